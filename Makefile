@@ -1,0 +1,64 @@
+# make demo   sets everything up, runs the demonstration, ends with the report's path
+# make test   sets everything up, runs the quick tests (under two minutes once built)
+# make check  rooms, imports, sizes, format, lint, types
+.DEFAULT_GOAL := help
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+JOBS ?= $(shell nproc)
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
+
+.PHONY: help setup build unit test test-slow test-failed demo check format asan tsan bench clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+# What each level of set-up installs stands in tools/setup.sh.
+$(VENV)/setup-%.stamp: tools/setup.sh pyproject.toml
+	tools/setup.sh $(VENV) $*
+	@touch $@
+
+setup: $(VENV)/setup-build.stamp
+
+$(VENV)/build.stamp: $(VENV)/setup-build.stamp $(NATIVE)
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+build: $(VENV)/build.stamp
+
+unit: build $(VENV)/setup-test.stamp
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS)
+	ctest --preset dev -j $(JOBS)
+
+test: unit
+	$(PYTHON) -m pytest -q -m "not slow"
+
+test-slow: build $(VENV)/setup-slow.stamp
+	$(PYTHON) -m pytest -q -m slow
+
+test-failed: build
+	$(PYTHON) -m pytest -q --last-failed --last-failed-no-failures none
+
+demo: build
+	examples/demo.sh
+
+check: build $(VENV)/setup-test.stamp
+	tools/check.sh
+
+format:
+	git ls-files '*.cpp' '*.hpp' '*.c' '*.h' | xargs clang-format -i
+	git ls-files '*CMakeLists.txt' '*.cmake' | xargs gersemi -i
+	ruff format python tests tools bench
+	ruff check --fix python tests tools bench
+
+asan tsan: $(VENV)/setup-test.stamp
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(JOBS)
+
+bench: build
+	@cat bench/README.md
+
+clean:
+	rm -rf build $(VENV)

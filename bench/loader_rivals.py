@@ -1,0 +1,193 @@
+"""What else loads records, with 2 workers each: data sets in the formats of each, made from random records of one size.
+
+Each is left out, by name, where its package is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORKERS = 2
+#: Records in a shard of formats that have several, and in the buffer with which WebDataset shuffles.
+SHARD, SHUFFLED = 1000, 1000
+
+
+@dataclass
+class Rival:
+    """A loader: what it needs, how its data are made, and its batches, over and over again, as numbers of records."""
+
+    name: str
+    packages: tuple[str, ...]
+    make: Callable[[Path, Namespace], None]
+    load: Callable[[Path, Namespace, bool], Iterator[int]]
+
+
+def contents(arguments: Namespace) -> Iterator[bytes]:
+    block = np.random.default_rng(1).bytes(arguments.size)
+    return (block for _ in range(arguments.records))
+
+
+def forever(start: Callable[[], Any]) -> Iterator[int]:
+    """Sizes of batches: of whatever is in them first."""
+    while True:
+        for batch in start():
+            while isinstance(batch, dict | tuple):
+                batch = batch["data"] if isinstance(batch, dict) else batch[0]
+            yield len(batch)
+
+
+def data_loader(records: Any, arguments: Namespace, **options: Any) -> Iterator[int]:
+    import torch.utils.data
+
+    loader = torch.utils.data.DataLoader(
+        records, batch_size=arguments.batch, num_workers=WORKERS, collate_fn=list, persistent_workers=True, **options
+    )
+    return forever(lambda: loader)
+
+
+def make_plain(directory: Path, arguments: Namespace) -> None:
+    with (directory / "records").open("wb") as out:
+        out.writelines(contents(arguments))
+
+
+class Preads:
+    """The data set that people write first."""
+
+    def __init__(self, path: Path, arguments: Namespace) -> None:
+        self.file, self.count, self.size = os.open(path, os.O_RDONLY), arguments.records, arguments.size
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Any:
+        import torch
+
+        return torch.frombuffer(bytearray(os.pread(self.file, self.size, number * self.size)), dtype=torch.uint8)
+
+
+def by_pread(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
+    import torch.utils.data
+
+    loader = torch.utils.data.DataLoader(
+        Preads(directory / "records", arguments),  # type: ignore[arg-type]
+        batch_size=arguments.batch,
+        shuffle=shuffle,
+        num_workers=WORKERS,
+        persistent_workers=True,
+    )
+    return forever(lambda: loader)
+
+
+def make_webdataset(directory: Path, arguments: Namespace) -> None:
+    import webdataset
+
+    with webdataset.ShardWriter(str(directory / "%06d.tar"), maxcount=SHARD, verbose=0) as writer:
+        for number, record in enumerate(contents(arguments)):
+            writer.write({"__key__": f"{number:09d}", "bin": record})
+
+
+def by_webdataset(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
+    import webdataset
+
+    shards = [str(path) for path in sorted(directory.glob("*.tar"))]
+    records = webdataset.WebDataset(shards, shardshuffle=len(shards) if shuffle else False, empty_check=False)
+    records = (records.shuffle(SHUFFLED) if shuffle else records).map(lambda sample: sample["bin"])
+    return data_loader(records, arguments)
+
+
+def make_array_record(directory: Path, arguments: Namespace) -> None:
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    writer = ArrayRecordWriter(str(directory / "data.array_record"), "group_size:1,uncompressed")
+    for record in contents(arguments):
+        writer.write(record)
+    writer.close()
+
+
+def array_records(directory: Path) -> Any:
+    from array_record.python.array_record_data_source import ArrayRecordDataSource
+
+    return ArrayRecordDataSource([str(directory / "data.array_record")])
+
+
+def by_array_record(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
+    return data_loader(array_records(directory), arguments, shuffle=shuffle)
+
+
+def by_grain(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
+    import grain
+
+    def start() -> Any:
+        records = grain.MapDataset.source(array_records(directory))
+        records = (records.shuffle(seed=1) if shuffle else records).map(lambda record: np.frombuffer(record, np.uint8))
+        batches = records.to_iter_dataset().batch(arguments.batch)
+        return batches.mp_prefetch(grain.MultiprocessingOptions(num_workers=WORKERS))
+
+    return forever(start)
+
+
+def streaming() -> Any:
+    """It imports torchvision; the one of PyPI lacks its operators where PyTorch is one for CPUs, and wants two of them at once."""
+    import torch
+
+    if torch.version.cuda is None and "torchvision" not in sys.modules:
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return importlib.import_module("streaming")
+
+
+def make_mosaicml(directory: Path, arguments: Namespace) -> None:
+    with streaming().MDSWriter(out=str(directory), columns={"data": "bytes"}) as writer:
+        for record in contents(arguments):
+            writer.write({"data": record})
+
+
+def by_mosaicml(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
+    import torch.utils.data
+
+    records = streaming().StreamingDataset(local=str(directory), shuffle=shuffle, batch_size=arguments.batch)
+    loader = torch.utils.data.DataLoader(
+        records,
+        batch_size=arguments.batch,
+        num_workers=WORKERS,
+        persistent_workers=True,
+        collate_fn=lambda batch: [sample["data"] for sample in batch],
+    )
+    return forever(lambda: loader)
+
+
+RIVALS = (
+    Rival("DataLoader, pread", ("torch",), make_plain, by_pread),
+    Rival("webdataset", ("webdataset", "torch"), make_webdataset, by_webdataset),
+    Rival("array_record, DataLoader", ("array_record", "torch"), make_array_record, by_array_record),
+    Rival("grain, array_record", ("grain", "array_record"), make_array_record, by_grain),
+    Rival("mosaicml-streaming", ("torch",), make_mosaicml, by_mosaicml),
+)
+
+
+def made(names: list[str], directory: Path, arguments: Namespace) -> dict[Path, Rival]:
+    """The data of those that are asked for (all: none named); says which are left out, and why."""
+    found = {}
+    for rival in RIVALS:
+        if names and not any(name in rival.name for name in names):
+            continue
+        place = directory / rival.name.replace(" ", "")
+        place.mkdir()
+        try:
+            for package in rival.packages:
+                importlib.import_module(package)
+            rival.make(place, arguments)
+        except ImportError as error:
+            print(f"{rival.name}: {error}: left out", file=sys.stderr)
+            continue
+        found[place] = rival
+    return found

@@ -1,0 +1,11 @@
+/* Step 1: data that describe themselves. Nothing is written yet. */
+#include "science.h"
+
+int main(void) {
+  const science header = {.row = YDIM, .col = XDIM, .iter = 1};
+  int* array = make_array(0);
+  printf("%d x %d integers of iteration %d, %zu bytes behind a header of %zu\n", header.row, header.col, header.iter,
+         sizeof(int) * XDIM * YDIM, sizeof header);
+  free(array);
+  return 0;
+}

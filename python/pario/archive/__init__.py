@@ -1,0 +1,142 @@
+"""Directories of many files as few shards and an index: made by ``pario pack``, read by name without unpacking.
+
+from pario.archive import Archive
+
+archive = Archive("results.pack")
+data = archive.read("run-17/log.txt")      # decompresses what holds this member, no more
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pario.errors import ParioError
+from pario.wording import printable
+
+Show = Callable[[int, int], object]
+
+_HARD_LINK = "1"
+
+
+def _silent(_done: int, _whole: int) -> None: ...
+
+
+def threads() -> int:
+    """As many as there are processors for this process."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What became of a directory."""
+
+    members: int
+    size: int  # bytes of the files
+    packed: int  # bytes of the shards
+    shards: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file, directory, link or the like in an archive."""
+
+    name: str
+    mode: int  # type and permissions, as in os.stat
+    size: int
+    modified_ns: int
+    shard: int
+    is_hard_link: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def pack(
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    shard_size: int = 1 << 30,
+    shards: int = 0,
+    level: int = 3,
+    workers: int = 0,
+    show: Show = _silent,
+) -> Packing:
+    """Packs what is beneath a directory into a new one. Raises OSError that names the file; then there is no output."""
+    from pario._native import pack_directory
+
+    return Packing(*pack_directory(os.fsencode(directory), os.fsencode(output), shard_size, shards, level, workers or threads(), show))
+
+
+class Archive:
+    """A packed directory. Members may be read from several threads."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Raises OSError where it is none, or was cut off."""
+        from pario._native import open_archive
+
+        self._path = os.fsdecode(path)
+        self._native: Any = open_archive(os.fsencode(path))
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self._member(number) for number in range(len(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._native.find(os.fsencode(name)) >= 0
+
+    @property
+    def shards(self) -> int:
+        """How many files hold the members."""
+        return int(self._native.shards)
+
+    def member(self, name: str) -> Member:
+        """Raises ParioError where there is none of this name."""
+        return self._member(self._number(name))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; of a hard link those of its file. Raises ParioError, and OSError where it is damaged."""
+        number = self._number(name)
+        if not stat.S_ISREG(self._member(number).mode):
+            raise ParioError(f"{printable(name)} in {self._path} is no file")
+        return bytes(self._native.read(number))
+
+    def unpack(self, output: str | os.PathLike[str], names: Sequence[str] = (), *, workers: int = 0, show: Show = _silent) -> int:
+        """All members, or these and what is beneath them, into a new directory; how many. Raises OSError; then there is no output."""
+        numbers = sorted({number for name in names for number in self._beneath(name)})
+        return int(self._native.unpack(os.fsencode(output), numbers, workers or threads(), show))
+
+    def _number(self, name: str) -> int:
+        number = int(self._native.find(os.fsencode(name.rstrip("/"))))
+        if number < 0:
+            raise ParioError(f"{self._path} has no member {printable(name)}; pario ls shows what there is")
+        return number
+
+    def _member(self, number: int) -> Member:
+        name, kind, mode, size, modified, shard = self._native.member(number)
+        return Member(os.fsdecode(name), mode, size, modified, shard, kind == _HARD_LINK)
+
+    def _beneath(self, name: str) -> Iterator[int]:
+        """A member, and what is in it; names are in the order of bytes."""
+        first = self._number(name)
+        if name.rstrip("/") == ".":
+            yield from range(len(self))
+            return
+        yield first
+        beneath = os.fsencode(name.rstrip("/")) + b"/"
+        for number in range(self._first_not_before(beneath), len(self)):
+            if not self._native.member(number)[0].startswith(beneath):
+                return
+            yield number
+
+    def _first_not_before(self, name: bytes) -> int:
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._native.member(middle)[0] < name else (low, middle)
+        return low

@@ -1,0 +1,153 @@
+"""What was staged is brought to where it belongs, by the ranks that lead their nodes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint.arrangement import Arrangement
+from pario.checkpoint.background import Pending
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.stage import Stage, Staged, judge, node_name, places, shares, written_by
+from pario.checkpoint.store import Store
+from pario.checkpoint.transfer import Move
+from pario.checkpoint.types import Array
+from pario.ranks import Ranks
+
+
+class Draining:
+    """Between the stages of all nodes and a store. ``publish``: gives a step of the store its name. ``most``: bytes that are staged.
+
+    Making one drains what another Writer has left. All methods but :meth:`release` are collective.
+    """
+
+    def __init__(
+        self, ranks: Ranks, directory: str | os.PathLike[str], store: Store, publish: Callable[[int], Path], *, durable: bool, most: int
+    ) -> None:
+        self._ranks, self._in_background = ranks, ranks.again()
+        self._store, self._publish, self._durable, self._most = store, publish, durable, most
+        what = f"the stages of {store.directory}"
+        place = ranks.deal(what, node_name, places)
+        self._stage, self._leads, self.nodes = Stage(directory, store.directory, place), place.leads, place.nodes
+        self._arrangement: Arrangement | None = None
+        self._share = np.empty((0, 2), np.int64)  # what this node drains of such an arrangement
+        self._sizes: dict[int, int] = {}  # of what is staged, on rank 0
+        try:
+            for left in ranks.together(what, lambda: self._stage.claim() if self._leads else [], self._judge):
+                self._end(ranks, left.step, lambda left=left: self._copy_left(left), left)  # type: ignore[misc]
+            if self._leads:
+                self._stage.clear()
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def store(self) -> Store:
+        """Where this node writes."""
+        return self._stage.store
+
+    def release(self) -> None:
+        """Another Writer may have the stage."""
+        self._stage.store.release()
+
+    def free(self) -> None:
+        """Gives back what was taken of the ranks."""
+        self._in_background.free()
+
+    def discard(self, step: int) -> None:
+        """What was staged of a step, and cannot be finished, goes."""
+        if self._leads:
+            self._stage.store.discard(step)
+
+    def left(self, step: int, pending: Sequence[Pending]) -> int:
+        """How many of those that are staged may stay while another one is."""
+        if any(one.step == step for one in pending):
+            return 0
+        steps = [one.step for one in pending]
+        return self._ranks.together(f"save(step {step})", lambda: None, lambda _: self._fitting(steps))
+
+    def _fitting(self, steps: Sequence[int]) -> int:
+        sizes = [self._sizes[step] for step in steps]
+        expected = sizes[-1] if sizes else 0
+        return max((count for count in range(len(sizes) + 1) if sum(sizes[len(sizes) - count :]) + expected <= self._most), default=0)
+
+    def start(self, step: int, arrangement: Arrangement, moves: Sequence[Move], previous: Pending | None) -> Pending:
+        """All ranks have written a step to their stages: it is drained in the background. ``moves``: what this rank has written."""
+        if self._arrangement is not arrangement:
+            self._share = self._shared(step, arrangement, moves)
+            self._arrangement = arrangement
+        try:
+            self._ranks.agree(f"staging step {step}", lambda: self._stage.keep(step, self._share) if self._leads else None)
+        except BaseException:
+            self.discard(step)
+            if self._leads:
+                self._stage.remove(step)
+            raise
+        if arrangement.skeleton is not None:
+            self._sizes[step] = arrangement.skeleton.places.size
+        ranks = self._in_background
+        return Pending(step, lambda: self._copy(step), lambda copied: self._end(ranks, step, copied), previous, alone=ranks.threads)
+
+    def _shared(self, step: int, arrangement: Arrangement, moves: Sequence[Move]) -> Array:
+        """Which bytes of the file this node drains."""
+
+        def share(everyones: list[tuple[int, Array]]) -> list[Array]:
+            assert arrangement.skeleton is not None
+            size = arrangement.skeleton.places.size
+            if size > self._most:
+                raise CheckpointError(f"step {step} has {size} bytes; the stage takes {self._most}")
+            nodes = [node for node, _ in everyones]
+            found = shares([ranges for _, ranges in everyones], nodes)
+            return [found[node] for node in nodes]
+
+        mine = written_by(moves if self.nodes > 1 else [])
+        try:
+            return self._ranks.deal(f"staging step {step}", lambda: (self._stage.place.node, mine), share)
+        except BaseException:
+            self.discard(step)
+            raise
+
+    def _copy(self, step: int) -> None:
+        if self._leads:
+            self._stage.drain(step, self._store.part(step), durable=self._durable)
+
+    def _copy_left(self, left: Staged) -> None:
+        """This node may have nothing of it, or of that step only what another save has left."""
+        staged = self._stage.staged(left.step) if self._leads else None
+        if staged is not None and staged.save == left.save:
+            self._copy(left.step)
+
+    def _end(self, ranks: Ranks, step: int, copied: Callable[[], Any], left: Staged | None = None) -> Path:
+        """All nodes have copied what they have of a step. What cannot be finished stays where it is staged, for the next Writer.
+        ``left``: by another one.
+        """
+        try:
+            path = ranks.together(f"the end of draining step {step}", copied, lambda _: self._finish(step, left))
+        except BaseException:
+            if ranks.rank == 0:
+                with suppress(OSError):
+                    self._store.discard(step)
+            raise
+        if self._leads and left is None:
+            self._stage.remove(step)
+        return path
+
+    def _finish(self, step: int, left: Staged | None) -> Path:
+        """It was saved when it was staged: so it is older than what is staged after it, whenever that is drained."""
+        staged = left or self._stage.staged(step)
+        if staged is None:
+            raise CheckpointError(f"{self._stage.store.path(step)}: what was staged is gone")
+        os.utime(self._store.part(step), ns=(staged.saved, staged.saved))
+        return self._publish(step)
+
+    def _judge(self, left: Sequence[Sequence[Staged]]) -> list[Staged]:
+        drained, said = judge(left, max((found.saved for found in self._store.complete()), default=0))
+        for text in said:
+            warnings.warn(f"{self._store.directory}: {text}", stacklevel=2)
+        return drained

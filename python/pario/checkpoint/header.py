@@ -1,0 +1,198 @@
+"""What a checkpoint says of itself: read by one process, sent to the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint.attributes import get_all, get_few, names_of, value_of
+from pario.checkpoint.container import FORMAT
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.geometry import Box, Shape, whole
+from pario.checkpoint.layout import Block, Layout
+from pario.checkpoint.store import document
+from pario.checkpoint.transfer import Extent, Move
+from pario.checkpoint.types import Array
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array of a file."""
+
+    layout: Layout
+    extents: tuple[Extent, ...] | None  # where its bytes are; None where HDF5 has to be asked for them
+    sums: tuple[int, ...]  # of the blocks; none in files of other programs
+
+    @property
+    def sum(self) -> int | None:
+        """Of the whole array."""
+        return sum(self.sums) % (1 << 64) if self.sums else None
+
+    def moves(self, box: Box, data: Array) -> dict[str, list[Move]]:
+        """By file what reads a box into an array of its shape."""
+        assert self.extents is not None
+        found: dict[str, list[Move]] = {}
+        for extent in self._near(box):
+            common = extent.box.meet(box)
+            if common.size:
+                found.setdefault(extent.file, []).append(extent.move(common, data[common.within(box)]))
+        return found
+
+    def _near(self, box: Box) -> Iterable[Extent]:
+        """The extents that have something of a box, and maybe others."""
+        assert self.extents is not None
+        if len(self.extents) < 2:
+            return self.extents
+        ends = np.array(box.end)
+        begins, behind = self._bounds
+        return (self.extents[number] for number in np.flatnonzero(((begins < ends) & (behind > box.begin)).all(axis=1)))
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        return np.array([one.box.begin for one in self.extents or ()]), np.array([one.box.end for one in self.extents or ()])
+
+
+@dataclass(frozen=True)
+class Header:
+    """All of a checkpoint but the elements of its arrays."""
+
+    path: str
+    step: int
+    attrs: Mapping[str, Any]
+    about: Mapping[str, Any]  # where, when and by what it was saved
+    entries: Mapping[str, Entry]
+
+    def file(self, name: str) -> str:
+        """The path of one of its files, as extents name them."""
+        return str(Path(self.path).parent / name) if name else self.path
+
+
+def read_header(path: str | Path) -> Header:
+    """Raises CheckpointError where the file is no whole checkpoint, and says why. Files of other programs have no blocks and sums."""
+    import h5py
+
+    path = document(Path(path))
+    if path.is_symlink():  # "latest", which may be another one soon
+        path = path.resolve()
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such file")
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return _header(str(path), file)
+    except (OSError, KeyError, ValueError, IndexError) as error:
+        raise CheckpointError(f"{path}: {str(error).strip(chr(39))}") from error
+
+
+def _header(path: str, file: Any) -> Header:
+    about: dict[str, Any] = {}
+    blocks: dict[str, list[_Row]] = {}
+    dims: dict[str, tuple[str, ...]] = {}
+    if "pario" in file:
+        own = file["pario"]
+        if own.attrs["format"] > FORMAT:
+            raise CheckpointError(f"{path} has format {own.attrs['format']}; this pario knows formats up to {FORMAT}")
+        about = {**json.loads(own.attrs["about"]), "saved": own.attrs["saved"]}
+        dims = {name: tuple(axes) for name, axes in json.loads(own["arrays"][...].tobytes())}
+        blocks = _blocks(own, list(dims), _checked_parts(path, own))
+    entries = {name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name)) for name, dataset, names in _datasets(file)}
+    ordered = {name: entries[name] for name in (*blocks, *(name for name in entries if name not in blocks)) if name in entries}
+    step = file.attrs.get("step", 0)
+    return Header(path, int(step), get_all(file), about, ordered)
+
+
+def _datasets(file: Any) -> Iterator[tuple[str, Any, list[str]]]:
+    """The arrays of a file, and the names of their attributes. As HDF5 itself has them: h5py's own objects take several times as long."""
+    from h5py import h5d, h5o
+
+    found: list[bytes] = []
+
+    def visit(name: bytes, info: Any) -> None:
+        if info.type == h5o.TYPE_DATASET and not name.startswith(b"pario/"):
+            found.append(name)
+
+    h5o.visit(file.id, visit, info=True)
+    for name in found:
+        dataset = h5d.open(file.id, name)
+        names = names_of(dataset)
+        if "NAME" not in names or not _only_axis(dataset):
+            yield name.decode(), dataset, names
+
+
+def _only_axis(dataset: Any) -> bool:
+    return bool(np.bytes_(value_of(dataset, "NAME")).startswith(b"This is a netCDF dimension but not"))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A block as the tables have it."""
+
+    rank: int
+    begin: Shape
+    shape: Shape
+    sum: int
+    file: str  # nothing where it is in no part
+    place: int
+
+
+def _checked_parts(path: str, own: Any) -> list[str]:
+    """Names of the files beside the master, which must be there as a whole: HDF5 would make up what is missing."""
+    parts = json.loads(own["parts"][...].tobytes()) if "parts" in own else []
+    for name, size in parts:
+        part = Path(path).with_name(name)
+        found = part.stat().st_size if part.is_file() else None
+        if found is None or found < size:
+            raise CheckpointError(f"{path}: {part} " + ("is not there" if found is None else f"has {found} bytes of {size}"))
+    return [name for name, _ in parts]
+
+
+def _blocks(own: Any, names: Sequence[str], parts: Sequence[str]) -> dict[str, list[_Row]]:
+    """Blocks by array."""
+    table, sums = own["blocks"][...], own["checksums"][...]
+    places = own["places"][...].tolist() if parts else [(-1, 0)] * len(sums)
+    axes = (table.shape[1] - 2) // 2
+    found: dict[str, list[_Row]] = {name: [] for name in names}
+    for row, one, (part, place) in zip(table.tolist(), sums.tolist(), places, strict=True):
+        begin, shape = tuple(row[2 : 2 + axes]), tuple(row[2 + axes :])
+        found[names[row[0]]].append(_Row(row[1], begin, shape, one, parts[part] if part >= 0 else "", place))
+    return found
+
+
+def _entry(dataset: Any, name: str, names: Sequence[str], rows: list[_Row], dims: tuple[str, ...] | None) -> Entry:
+    shape, dtype = _shape(dataset), dataset.dtype
+    axes = len(shape)
+    blocks = tuple(Block(row.rank, Box(row.begin[:axes], row.shape[:axes])) for row in rows)
+    attrs = get_few(dataset, names)
+    dims = dims if dims is not None else tuple(_axis(dataset, axis) for axis in range(axes))  # HDF5 takes its time to tell them
+    note = value_of(dataset, "pario_type") if "pario_type" in names else ""
+    layout = Layout(name, np.dtype(dtype.str) if dtype.kind == "S" else dtype, note, shape, "", dims, attrs, blocks)
+    return Entry(layout, _extents(dataset, layout, rows), tuple(row.sum for row in rows))
+
+
+def _shape(dataset: Any) -> Shape:
+    from h5py import h5s
+
+    space = dataset.get_space()
+    return (0,) if space.get_simple_extent_type() == h5s.NULL else tuple(space.get_simple_extent_dims())
+
+
+def _extents(dataset: Any, layout: Layout, rows: list[_Row]) -> tuple[Extent, ...] | None:
+    """HDF5 tells no place of what is in several pieces, compressed, or in other files."""
+    in_parts = tuple(Extent(row.file, row.place, block.box) for row, block in zip(rows, layout.blocks, strict=True) if row.file)
+    if in_parts or not Box(layout.shape, layout.shape).size:
+        return in_parts
+    place = dataset.get_offset() if layout.dtype.kind != "O" else None
+    return None if place is None else (Extent("", place, whole(layout.shape)),)
+
+
+def _axis(dataset: Any, axis: int) -> str:
+    import h5py
+
+    dims = h5py.Dataset(dataset).dims
+    scales: Sequence[Any] = dims[axis] if axis < len(dims) else ()  # of what is empty there are none
+    return scales[0].name.lstrip("/") if len(scales) else ""

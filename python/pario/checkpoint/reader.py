@@ -1,0 +1,286 @@
+"""Loads checkpoints, on any number of ranks and in any decomposition."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint import transfer, types
+from pario.checkpoint.checksum import checksum
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.examine import read_box
+from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
+from pario.checkpoint.header import Entry, Header, read_header
+from pario.checkpoint.layout import Block
+from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.shared import kept, read_shared
+from pario.checkpoint.store import Store, document
+from pario.progress import Show, told
+from pario.ranks import PATIENCE, Ranks
+
+#: Ranks that may open a file at the same time without harm.
+_MOST_OPENS = 256
+
+#: Part of an array: where it begins, and its shape.
+Part = tuple[Sequence[int], Sequence[int]]
+
+
+def load(comm: Any, path: str | os.PathLike[str], *, step: int | None = None, verify: bool = True, patience: float = PATIENCE) -> State:
+    """Opens the newest complete checkpoint of a directory, that of a step, or one of a path. Collective over ``comm`` (None: one process).
+
+    Ones that cannot be read are named in a warning, and the next older one is taken. ``verify``: what is read is checked.
+    """
+    ranks = ranks_of(comm, patience, kept=True)
+    header, skipped = ranks.together(f"checkpoint.load({path})", lambda: None, lambda _: find(path, step))
+    if ranks.rank == 0:
+        for message in skipped:
+            warnings.warn(message, stacklevel=2)
+    return State(ranks, header, skipped, verify=verify)
+
+
+def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header, list[str]]:
+    """The checkpoint to load, and what is to be said about those that are not."""
+    if document(Path(path)).is_file() or not Path(path).is_dir():
+        header = read_header(Path(path))
+        if step not in (None, header.step):
+            raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
+        return header, []
+    store = Store(path)
+    found = [one for one in store.complete() if step is None or one.step == step]
+    newest = max((one.saved for one in found), default=0)
+    skipped = [f"{one.path}: not finished; it is skipped" for one in store.torn() if step in (None, one.step) and one.saved > newest]
+    for one in reversed(found):
+        try:
+            return read_header(one.path), skipped
+        except CheckpointError as error:
+            skipped.append(f"{error}; it is skipped")
+    which = "no complete checkpoint" if step is None else f"no complete checkpoint of step {step}"
+    raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a rank wants of an array."""
+
+    name: str
+    box: Box
+    shared: bool  # all ranks want all of it
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a rank wants of all arrays."""
+
+    wanted: Sequence[_Request]
+    files: Sequence[str]  # that it reads parts of arrays from
+    large: bool  # in large runs
+
+
+class State(Mapping[str, types.Array]):
+    """A checkpoint that was opened. Reading is collective: all ranks read the same arrays, each its own part."""
+
+    def __init__(self, ranks: Ranks, header: Header, skipped: Sequence[str] = (), *, verify: bool = True) -> None:
+        self._ranks, self._header, self._verify = ranks, header, verify
+        self.step, self.attrs, self.about, self.path = header.step, dict(header.attrs), dict(header.about), Path(header.path)
+        #: What was not taken, and why.
+        self.skipped = list(skipped)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._header.entries)
+
+    def __len__(self) -> int:
+        return len(self._header.entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._header.entries
+
+    def __getitem__(self, name: str) -> types.Array:
+        self._entry(name)
+        return self.read(name)
+
+    def shape(self, name: str) -> Shape:
+        """Of the whole array."""
+        return self._entry(name).layout.shape
+
+    def dtype(self, name: str) -> types.Type:
+        """Of an array as it is read."""
+        layout = self._entry(name).layout
+        return np.dtype(layout.note) if layout.note else layout.dtype
+
+    def dims(self, name: str) -> tuple[str, ...]:
+        """Names of the axes."""
+        return self._entry(name).layout.dims
+
+    def array_attrs(self, name: str) -> dict[str, Any]:
+        """Attributes of an array."""
+        return dict(self._entry(name).layout.attrs)
+
+    def blocks(self, name: str) -> tuple[Block, ...]:
+        """Who saved which part of it."""
+        return self._entry(name).layout.blocks
+
+    def mine(self, name: str) -> Part:
+        """This rank's part: the one that it saved, where as many ranks saved one block each; else an even share."""
+        blocks, ranks = self.blocks(name), self._ranks
+        same = [block.rank for block in blocks] == list(range(ranks.size))
+        box = blocks[ranks.rank].box if same else divide(self.shape(name), ranks.size, ranks.rank)
+        return box.begin, box.shape
+
+    def read(
+        self, name: str, offset: Sequence[int] | None = None, shape: Sequence[int] | None = None, *, out: types.Array | None = None
+    ) -> types.Array:
+        """A part of an array, other ones on other ranks, or all of it. ``out``: an array that takes it, as ``T[1:-1, 1:-1]``; after an
+        error it may hold anything.
+        """
+        part = None if offset is None else (offset, shape if shape is not None else out.shape if out is not None else ())
+        return self.read_many({name: part}, {} if out is None else {name: out})[name]
+
+    def read_many(self, parts: Mapping[str, Part | None], out: Mapping[str, types.Array] | None = None) -> dict[str, types.Array]:
+        """Parts of several arrays at once; None: all of an array. ``out``: arrays that take them."""
+        takers = out or {}
+        wanted: list[_Request] = []
+        read: dict[str, types.Array] = {}
+        moves: dict[str, list[transfer.Move]] = {}
+
+        def ask() -> _Asked:
+            wanted.extend(self._request(name, part) for name, part in parts.items())
+            for request in wanted:  # here, where it may fail without leaving other ranks waiting
+                data = read[request.name] = self._room(request, takers.get(request.name))
+                for file, some in self._moves(request, data).items():
+                    moves.setdefault(file, []).extend(some)
+            boxes = ((move.stored, move.box, move.data.dtype.itemsize) for some in moves.values() for move in some)
+            return _Asked(wanted, list(moves), transfer.are_large(boxes))
+
+        tiling, together = self._ranks.together(f"reading {self.path}", ask, self._judge)
+
+        def work() -> list[int | None]:
+            with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
+                self._read(wanted, read, moves, together, show)
+            return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
+
+        self._ranks.together(f"reading {self.path}", work, lambda sums: self._compare(wanted, tiling, sums))
+        return {name: self._given(name, data, takers.get(name)) for name, data in read.items()}
+
+    def _room(self, request: _Request, taker: types.Array | None) -> types.Array:
+        """What the bytes are read into: what shall take them, where that can."""
+        layout = self._entry(request.name).layout
+        if taker is not None and taker.shape != request.box.shape:
+            raise CheckpointError(
+                f"array '{request.name}': the part has shape {list(request.box.shape)}, what shall take it {list(taker.shape)}"
+            )
+        if taker is not None and taker.dtype == layout.dtype and not layout.note and taker.flags.c_contiguous:
+            return taker
+        return np.empty(request.box.shape, layout.dtype)
+
+    def _given(self, name: str, data: types.Array, taker: types.Array | None) -> types.Array:
+        """What was read, as it was before it was saved; in what shall take it, where there is such."""
+        if data is taker:
+            return data
+        found = types.from_stored(data, self._entry(name).layout.note)
+        if taker is None:
+            return found
+        taker[...] = found
+        return taker
+
+    def _entry(self, name: str) -> Entry:
+        try:
+            return self._header.entries[name]
+        except KeyError:
+            raise KeyError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}") from None
+
+    def _request(self, name: str, part: Part | None) -> _Request:
+        if name not in self:
+            raise CheckpointError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}")
+        shape = self.shape(name)
+        if part is None:
+            return _Request(name, whole(shape), shared=True)
+        box = Box(*(tuple(int(number) for number in numbers) for numbers in part))
+        if not len(box.begin) == len(box.shape) == len(shape):
+            raise CheckpointError(f"array '{name}' has {len(shape)} axes; a part of {len(box.begin)} and {len(box.shape)} was asked for")
+        if (box.size and box.meet(whole(shape)) != box) or min((*box.begin, *box.shape), default=0) < 0:
+            raise CheckpointError(f"array '{name}': {box} lies outside of it: {whole(shape)}")
+        return _Request(name, box, shared=False)
+
+    def _is_shared(self, request: _Request) -> bool:
+        """Whether the ranks read an array together and exchange what they have."""
+        return request.shared and self._ranks.comm is not None and self._entry(request.name).extents is not None
+
+    def _moves(self, request: _Request, data: types.Array) -> dict[str, list[transfer.Move]]:
+        """What this rank reads by itself, or each rank its part of, by file."""
+        entry = self._entry(request.name)
+        return {} if entry.extents is None or self._is_shared(request) else entry.moves(request.box, data)
+
+    def _judge(self, everyones: list[_Asked]) -> tuple[dict[str, bool], list[str] | None]:
+        """Which arrays the ranks read in parts that tile it; the files that they read by MPI-IO. None: each rank reads its large runs."""
+        names = [[request.name for request in asked.wanted] for asked in everyones]
+        for rank, theirs in enumerate(names):
+            if theirs != names[0]:
+                raise CheckpointError(
+                    f"rank {rank} reads {', '.join(theirs)}, rank 0 {', '.join(names[0])}: all ranks read the same arrays"
+                )
+        tiling = {}
+        for requests in zip(*(asked.wanted for asked in everyones), strict=True):
+            if any(request.shared != requests[0].shared for request in requests):
+                raise CheckpointError(f"array '{requests[0].name}': some ranks read all of it, others parts; say the part on all ranks")
+            shape = self.shape(requests[0].name)
+            tiling[requests[0].name] = requests[0].shared or first_flaw(shape, [request.box for request in requests]) is None
+        opens = Counter(file for asked in everyones for file in asked.files)
+        few = max(opens.values(), default=0) <= _MOST_OPENS
+        return tiling, None if few and all(asked.large for asked in everyones) else sorted(opens)
+
+    def _read(
+        self,
+        wanted: Sequence[_Request],
+        read: dict[str, types.Array],
+        moves: Mapping[str, Sequence[transfer.Move]],
+        together: Sequence[str] | None,
+        show: Show,
+    ) -> None:
+        failed: list[Exception] = []  # raised at the end: other ranks wait for this one in the calls until then
+        for request in wanted:
+            entry = self._entry(request.name)
+            if entry.extents is None:
+                with kept(failed):
+                    read[request.name] = read_box(self._header, entry, request.box)
+            elif self._is_shared(request):
+                read_shared(self._ranks, self._header, entry, read[request.name], failed, show)
+        for file in moves if together is None else together:
+            with kept(failed):
+                transfer.read(None if together is None else self._ranks.comm, self._header.file(file), moves.get(file, ()), show=show)
+        if failed:
+            raise failed[0]
+
+    def _check(self, request: _Request, data: types.Array, tiling: bool) -> int | None:
+        """The sum of this rank's part, where those of all ranks together can be checked; else checks the blocks that are in it."""
+        entry = self._entry(request.name)
+        shape = entry.layout.shape
+        if not self._verify or entry.sum is None:
+            return None
+        if request.shared:
+            share = divide((data.size,), self._ranks.size, self._ranks.rank)
+            return checksum(data.reshape(-1)[share.within(whole((data.size,)))], share, (data.size,))
+        if tiling:
+            return checksum(data, request.box, shape)
+        for block, expected in zip(entry.layout.blocks, entry.sums, strict=True):
+            inside = block.box.size and block.box.meet(request.box) == block.box
+            if inside and checksum(data[block.box.within(request.box)], block.box, shape) != expected:
+                raise CheckpointError(f"{self.path}: array '{request.name}': {block.box}, saved by rank {block.rank}, is damaged")
+        return None
+
+    def _compare(self, wanted: Sequence[_Request], tiling: Mapping[str, bool], sums: list[list[int | None]]) -> None:
+        damaged = []
+        for request, parts in zip(wanted, zip(*sums, strict=True), strict=True):
+            known = [part for part in parts if part is not None]
+            if len(known) == len(parts) and sum(known) % (1 << 64) != self._entry(request.name).sum:
+                damaged.append(request.name)
+        if damaged:
+            raise CheckpointError(
+                f"{self.path}: damaged: {', '.join(damaged)}; pario checkpoint verify says where, load(step=...) takes an older one"
+            )

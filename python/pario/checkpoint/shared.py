@@ -1,0 +1,115 @@
+"""An array that all ranks want whole: each reads a share of it, so that each byte is read once, and they exchange what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint import transfer
+from pario.checkpoint.geometry import Box, pieces, place_of, whole
+from pario.checkpoint.header import Entry, Header
+from pario.checkpoint.transfer import Extent, Move
+from pario.checkpoint.types import Array
+from pario.progress import Show, silent
+from pario.ranks import Ranks
+
+#: Bytes that the ranks read together and then exchange.
+_WINDOW = 1 << 30
+#: Bytes of an array that one rank reads for all.
+_SMALL = 1 << 20
+
+
+def read_shared(ranks: Ranks, header: Header, entry: Entry, data: Array, failed: list[Exception], show: Show = silent) -> None:
+    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that is kept."""
+    if data.nbytes <= _SMALL:
+        if ranks.rank == 0:
+            _read(None, header, entry.moves(whole(data.shape), data), failed)
+        ranks.comm.Bcast(data.reshape(-1).view(np.uint8))
+        return
+    kind = _elements(data.dtype.itemsize)
+    extents = entry.extents or ()
+    at, in_order = 0, len(extents) == 1  # as the array itself
+    for window in _windows(extents, max(1, _WINDOW // data.dtype.itemsize)):
+        size = sum(box.size for _, box in window)
+        flat = data.reshape(-1)[at : at + size] if in_order else np.empty(size, data.dtype)
+        bounds = [size * rank // ranks.size for rank in range(ranks.size + 1)]
+        share = _share(window, flat, bounds[ranks.rank], bounds[ranks.rank + 1])
+        _read(ranks.comm if in_order else None, header, {extents[0].file: [], **share} if in_order else share, failed)
+        counts = [last - one for one, last in pairwise(bounds)]
+        ranks.comm.Allgatherv(_in_place(), [flat.view(np.uint8), counts, bounds[:-1], kind])
+        if not in_order:
+            _spread(window, flat, data)
+        at += size
+        show(at * data.dtype.itemsize, data.nbytes)
+    kind.Free()
+
+
+def _read(comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[Exception]) -> None:
+    for file, some in moves.items():
+        with kept(failed):
+            transfer.read(comm, header.file(file), some)
+
+
+@contextmanager
+def kept(failed: list[Exception]) -> Iterator[None]:
+    """Keeps what is raised, for later."""
+    try:
+        yield
+    except Exception as error:
+        failed.append(error)
+
+
+#: Boxes whose elements lie in order in extents.
+_Window = list[tuple[Extent, Box]]
+
+
+def _windows(extents: Sequence[Extent], most: int) -> Iterator[_Window]:
+    """All extents in windows of so many elements at most."""
+    window: _Window = []
+    size = 0
+    for extent in extents:
+        for box in pieces(extent.box, most):
+            if size + box.size > most and window:
+                yield window
+                window, size = [], 0
+            window.append((extent, box))
+            size += box.size
+    if window:
+        yield window
+
+
+def _share(window: _Window, flat: Array, begin: int, end: int) -> dict[str, list[Move]]:
+    """What reads elements ``begin`` to ``end`` of a window, the elements of whose boxes follow each other in ``flat``."""
+    found: dict[str, list[Move]] = {}
+    at, element = 0, flat.dtype.itemsize
+    for extent, box in window:
+        first, last = max(begin, at), min(end, at + box.size)
+        if first < last:
+            place = extent.place + place_of(box, extent.box, element)
+            mine = Box((first - at,), (last - first,))
+            found.setdefault(extent.file, []).append(Move(place, whole((box.size,)), mine, flat[first:last]))
+        at += box.size
+    return found
+
+
+def _spread(window: _Window, flat: Array, data: Array) -> None:
+    at = 0
+    for _, box in window:
+        data[box.within(whole(data.shape))] = flat[at : at + box.size].reshape(box.shape)
+        at += box.size
+
+
+def _elements(size: int) -> Any:
+    from mpi4py import MPI
+
+    return MPI.BYTE.Create_contiguous(size).Commit()
+
+
+def _in_place() -> Any:
+    from mpi4py import MPI
+
+    return MPI.IN_PLACE

@@ -1,0 +1,188 @@
+"""A first stage of checkpoints, in memory or on disks of the nodes: saving ends there, and a thread of each node drains it.
+
+The file of a node has what its ranks wrote, at the places that it has in the checkpoint. A note beside it says which bytes those are, so
+that the next Writer drains what a killed one has left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.geometry import runs, strides
+from pario.checkpoint.store import Store
+from pario.checkpoint.transfer import Move, opened, write_all
+from pario.checkpoint.types import Array
+
+#: Bytes that are drained together.
+_PIECE = 1 << 26
+
+#: Beyond the end of all files.
+END = 1 << 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rank among those of its node."""
+
+    node: int
+    nodes: int
+    leads: bool
+    writer: str  # which Writer it belongs to: no two have the same
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a node has of a checkpoint in its stage."""
+
+    step: int
+    save: str  # which one it is part of: the same on all nodes
+    node: int
+    nodes: int  # that have parts of it
+    ranges: Sequence[tuple[int, int]]  # of its bytes that are this node's
+    saved: int  # nanoseconds
+
+
+def node_name() -> str:
+    """The same for ranks that see the same stage. Nodes may all be called localhost; containers of a node are not."""
+    try:
+        return f"{socket.gethostname()} {Path('/proc/sys/kernel/random/boot_id').read_text()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def places(names: Sequence[str]) -> list[Place]:
+    """Those of all ranks, which are on nodes of these names."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    writer = secrets.token_hex(8)
+    return [Place(numbers[name], len(numbers), names.index(name) == rank, writer) for rank, name in enumerate(names)]
+
+
+class Stage:
+    """That of this node, for the checkpoints of one directory. All its ranks write to its files; one of them does what is done here."""
+
+    def __init__(self, directory: str | os.PathLike[str], target: Path, place: Place) -> None:
+        target = Path(os.path.realpath(target))  # whatever it is called the next time
+        key = hashlib.blake2b(os.fsencode(target), digest_size=6).hexdigest()
+        self.store, self.place = Store(Path(directory) / f"{target.name}-{key}"), place
+        self._saves = 0
+
+    def claim(self) -> list[Staged]:
+        """What another Writer has left."""
+        self.store.claim()
+        return [staged for found in self.store.complete() if (staged := self.staged(found.step)) is not None]
+
+    def keep(self, step: int, ranges: Array) -> None:
+        """All ranks have written a step: it stays until it is drained, whatever becomes of this process. ``ranges`` may end beyond it.
+        Collective over the nodes.
+        """
+        place = self.place
+        self._saves += 1
+        with opened(str(self.store.part(step)), os.O_WRONLY | os.O_CREAT) as file:  # no rank of a node may have written anything
+            rows = np.minimum(ranges, os.fstat(file).st_size).tolist()
+        staged = Staged(step, f"{place.writer}-{self._saves}", place.node, place.nodes, rows, time.time_ns())
+        self._note(step).unlink(missing_ok=True)  # a note tells of no other file than its own, whenever this ends
+        self.store.publish(step)
+        self._note(step).write_text(json.dumps(asdict(staged)))
+
+    def staged(self, step: int) -> Staged | None:
+        """What this node has of a step."""
+        try:
+            return Staged(**json.loads(self._note(step).read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def drain(self, step: int, target: Path, *, durable: bool) -> None:
+        """Copies what this node has of a step to the same places of a file, which may be new."""
+        staged = self.staged(step)
+        if staged is None:
+            raise CheckpointError(f"{self.store.path(step)}: what was staged is gone")
+        content = np.memmap(self.store.path(step), np.uint8, "r").data if staged.ranges else memoryview(b"")
+        with opened(str(target), os.O_WRONLY | os.O_CREAT) as file:
+            for begin, end in _pieces(staged.ranges):
+                write_all(file, content[begin:end], begin)
+            if durable:
+                os.fsync(file)
+
+    def remove(self, step: int) -> None:
+        """A step that is drained, or shall not be."""
+        for path in (self._note(step), self.store.path(step)):  # one without a note is found again
+            path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """All steps."""
+        for found in self.store.complete():
+            self.remove(found.step)
+
+    def _note(self, step: int) -> Path:
+        return self.store.path(step).with_suffix(".json")
+
+
+def judge(left: Sequence[Sequence[Staged]], newest: int) -> tuple[list[Staged], list[str]]:
+    """Which of those that other Writers have left on the nodes are drained, in order (what their first node has of each), and what is to be
+    said of them all.
+
+    ``newest``: when the last checkpoint was saved that is where it belongs.
+    """
+    saves: dict[str, list[Staged]] = {}
+    for staged in (staged for theirs in left for staged in theirs):
+        saves.setdefault(staged.save, []).append(staged)
+    drained, said = [], []
+    for parts in sorted(saves.values(), key=lambda parts: parts[0].saved):
+        first = min(parts, key=lambda one: one.node)
+        step, saved, absent = first.step, first.saved, set(range(first.nodes)) - {one.node for one in parts}
+        if absent:
+            said.append(f"step {step} was left in the stage, and {len(absent)} of {parts[0].nodes} nodes are not here; it is removed")
+        elif saved > newest:
+            drained.append(first)
+            said.append(f"step {step} was left in the stage; it is drained")
+        elif saved < newest:
+            said.append(f"step {step} was left in the stage, and a newer one was saved since; it is removed")
+    return drained, said
+
+
+def written_by(moves: Sequence[Move]) -> Array:
+    """The ranges of a file that moves fill: rows of begin and end, in order."""
+    found = [np.empty((0, 2), np.int64)]
+    for move in moves:
+        if move.box.size:
+            element = move.data.dtype.itemsize
+            begins, _, length = runs(move.box, move.stored, element, strides(move.box.shape, element))
+            found.append(np.column_stack([begins + move.place, begins + move.place + length]))
+    return joined(np.concatenate(found))
+
+
+def joined(ranges: Array) -> Array:
+    """Ranges that do not overlap, in order; those that touch are one."""
+    full = ranges[ranges[:, 1] > ranges[:, 0]]
+    full = full[np.argsort(full[:, 0])]
+    first = np.flatnonzero(np.append(True, full[1:, 0] > full[:-1, 1])) if len(full) else np.empty(0, np.int64)
+    last = np.append(first[1:] - 1, len(full) - 1) if len(full) else first
+    return np.column_stack([full[first, 0], full[last, 1]])
+
+
+def shares(ranges: Sequence[Array], nodes: Sequence[int]) -> list[Array]:
+    """For each node the bytes of a file that it drains, from those that each rank writes: the first node also has what no rank writes."""
+    count = max(nodes) + 1
+    by_node = [[theirs for theirs, node in zip(ranges, nodes, strict=True) if node == number] for number in range(count)]
+    found = [joined(np.concatenate(some)) for some in by_node]
+    others = joined(np.concatenate([np.empty((0, 2), np.int64), *found[1:]]))
+    bounds = np.concatenate([[0], others.reshape(-1), [END]])
+    found[0] = joined(bounds.reshape(-1, 2))
+    return found
+
+
+def _pieces(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for begin, end in ranges:
+        for at in range(begin, end, _PIECE):
+            yield at, min(end, at + _PIECE)

@@ -1,0 +1,216 @@
+"""A directory of checkpoints, each of which is there as a whole or not at all. One process changes it; all may read.
+
+A checkpoint is a file, or a directory with parts and the master that tells of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pario.checkpoint.errors import CheckpointError
+
+_NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
+#: Directories that the next one of the same step is about to replace; what is being removed.
+_OLD, _GONE = ".old", ".gone"
+#: Of those that are being written.
+_PARTS = (".part", ".h5.part")
+LATEST = "latest"
+#: The file of a checkpoint in parts that HDF5 programs open.
+MASTER = "master.h5"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint in a directory."""
+
+    step: int
+    path: Path
+    saved: int  # nanoseconds; the order in which they were saved
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files; of those that go meanwhile nothing."""
+        total = 0
+        with suppress(FileNotFoundError):
+            for path in self.path.iterdir() if self.path.is_dir() else [self.path]:
+                total += path.stat().st_size
+        return total
+
+
+def document(path: Path) -> Path:
+    """The file of a checkpoint that HDF5 programs open."""
+    return path / MASTER if path.is_dir() else path
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _delete_all(paths: list[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # the next Writer tries again
+            _delete(path)
+
+
+class Store:
+    """The checkpoints of a directory. ``in_parts``: the form of those that are saved."""
+
+    def __init__(self, directory: str | os.PathLike[str], *, in_parts: bool = False) -> None:
+        self.directory = Path(directory)
+        self._in_parts = in_parts
+        self._lock = -1
+        self._removing: threading.Thread | None = None
+
+    def claim(self, *, torn: bool = True) -> None:
+        """Makes the directory, for this process alone to write, and removes what one that was killed has left. ``torn``: also what it was
+        writing; who writes nothing leaves that alone, where there may be no locks.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise CheckpointError(f"{self.directory}: {error.strerror}; expected a directory for checkpoints") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.release()
+            raise CheckpointError(f"{self.directory}: another Writer is writing checkpoints there") from error
+        except OSError:
+            pass  # a file system without locks
+        try:
+            for found in self._found((*(_PARTS if torn else ()), _GONE, ".h5" + _GONE, _OLD + _GONE)):
+                _delete(found.path)
+        except BaseException:
+            self.release()
+            raise
+
+    def settle(self) -> None:
+        """Waits until what was removed takes no room any more."""
+        if self._removing is not None:
+            self._removing.join()
+
+    def release(self) -> None:
+        """Others may write there."""
+        self.settle()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def complete(self) -> list[Found]:
+        """Those that were saved, the newest last."""
+        return [one for one in self._found((".h5", "", _OLD)) if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()]
+
+    def torn(self) -> list[Found]:
+        """Those that are being written, or were when the program was killed."""
+        return self._found(_PARTS)
+
+    def _found(self, endings: tuple[str, ...]) -> list[Found]:
+        found = []
+        for path in self._paths():
+            match = _NAME.fullmatch(path.name)
+            if match and match[2] in endings:
+                with suppress(FileNotFoundError):
+                    found.append(Found(int(match[1]), path, _saved(path)))
+        return sorted(found, key=lambda one: (one.saved, one.step))
+
+    def _paths(self) -> list[Path]:
+        """None where there is no such directory."""
+        try:
+            return list(self.directory.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise CheckpointError(f"{self.directory}: {error.strerror}") from error
+
+    def path(self, step: int) -> Path:
+        """That of a step."""
+        return self.directory / f"step-{step:08d}{'' if self._in_parts else '.h5'}"
+
+    def part(self, step: int) -> Path:
+        """That of a step while it is written."""
+        path = self.path(step)
+        return path.with_name(path.name + ".part")
+
+    def container(self, step: int) -> Path:
+        """The file that HDF5 programs will open, while it is written."""
+        return self.part(step) / MASTER if self._in_parts else self.part(step)
+
+    def begin(self, step: int) -> None:
+        """Makes room for what is written of a step."""
+        if self._in_parts:
+            self.part(step).mkdir(exist_ok=True)
+
+    def discard(self, step: int) -> None:
+        """What was written of a step, and will not be finished, goes."""
+        with suppress(OSError):
+            _delete(self.part(step))
+
+    def publish(self, step: int) -> Path:
+        """What is written, and on the disk, gets its name, and takes the place of what was saved of this step before."""
+        path = self.path(step)
+        if self._in_parts:
+            sync(self.part(step))
+        if path.is_dir():  # which takes the place of no other
+            old = path.with_name(path.name + _OLD)
+            _delete(old)
+            path.replace(old)
+        self.part(step).replace(path)
+        sync(self.directory)
+        self._remove([found.path for found in self.complete() if found.step == step and found.path != path])
+        self._link()
+        return path
+
+    def _link(self) -> None:
+        with suppress(OSError):  # a file system without symbolic links
+            link = self.directory / f".{LATEST}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(document(self.complete()[-1].path).relative_to(self.directory))
+            link.replace(self.directory / LATEST)
+
+    def prune(self, keep: int, counts: Callable[[Path], bool] = lambda _: True) -> list[Path]:
+        """Removes all that are older than the newest ``keep`` of those that count."""
+        found = self.complete()
+        kept = [number for number, one in enumerate(found) if counts(one.path)][-keep:]
+        old = [one.path for one in found[: kept[0]]] if len(kept) == keep else []
+        self._remove(old)
+        return old
+
+    def _remove(self, paths: list[Path]) -> None:
+        """They lose their names now, and their bytes while the program goes on: large files take their time."""
+        if not paths:
+            return
+        self.settle()
+        gone = [path.with_name(path.name + _GONE) for path in paths]
+        for path, leaving in zip(paths, gone, strict=True):
+            _delete(leaving)
+            with suppress(FileNotFoundError):
+                path.replace(leaving)
+        self._removing = threading.Thread(target=_delete_all, args=(gone,), name="pario-checkpoint-remove")
+        self._removing.start()
+
+
+def _saved(path: Path) -> int:
+    """When its bytes were complete."""
+    container = path / MASTER
+    return (container if container.is_file() else path).stat().st_mtime_ns
+
+
+def sync(path: Path) -> None:
+    """Names in a directory are on the disk then, where the file system can."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,74 @@
+"""Ranks of PyTorch: of a process group, where there is no MPI. They leave each other messages in the store that the group was made with."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from pario.checkpoint.errors import CheckpointError
+from pario.ranks import PATIENCE, Ranks
+
+#: How often ranks were made of a group, by its name: the same on all of them.
+_made: Counter[str] = Counter()
+
+
+def is_group(value: Any) -> bool:
+    """Whether it is a process group of PyTorch, which is not imported for it."""
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and isinstance(value, distributed.ProcessGroup)
+
+
+class TorchRanks(Ranks):
+    """Those of a process group, whatever its backend. A message is an entry of the store, and is gone when it was read."""
+
+    error = CheckpointError
+
+    def __init__(self, group: Any, patience: float = PATIENCE) -> None:
+        from torch import distributed
+
+        self.rank, self.size, self.patience = distributed.get_rank(group), distributed.get_world_size(group), patience
+        self._group = group
+        name = group.group_name
+        self._name = f"pario/{name}/{_made[name]}"
+        _made[name] += 1
+        self._store = distributed.distributed_c10d._get_default_store().clone()  # one for each thread that waits
+        self._sent: Counter[int] = Counter()
+        self._taken: Counter[int] = Counter()
+
+    def again(self) -> Ranks:
+        """The same ranks, with other names of messages."""
+        return TorchRanks(self._group, self.patience)
+
+    def _send(self, rank: int, message: Any) -> None:
+        self._store.set(f"{self._name}/{self.rank}/{rank}/{self._sent[rank]}", pickle.dumps(message))
+        self._sent[rank] += 1
+
+    def _next(self, rank: int) -> str:
+        return f"{self._name}/{rank}/{self.rank}/{self._taken[rank]}"
+
+    def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
+        others = [other for other in range(self.size) if other != self.rank] if rank is None else [rank]
+        awaited = min(others, key=lambda other: self._taken[other])  # whoever has said least so far
+        if not self._comes(self._next(awaited), deadline):
+            awaited = next((other for other in others if self._store.check([self._next(other)])), -1)
+        return None if awaited < 0 else (awaited, self._take(awaited))
+
+    def _comes(self, key: str, deadline: float) -> bool:
+        from torch.distributed import DistStoreError
+
+        try:
+            self._store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.001)))
+        except DistStoreError:
+            return False
+        return True
+
+    def _take(self, rank: int) -> Any:
+        key = self._next(rank)
+        self._taken[rank] += 1
+        message = pickle.loads(self._store.get(key))
+        self._store.delete_key(key)
+        return message

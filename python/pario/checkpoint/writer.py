@@ -1,0 +1,317 @@
+"""Saves checkpoints."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint import container, transfer
+from pario.checkpoint.arrangement import Arrangement, Parcel, Saving, Written, in_one_file
+from pario.checkpoint.attributes import check_all
+from pario.checkpoint.background import Pending, Snapshot
+from pario.checkpoint.container import Label
+from pario.checkpoint.draining import Draining
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.given import REPLICATED, Given, Taker
+from pario.checkpoint.parts import check_files, groups, in_parts
+from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.store import Store
+from pario.progress import Show, silent, told
+from pario.ranks import PATIENCE, Ranks
+from pario.version import version
+
+#: Makes copies of what is given, where they are needed.
+_Copy = Callable[[Sequence[Given]], Sequence[Given]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A checkpoint that is written."""
+
+    label: Label
+    arrangement: Arrangement
+    parcel: Parcel
+    made: bool  # whether rank 0's file is there
+
+    def moves(self, rank: int, *, together: bool = False) -> dict[str, list[transfer.Move]]:
+        """By file what a rank writes. ``together``: all ranks write to rank 0's file, even nothing."""
+        arrangement = self.arrangement
+        found: dict[str, list[transfer.Move]] = {"": []} if together else {}
+        if arrangement.part is not None:
+            found[arrangement.part[0]] = []
+        for one in self.parcel.rest:
+            if one.facts.kind != REPLICATED or rank == 0:
+                for extent, box, data in zip(arrangement.extents[one.facts.name], one.facts.boxes, one.data, strict=True):
+                    found.setdefault(extent.file, []).append(extent.move(box, data))
+        return found
+
+
+class Writer:
+    """Saves checkpoints to a directory. All methods are collective over the communicator; one Writer at a time writes to a directory.
+
+    ``comm``: of mpi4py, or None for one process. ``files``: how many a checkpoint has: a number, "node" (one for each) or "rank"; where it
+    is not 1, a checkpoint is a directory, with a master that shows them as one. ``keep``: how many checkpoints stay; None: all.
+    ``durable``: a checkpoint is on the disk before it has its name. ``in_flight``: how many checkpoints are written in the background at
+    most; each needs memory for a copy of this rank's arrays. ``stage``: a directory of each node, in memory or on a disk of it, where
+    saving ends; a thread of each node brings it to ``path``. ``stage_bytes``: how much is staged at most, on all nodes together.
+    ``patience``: seconds after which ranks that do not come are named in an error.
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        path: str | os.PathLike[str],
+        *,
+        files: int | str = 1,
+        keep: int | None = None,
+        durable: bool = True,
+        in_flight: int = 1,
+        stage: str | os.PathLike[str] | None = None,
+        stage_bytes: int = 1 << 36,
+        patience: float = PATIENCE,
+    ) -> None:
+        for name, value in (("keep", keep), ("in_flight", in_flight), ("stage_bytes", stage_bytes)):
+            if value is not None and value < 1:
+                raise CheckpointError(f"{name}={value}; expected a number from 1 on")
+        check_files(files)
+        if stage is not None and files != 1:
+            raise CheckpointError(f"files={files!r} and stage={os.fspath(stage)!r}: what is staged becomes one file")
+        self._files, self._group_of = files, list[int]()
+        self._ranks = ranks_of(comm, patience)
+        self._in_background = self._ranks.again()
+        self._snapshots, self._pending = [Snapshot() for _ in range(in_flight)], deque[Pending]()
+        self._store, self._keep, self._durable = Store(path, in_parts=files != 1), keep, durable
+        self._taker = Taker(self._ranks.rank, self._ranks.size)
+        self._arrangement: Arrangement | None = None
+        self._about: dict[str, Any] = {}
+        self._ranks.together(f"checkpoint.Writer({path})", socket.gethostname, self._begin)
+        self._draining: Draining | None = None
+        if stage is not None:
+            try:
+                self._draining = Draining(self._ranks, stage, self._store, self._publish, durable=durable, most=stage_bytes)
+            except BaseException:
+                self._store.release()
+                raise
+        #: Where the ranks write.
+        self._place = self._draining.store if self._draining else self._store
+        self._nodes = self._draining.nodes if self._draining else 1
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+            return
+        self._release()
+
+    def close(self) -> None:
+        """Waits for what is written in the background, and ends it."""
+        try:
+            self._settle(0)
+        finally:
+            self._release()
+        if self._draining:
+            self._draining.free()
+        self._in_background.free()
+        self._ranks.free()
+
+    def save(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Path:
+        """Saves what is given as the checkpoint of a step; returns its path when it is complete.
+
+        ``arrays``: what :func:`block`, :func:`blocks`, :func:`replicated` and :func:`per_rank` make, by name. ``attrs``: rank 0's count.
+        """
+        if self._draining:
+            self._save_on_stage(self._draining, step, arrays, attrs or {})
+            return self._store.path(step)
+        self._settle(0)
+        task, ranks = self._begin_step(step, arrays, attrs or {}, lambda given: given), self._ranks
+        comm = None if task.arrangement.plain else ranks.comm
+        with told(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
+            return self._conclude(ranks, task, lambda: self._write(ranks, comm, task, show))
+
+    def save_async(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Pending:
+        """The same, but returns when the arrays are copied: the program may change them.
+
+        Waits for older ones where ``in_flight`` are being written.
+        """
+        if self._draining:
+            return self._save_on_stage(self._draining, step, arrays, attrs or {})
+        again = any(pending.step == step for pending in self._pending)
+        self._settle(0 if again else len(self._snapshots) - 1)
+        snapshot, ranks = self._snapshots[0], self._in_background
+        task = self._begin_step(step, arrays, attrs or {}, snapshot.take)
+        self._snapshots.append(self._snapshots.pop(0))  # the others are in use, the oldest one's is next
+        pending = Pending(
+            step,
+            lambda: self._write(ranks, None, task),
+            lambda written: self._conclude(ranks, task, written),
+            self._pending[-1] if self._pending else None,
+            alone=ranks.threads,
+        )
+        self._pending.append(pending)
+        return pending
+
+    def _save_on_stage(self, draining: Draining, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any]) -> Pending:
+        """Returns when it is staged. Waits for older ones to be drained where the stage is full."""
+        self._settle(draining.left(step, self._pending))
+        ranks, task = self._ranks, self._begin_step(step, arrays, attrs, lambda given: given)
+        with told(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
+            self._conclude(ranks, task, lambda: self._write(ranks, None, task, show))
+        moves = [move for some in task.moves(ranks.rank).values() for move in some]
+        self._pending.append(draining.start(step, task.arrangement, moves, self._pending[-1] if self._pending else None))
+        return self._pending[-1]
+
+    def _release(self) -> None:
+        """Others may write there, when this rank has written what it began; the other ranks may be elsewhere: nothing collective."""
+        for pending in self._pending:
+            pending.join()
+        self._store.release()
+        if self._draining:
+            self._draining.release()
+
+    def _settle(self, left: int) -> None:
+        """Waits until no more than so many are being written in the background; raises what went wrong with them."""
+        while len(self._pending) > left:
+            pending = self._pending.popleft()
+            if not pending.told:
+                pending.result()
+
+    @property
+    def _arranged(self) -> Arrangement:
+        assert self._arrangement is not None
+        return self._arrangement
+
+    def _conclude(self, ranks: Ranks, task: _Task, write: Callable[[], Written]) -> Path:
+        """The checkpoint is there when all ranks have written."""
+        with self._discarded_on_failure(task.label.step):
+            return ranks.together(f"the end of saving step {task.label.step}", write, lambda written: self._finish(task, written))
+
+    def _begin(self, hosts: list[str]) -> None:
+        self._store.claim()
+        self._group_of = groups(self._files, hosts)
+        self._about = {
+            "pario": version(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "ranks": len(hosts),
+            "hosts": sorted(set(hosts)),
+            "command": sys.argv,
+            "git": _git_describe(),
+        }
+
+    @contextmanager
+    def _discarded_on_failure(self, step: int) -> Iterator[None]:
+        """Nothing of the step stays where the body raises something."""
+        try:
+            yield
+        except BaseException as error:
+            if self._draining:
+                self._draining.discard(step)
+            elif self._ranks.rank == 0:
+                self._store.discard(step)
+            if isinstance(error, OSError):
+                raise CheckpointError(f"{self._place.part(step)}: {error.strerror or error}") from error
+            raise
+
+    def _begin_step(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any], copy: _Copy) -> _Task:
+        """Agrees on where everything goes. What is the same as before is copied first, so that ranks do not write while others copy."""
+        self._store.settle()
+        given: list[Given] = []
+        parcels: list[Parcel] = []
+        label = Label(step, attrs, self._about)
+
+        def enter() -> bool:
+            if not isinstance(step, int | np.integer) or step < 0:
+                raise CheckpointError(f"step {step!r}; expected a number from 0 on")
+            given.extend(self._taker.take(name, value) for name, value in arrays.items())
+            same = self._arrangement is not None and self._arrangement.facts == [one.facts for one in given]
+            if same:
+                parcels.append(self._arranged.parcel(given, copy))
+            return same
+
+        again = self._ranks.together(f"save(step {step})", enter, lambda same: all(same) and self._prepare(label))
+        if not again:
+            self._arrange(label, given)
+            parcels = [self._arranged.parcel(given, copy)]
+        return _Task(label, self._arranged, parcels[0], made=not again or not self._arranged.plain)
+
+    def _arrange(self, label: Label, given: Sequence[Given]) -> None:
+        """The files are made."""
+        saving = Saving(str(self._place.part(label.step)), label, {one.facts.name: one.attrs for one in given}, self._nodes)
+        arrange = in_one_file if self._files == 1 else partial(in_parts, self._group_of)
+        self._arrangement = None
+        with self._discarded_on_failure(label.step):
+            self._arrangement = arrange(self._ranks, saving, [one.facts for one in given])
+
+    def _prepare(self, label: Label) -> bool:
+        """All ranks give the same as before: rank 0's file is made when it writes, or here where the others need it."""
+        arrangement = self._arranged
+        check_all(label.attrs)
+        with self._discarded_on_failure(label.step):
+            self._place.begin(label.step)
+            needed = sum(layout.nbytes for layout in arrangement.layouts) // self._nodes
+            container.check_room(str(self._place.part(label.step)), needed)
+            if not arrangement.plain:
+                self._copy_container(arrangement, label)
+        return True
+
+    def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
+        assert arrangement.skeleton is not None
+        container.copy(str(self._place.container(label.step)), arrangement.skeleton, label)
+
+    def _write(self, ranks: Ranks, comm: Any, task: _Task, show: Show = silent) -> Written:
+        """Writes what this rank writes itself, by MPI-IO where there is a communicator."""
+        part, arrangement = self._place.part(task.label.step), task.arrangement
+        if ranks.rank == 0 and not task.made:
+            self._copy_container(arrangement, task.label)
+        if arrangement.part is not None:
+            name, skeleton = arrangement.part
+            container.put_skeleton(str(part / name), skeleton)
+        for name, moves in task.moves(ranks.rank, together=comm is not None).items():
+            transfer.write(comm, str(part / name), moves, durable=self._durable and not self._draining, show=show)
+        return arrangement.written(task.parcel)
+
+    def _finish(self, task: _Task, written: Sequence[Written]) -> Path:
+        """All others have written: rank 0 writes the rest, and the checkpoint gets its checksums and its name."""
+        arrangement, step = task.arrangement, task.label.step
+        assert arrangement.skeleton is not None
+        sums = [one.sums for one in written]
+        arrangement.check_replicated(sums)
+        with transfer.opened(str(self._place.container(step)), os.O_RDWR) as file:
+            if arrangement.unpacking is not None:
+                arrangement.unpacking.write(file, [one.packed for one in written])
+            transfer.write_all(file, arrangement.in_order(sums).astype("<u8").tobytes(), arrangement.skeleton.places.sums)
+            if self._durable and not self._draining:
+                os.fsync(file)
+        return self._store.path(step) if self._draining else self._publish(step)
+
+    def _publish(self, step: int) -> Path:
+        """It gets its name, and older ones go."""
+        path = self._store.publish(step)
+        if self._keep is not None:
+            self._store.prune(self._keep)
+        return path
+
+
+def _git_describe() -> str:
+    """Which version of the program runs; nothing where git does not know."""
+    place = Path(sys.argv[0]).resolve().parent if sys.argv and sys.argv[0] else Path.cwd()
+    try:
+        command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,101 @@
+"""The ``pario`` command: one module per subcommand, each with ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``.
+
+Nothing heavy is imported before a subcommand runs: ``pario run`` must be off the user's way in a few dozen milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from pario.cli import (
+    advise,
+    bench,
+    checkpoint,
+    compare,
+    export,
+    fs,
+    hints,
+    join,
+    lab,
+    ls,
+    merge,
+    pack,
+    records,
+    replay,
+    report,
+    run,
+    settings,
+    stage,
+    stripe,
+    tune,
+    unpack,
+    whatif,
+)
+from pario.errors import ParioError
+from pario.version import version
+
+
+class Command(Protocol):
+    """What a subcommand's module offers."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declares the options."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Does the work; returns the exit status."""
+
+
+COMMANDS: dict[str, Command] = {
+    "run": run,
+    "report": report,
+    "advise": advise,
+    "compare": compare,
+    "export": export,
+    "settings": settings,
+    "hints": hints,
+    "join": join,
+    "fs": fs,
+    "stripe": stripe,
+    "pack": pack,
+    "unpack": unpack,
+    "ls": ls,
+    "stage": stage,
+    "merge": merge,
+    "records": records,
+    "checkpoint": checkpoint,
+    "bench": bench,
+    "whatif": whatif,
+    "replay": replay,
+    "tune": tune,
+    "lab": lab,
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(prog="pario", description="See why a program's I/O is slow.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"pario {version()}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False)
+        module.add_arguments(sub)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand; returns the exit status (2: the user can put it right)."""
+    parsed = build_parser().parse_args(arguments)
+    try:
+        return COMMANDS[parsed.command].run(parsed)
+    except ParioError as error:
+        print(f"pario {parsed.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # `pario report ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,131 @@
+"""What the comparisons of ``pario bench`` share: where they write, what is kept of them, and what has changed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pario.cli.numbers import positive
+from pario.errors import ParioError
+from pario.scratch import scratch
+
+_LAST = Path()
+
+
+def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
+    """Where, and how often."""
+    parser.add_argument(
+        "directory",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where to write: on the file system in question (default: here)",
+    )
+    parser.add_argument("--repeat", type=positive, default=repeat, metavar="N", help=f"repetitions, medians are shown (default {repeat})")
+
+
+def add_keeping(parser: argparse.ArgumentParser) -> None:
+    """What becomes of the result."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        type=Path,
+        const=_LAST,
+        metavar="FILE",
+        help="show what has changed since this result; without FILE, since the last one on the same file system with the same settings",
+    )
+
+
+def add_ranks(parser: argparse.ArgumentParser, ranks: int) -> None:
+    """How MPI is started."""
+    parser.add_argument("--ranks", type=positive, default=ranks, metavar="N", help=f"MPI processes (default {ranks})")
+    parser.add_argument("--mpiio", action="store_true", help="with pario's MPI-IO instead of the MPI's own")
+    parser.add_argument("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+
+
+@contextmanager
+def place_below(directory: Path) -> Iterator[Path]:
+    """A directory of one's own on the file system in question; what cannot be done there is an error for the user."""
+    if not directory.is_dir():
+        raise ParioError(f"{directory} is no directory")
+    try:
+        with scratch(directory, "pario-bench-") as made:
+            yield made
+    except OSError as error:
+        raise ParioError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
+def earlier(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """The result that was named to compare with, before anything is measured."""
+    from pario.bench.history import read
+
+    if arguments.compare is None or arguments.compare == _LAST:
+        return None
+    try:
+        return read(arguments.compare)
+    except (OSError, ValueError, KeyError) as error:
+        raise ParioError(f"{arguments.compare}: {error}") from error
+
+
+def keep(arguments: argparse.Namespace, result: Mapping[str, Any], before: dict[str, Any] | None) -> None:
+    """Says what has changed if that was asked for, then adds the result to the history of the file system."""
+    from pario import state
+    from pario.bench import history
+
+    folder = state.folder("bench") / file_system(arguments.directory)
+    if arguments.compare == _LAST:
+        found = history.last(folder, result)
+        if found is None:
+            print(f"No earlier result with these settings in {folder}.")
+        else:
+            print(f"Since {found[0]}:")
+            before = found[1]
+    if before is not None:
+        for line in changed(before, result):
+            print(line)
+    try:
+        history.keep(folder, result)
+    except OSError as error:
+        print(f"pario bench: the result is not kept: {error}", file=sys.stderr)
+    if arguments.json:
+        write(arguments.json, json.dumps(result, indent=1) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """Raises ParioError naming the file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ParioError(f"cannot write {path}: {error.strerror}") from error
+
+
+def file_system(directory: Path) -> str:
+    """The name of the one that a directory lies on."""
+    from pario import state
+    from pario.stripe.filesystem import mount_of
+
+    mount = mount_of(directory)
+    return state.name_of(mount.type, mount.source, mount.point)
+
+
+def changed(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+    """What has got faster or slower, beyond what repetitions differ by."""
+    from pario.bench import history
+
+    if before["format"] != result["format"]:
+        raise ParioError(f"the earlier result is one of {before['format']}; expected {result['format']}")
+    for key in history.different(before, result):
+        yield f"The earlier result has other {key}: {before.get(key)}, now {result.get(key)}."
+    found = list(history.changes(history.series_of(before), history.series_of(result)))
+    for change in found:
+        if change.clear:
+            yield f"{change.name}: {change.factor:.2f} times the earlier rate"
+    alike = sum(not change.clear for change in found)
+    yield f"{alike} of {len(found)} rates do not differ clearly from the earlier ones (their repetitions overlap, or there is only one)."

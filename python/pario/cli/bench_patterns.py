@@ -1,0 +1,112 @@
+"""Compare ways of doing I/O on a file system of yours, with real MPI: one rank for all, a file per process, one shared file, groups."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pario import wording
+from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
+from pario.cli.numbers import positive, size
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.bench.results import Row
+
+HELP = "access patterns of parallel programs"
+_MANY = 0.25  # of the median: repetitions that differ by more say little
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario bench patterns``."""
+    add_place(parser, repeat=5)
+    add_ranks(parser, ranks=4)
+    add = parser.add_argument
+    add("--size", type=size, default=64 << 20, metavar="SIZE", help="of the whole array (default 64M)")
+    add("--array", choices=("1d", "2d", "3d"), default="3d", help="how many sides the array has that is divided among ranks (default 3d)")
+    add("--pattern", action="append", metavar="NAME", help="only this one; may be repeated (default: all; --list names them)")
+    add("--list", action="store_true", help="list the patterns and end")
+    add("--groups", type=positive, default=0, metavar="N", help="groups of ranks that share a writer or a file (default: half the ranks)")
+    add("--stripes", type=positive, default=0, metavar="M", help="stripes of each group's file, where the file system has stripes")
+    add("--sync", action="store_true", help="written means on the device: time os.sync(), too")
+    add_keeping(parser)
+    add("--logs", type=Path, metavar="DIR", help="run each pattern once more under pario run: a log with timeline and report for each")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures and shows the table."""
+    if arguments.list:
+        return _list()
+    from pario.bench.launch import launcher, measure
+
+    names = _names(arguments)
+    before = earlier(arguments)
+    mpiexec = launcher(arguments.mpiexec)
+    with place_below(arguments.directory) as place:
+        result = measure(_request(arguments, place, names, arguments.repeat), arguments.ranks, mpiexec, mpiio=arguments.mpiio)
+        _show(result)
+        keep(arguments, result, before)
+        for name in names if arguments.logs else ():
+            log = arguments.logs / f"{name}.pario"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            measure(_request(arguments, place, [name], 1), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
+            print(f"{name}: {log / 'report.html'}")
+    return 0
+
+
+def _request(arguments: argparse.Namespace, place: Path, names: Sequence[str], repeat: int) -> Any:
+    from pario.bench.launch import Request
+
+    dimensions = int(arguments.array[0])
+    return Request(str(place), names, arguments.size, dimensions, repeat, arguments.groups, arguments.stripes, arguments.sync)
+
+
+def _list() -> int:
+    from pario.bench.table import PATTERNS
+
+    for name, text in PATTERNS.items():
+        print(f"{name:16} {text}")
+    return 0
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    from pario.bench.table import PATTERNS
+
+    for name in arguments.pattern or ():
+        if name not in PATTERNS:
+            raise ParioError(f"--pattern {name}: not known; expected one of {', '.join(PATTERNS)}")
+    return [name for name in PATTERNS if not arguments.pattern or name in arguments.pattern]
+
+
+def _show(result: dict[str, Any]) -> None:
+    from pario.bench.results import best, rows_of
+    from pario.bench.table import PATTERNS
+
+    rows = rows_of(result)
+    shape = " x ".join(map(str, result["shape"]))
+    print(f"{result['ranks']} ranks, {wording.size(result['bytes'])} as {shape} doubles, {result['groups']} groups; {result['mpi']}\n")
+    print(f"{'':16} {'write':>10} {'of best':>8} {'calls':>8} {'writes':>8} {'read':>12} {'of best':>8} {'calls':>8} {'reads':>8}")
+    fastest = {"write": best(rows, "write").write.rate, "read": best(rows, "read").read.rate}
+    for row in rows:
+        cells = []
+        for direction, width in (("write", 10), ("read", 12)):
+            taken = getattr(row, direction)
+            share = wording.share(taken.rate / fastest[direction])
+            cells.append(f"{wording.rate(taken.rate):>{width}} {share:>8} {taken.calls:>8} {taken.system_calls:>8}")
+        print(f"{row.pattern:16} {' '.join(cells)}")
+    for direction in ("write", "read"):
+        row = best(rows, direction)
+        print(
+            f"\nFastest to {direction} here: {row.pattern} ({PATTERNS[row.pattern]}), {wording.rate(getattr(row, direction).rate)}.", end=""
+        )
+    print()
+    _warn_of_noise(rows)
+
+
+def _warn_of_noise(rows: Sequence[Row]) -> None:
+    noisy = [row.pattern for row in rows if max(row.write.spread, row.read.spread) > _MANY]
+    if noisy:
+        share = wording.share(_MANY)
+        print(f"Repetitions differ by more than {share} of the median: {', '.join(noisy)} (try a larger --size, more --repeat).")

@@ -1,0 +1,84 @@
+"""Write the checkpoint of S3D in three ways, through real MPI: each row by itself, sieved, collectively; count what reaches the file, and
+time it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pario import wording
+from pario.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
+from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
+
+HELP = "S3D's checkpoint: independent, sieved, collective"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario bench s3d``."""
+    add_place(parser, repeat=3)
+    add_ranks(parser, ranks=RANKS)
+    grid = "x".join(str(side) for side in reversed(GRID))
+    parser.add_argument("--grid", type=_grid, default=GRID, metavar="NXxNYxNZ", help=f"cells (default {grid}, the published case)")
+    add_keeping(parser)
+
+
+def _grid(text: str) -> tuple[int, ...]:
+    sides = text.split("x")
+    if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise argparse.ArgumentTypeError(f"{text}; expected three numbers such as 32x40x40")
+    return tuple(int(side) for side in reversed(sides))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures, and shows the table."""
+    before = earlier(arguments)
+    with place_below(arguments.directory) as place, tempfile.TemporaryDirectory() as logs:
+        result = _measure(arguments, place, Path(logs))
+    for line in page(result):
+        print(line)
+    keep(arguments, result, before)
+    return 0
+
+
+def _measure(arguments: argparse.Namespace, place: Path, logs: Path) -> dict[str, Any]:
+    """First the times, untraced and in turn; then each way once more under ``pario run``, which counts."""
+    from pario.bench.launch import Checkpoints, launcher, measure
+    from pario.bench.s3d_counts import counts
+
+    mpiexec = launcher(arguments.mpiexec)
+    timed = measure(Checkpoints(str(place), list(WAYS), arguments.grid, arguments.repeat), arguments.ranks, mpiexec, mpiio=arguments.mpiio)
+    rows = []
+    for way in WAYS:
+        log = logs / f"{way}.pario"
+        measure(Checkpoints(str(place), [way], arguments.grid, 0), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
+        rows.append({"way": way, "seconds": timed["seconds"][way], "bytes": timed["bytes"], **counts(log, way)})
+    about = {key: timed[key] for key in ("ranks", "mpi", "mpiio", "bytes")}
+    return {"format": FORMAT, "version": VERSION, "grid": list(arguments.grid), **about, "rows": rows}
+
+
+def page(result: dict[str, Any]) -> Iterator[str]:
+    """The table, and the published one where it is the same case."""
+    grid = " x ".join(str(side) for side in reversed(result["grid"]))
+    through = "pario's MPI-IO" if result["mpiio"] else result["mpi"]
+    yield f"{result['ranks']} ranks, {grid} cells, {wording.size(result['bytes'])} in a checkpoint; {through}"
+    yield ""
+    yield f"{'':12} {'writes':>9} {'reads':>7} {'MiB written':>12} {'unaligned':>10} {'seconds':>9}  {'spread':>7}"
+    for row in rows_of(result):
+        spread = wording.percent(max(row.seconds) - min(row.seconds), row.median)
+        counted = _counted(row.writes, row.reads, row.written / 2**20, row.unaligned)
+        yield f"{row.way:12} {counted} {row.median:>9.3g}  {spread:>7}"
+    yield f"unaligned: writes that begin on no multiple of {wording.block(UNIT)}; seconds: of the slowest rank, from opening to closing"
+    if result["ranks"] == RANKS and tuple(result["grid"]) == GRID:
+        yield ""
+        yield "published for this case (ATPESC 2020; seconds of the whole run):"
+        for way, (writes, reads, mib, unaligned, seconds) in PUBLISHED.items():
+            counted = _counted(writes, reads, mib, unaligned)
+            yield f"{way:12} {counted} {wording.count(seconds):>9}"
+
+
+def _counted(writes: int, reads: int, mib: float, unaligned: int) -> str:
+    return f"{wording.count(writes):>9} {wording.count(reads):>7} {mib:>12.2f} {wording.count(unaligned):>10}"

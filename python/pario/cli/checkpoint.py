@@ -1,0 +1,283 @@
+"""Checkpoints: what there is, what is in it, whether it is whole, what differs (docs/checkpoint.md)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pario.cli.numbers import positive
+
+HELP = "list, show, verify, compare, merge, draw and remove checkpoints"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Subcommands and options of ``pario checkpoint``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listed = _action(actions, "ls", "list the checkpoints of a directory", "path")
+    shown = _action(actions, "show", "tell what is in a checkpoint", "path")
+    shown.add_argument("--quick", action="store_true", help="read no arrays: without least, mean and most")
+    for one in (listed, shown):
+        one.add_argument("--json", action="store_true", help="print JSON")
+    verify = _action(actions, "verify", "read everything and compare it with the checksums", "path")
+    verify.add_argument("--all", action="store_true", help="all checkpoints of the directory, not only the newest")
+    diff = _action(actions, "diff", "tell what differs between two checkpoints", "path", "other")
+    diff.add_argument(
+        "--tolerance", type=float, default=0.0, metavar="X", help="relative difference of numbers that does not count (default 0)"
+    )
+    prune = _action(actions, "prune", "remove all checkpoints but the newest", "path")
+    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many stay; damaged ones do not count")
+    merge = _action(actions, "merge", "make one file of a checkpoint in parts; several ranks may do it: mpiexec -n N pario ...", "path")
+    merge.add_argument("-o", "--output", metavar="FILE", help="(default: the file takes the place of the parts)")
+    merge.add_argument("--threads", type=positive, metavar="N", help="of each process (default: 4, one where several processes merge)")
+    plot = _action(actions, "plot", "draw an array, or a slice of it, as PNG (needs matplotlib)", "path", "array")
+    plot.add_argument("-o", "--output", metavar="FILE", help="(default: ARRAY.png)")
+    plot.add_argument("--axis", type=int, default=0, metavar="N", help="the axis that is cut, from 0 on (default 0)")
+    plot.add_argument("--index", type=int, metavar="N", help="where it is cut (default: in the middle)")
+    for one in (shown, verify, merge, plot):
+        one.add_argument("--step", type=int, metavar="N", help="of the directory (default: the newest)")
+
+
+def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    for path in paths:
+        parser.add_argument(path, metavar=path.upper(), help="array" if path == "array" else "a directory of checkpoints, or a file")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Does what the subcommand says; 1 where verify or diff have found something."""
+    actions = {"ls": _ls, "show": _show, "verify": _verify, "diff": _diff, "prune": _prune, "merge": _merge, "plot": _plot}
+    return actions[arguments.action](arguments)
+
+
+def _found(path: str, step: int | None = None) -> Any:
+    """The header; what is skipped is said on standard error."""
+    from pario.checkpoint.reader import find
+
+    header, skipped = find(path, step)
+    for message in skipped:
+        print(f"pario checkpoint: {message}", file=sys.stderr)
+    return header
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    from pario import wording
+    from pario.checkpoint.store import Store
+
+    store = Store(arguments.path)
+    rows = [_row(found, _state(found.path)) for found in store.complete()]
+    rows += [_row(found, "not finished") for found in store.torn()]
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        print(
+            f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']}  {wording.printable(row['file'])}  {row['state']}".rstrip()
+        )
+    if not rows:
+        print(f"{wording.printable(arguments.path)}: no checkpoints", file=sys.stderr)
+    return 0 if rows else 1
+
+
+def _row(found: Any, state: str) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    when = datetime.fromtimestamp(found.saved / 1e9, UTC).isoformat(sep=" ", timespec="seconds")
+    return {"step": found.step, "file": found.path.name, "bytes": found.size, "saved": when, "state": state}
+
+
+def _state(path: Any) -> str:
+    from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.header import read_header
+
+    try:
+        read_header(path)
+    except CheckpointError as error:
+        return f"damaged: {error}"
+    return ""
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from pario import wording
+    from pario.checkpoint.examine import figures
+
+    header = _found(arguments.path, arguments.step)
+    rows = []
+    for name, entry in header.entries.items():
+        layout = entry.layout
+        facts = None if arguments.quick else figures(header, entry)
+        rows.append(
+            {
+                "name": name,
+                "shape": list(layout.shape),
+                "dims": list(layout.dims),
+                "type": layout.note or str(layout.dtype),
+                "bytes": layout.nbytes,
+                "blocks": len(layout.blocks),
+                "attrs": dict(layout.attrs),
+                **(asdict(facts) if facts else {}),
+            }
+        )
+    if arguments.json:
+        document = {"path": header.path, "step": header.step, "attrs": header.attrs, "about": header.about, "arrays": rows}
+        print(json.dumps(document, indent=2, default=lambda value: value.tolist()))
+        return 0
+    print(f"{wording.printable(header.path)}: step {header.step}, {wording.size(sum(row['bytes'] for row in rows))}")
+    about = header.about
+    if about:
+        hosts = wording.printable(", ".join(about["hosts"]))
+        print(f"  saved {about['saved']} by {wording.plural(about['ranks'], 'rank')} on {hosts}, pario {about['pario']}")
+    for name, value in header.attrs.items():
+        print(f"  {wording.printable(name)} = {wording.printable(repr(value))}")
+    _print_arrays(rows)
+    return 0
+
+
+def _print_arrays(rows: list[dict[str, Any]]) -> None:
+    from pario import wording
+
+    width = max((len(wording.printable(row["name"])) for row in rows), default=0)
+    for row in rows:
+        shape = " × ".join(f"{length} {dim}".rstrip() for length, dim in zip(row["shape"], row["dims"], strict=True)) or "one"
+        blocks = wording.plural(row["blocks"], "block") if row["blocks"] else ""
+        print(f"  {wording.printable(row['name']):<{width}}  {row['type']:<8} {wording.size(row['bytes']):>8}  {shape}  {blocks}".rstrip())
+        if row.get("least") is not None:
+            missing = f", {wording.count(row['not_numbers'])} not numbers" if row["not_numbers"] else ""
+            print(f"  {'':<{width}}  least {row['least']:.6g}, mean {row['mean']:.6g}, most {row['most']:.6g}{missing}")
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from pario import wording
+    from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.header import read_header
+    from pario.checkpoint.store import Store
+
+    bad = 0
+    paths = [str(found.path) for found in Store(arguments.path).complete()] if arguments.all else []
+    for path in paths or [arguments.path]:
+        try:
+            bad += _verify_one(read_header(path) if paths else _found(path, arguments.step))
+        except CheckpointError as error:
+            if not paths:
+                raise
+            print(wording.printable(str(error)))
+            bad += 1
+    return 1 if bad else 0
+
+
+def _verify_one(header: Any) -> int:
+    from pario import wording
+    from pario.checkpoint.examine import damages
+    from pario.progress import RateLine
+
+    line, bad = RateLine(header.path), 0
+    for text in damages(header, line.show):
+        line.clear()
+        print(f"{wording.printable(header.path)}: {text}")
+        bad += 1
+    line.clear()
+    blocks = sum(len(entry.sums) for entry in header.entries.values())
+    if not blocks:
+        print(f"{wording.printable(header.path)}: has no checksums: it was not saved by pario")
+    elif not bad:
+        arrays = wording.plural(len(header.entries), "array")
+        print(f"{wording.printable(header.path)}: {wording.plural(blocks, 'block')} of {arrays} are well")
+    return bad
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    from pario import wording
+    from pario.checkpoint.examine import differences
+    from pario.progress import RateLine
+
+    one, other = _found(arguments.path), _found(arguments.other)
+    line, count = RateLine(one.path), 0
+    for text in differences(one, other, arguments.tolerance, line.show):
+        line.clear()
+        print(wording.printable(text))
+        count += 1
+    line.clear()
+    return 1 if count else 0
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    from pario import wording
+    from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.store import Store
+
+    if arguments.keep < 1:
+        raise CheckpointError(f"--keep {arguments.keep}; expected a number from 1 on")
+    if not Path(arguments.path).is_dir():
+        raise CheckpointError(f"{arguments.path}: no such directory")
+    store = Store(arguments.path)
+    store.claim(torn=False)
+    try:
+        for path in store.prune(arguments.keep, lambda path: not _state(path)):
+            print(f"removed {wording.printable(str(path))}")
+    finally:
+        store.release()
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    """What the first rank says is said for all."""
+    import os
+
+    from pario import wording
+    from pario.checkpoint.merge import merge
+    from pario.cli.records_ranks import ranks_here
+    from pario.errors import ParioError
+    from pario.progress import RateLine
+
+    ranks = ranks_here(os.environ)
+    line = RateLine(arguments.path)
+    threads = arguments.threads or (4 if ranks.size == 1 else 1)
+
+    def show(done: int, whole: int) -> None:
+        if ranks.is_first:
+            line.show(done * ranks.size, whole * ranks.size)
+
+    try:
+        path = merge(ranks, lambda: _found(arguments.path, arguments.step), arguments.output, threads=threads, show=show)
+    except ParioError:
+        if ranks.is_first:
+            raise
+        return 2
+    finally:
+        line.clear()
+    if ranks.is_first:
+        print(wording.printable(str(path)))
+    return 0
+
+
+def _plot(arguments: argparse.Namespace) -> int:
+    from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.examine import slice_of
+
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise CheckpointError("plot needs matplotlib: pip install matplotlib") from error
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    header = _found(arguments.path, arguments.step)
+    data = slice_of(header, arguments.array, arguments.axis, arguments.index)
+    figure, axes = pyplot.subplots(figsize=(8, 6))
+    if data.ndim == 1:
+        axes.plot(data)
+    else:
+        figure.colorbar(axes.imshow(data, origin="lower", aspect="auto"))
+    axes.set_title(f"{arguments.array}, step {header.step}")
+    output = arguments.output or arguments.array.replace("/", "-") + ".png"
+    try:
+        figure.savefig(output, dpi=120)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{output}: {getattr(error, 'strerror', None) or error}") from error
+    print(output)
+    return 0

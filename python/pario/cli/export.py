@@ -1,0 +1,46 @@
+"""Export a recorded run for other tools: Perfetto timelines, Parquet tables, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pario.errors import ParioError
+
+HELP = "export a recorded run (Perfetto, Parquet, JSON)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario export``."""
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job")
+    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="timeline for ui.perfetto.dev; compressed when FILE ends in .gz")
+    parser.add_argument("--parquet", type=Path, metavar="DIR", help="one Parquet file per table")
+    parser.add_argument("--json", metavar="FILE", help="the tables without events; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes what was asked for."""
+    if not (arguments.perfetto or arguments.parquet or arguments.json):
+        raise ParioError("nothing to export; expected at least one of --perfetto FILE, --parquet DIR, --json FILE")
+    from pario import export
+    from pario.tables import read
+
+    job = read(arguments.logs)
+    try:
+        if arguments.perfetto:
+            export.perfetto(job, arguments.perfetto)
+        if arguments.parquet:
+            export.parquet(job, arguments.parquet)
+        if arguments.json:
+            _write(arguments.json, export.json(job))
+    except OSError as error:
+        raise ParioError(f"cannot write {error.filename}: {error.strerror}") from error
+    return 0
+
+
+def _write(target: str, text: str) -> None:
+    if target == "-":
+        sys.stdout.write(text + "\n")
+    else:
+        Path(target).write_text(text + "\n", encoding="utf-8")

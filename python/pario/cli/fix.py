@@ -1,0 +1,145 @@
+"""``pario run --fix``: run, find the settings that repair what it lost, run again with them, compare."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pario.cli.advise import told, write_settings
+from pario.cli.report import show_recorded, was_recorded
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.analyze.advise import Advice
+    from pario.launch import Outcome, Series, Settings
+
+BEFORE, AFTER = "before", "after"
+
+
+def fix(command: Sequence[str], settings: Settings, arguments: argparse.Namespace, allowed: Sequence[str]) -> int:
+    """The whole loop, with risky settings whose keys are ``allowed``.
+
+    The exit status is that of the last run with the settings, or of the first run where there was no other.
+    """
+    from pario.launch import Series
+
+    loop = _Loop(Series(command, settings), command, settings, arguments, allowed)
+    first = loop.run(BEFORE, 1)
+    advice = None if first.ending.status else loop.advise(first)
+    if advice is None or not advice.acts:
+        loop.explain_why_not(first, advice)
+        return first.finish()
+    loop.tell(advice)
+    print(f"pario: the settings are in {loop.file}", file=sys.stderr)
+    if arguments.dry_run:
+        print(f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}", file=sys.stderr)
+        return first.finish()
+    last = loop.run_again()
+    loop.compare(last)
+    return last.finish()
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """One loop: its runs lie in ``before`` and ``after`` of a directory, with the settings and the comparison beside them."""
+
+    series: Series
+    command: Sequence[str]
+    settings: Settings
+    arguments: argparse.Namespace
+    allowed: Sequence[str]
+
+    @property
+    def file(self) -> Path:
+        """Where the settings are written."""
+        return self.series.directory / "pario.toml"
+
+    @property
+    def command_with_settings(self) -> str:
+        """How to run with the settings from now on."""
+        place = self.file
+        if place.is_relative_to(Path.cwd()):
+            place = place.relative_to(Path.cwd())
+        return shlex.join(["pario", "run", "--with", str(place), "--", *self.command])
+
+    def run(self, side: str, number: int, settings: Settings | None = None) -> Outcome:
+        """One run of a side."""
+        return self.series.run(f"{side}/{number}" if self.arguments.repeat > 1 else side, settings)
+
+    def advise(self, first: Outcome) -> Advice | None:
+        """The settings for what the first run showed, written to a file; None, and said, where its logs do not allow that."""
+        from pario.analyze import analyze
+        from pario.analyze.advise import advise, render
+        from pario.tables import read
+
+        if not was_recorded(first.directory):
+            return None
+        try:
+            analysis = analyze(read([first.directory]))
+            advice = advise(analysis, self.allowed)
+            write_settings(self.file, render(analysis, advice))
+        except ParioError as error:
+            print(f"pario: {error}", file=sys.stderr)
+            return None
+        return advice
+
+    def explain_why_not(self, first: Outcome, advice: Advice | None) -> None:
+        """The report of the first run, and why there was no second."""
+        if not self.arguments.no_report:
+            show_recorded(first.directory, self.arguments)
+        if first.ending.status:
+            print(
+                f"pario: the program failed (exit status {first.ending.status}): nothing is repaired, it is not run again", file=sys.stderr
+            )
+        elif advice is not None:
+            self.tell(advice)
+            print("pario: the command is not run again", file=sys.stderr)
+
+    def tell(self, advice: Advice) -> None:
+        """What the settings are for."""
+        for line in told(advice):
+            print(line, file=sys.stderr)
+
+    def run_again(self) -> Outcome:
+        """The runs with the settings, and between them the further ones without, so that a drift of the machine meets both sides."""
+        from pario.settings import joined, load
+
+        repaired = replace(self.settings, file=joined(self.settings.file, load(self.file)))
+        last = self.run(AFTER, 1, repaired)
+        for number in range(2, self.arguments.repeat + 1):
+            if last.ending.status or self.run(BEFORE, number).ending.status:
+                break
+            last = self.run(AFTER, number, repaired)
+        return last
+
+    def compare(self, last: Outcome) -> None:
+        """The comparison, and how to go on; what goes wrong here must not hide the program's exit status."""
+        from pario.cli.compare import compare_runs, show
+
+        print(file=sys.stderr)
+        try:
+            before, after = ((side, self.series.directory / side) for side in (BEFORE, AFTER))
+            comparison = compare_runs(before, after, subject="The repaired run")
+            page = self.arguments.html or self.series.directory / "compare.html"
+            if not self.arguments.no_report:
+                show(comparison, html=page, as_json=self.arguments.json, everything=self.arguments.all, stream=sys.stderr)
+        except ParioError as error:
+            print(f"pario: {error}", file=sys.stderr)
+            return
+        if self.arguments.json:
+            return
+        if last.ending.status:
+            print(f"pario: with these settings the program failed: exit status {last.ending.status}", file=sys.stderr)
+        elif comparison.outputs_differ:
+            print(
+                "pario: the outputs are not shown to be the same: look at them before you use these settings "
+                "(--repeat 2 tells whether they differ from run to run anyhow)",
+                file=sys.stderr,
+            )
+        elif comparison.saved > 0:
+            print(f"To go on with the settings: {self.command_with_settings}", file=sys.stderr)

@@ -1,0 +1,157 @@
+"""Mount a striped file system of pario's own (FUSE), as slow as it is told to be, to try stripes and programs on: files lie on several
+targets, each with its own bandwidth and latency; it takes the stripes of Lustre, or of Ceph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pario import wording
+from pario.errors import ParioError
+
+HELP = "mount a striped file system to try things on"
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Subcommands and options of ``pario lab``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    start = _action(actions, "up", "mount a lab")
+    add = start.add_argument
+    add("--targets", type=_number(1, 256), default=8, metavar="N", help="targets that files are striped over (default 8)")
+    add("--rate", type=_rate, default=50 << 20, metavar="SIZE", help="bytes per second of each target (default 50M; 0: no limit)")
+    add("--latency", type=_duration, default=1_000_000, metavar="TIME", help="of each request (default 1ms)")
+    add("--lock-handover", type=_duration, default=2_000_000, metavar="TIME", help="when an object changes its writer (default 2ms)")
+    add("--link", type=_rate, default=0, metavar="SIZE", help="bytes per second of each client (default 0: no limit)")
+    add(
+        "--in-flight",
+        type=_number(0, 1024),
+        default=8,
+        metavar="N",
+        help="writes per client and target that are not waited for (default 8)",
+    )
+    add("--client", choices=("host", "process"), default="host", help="what has locks: a host (network name space; default), or a process")
+    add("--kind", choices=("lustre", "ceph"), default="lustre", help="whose attributes it takes (default lustre)")
+    add("--cache", action="store_true", help="the kernel keeps what was read, and reads ahead; needed for shared mmap")
+    add("--backing", type=Path, metavar="DIR", help="where it keeps the files (default: a new directory beside it, removed by down)")
+    told = _action(actions, "status", "say what was asked of each target")
+    told.add_argument("--json", action="store_true", help="print JSON")
+    told.add_argument("--reset", action="store_true", help="count from zero, afterwards")
+    end = _action(actions, "down", "unmount a lab; its files go, unless --backing had been given")
+    end.add_argument("--force", action="store_true", help="also where programs still use it")
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser.add_argument("directory", nargs="?", type=Path, default=Path("lab"), metavar="DIR", help="where it is mounted (default: lab)")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Does what the subcommand says."""
+    return {"up": _up, "status": _status, "down": _down}[arguments.action](arguments)
+
+
+def _number(least: int, most: int) -> Any:
+    def number(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text}; expected a number from {least} to {most}")
+        return int(text)
+
+    return number
+
+
+def _rate(text: str) -> int:
+    from pario.stripe.commands import size_of
+
+    try:
+        return size_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}; expected bytes per second, such as 50M, or 0") from error
+
+
+def _duration(text: str) -> int:
+    """Nanoseconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s)|0", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text}; expected a time such as 0.5ms, 100us, 1s, or 0")
+    return round(float(found[1]) * _UNITS[found[2]]) if found[1] else 0
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from pario.lab.mount import Model, up
+
+    model = Model(
+        targets=arguments.targets,
+        rate=arguments.rate,
+        latency=arguments.latency,
+        lock_handover=arguments.lock_handover,
+        link=arguments.link,
+        in_flight=arguments.in_flight,
+        ceph=arguments.kind == "ceph",
+        process=arguments.client == "process",
+        cache=arguments.cache,
+    )
+    outcome = up(arguments.directory, model, arguments.backing)
+    for note in outcome.notes:
+        print(wording.printable(f"pario lab: {note}"), file=sys.stderr)
+    speed = f"{wording.block(model.rate)}/s" if model.rate else "unlimited speed"
+    print(wording.printable(f"{outcome.point}: {wording.plural(model.targets, 'target')} of {speed}, files in {outcome.backing}"))
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    from pario.lab.mount import down
+
+    try:
+        down(arguments.directory, arguments.force)
+    except OSError as error:
+        raise ParioError(f"{error.filename}: {error.strerror}") from error
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from pario.lab.mount import reset, status
+
+    told = status(arguments.directory)
+    if arguments.reset:
+        reset(arguments.directory)
+    if arguments.json:
+        print(json.dumps(told, indent=2))
+    else:
+        print("\n".join(map(wording.printable, _page(arguments.directory, told))))
+    return 0
+
+
+def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
+    from pario.report.columns import Column, aligned
+
+    limits = [f"{wording.block(told[name])}/s {whose}" for name, whose in (("rate", "a target"), ("link", "a client")) if told[name]]
+    times = [
+        f"{words} {wording.seconds(told[name] / 1e9)}" for name, words in (("latency_ns", "latency"), ("lock_handover_ns", "hand-over"))
+    ]
+    cache = ["pages are cached"] if told["cache"] else []
+    clients = "processes" if told["client"] == "process" else "hosts"
+    yield f"{point}: {told['kind']}, {', '.join([*limits, *times, *cache])}; clients are {clients}"
+    rows: list[tuple[str, dict[str, int]]] = [(str(number), row) for number, row in enumerate(told["targets"])]
+    if len(rows) > 1:
+        rows.append(("all", {name: sum(row[name] for _, row in rows) for name in rows[0][1]}))
+    columns: Sequence[Column[tuple[str, dict[str, int]]]] = [
+        Column("target", lambda row: row[0]),
+        Column("writes", lambda row: wording.count(row[1]["writes"])),
+        Column("bytes written", lambda row: wording.count(row[1]["bytes_written"])),
+        Column("reads", lambda row: wording.count(row[1]["reads"])),
+        Column("bytes read", lambda row: wording.count(row[1]["bytes_read"])),
+        Column("others", lambda row: wording.count(row[1]["others"])),
+        Column("hand-overs", lambda row: wording.count(row[1]["hand_overs"])),
+        Column("busy", lambda row: wording.seconds(row[1]["busy_ns"] / 1e9)),
+    ]
+    width = os.get_terminal_size().columns if sys.stdout.isatty() else 120
+    yield from (line.plain for line in aligned(columns, rows, width))

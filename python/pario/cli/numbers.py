@@ -1,0 +1,22 @@
+"""Types of arguments that several subcommands take."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def size(text: str) -> int:
+    """Bytes of a size such as 4M."""
+    from pario.stripe.commands import size_of
+
+    try:
+        return size_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}; expected bytes, or a size such as 4M") from error
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 on")
+    return int(text)

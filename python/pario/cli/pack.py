@@ -1,0 +1,83 @@
+"""Pack a directory of many files into few shards: zstd-compressed tar with an index. Any tar unpacks them.
+
+With --subdirs nothing is packed: a flat directory's files are spread over subdirectories of it (pario unpack takes that back).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pario import wording
+from pario.cli.numbers import positive, size
+from pario.cli.progress import shown
+from pario.errors import ParioError
+
+HELP = "pack a directory of many files into few shards, or spread it over subdirectories"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario pack``."""
+    parser.add_argument("directory", metavar="DIR", help="what is to be packed")
+    parser.add_argument("-o", "--output", metavar="OUT", help="new directory for shards and index (default: DIR.pack)")
+    parser.add_argument("--shard-size", type=size, default=1 << 30, metavar="SIZE", help="bytes of files in a shard, about (default 1G)")
+    parser.add_argument("--shards", type=positive, default=0, metavar="N", help="so many shards of even size instead")
+    parser.add_argument("--level", type=_level, default=3, metavar="N", help="of zstd, 1 (fast) to 19 (small); default 3")
+    parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
+    parser.add_argument(
+        "--subdirs", type=positive, metavar="N", help="spread the files of a flat directory over N subdirectories, in place"
+    )
+    parser.add_argument("--by", choices=("hash", "even"), default="hash", help="with --subdirs: by the name's CRC-32, or sorted and even")
+
+
+def _level(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 19:
+        raise argparse.ArgumentTypeError(f"{text}; expected 1 to 19")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Packs or spreads."""
+    if arguments.subdirs:
+        return _spread(arguments)
+    from pario.archive import pack
+
+    directory = arguments.directory.rstrip("/") or "/"
+    output = arguments.output or f"{Path(directory).resolve()}.pack"
+    _require_apart(directory, output)
+    with shown(output) as show:
+        done = pack(
+            directory,
+            output,
+            shard_size=arguments.shard_size,
+            shards=arguments.shards,
+            level=arguments.level,
+            workers=arguments.threads,
+            show=show,
+        )
+    shards = wording.plural(done.shards, "shard")
+    sizes = f"{wording.size(done.size)} in {shards} of {wording.size(done.packed)} together"
+    print(f"{wording.printable(output)}: {wording.plural(done.members, 'member')}, {sizes}", file=sys.stderr)
+    return 0
+
+
+def _require_apart(directory: str, output: str) -> None:
+    """What is being written must not be packed itself."""
+    within, whole = os.path.realpath(output), os.path.realpath(directory)
+    if os.path.commonpath([within, whole]) == whole:
+        raise ParioError(f"{output} is within {directory}: say another place with -o")
+
+
+def _spread(arguments: argparse.Namespace) -> int:
+    from pario.archive.subdirs import spread
+
+    if arguments.output:
+        raise ParioError("--subdirs spreads a directory in place: there is no output")
+    with shown(arguments.directory) as show:
+        moved = spread(Path(arguments.directory), arguments.subdirs, arguments.by, show)
+    print(
+        f"{wording.printable(arguments.directory)}: {wording.plural(moved, 'file')} in {arguments.subdirs} subdirectories", file=sys.stderr
+    )
+    return 0

@@ -1,0 +1,15 @@
+"""Writes pages to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pario.errors import ParioError
+
+
+def write_page(path: Path, text: str, what: str) -> None:
+    """Writes an HTML page. Raises ParioError naming ``what`` it is, and the file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ParioError(f"cannot write the HTML {what} {path}: {error.strerror}") from error

@@ -1,0 +1,134 @@
+"""Files of many records: index, pack, shuffle, look into and check them (docs/records.md)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pario.cli.numbers import positive, size
+
+HELP = "index, pack, shuffle and read files of many records"
+FORMATS = ("lines", "fixed", "tfrecord", "tar", "raw", "directory", "prec")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Subcommands and options of ``pario records``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_index(actions)
+    _add_pack(actions)
+    _add_shuffle(actions)
+    _add_looks(actions)
+    _add_conversions(actions)
+    text = "measure whether a shuffled copy pays on this device, or reading at random is as fast"
+    bench = _action(actions, "bench", text, [("path", "a file of at least 200 MB on the device")])
+    bench.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Does what the subcommand says; 130 when it was interrupted."""
+    try:
+        return _action_named(arguments.action)(arguments)
+    except KeyboardInterrupt:
+        print("pario records: interrupted; nothing was left half done", file=sys.stderr)
+        return 130
+
+
+def _action_named(name: str) -> Callable[[argparse.Namespace], int]:
+    if name == "shuffle":
+        from pario.cli.records_shuffle import shuffle
+
+        return shuffle
+    from pario.cli import records_look, records_make
+
+    return (records_make.ACTIONS | records_look.ACTIONS)[name]
+
+
+def _action(actions: Any, name: str, text: str, paths: list[tuple[str, str]]) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    for path, meaning in paths:
+        parser.add_argument(path, nargs="+" if path.endswith("s") else None, metavar=path.removesuffix("s").upper(), help=meaning)
+    return parser
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=FORMATS, default="", help="of the records (default: by name and content of the file)")
+    parser.add_argument("--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)")
+    parser.add_argument("--lengths", metavar="FILE", help="of each record (raw): .npy, one number per line (.txt), or 64-bit numbers")
+
+
+def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "threads") -> None:
+    parser.add_argument("--threads", type=positive, default=default, metavar="N", help=text + (f" (default {default})" if default else ""))
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="has its name when it is whole")
+
+
+def _add_index(actions: Any) -> None:
+    parser = _action(
+        actions, "index", "note where the records of files are, beside them (FILE.pidx)", [("paths", "a file, or a directory")]
+    )
+    _add_format(parser)
+    _add_threads(parser, 4)
+    parser.add_argument("--update", action="store_true", help="only what was appended since the index was made")
+
+
+def _add_pack(actions: Any) -> None:
+    parser = _action(actions, "pack", "make one file of the files of a directory, names and attributes kept", [("path", "a directory")])
+    _add_output(parser)
+    _add_threads(parser, 4)
+    parser.add_argument("--shuffle", action="store_true", help="in random order")
+    parser.add_argument("--seed", type=number, default=0, metavar="N", help="of the random order (default 0)")
+
+
+def _add_shuffle(actions: Any) -> None:
+    text = "write the records of a file, or of several, in random order; files may be larger than memory"
+    parser = _action(actions, "shuffle", text, [("paths", "a file of records")])
+    _add_output(parser)
+    _add_format(parser)
+    parser.add_argument("--seed", type=number, default=0, metavar="N", help="same seed, same bytes (default 0)")
+    parser.add_argument("--memory", type=size, default=0, metavar="SIZE", help="that may be used, page cache included (default: half)")
+    parser.add_argument("--tmp", metavar="DIR", help="where the temporary file goes (default: beside the output)")
+    parser.add_argument("--compress", choices=("lz4",), help="the temporary file")
+    shards = parser.add_mutually_exclusive_group()
+    shards.add_argument("--shards", type=positive, default=1, metavar="N", help="write N files, FILE-00000-of-0000N and so on")
+    shards.add_argument("--shard-size", type=size, default=0, metavar="SIZE", help="write as many files as make about SIZE each")
+    _add_threads(parser, 0, "threads (default: as the plan thinks best)")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--way", choices=("automatic", "memory", "gather", "buckets"), default="automatic", help="instead of the best one")
+    text = "write each record once, in buckets that pario.records.Loader puts in order: half the reading and writing"
+    way.add_argument("--fused", dest="way", action="store_const", const="fused", help=text)
+    parser.add_argument("--explain", action="store_true", help="print what would be done and why, and do nothing")
+
+
+def _add_looks(actions: Any) -> None:
+    stat = _action(actions, "stat", "tell how many records there are, and how long", [("paths", "a file of records")])
+    stat.add_argument("--json", action="store_true", help="print JSON")
+    head = _action(actions, "head", "print the first records", [("path", "a file of records")])
+    head.add_argument("-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)")
+    get = _action(actions, "get", "write the data of records to standard output", [("path", "a file of records")])
+    get.add_argument("records", nargs="+", type=int, metavar="RECORD", help="its number, from 0 on; -1 is the last")
+    verify = _action(actions, "verify", "read everything and check all checksums there are", [("paths", "a file of records")])
+    _add_threads(verify, 4)
+
+
+def _add_conversions(actions: Any) -> None:
+    split = _action(actions, "split", "divide a file into several, in order", [("path", "a file of records")])
+    split.add_argument("--shards", type=positive, required=True, metavar="N", help="how many files")
+    _add_output(split)
+    merge = _action(actions, "merge", "join files of one format, in the order given", [("paths", "a file of records")])
+    _add_output(merge)
+    text = "write records in another format"
+    convert = _action(actions, "convert", text, [("paths", "a file of records, or a directory")])
+    _add_output(convert)
+    convert.add_argument("--column", metavar="NAME", help="of Parquet: its bytes or text are the records, instead of rows as JSON")
+    convert.add_argument("--to", choices=("lines", "tfrecord", "tar", "raw", "prec"), required=True, help="format of the output")
+
+
+def number(text: str) -> int:
+    """A number from 0 to 2^64 - 1."""
+    if not text.isdecimal() or int(text) >= 1 << 64:
+        raise argparse.ArgumentTypeError(f"{text}; expected a number from 0 to 2^64 - 1")
+    return int(text)

@@ -1,0 +1,205 @@
+"""``pario records``: what writes files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from pario import wording
+from pario.cli.progress import shown
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Limits of the memory of this process's group, as containers have them.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def format_of(path: str, asked: str) -> str:
+    """What was asked for, or what the file shows."""
+    from pario._native import guess_record_format
+
+    found = asked or guess_record_format(os.fsencode(path))
+    if not found:
+        os.stat(path)  # noqa: PTH116  says so if there is no such file
+        from pario.records.foreign import refuse
+
+        refuse(path)
+        raise ParioError(f"{wording.printable(path)}: its format is not known; say --format lines, or which")
+    return found
+
+
+def _lengths(path: str | None) -> NDArray[Any]:
+    import numpy as np
+
+    from pario.records.lengths import read_lengths
+
+    return read_lengths(path) if path else np.empty(0, dtype=np.uint64)
+
+
+def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update: bool) -> None:
+    from pario._native import write_record_index
+
+    with shown(path) as show:
+        kind = format_of(path, arguments.format)
+        lengths = _lengths(arguments.lengths)
+        records, size = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, show)
+    each = f" ({size / records:.2g} B each)" if records else ""
+    print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), index of {wording.size(size)}{each}", file=sys.stderr)
+
+
+def _index(arguments: argparse.Namespace) -> int:
+    for path in arguments.paths:
+        _index_one(path, arguments, threads=arguments.threads, update=arguments.update)
+    return 0
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    from pario._native import pack_records
+
+    with shown(arguments.output) as show:
+        records = pack_records(
+            os.fsencode(arguments.path), os.fsencode(arguments.output), arguments.shuffle, arguments.seed, arguments.threads, show
+        )
+        size = Path(arguments.output).stat().st_size
+    print(f"{wording.printable(arguments.output)}: {wording.count(records)} files, {wording.size(size)}", file=sys.stderr)
+    return 0
+
+
+def shard_names(output: str, shards: int) -> list[bytes]:
+    """``out.txt`` as it is, or ``out-00000-of-00004.txt`` and so on."""
+    if shards == 1:
+        return [os.fsencode(output)]
+    stem, ending = os.path.splitext(output)  # noqa: PTH122  the directory stays as it is written
+    return [os.fsencode(f"{stem}-{number:05d}-of-{shards:05d}{ending}") for number in range(shards)]
+
+
+def default_memory() -> int:
+    """Half of what is available, or of what the process's group may have."""
+    available = 1 << 30
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            available = int(line.split()[1]) * 1024
+    for name in _LIMITS:
+        path = Path(name)
+        if path.exists() and (limit := path.read_text(encoding="ascii").strip()).isdecimal():
+            available = min(available, int(limit))
+    return available // 2
+
+
+def index_missing(arguments: argparse.Namespace) -> None:
+    """Makes the indices that the inputs lack."""
+    for path in arguments.paths:
+        if not Path(path + ".pidx").exists():
+            _index_one(path, arguments, threads=4, update=False)
+
+
+def raise_file_limit(files: int) -> None:
+    """Shards are written at the same time."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = files + 64
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise ParioError(f"{files} shards are more files than may be open: {hard}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str) -> int:
+    from pario._native import convert_records
+
+    name = os.fsdecode(outputs[0])
+    raise_file_limit(len(outputs))
+    with shown(name) as show:
+        records = convert_records([os.fsencode(path) for path in paths], outputs, kind, show)
+    more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
+    print(f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})", file=sys.stderr)
+    return 0
+
+
+def _indexed(paths: Sequence[str]) -> list[str]:
+    """Formats of files, which are given the index that they lack."""
+    plain = argparse.Namespace(format="", size=0, lengths=None)
+    kinds = []
+    for path in paths:
+        if not Path(path.rstrip("/") + ".pidx").exists() and format_of(path, "") != "prec":
+            _index_one(path, plain, threads=4, update=False)
+        kinds.append(_format_of_index(path))
+    return kinds
+
+
+def _format_of_index(path: str) -> str:
+    from pario._native import open_records
+
+    with shown(path):
+        return open_records(os.fsencode(path)).format
+
+
+def _split(arguments: argparse.Namespace) -> int:
+    (kind,) = _indexed([arguments.path])
+    return _convert_into([arguments.path], shard_names(arguments.output, arguments.shards), _writable(kind))
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    kinds = set(_indexed(arguments.paths))
+    if len(kinds) > 1:
+        raise ParioError(f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert writes them in one")
+    return _convert_into(arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()))
+
+
+def _writable(kind: str) -> str:
+    return "prec" if kind == "directory" else kind
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from pario.records.foreign import foreign_format
+
+    own = [path for path in arguments.paths if not foreign_format(path)]
+    if arguments.column and own:
+        raise ParioError(f"{own[0]}: --column is for Parquet")
+    _indexed(own)
+    with ExitStack() as temporary:
+        paths = [path if path in own else temporary.enter_context(_as_raw(path, arguments)) for path in arguments.paths]
+        return _convert_into(paths, [os.fsencode(arguments.output)], arguments.to)
+
+
+@contextmanager
+def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
+    """The records of a foreign format, in a file beside the output while the body runs."""
+    from array import array
+
+    import numpy as np
+
+    from pario._native import write_record_index
+    from pario.records.foreign import foreign_format
+
+    found = foreign_format(path)
+    assert found
+    lengths = array("Q")
+    with NamedTemporaryFile(dir=Path(arguments.output).parent, prefix=f"{Path(path).name}.") as raw:
+        for record in found.read(path, arguments.column):
+            raw.write(record)
+            lengths.append(len(record))
+        raw.flush()
+        try:
+            write_record_index(os.fsencode(raw.name), "raw", 0, np.array(lengths), 1, False, lambda *_: None)
+            yield raw.name
+        finally:
+            Path(raw.name + ".pidx").unlink(missing_ok=True)
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "index": _index,
+    "pack": _pack,
+    "split": _split,
+    "merge": _merge,
+    "convert": _convert,
+}

@@ -1,0 +1,74 @@
+"""``pario records shuffle``, by one process or by the ranks of an MPI program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pario import wording
+from pario.cli.progress import shown
+from pario.cli.records_make import default_memory, format_of, index_missing, raise_file_limit, shard_names
+from pario.cli.records_ranks import gather, on_node, ranks_here
+from pario.errors import ParioError
+from pario.ranks import Ranks
+
+
+def shuffle(arguments: argparse.Namespace) -> int:
+    """What the first rank says is said for all."""
+    ranks = ranks_here(os.environ)
+    try:
+        return _shuffle(arguments, ranks)
+    except ParioError:
+        if ranks.is_first:
+            raise
+        return 2
+
+
+def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
+    from pario._native import explain_shuffle, shuffle_records
+
+    share = on_node(ranks)
+    asked = ranks.agree("pario records shuffle", lambda: _request(arguments, ranks, share))
+    if arguments.explain:
+        if ranks.is_first:
+            print(explain_shuffle(*asked, ranks.size), end="")
+        return 0
+    with shown(arguments.output) as line:
+
+        def show(done: int, whole: int) -> None:
+            if ranks.is_first:
+                line(done * ranks.size, whole * ranks.size)
+
+        records, size, _ = shuffle_records(*asked, show, ranks.rank, ranks.size, gather(ranks))
+    if ranks.is_first:
+        print(f"{wording.printable(arguments.output)}: {wording.count(records)} records, {wording.size(size)}", file=sys.stderr)
+    return 0
+
+
+def _request(
+    arguments: argparse.Namespace, ranks: Ranks, share: int
+) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
+    """What the native core is asked for; the first rank makes the index that is missing. ``share``: ranks that share this memory."""
+    with shown(arguments.output):
+        kinds = {format_of(path, arguments.format) for path in arguments.paths}
+        if len(kinds) > 1:
+            raise ParioError(f"the inputs are of several formats: {', '.join(sorted(kinds))}")
+        kind = kinds.pop()
+        whole = sum(Path(path).stat().st_size for path in arguments.paths)
+        if kind not in ("lines", "prec", "directory") and ranks.is_first:
+            index_missing(arguments)
+        shards = max(1, -(-whole // arguments.shard_size)) if arguments.shard_size else arguments.shards
+        raise_file_limit(2 * shards + ranks.size)
+        return (
+            [os.fsencode(path) for path in arguments.paths],
+            kind,
+            shard_names(arguments.output, shards),
+            arguments.seed,
+            arguments.memory or default_memory() // share,
+            os.fsencode(arguments.tmp or str(Path(arguments.output).parent)),
+            arguments.threads,
+            arguments.way,
+            bool(arguments.compress),
+        )

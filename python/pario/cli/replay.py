@@ -1,0 +1,85 @@
+"""Perform the recorded I/O of a run again, without the program: the same calls, sizes and offsets, by as many processes, in scratch files.
+
+Says how near it came: calls, bytes and seconds of the run and of the replay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pario import wording
+from pario.cli.progress import progress
+
+if TYPE_CHECKING:
+    from pario.replay import Fidelity, Performance, Script
+
+HELP = "perform the recorded I/O of a run again, without the program"
+MOST_LEFT_OUT = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario replay``."""
+    add = parser.add_argument
+    add("logs", nargs="+", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job with DXT")
+    add("--on", type=Path, default=Path(), metavar="DIR", help="on the file system that is to be tried (default: here)")
+    add("--think", action="store_true", help="wait between calls as long as the program did")
+    add("--with", type=Path, dest="file", metavar="FILE", help="settings of I/O: a pario.toml (docs/settings.md)")
+    add("--partial", action="store_true", help="play what a log has that does not have all")
+    add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+    add("-o", "--output", type=Path, metavar="DIR", help="keep the log of the replay, for pario report and pario compare")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replays; the exit status is 1 where calls or bytes differ."""
+    from pario.replay import fidelity, perform, script_of
+    from pario.replay.perform import Manner
+    from pario.settings import load
+    from pario.tables import read
+
+    settings = load(arguments.file) if arguments.file else None
+    with progress("pario: reading the logs"):
+        job = read(arguments.logs)
+        script = script_of(job, partial=arguments.partial)
+    manner = Manner(arguments.think, settings, launcher_for(script, arguments.mpiexec), arguments.output)
+    performance = perform(script, arguments.on, manner)
+    found = fidelity(job, script, performance)
+    if arguments.json:
+        about = {"left_out": script.left_out, "mpiio": script.mpiio, "played": performance.seconds}
+        json.dump({"exact": found.exact, **asdict(found), **about}, sys.stdout, indent=2)
+        print()
+    else:
+        for line in told(script, performance, found):
+            print(line)
+    return 0 if found.exact else 1
+
+
+def launcher_for(script: Script, words: str | None) -> Sequence[str]:
+    """The MPI launcher, where one is needed."""
+    from pario.bench.launch import launcher
+
+    return launcher(words) if script.ranks else ()
+
+
+def told(script: Script, performance: Performance, found: Fidelity) -> Iterator[str]:
+    """The table, and what is not the same."""
+    who = wording.plural(script.ranks, "rank") if script.ranks else wording.plural(len(script.seats), "process", "processes")
+    yield f"{wording.plural(script.calls, 'call')} of {who} on {wording.plural(len(script.paths), 'file')}"
+    if script.mpiio:
+        yield f"MPI-IO calls were played {script.mpiio}"
+    yield f"{'':22} {'run':>14} {'replay':>14}"
+    for row in found.rows:
+        differs = "" if row.run == row.replay else "  differs"
+        yield f"{row.layer + ' ' + row.name.replace('_', ' '):22} {row.run:>14,} {row.replay:>14,}{differs}"
+    yield f"{'seconds in I/O':22} {wording.seconds(found.run_seconds):>14} {wording.seconds(found.replay_seconds):>14}"
+    yield f"{'played in':22} {'':14} {wording.seconds(performance.longest):>14}"
+    if script.left_out:
+        first = [f"{name} {count:,}" for name, count in list(script.left_out.items())[:MOST_LEFT_OUT]]
+        more = ", ..." if len(script.left_out) > MOST_LEFT_OUT else ""
+        yield f"left out, because a replay does not do it: {', '.join(first)}{more}"

@@ -1,0 +1,109 @@
+"""Settings of I/O: which ones apply to a file and why, and the reference of all there are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.settings import Applied, Key, SettingsFile
+
+HELP = "explain which settings apply to a file, or list all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario settings``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    explain = actions.add_parser("explain", help="which settings apply to a file, and why", allow_abbrev=False)
+    explain.add_argument("path", metavar="FILE", help="any path, existing or not, or %%stdin, %%stdout, %%stderr")
+    explain.add_argument("--with", type=Path, dest="file", metavar="FILE", help="the settings file (environment alone: none)")
+    reference = actions.add_parser("reference", help="all settings", allow_abbrev=False)
+    reference.add_argument("tables", nargs="*", metavar="TABLE", help="run, mpiio, striping, streams, stdio (default: all)")
+    reference.add_argument("--markdown", action="store_true", help="as tables in Markdown")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explains, or prints the reference."""
+    if arguments.action == "reference":
+        print(_reference(arguments.tables, arguments.markdown))
+    else:
+        _explain(arguments.path, arguments.file)
+    return 0
+
+
+def _explain(path: str, source: Path | None) -> None:
+    from pario.settings import explain, load
+
+    file = load(source) if source else None
+    full = path if path.startswith("%") else os.path.abspath(path)  # noqa: PTH100
+    rows = explain(full, file, os.environ)
+    print(full)
+    if rows:
+        _print(rows)
+    else:
+        print("  nothing is set for it: it is read and written as the program does it")
+    if any(row.table in ("mpiio", "striping") for row in rows):
+        print(f"  {_mpiio(file)}")
+
+
+def _print(rows: Sequence[Applied]) -> None:
+    from rich.console import Console
+
+    from pario.report.columns import Column, aligned
+
+    columns: list[Column[Applied]] = [
+        Column("  table", lambda row: f"  {row.table}", left=True),
+        Column("key", lambda row: row.key, left=True),
+        Column("value", lambda row: row.value, left=True),
+        Column("", lambda row: f"not used: {row.overruled} decides" if row.overruled else "applies", left=True),
+        Column("from", lambda row: row.origin, left=True),
+    ]
+    console = Console(file=sys.stdout, highlight=False)
+    for line in aligned(columns, rows, sys.maxsize):
+        console.print(line, soft_wrap=True)
+
+
+def _mpiio(file: SettingsFile | None) -> str:
+    """Whether MPI-IO settings are carried out by anybody."""
+    from pario.settings import variables
+
+    value = os.environ.get("PARIO_MPIIO") or (variables(file, os.environ).get("PARIO_MPIIO") if file else None)
+    if value in ("1", "yes", "on", "true"):
+        return "pario's MPI-IO is on and carries out mpiio; hints that the program gives in MPI_Info are weaker than these"
+    return "pario's MPI-IO is off: mpiio has no effect (pario run --mpiio, or mpiio = true in [run])"
+
+
+def _reference(tables: Sequence[str], markdown: bool) -> str:
+    from pario.settings import TABLES, keys
+
+    for table in tables:
+        if table not in TABLES:
+            raise ParioError(f"no table is called {table}; expected {', '.join(TABLES)}")
+    shown = [(table, [key for key in keys() if key.table == table]) for table in tables or TABLES]
+    return "\n\n".join((_markdown if markdown else _text)(table, rows) for table, rows in shown)
+
+
+def _text(table: str, rows: Sequence[Key]) -> str:
+    return "\n".join([_header(table), *(f"  {key.name}\n{_entry(key)}" for key in rows)])
+
+
+def _header(table: str) -> str:
+    return "[run]" if table == "run" else f"[file.{table}]"
+
+
+def _entry(key: Key) -> str:
+    facts = f"{key.values}; default {key.default or 'none'}" + (f"; also {', '.join(key.aliases)}" if key.aliases else "")
+    return textwrap.fill(f"{key.meaning} ({facts})", 100, initial_indent="      ", subsequent_indent="      ")
+
+
+def _markdown(table: str, rows: Sequence[Key]) -> str:
+    lines = [f"### {_header(table)}", "", "| key | value | default | other names | meaning |", "|---|---|---|---|---|"]
+    lines += [f"| `{key.name}` | {key.values} | {key.default} | {', '.join(key.aliases)} | {key.meaning} |" for key in rows]
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""Find settings with which the recorded I/O of a run is faster on a file system: rules and knobs propose, replays measure.
+
+Each trial is a replay with settings beside one without. What is not faster beyond noise is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pario import wording
+from pario.cli.numbers import positive
+from pario.cli.progress import progress
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.tables.model import Job
+    from pario.tune import Trial, Tuning
+
+HELP = "find settings with which the recorded I/O of a run is faster"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario tune``."""
+    add = parser.add_argument
+    add("--on", type=Path, default=Path(), metavar="DIR", help="on the file system that is to be used (default: here)")
+    add("-o", "--output", type=Path, metavar="FILE", help="write the settings here (default: standard output)")
+    add("--trials", type=positive, default=8, metavar="N", help="replays with settings, at most (default 8)")
+    add("--think", action="store_true", help="wait between calls as long as the program did")
+    add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+    add("what", nargs=argparse.REMAINDER, metavar="LOG | -- COMMAND ...", help="run.pario or .darshan files, or a command to be recorded")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tries, and writes the settings."""
+    from pario.cli.advise import hand_out
+    from pario.cli.replay import launcher_for
+    from pario.replay import script_of
+    from pario.tune import tune
+    from pario.tune.search import measurement
+
+    with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
+        job = _job(arguments.what, Path(place))
+    script = script_of(job)
+    measure = measurement(script, arguments.on, tuple(launcher_for(script, arguments.mpiexec)), arguments.think)
+    tuning = tune(job, arguments.on, measure, arguments.trials, _tell)
+    hand_out(settings(job, arguments.on, tuning), arguments.output, told(tuning))
+    return 0
+
+
+def _job(words: list[str], place: Path) -> Job:
+    """The run that is named, or that of the command."""
+    from pario.launch import Settings, launch
+    from pario.tables import read
+
+    if not words or words == ["--"]:
+        raise ParioError("no log and no command given; expected: pario tune [options] LOG, or pario tune [options] -- COMMAND")
+    if words[0] != "--":
+        with progress("pario: reading the logs"):
+            return read([Path(word) for word in words])
+    outcome = launch(words[1:], Settings(output=place / "log"))
+    if outcome.ending.status:
+        raise ParioError(f"the command failed, exit status {outcome.ending.status}: there is nothing to tune")
+    return read([place / "log"])
+
+
+def _tell(trial: Trial) -> None:
+    times = f"{wording.seconds(trial.seconds)} instead of {wording.seconds(trial.original)}"
+    print(f"pario: {trial.name}: {times}", file=sys.stderr)
+
+
+def settings(job: Job, directory: Path, tuning: Tuning) -> str:
+    """The settings file."""
+    from pario.settings import write
+
+    head = [f"Written by pario tune from {job.source}, replayed on {directory.absolute()}: {job.command}"]
+    head += list(told(tuning))
+    return write([line.removeprefix("pario: ") for line in head], tuning.choice.proposals())
+
+
+def told(tuning: Tuning) -> Iterator[str]:
+    """What came of it."""
+    count = wording.plural(len(tuning.trials), "trial")
+    if not tuning.choice.sections or tuning.best is None:
+        yield f"pario: leave it as it is ({count}): {tuning.why}"
+        return
+    best, original = tuning.best, tuning.original
+    yield (
+        f"pario: {wording.seconds(best.median)} instead of {wording.seconds(original.median)}, {wording.share(tuning.gain)} less ({count}; "
+        f"between {wording.seconds(min(best.values))} and {wording.seconds(max(best.values))}, "
+        f"as it was {wording.seconds(min(original.values))} to {wording.seconds(max(original.values))})"
+    )

@@ -1,0 +1,71 @@
+"""Unpack what pario pack has packed: all of it, or some members. A directory that was spread over subdirectories becomes flat again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pario import wording
+from pario.cli.numbers import positive
+from pario.cli.progress import shown
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.archive import Archive
+
+HELP = "unpack what pario pack has made, or single members of it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario unpack``."""
+    parser.add_argument("pack", metavar="PACK", help="a directory that pario pack has made")
+    parser.add_argument("members", nargs="*", metavar="MEMBER", help="names as pario ls shows them; of directories, all that is beneath")
+    parser.add_argument("-o", "--output", metavar="DIR", help="new directory for the members (default: the name of the pack without .pack)")
+    parser.add_argument("--stdout", action="store_true", help="write the bytes of the members, which are files, to standard output")
+    parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Unpacks, or gathers."""
+    from pario.archive import Archive
+    from pario.archive.subdirs import read_note
+
+    if read_note(Path(arguments.pack)):
+        return _gather(arguments)
+    with shown(arguments.pack) as show:
+        archive = Archive(arguments.pack)
+        if arguments.stdout:
+            return _print(archive, arguments.members)
+        output = arguments.output or _output_of(arguments.pack)
+        members = archive.unpack(output, arguments.members, workers=arguments.threads, show=show)
+    print(f"{wording.printable(output)}: {wording.plural(members, 'member')}", file=sys.stderr)
+    return 0
+
+
+def _output_of(pack: str) -> str:
+    path = Path(pack).absolute()
+    if path.suffix != ".pack":
+        raise ParioError(f"{pack}: say with -o where its members are to go")
+    return str(path.with_suffix(""))
+
+
+def _print(archive: Archive, members: list[str]) -> int:
+    if not members:
+        raise ParioError("--stdout is for members; say which")
+    for name in members:
+        sys.stdout.buffer.write(archive.read(name))
+    sys.stdout.flush()
+    return 0
+
+
+def _gather(arguments: argparse.Namespace) -> int:
+    from pario.archive.subdirs import gather
+
+    if arguments.members or arguments.output or arguments.stdout:
+        raise ParioError(f"{arguments.pack} is spread over subdirectories: it is taken back as a whole and in place")
+    with shown(arguments.pack) as show:
+        moved = gather(Path(arguments.pack), show)
+    print(f"{wording.printable(arguments.pack)}: {wording.plural(moved, 'file')}", file=sys.stderr)
+    return 0

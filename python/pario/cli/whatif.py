@@ -1,0 +1,163 @@
+"""Say what a recorded run would take on another machine, with other stripes, on more ranks: by a model, without running anything.
+
+Machines are text files; docs/model.md shows what the model predicts beside what was published, and where it is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pario import wording
+from pario.cli.numbers import positive
+from pario.cli.progress import progress
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from pario.model.machine import Machine
+    from pario.model.whatif import Outcome, Use
+    from pario.tables.model import Job
+
+HELP = "what a run would take on another machine, with other stripes, on more ranks"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario whatif``."""
+    parser.add_argument("logs", nargs="*", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job")
+    parser.add_argument(
+        "--machine", metavar="NAME", help="a machine of --list, or a file that ends in .toml; without, I/O takes what it took"
+    )
+    parser.add_argument("--stripes", type=_numbers, default=(1,), metavar="N,N,...", help="stripes of its files (default 1)")
+    parser.add_argument(
+        "--aggregators",
+        type=_numbers,
+        default=(),
+        metavar="N,N,...",
+        help="of collective calls (default: as pario chooses)",
+    )
+    parser.add_argument("--ranks", type=positive, metavar="N", help="divide the same work among so many ranks (default: as it was)")
+    parser.add_argument("--list", action="store_true", help="list the machines")
+    parser.add_argument("--tables", action="store_true", help="print what is predicted beside what was published, in Markdown")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="a picture: seconds of I/O by stripes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(positive(word) for word in text.split(","))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the table."""
+    if arguments.list or arguments.tables:
+        for line in _machines() if arguments.list else _page():
+            print(line)
+        return 0
+    if not arguments.logs:
+        raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
+    if arguments.plot and (arguments.plot.suffix != ".svg" or not arguments.machine):
+        raise ParioError(f"--plot {arguments.plot}: expected a name that ends in .svg, and a --machine")
+    from pario.model.machine import load
+    from pario.tables import read
+
+    machine = load(arguments.machine) if arguments.machine else None
+    with progress("pario: reading the logs"):
+        job = read(arguments.logs)
+    ranks = arguments.ranks or job.ranks
+    outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
+    if arguments.plot:
+        _plot(arguments.plot, outcomes)
+    if arguments.json:
+        json.dump(_document(outcomes, uses, machine, ranks), sys.stdout, indent=2)
+        print()
+    else:
+        for line in told(job, outcomes, machine, ranks):
+            print(line)
+        for line in _not_counted(machine, uses):
+            print(line)
+    return 0
+
+
+def _machines() -> Iterator[str]:
+    from pario.model.machine import load, names
+
+    for name in names():
+        machine = load(name)
+        yield f"{name:14} {machine.title}; {wording.plural(int(machine.values['targets']), 'target')}"
+
+
+def _page() -> Iterator[str]:
+    from pario.model.page import page
+
+    return page()
+
+
+def predict(
+    job: Job, machine: Machine | None, stripes: tuple[int, ...], ranks: int, aggregators: tuple[int, ...] = ()
+) -> tuple[list[Outcome], list[Use]]:
+    """As it was, on ``ranks`` ranks; then on the machine, by stripes: as it is and, for shared files, collectively by aggregators."""
+    from pario.analyze import analyze
+    from pario.model.whatif import Outcome, Way, outcome, scaled, uses_of
+
+    split = analyze(job).verdict.critical
+    beside = scaled(split.wall - split.io, job.ranks, ranks)
+    uses = [use.of_ranks(ranks / job.ranks) for use in uses_of(job)]
+    outcomes = [Outcome(0, "as it is", split.io, beside, "")]
+    ways: list[tuple[Way, int]] = [("as it is", 0)]
+    if any(use.manner == "shared" for use in uses):
+        ways += [("collective", count) for count in aggregators or (0,)]
+    if machine is not None:
+        there = dict.fromkeys(min(count, int(machine.values["targets"])) for count in stripes)
+        outcomes += [outcome(machine, uses, count, way, beside, by) for count in there for way, by in ways]
+    return outcomes, uses
+
+
+def told(job: Job, outcomes: list[Outcome], machine: Machine | None, ranks: int) -> Iterator[str]:
+    """The table, and what to beware of."""
+    where = f" on {machine.title}" if machine else ""
+    program = wording.command(job.command, 60) or "the recorded run"
+    yield f"{program}{where}, {wording.plural(ranks, 'rank')} instead of {job.ranks}: predicted, not measured"
+    yield f"{'stripes':>9}  {'way':18}  {'I/O':>9}  {'beside':>9}  {'run':>9}  {'I/O is':>6}  limited by"
+    for found in outcomes:
+        times = "  ".join(f"{wording.seconds(value):>9}" for value in (found.io, found.beside, found.seconds))
+        stripes = str(found.stripes) if found.stripes else "as it was"
+        yield f"{stripes:>9}  {_way(found):18}  {times}  {wording.percent(found.io, found.seconds):>6}  {found.bound}".rstrip()
+    for warning in dict.fromkeys(text for found in outcomes for text in found.warnings):
+        yield f"warning: {warning}"
+
+
+def _way(found: Outcome) -> str:
+    return f"{found.way} by {found.aggregators}" if found.aggregators else found.way
+
+
+def _plot(path: Path, outcomes: list[Outcome]) -> None:
+    """Seconds of I/O over stripes, a line for each way; and what it took."""
+    from pario.report.lines import Axes, Panel, figure
+
+    there = [found for found in outcomes if found.stripes and found.io > 0]
+    lines = {way: [(float(found.stripes), found.io) for found in there if _way(found) == way] for way in dict.fromkeys(map(_way, there))}
+    counts = [found.stripes for found in there]
+    if counts and outcomes[0].io > 0:
+        lines["as it was"] = [(float(count), outcomes[0].io) for count in sorted({min(counts), max(counts)})]
+    axes = Axes("stripes of a file", "seconds of I/O, predicted", wording.count, wording.seconds)
+    path.write_text(figure([Panel("Seconds of I/O by stripes", lines)], axes), encoding="utf-8")
+
+
+def _not_counted(machine: Machine | None, uses: list[Use]) -> Iterator[str]:
+    from pario.model.whatif import unknown
+
+    for text in unknown(machine, uses) if machine else ():
+        yield f"counted as nothing: {text}"
+
+
+def _document(outcomes: list[Outcome], uses: list[Use], machine: Machine | None, ranks: int) -> dict[str, Any]:
+    return {
+        "machine": machine.name if machine else None,
+        "ranks": ranks,
+        "uses": [vars(use) for use in uses],
+        "not_counted": list(_not_counted(machine, uses)),
+        "outcomes": [{**vars(found), "seconds": found.seconds} for found in outcomes],
+    }

@@ -1,0 +1,123 @@
+"""Machines as text files: what each parameter is, and where it comes from."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pario import state
+from pario.errors import ParioError
+
+FOLDER = Path(__file__).parent / "machines"
+#: The machine that pario bench --calibrate has measured.
+THIS = "this"
+#: Parameters beside those of the native model: of a number in text, and writes of a rank to a target that it does not wait for.
+OWN = ("number_seconds", "in_flight")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A described machine."""
+
+    name: str
+    title: str
+    kind: str  # of file system, as in src/layout/layout.def
+    unit: int  # bytes per stripe, or the block
+    ranks_per_node: int
+    values: Mapping[str, float]
+    sources: Mapping[str, str]  # of each value: where it stands, or what it was fitted to
+    fitted: tuple[str, ...]
+    remark: str = ""
+
+    def with_values(self, changed: Mapping[str, float]) -> Machine:
+        """The same with other values."""
+        return replace(self, values={**self.values, **changed})
+
+    def native(self) -> list[tuple[str, float]]:
+        """Its parameters as the native model takes them."""
+        return [(name, value) for name, value in self.values.items() if name not in OWN]
+
+
+def names() -> list[str]:
+    """Machines that pario brings along."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a machine: one of pario's own, any path that ends in .toml, or for ``this`` what was measured here last."""
+    if name == THIS:
+        measured = list(state.folder("machines").glob("*.toml"))
+        if not measured:
+            raise ParioError("this machine has not been measured; pario bench --calibrate DIR does it")
+        return max(measured, key=lambda path: path.stat().st_mtime_ns)
+    return Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+
+
+def load(name: str) -> Machine:
+    """Raises ParioError, which names the file and what is wrong with it."""
+    path = path_of(name)
+    try:
+        with path.open("rb") as file:
+            return _parse(THIS if name == THIS else path.stem, tomllib.load(file))
+    except FileNotFoundError:
+        raise ParioError(f"no machine {name}; there are {', '.join(names())}, or a file that ends in .toml") from None
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise ParioError(f"{path}: {error}") from error
+
+
+def text_of(machine: Machine) -> str:
+    """Its file."""
+    head = {
+        "title": machine.title,
+        "kind": machine.kind,
+        "unit": machine.unit,
+        "ranks_per_node": machine.ranks_per_node,
+        "remark": machine.remark,
+    }
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items() if value != ""]
+    for name, value in machine.values.items():
+        origin = "fitted" if name in machine.fitted else "source"
+        lines += ["", "[parameters]"] if name == next(iter(machine.values)) else []
+        lines.append(f"{name} = {{ value = {value:.10g}, {origin} = {json.dumps(machine.sources[name], ensure_ascii=False)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _parse(name: str, text: dict[str, Any]) -> Machine:
+    from pario import _native
+
+    parameters = text["parameters"]
+    if not isinstance(parameters, dict) or not all(isinstance(parameter, dict) for parameter in parameters.values()):
+        raise ValueError("parameters: expected a table of tables, such as targets = { value = 4, source = ... }")
+    known = (*_native.model_parameters(), *OWN)
+    for key, parameter in parameters.items():
+        if key not in known:
+            raise ValueError(f"no such parameter: {key}; there are {', '.join(known)}")
+        if ("source" in parameter) == ("fitted" in parameter):
+            raise ValueError(f"{key}: either source or fitted must say where it comes from")
+    if "targets" not in parameters:
+        raise ValueError("parameters: targets is missing")
+    _check({"unit": text["unit"], "ranks_per_node": text["ranks_per_node"]}, least=1)
+    _check({key: parameter["value"] for key, parameter in parameters.items()}, least=0)
+    _check({"targets": parameters["targets"]["value"]}, least=1)
+    return Machine(
+        name,
+        text["title"],
+        text["kind"],
+        int(text["unit"]),
+        int(text["ranks_per_node"]),
+        {key: float(parameter["value"]) for key, parameter in parameters.items()},
+        {key: str(parameter.get("source") or parameter["fitted"]) for key, parameter in parameters.items()},
+        tuple(key for key, parameter in parameters.items() if "fitted" in parameter),
+        str(text.get("remark", "")),
+    )
+
+
+def _check(values: Mapping[str, Any], least: int) -> None:
+    for name, value in values.items():
+        if not math.isfinite(float(value)) or float(value) < least:
+            raise ValueError(f"{name}: {value}; expected a number that is at least {least}")

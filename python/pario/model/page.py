@@ -1,0 +1,66 @@
+"""What the model predicts beside what was published, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pario.model.machine import Machine, load
+from pario.model.published import TOLERANCE, Row, Table, off, tables
+
+
+def page() -> Iterator[str]:
+    """All tables, in lines."""
+    all_tables = list(tables())
+    yield from _summary(all_tables)
+    for name in sorted({table.machine for table in all_tables}):
+        machine = load(name)
+        yield from ("", f"### {machine.title} (`{name}`)", "")
+        yield from _parameters(machine)
+        for table in all_tables:
+            if table.machine == name:
+                yield from _rows(machine, table)
+
+
+def missed(machine: Machine, table: Table) -> list[Row]:
+    """Rows that are off by more than the tolerance; counts must be right to half a percent."""
+    return [row for row in table.rows if abs(off(row.published, table.predict(machine, row))) > (0.005 if row.exact else TOLERANCE)]
+
+
+def _summary(all_tables: list[Table]) -> Iterator[str]:
+    yield "| table | machine | its fitted parameters | rows checked | of these missed | counts, right |"
+    yield "|---|---|---|---|---|---|"
+    for table in all_tables:
+        machine = load(table.machine)
+        misses = missed(machine, table)
+        counts = [row for row in table.rows if row.exact]
+        right = f"{len(counts)}, {sum(row not in misses for row in counts)}" if counts else ""
+        wrong = sum(row in table.checked for row in misses)
+        fitted = f"{len(machine.fitted)}{' + the volume' * table.volume_fitted}"
+        yield f"| {table.name} | {table.machine} | {fitted} | {len(table.checked)} | {wrong} | {right} |"
+
+
+def _parameters(machine: Machine) -> Iterator[str]:
+    if machine.remark:
+        yield from (machine.remark, "")
+    yield from ("| parameter | value | from |", "|---|---|---|")
+    for name, value in machine.values.items():
+        how = "fitted: " if name in machine.fitted else ""
+        yield f"| `{name}` | {value:.4g} | {how}{machine.sources[name]} |"
+
+
+def _rows(machine: Machine, table: Table) -> Iterator[str]:
+    yield from ("", f"{table.title}. {table.source}.", "", "| | published | predicted | off | |", "|---|---|---|---|---|")
+    misses = missed(machine, table)
+    for row in table.rows:
+        predicted = table.predict(machine, row)
+        figures = f"{_figure(row.published)} | {_figure(predicted)} | {round(100 * off(row.published, predicted)):+d} %"
+        yield f"| {row.name} | {figures} | {_use(row, row in misses)} |"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _use(row: Row, is_missed: bool) -> str:
+    use = "fitted" if row.fits else "count" if row.exact else "follows from fitted rows" if row.follows else "checked"
+    return f"{use}; **missed**: {row.reason}" if is_missed else use

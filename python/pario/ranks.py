@@ -1,0 +1,204 @@
+"""Ranks that do something together. All that they agree on goes through one kind of meeting, :meth:`Ranks.together`."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pario import wording
+from pario.errors import ParioError
+
+Value = TypeVar("Value")
+Reply = TypeVar("Reply")
+
+#: Seconds that a rank is waited for.
+PATIENCE = 600.0
+#: Seconds that rank 0's answer is waited for in addition.
+_GRACE = 10.0
+_TAG = 417
+
+#: What a rank has come to, what went wrong there, and what it found.
+_Outcome = tuple[str, str, Any]
+
+
+@dataclass(frozen=True)
+class _Each:
+    """What rank 0 decides, where it is something else for each rank."""
+
+    replies: Sequence[Any]
+
+
+class Ranks(ABC):
+    """``size`` processes, of which this one is ``rank``."""
+
+    rank: int
+    size: int
+    patience: float = PATIENCE
+    comm: Any = None  # of mpi4py, where there is one
+    error: type[ParioError] = ParioError  # what is raised here for what went wrong elsewhere
+    _asked = 0  # how often rank 0 was, by this one
+
+    @property
+    def is_first(self) -> bool:
+        """The one that decides, and speaks to the user."""
+        return self.rank == 0
+
+    @property
+    def threads(self) -> bool:
+        """Whether the ranks may meet in any thread."""
+        return True
+
+    def again(self) -> Ranks:
+        """The same ranks, for meetings that have nothing to do with those here. Collective."""
+        return self
+
+    def free(self) -> None:  # noqa: B027  most have nothing
+        """Gives back what was taken for them, as by :meth:`again`. Collective."""
+
+    def agree(self, what: str, work: Callable[[], Value]) -> Value:
+        """What ``work`` returns here, where it returned on all ranks. Collective, as :meth:`together`."""
+        mine: list[Value] = []
+        self.together(what, lambda: mine.append(work()), lambda _: None)
+        return mine[0]
+
+    def together(self, what: str, work: Callable[[], Value], decide: Callable[[list[Value]], Reply]) -> Reply:
+        """All ranks work, rank 0 decides on what came of it, all get what it says. Collective.
+
+        What is raised anywhere is raised everywhere: as it is on the rank where it happened, as ``error`` with the number of the
+        rank on others. So is the absence of ranks after ``patience`` seconds, which are named, and that ranks have come to something else
+        than ``what``.
+        """
+        mine: Exception | None = None
+        outcome: _Outcome
+        try:
+            outcome = (what, "", work())
+        except Exception as error:
+            mine, outcome = error, (what, _told(error), None)
+        trouble, reply, blamed = self._lead(what, outcome, decide) if self.is_first else self._follow(what, outcome)
+        if mine is not None:
+            raise mine
+        if isinstance(blamed, Exception) and self.is_first:
+            raise blamed
+        if trouble:
+            raise self.error(trouble)
+        return reply  # type: ignore[no-any-return]
+
+    def deal(self, what: str, work: Callable[[], Value], decide: Callable[[list[Value]], Sequence[Reply]]) -> Reply:
+        """The same, where rank 0 has something else to say to each rank. Collective."""
+        reply: Any = self.together(what, work, lambda found: _Each(decide(found)))
+        return reply  # type: ignore[no-any-return]
+
+    def _lead(self, what: str, mine: _Outcome, decide: Callable[[list[Any]], Any]) -> tuple[str, Any, Any]:
+        outcomes, numbers = {0: mine}, dict[int, int]()
+        deadline = time.monotonic() + self.patience
+        while len(outcomes) < self.size and (message := self._receive(None, deadline)) is not None:
+            numbers[message[0]], outcomes[message[0]] = message[1]
+        absent = set(range(self.size)) - set(outcomes)
+        blamed = None
+        if absent:
+            answer = (f"{what}: rank {wording.ranks(absent)} did not come within {wording.seconds(self.patience)}", None)
+        else:
+            answer, blamed = _judged(outcomes, decide)
+        for rank, number in numbers.items():
+            self._send(rank, (number, *_for(rank, answer)))
+        return (*_for(0, answer), blamed)
+
+    def _follow(self, what: str, outcome: _Outcome) -> tuple[str, Any, Any]:
+        self._asked += 1
+        self._send(0, (self._asked, outcome))
+        deadline = time.monotonic() + 2 * self.patience + _GRACE
+        while (message := self._receive(0, deadline)) is not None:
+            number, text, reply = message[1]
+            if number == self._asked:  # else rank 0 answers, too late, what it was asked before
+                return text, reply, None
+        return f"{what}: rank 0 did not come within {wording.seconds(2 * self.patience + _GRACE)}", None, None
+
+    @abstractmethod
+    def _send(self, rank: int, message: Any) -> None:
+        """Leaves a message to a rank; does not wait for it to be taken."""
+
+    @abstractmethod
+    def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
+        """The next message, of a rank or of any; None where there is none until then."""
+
+
+def _for(rank: int, answer: tuple[str, Any]) -> tuple[str, Any]:
+    text, reply = answer
+    return text, reply.replies[rank] if isinstance(reply, _Each) else reply
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ParioError | OSError) else f"{type(error).__name__}: {error}"
+
+
+def _judged(outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]) -> tuple[tuple[str, Any], Exception | None]:
+    """Rank 0's answer, and what it raised itself."""
+    elsewhere = [rank for rank, (what, _, _) in sorted(outcomes.items()) if what != outcomes[0][0]]
+    if elsewhere:
+        return (f"rank {elsewhere[0]} has come to {outcomes[elsewhere[0]][0]}, rank 0 to {outcomes[0][0]}", None), None
+    failed = {rank: text for rank, (_, text, _) in sorted(outcomes.items()) if text}
+    if failed:
+        texts = dict.fromkeys(failed.values())
+        where = [f"rank {wording.ranks(rank for rank, said in failed.items() if said == text)}: {text}" for text in list(texts)[:3]]
+        return ("; ".join(where), None), None
+    try:
+        return ("", decide([outcomes[rank][2] for rank in range(len(outcomes))])), None
+    except Exception as error:
+        return (_told(error), None), error
+
+
+class OneRank(Ranks):
+    """A process alone."""
+
+    rank, size = 0, 1
+
+    def _send(self, rank: int, message: Any) -> None:
+        raise AssertionError("there is nobody to send to")
+
+    def _receive(self, rank: int | None, deadline: float) -> None:
+        raise AssertionError("there is nobody to receive from")
+
+
+class MpiRanks(Ranks):
+    """Those of an mpi4py communicator, which nobody else uses. They sleep while they wait."""
+
+    def __init__(self, comm: Any, patience: float = PATIENCE, error: type[ParioError] = ParioError) -> None:
+        self.comm, self.error = comm, error
+        self.rank, self.size, self.patience = comm.Get_rank(), comm.Get_size(), patience
+        self._sent: list[Any] = []
+
+    @property
+    def threads(self) -> bool:
+        """As the MPI was initialised."""
+        from mpi4py import MPI
+
+        return bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE)
+
+    def again(self) -> Ranks:
+        """A copy of the communicator."""
+        return MpiRanks(self.comm.Dup(), self.patience, self.error)
+
+    def _send(self, rank: int, message: Any) -> None:
+        self._sent = [request for request in self._sent if not request.Test()]
+        self._sent.append(self.comm.isend(message, rank, _TAG))
+
+    def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
+        from mpi4py import MPI
+
+        pause = 1e-6
+        status = MPI.Status()
+        while (message := self.comm.improbe(MPI.ANY_SOURCE if rank is None else rank, _TAG, status)) is None:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1e-3)
+        return status.Get_source(), message.recv()
+
+    def free(self) -> None:
+        """Gives the copy of the communicator back. Collective."""
+        for request in self._sent:
+            request.Wait()
+        self.comm.Free()

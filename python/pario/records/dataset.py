@@ -1,0 +1,124 @@
+"""Records by number."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, overload
+
+from pario._native import RecordFile, guess_record_format, open_records, scan_records
+from pario.errors import ParioError
+from pario.records.foreign import refuse
+
+if TYPE_CHECKING:
+    import torch.utils.data
+    from numpy.typing import NDArray
+
+#: Threads that read a batch.
+THREADS = 4
+#: Batches of fewer records are read by the calling thread's one helper.
+_FEW = 16
+
+
+class Dataset(Sequence[memoryview]):
+    """The records of a file, or the files of a directory: read-only views of bytes, which numpy and torch take as they are.
+
+    The index is the one beside the file (``pario records index``), the file's own, or made in memory where there is none. Any number of
+    threads and forked processes may use one Dataset; it can be pickled. Lines come without their ends, TFRecords without their frame.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], format: str = "", size: int = 0, lengths: Sequence[int] | NDArray[Any] = ()) -> None:
+        self.path = os.fspath(path)
+        self._how = (format, size, lengths)
+        #: The native file beneath, and whether its index lies in a file.
+        self.file, self.indexed = _open(self.path, format, size, lengths)
+        self._count = len(self.file)
+
+    @property
+    def format(self) -> str:
+        """As ``pario records index --format`` names it."""
+        return self.file.format
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, which: int) -> memoryview: ...
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> list[memoryview]: ...
+    def __getitem__(self, which: int | slice | Sequence[int] | NDArray[Any]) -> memoryview | list[memoryview]:
+        """One record, or those of a slice or a list of numbers, which are read together."""
+        if hasattr(which, "__index__") and getattr(which, "ndim", 0) == 0:
+            data, begin, end = self.file.read(self._number(which.__index__()))
+            return memoryview(data)[begin:end]
+        return self._batch(range(self._count)[which] if isinstance(which, slice) else which)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[memoryview]:
+        return (self[number] for number in range(self._count))
+
+    def name(self, number: int) -> str:
+        """Name of the file that became the record; empty where records have none."""
+        return os.fsdecode(self.file.attributes(self._number(number))[0])
+
+    def sample(self, number: int) -> dict[str, bytes]:
+        """Members of a WebDataset record by what follows the first dot of their names; ``__key__`` is what precedes it."""
+        if self.format != "tar":
+            raise ParioError(f"{self.path}: only records of tar files have members, these are {self.format}")
+        members: dict[str, bytes] = {}
+        with tarfile.open(fileobj=BytesIO(self[number]), mode="r:") as archive:
+            for member in archive:
+                directory, _, last = member.name.rpartition("/")
+                stem, dot, extension = last.partition(".")
+                content = archive.extractfile(member) if member.isfile() and stem and dot else None
+                if content:
+                    members["__key__"] = f"{directory}/{stem}".lstrip("/").encode()
+                    members[extension] = content.read()
+        return members
+
+    def torch(self) -> torch.utils.data.Dataset[Any]:
+        """For ``torch.utils.data.DataLoader``: records as tensors of bytes."""
+        from pario.records.adapters import Records
+
+        return Records(self)
+
+    def _number(self, number: int) -> int:
+        if not -self._count <= number < self._count:
+            raise IndexError(f"record {number} of {self._count} of {self.path}")
+        return number % self._count
+
+    def _batch(self, numbers: Sequence[int] | NDArray[Any]) -> list[memoryview]:
+        import numpy as np
+
+        wanted = np.array([self._number(int(number)) for number in numbers], dtype=np.uint64)
+        out, places = np.empty(self.file.bytes_of(wanted), dtype=np.uint8), np.empty((len(wanted), 2), dtype=np.uint64)
+        self.file.read_many(wanted, out, places, THREADS if len(wanted) >= _FEW else 1)
+        view = memoryview(out.data).toreadonly()
+        return [view[begin:end] for begin, end in places.tolist()]
+
+    def __getstate__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.path, self._how
+
+    def __setstate__(self, state: tuple[str, tuple[Any, ...]]) -> None:
+        path, how = state
+        self.__init__(path, *how)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.path!r}: {self._count} records, {self.format})"
+
+
+def _open(path: str, format: str, size: int, lengths: Sequence[int] | NDArray[Any]) -> tuple[RecordFile, bool]:
+    import numpy as np
+
+    name = os.fsencode(path)
+    if not format:
+        try:
+            return open_records(name), True
+        except FileNotFoundError:
+            os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
+        format = guess_record_format(name)
+        if not format:
+            refuse(path)
+            raise ParioError(f"{path}: no index, and its format is not known: say which, Dataset(path, format=...)")
+    return scan_records(name, format, size, np.asarray(lengths, dtype=np.uint64), THREADS), False

@@ -1,0 +1,339 @@
+"""Batches of records for training: exact, resumable random order, read ahead by native threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+from pario._native import RecordLoader, schedule_steps, start_loader
+from pario.errors import ParioError
+from pario.records.dataset import Dataset
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+#: Threads that ``prefetch="auto"`` may come to, one for each request that a device is to work on at a time.
+MOST_THREADS = 16
+#: Waits that are kept for the percentiles.
+_MOST_WAITS = 100_000
+_STATE_VERSION = 1
+
+
+class Batch(Sequence[memoryview]):
+    """Records of one batch, in order: read-only views of memory that they share. ``numbers`` says which they are."""
+
+    def __init__(self, memory: NDArray[Any], numbers: NDArray[Any], places: NDArray[Any]) -> None:
+        self.numbers = numbers
+        self._memory, self._places = memory, places
+        self._view = memoryview(memory.data)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, which: int) -> memoryview: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[memoryview]: ...
+    def __getitem__(self, which: int | slice) -> memoryview | list[memoryview]:
+        if isinstance(which, slice):
+            return [self._view[begin:end] for begin, end in self._places[which].tolist()]
+        begin, end = self._places[which]
+        return self._view[begin:end]
+
+    def __iter__(self) -> Iterator[memoryview]:
+        return iter(self[:])
+
+    def array(self, dtype: Any = "uint8") -> NDArray[Any]:
+        """Records of one length as rows of an array of ``dtype``; a view where they lie evenly in memory, else a copy."""
+        import numpy as np
+
+        lengths = self._places[:, 1] - self._places[:, 0]
+        if len(lengths) == 0 or (lengths != lengths[0]).any():
+            raise ParioError(f"records of a batch differ in length, from {min(lengths, default=0)} to {max(lengths, default=0)} bytes")
+        begins, length = self._places[:, 0].astype(np.int64), int(lengths[0])
+        steps = np.diff(begins)
+        if len(steps) == 0 or (steps == steps[0]).all():
+            step = int(steps[0]) if len(steps) else length
+            rows = np.lib.stride_tricks.as_strided(self._memory[int(begins[0]) :], (len(begins), length), (step, 1), writeable=False)
+        else:
+            rows = np.stack([self._memory[begin : begin + length] for begin in begins.tolist()])
+        return rows if np.dtype(dtype) == np.uint8 else np.ascontiguousarray(rows).view(dtype)
+
+    def torch(self, dtype: Any = "uint8", pin: bool = False) -> torch.Tensor:
+        """The same as a tensor of its own memory; pinned for a fast way to a device."""
+        import torch
+
+        tensor = torch.from_numpy(self.array(dtype).copy())
+        return tensor.pin_memory() if pin else tensor
+
+
+@dataclass
+class LoaderStats:
+    """What a Loader has done since it was made. Seconds; ``waited``: for batches; ``worked``: between them."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    skipped: int = 0
+    waited: float = 0.0
+    worked: float = 0.0
+    first: float = 0.0
+    threads: int = 0
+    waits: list[float] = field(default_factory=list, repr=False)
+
+    @property
+    def stalled(self) -> float:
+        """The part of the time that was spent waiting, without the first batch."""
+        return self.waited / (self.waited + self.worked) if self.waited else 0.0
+
+    def percentile(self, percent: float) -> float:
+        """Of the waits for a batch."""
+        waits = sorted(self.waits)
+        return waits[min(len(waits) - 1, int(len(waits) * percent / 100))] if waits else 0.0
+
+    def add_wait(self, seconds: float, first: bool) -> None:
+        """A wait for a batch, the first one of an epoch by itself."""
+        if first:
+            self.first += seconds
+            return
+        self.waited += seconds
+        if len(self.waits) < _MOST_WAITS:
+            self.waits.append(seconds)
+
+    def __str__(self) -> str:
+        seconds = self.first + self.waited + self.worked
+        rate = f"{self.records / seconds:,.0f} samples/s, {self.bytes / seconds / 1e6:,.1f} MB/s, " if seconds else ""
+        return (
+            f"waited {self.stalled:.1%} of step time (first batch {self.first * 1e3:.1f} ms, then p50 {self.percentile(50) * 1e3:.2f} ms, "
+            f"p99 {self.percentile(99) * 1e3:.2f} ms), {rate}{self.threads} threads" + (f", {self.skipped} skipped" if self.skipped else "")
+        )
+
+
+class Loader:
+    """Iterates over the batches of an epoch; the next iteration is the next epoch.
+
+    The order is a function of ``seed``, epoch and position alone: however many ranks, threads and workers there are, each record comes
+    once per epoch, and ``state_dict()`` goes on at any batch, on another number of ranks, too. What the ranks leave in the end of an epoch
+    is shared evenly: a rank's last batch may be smaller, or none (``drop_last`` leaves it out).
+
+    ``blocks=(RECORDS, BLOCKS)`` shuffles blocks of neighbouring records, and their records among groups of so many blocks: reads stay long
+    where a full permutation is too dear for the device. ``interleave=(FILES, RECORDS)`` reads so many of several data sets side by side, so
+    many records of each in turn, in the order of ``tf.data``'s ``interleave(cycle_length, block_length)``.
+
+    The records of a file that was shuffled into buckets (``pario records shuffle --fused``) come as the whole shuffle would have written
+    them, and with ``shuffle`` in another order that is as random for each seed and epoch: a bucket is read at a time, and put in order.
+
+    ``transform`` is applied to each record (``workers`` threads, or processes with ``processes=True``), ``collate`` to the list of results.
+    ``memory``: bytes that may be read ahead. ``prefetch``: requests at a time; ``"auto"`` adds to them while batches are waited for.
+    ``caching``: ``"page_cache"``, ``"direct"`` (what is not in memory is read past the page cache), or ``"auto"``: direct for data larger
+    than half of the free memory. ``errors``: ``"raise"``, or ``"skip"`` what cannot be read or transformed.
+
+    One thread at a time; an iteration belongs to the process that began it.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Sequence[Dataset],
+        batch_size: int = 1,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        blocks: tuple[int, int] | None = None,
+        interleave: tuple[int, int] | None = None,
+        transform: Callable[[memoryview], Any] | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+        workers: int = 0,
+        processes: bool = False,
+        drop_last: bool = False,
+        prefetch: int | str = "auto",
+        memory: int = 128 << 20,
+        caching: str = "auto",
+        errors: str = "raise",
+    ) -> None:
+        self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
+        self.count = sum(len(one) for one in self.datasets)
+        self.batch_size, self.rank, self.world, self.drop_last = batch_size, rank, world, drop_last
+        self.seed, self.epoch, self.position = seed, 0, 0
+        self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
+        self._blocks = blocks or (interleave[::-1] if interleave else (1, 1))
+        self._transform, self._collate, self._workers, self._processes = transform, collate, workers, processes
+        self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
+        self._threads = MOST_THREADS if prefetch == "auto" else int(prefetch)
+        self._memory, self._errors = memory, errors
+        self.stats = LoaderStats()
+        if interleave and (shuffle or blocks):
+            raise ParioError("Loader: interleave is an order of its own: expected neither shuffle nor blocks")
+        self._check(caching)
+        self._direct = caching == "direct" or (caching == "auto" and self._bytes() > _free_memory() / 2)
+
+    def _check(self, caching: str) -> None:
+        order = "interleave" if self._order == "interleaved" else "blocks"
+        least = (("batch_size", self.batch_size), ("world", self.world), ("prefetch", self._threads), (order, min(self._blocks)))
+        for name, value in least:
+            if value < 1:
+                raise ParioError(f"Loader: {name}={value}: expected at least 1")
+        if not 0 <= self.rank < self.world:
+            raise ParioError(f"Loader: rank={self.rank}: expected 0 to {self.world - 1}, for world={self.world}")
+        if caching not in ("auto", "page_cache", "direct"):
+            raise ParioError(f"Loader: caching={caching!r}: expected 'auto', 'page_cache' or 'direct'")
+        if self._errors not in ("raise", "skip"):
+            raise ParioError(f"Loader: errors={self._errors!r}: expected 'raise' or 'skip'")
+
+    def _bucketing_of(self) -> tuple[int, ...]:
+        """Seed and number of the buckets that the records were shuffled into, if they were."""
+        bucketed = [one for one in self.datasets if one.file.bucketing]
+        if bucketed and len(self.datasets) > 1:
+            raise ParioError(f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs are shuffled as one")
+        return bucketed[0].file.bucketing or () if bucketed else ()
+
+    def _bytes(self) -> int:
+        return sum(int(one.file.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self.datasets)
+
+    def _share(self, stride: int = 1, offset: int = 0) -> tuple[int, int, int, int, int, int, bool]:
+        return self.position, self.batch_size, self.world, self.rank, stride, offset, self.drop_last
+
+    def __len__(self) -> int:
+        """Batches that are left of the epoch; the last one may be another rank's alone."""
+        return schedule_steps(self._share(), self.count)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.part(1, 0)
+        self.epoch, self.position = self.epoch + 1, 0
+
+    def part(self, stride: int, offset: int) -> Iterator[Any]:
+        """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
+        order = (self._order, self.seed, self.epoch, *self._blocks)
+        files = [one.file for one in self.datasets]
+        native = start_loader(files, order, self._share(stride, offset), self._memory, self._threads, self._direct)
+        yield from self._timed(self._transformed(self._read(native)))
+
+    def forever(self) -> Iterator[Any]:
+        """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``."""
+        while self.count:
+            yield from self
+
+    def torch(self) -> torch.utils.data.IterableDataset[Any]:
+        """For ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``: the workers share the batches, their order stays the same."""
+        from pario.records.adapters import Batches
+
+        return Batches(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch is: all that was yielded is done. The same on every rank after the same number of batches."""
+        return {
+            "version": _STATE_VERSION,
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "position": self.position,
+            "records": self.count,
+            "order": [self._order, *self._blocks, *self._bucketing],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where the state was taken, whatever the number of ranks and the batch size were there."""
+        if state.get("version") != _STATE_VERSION:
+            raise ParioError(f"state of a Loader: version {state.get('version')!r}: expected {_STATE_VERSION}")
+        for name, mine in (("records", self.count), ("order", [self._order, *self._blocks, *self._bucketing])):
+            if state[name] != mine:
+                raise ParioError(f"state of a Loader: {name} were {state[name]!r}, now they are {mine!r}")
+        self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
+
+    def _read(self, native: RecordLoader) -> Iterator[tuple[int, Batch]]:
+        """Batches, each with the position behind it."""
+        stats = self.stats
+        while (read := native.next()) is not None:
+            memory, numbers, places, failures, position = read
+            if failures:
+                numbers, places = self._without(failures, numbers, places)
+            stats.batches += 1
+            stats.records += len(numbers)
+            stats.bytes += int((places[:, 1] - places[:, 0]).sum())
+            stats.threads = native.threads()
+            yield position, Batch(memory, numbers, places)
+
+    def _without(self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        import numpy as np
+
+        if self._errors == "raise":
+            raise ParioError("record {}: {}".format(*failures[0]))
+        self.stats.skipped += len(failures)
+        whole = ~np.isin(numbers, [number for number, _ in failures])
+        return numbers[whole], places[whole]
+
+    def _transformed(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Any]]:
+        if self._transform is None:
+            return ((position, self._collated(list(batch)) if self._collate else batch) for position, batch in batches)
+        if self._workers == 0:
+            return (
+                (position, self._finished(_apply(self._transform, list(batch), batch.numbers, self._errors))) for position, batch in batches
+            )
+        return self._by_workers(self._transform, batches)
+
+    def _by_workers(self, transform: Callable[[Any], Any], batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Any]]:
+        executor: Executor = (
+            ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("forkserver"))
+            if self._processes
+            else ThreadPoolExecutor(self._workers, "pario-transform")
+        )
+        pending: deque[tuple[int, Future[Any]]] = deque()
+        try:
+            for position, batch in batches:
+                records = [bytes(record) for record in batch] if self._processes else list(batch)
+                pending.append((position, executor.submit(_apply, transform, records, batch.numbers, self._errors)))
+                if len(pending) > 2 * self._workers:
+                    yield self._first(pending)
+            while pending:
+                yield self._first(pending)
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+    def _first(self, pending: deque[tuple[int, Future[Any]]]) -> tuple[int, Any]:
+        position, future = pending.popleft()
+        return position, self._finished(future.result())
+
+    def _finished(self, applied: tuple[list[Any], int]) -> Any:
+        results, skipped = applied
+        self.stats.skipped += skipped
+        return self._collated(results)
+
+    def _collated(self, results: list[Any]) -> Any:
+        return self._collate(results) if self._collate else results
+
+    def _timed(self, batches: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        stats, owner = self.stats, os.getpid()
+        begin, first = time.perf_counter(), True
+        for position, batch in batches:
+            now = time.perf_counter()
+            stats.add_wait(now - begin, first)
+            first, self.position = False, position
+            yield batch
+            if os.getpid() != owner:
+                raise ParioError("an iteration over a Loader belongs to the process that began it: begin one in the child of the fork")
+            begin = time.perf_counter()
+            stats.worked += begin - now
+
+
+def _apply(transform: Callable[[Any], Any], records: list[Any], numbers: NDArray[Any], errors: str) -> tuple[list[Any], int]:
+    """Results, and how many records were skipped."""
+    results = []
+    for number, record in zip(numbers.tolist(), records, strict=True):
+        try:
+            results.append(transform(record))
+        except Exception as error:
+            if errors == "raise":
+                raise ParioError(f"record {number}: transform: {type(error).__name__}: {error}") from error
+    return results, len(records) - len(results)
+
+
+def _free_memory() -> int:
+    with open("/proc/meminfo") as facts:  # noqa: PTH123
+        return next(int(line.split()[1]) * 1024 for line in facts if line.startswith("MemAvailable"))

@@ -1,0 +1,9 @@
+"""What goes wrong with replays."""
+
+from __future__ import annotations
+
+from pario.errors import ParioError
+
+
+class ReplayError(ParioError):
+    """A log that does not hold what a replay needs, or a replay that could not be performed; says what is missing and what to do."""

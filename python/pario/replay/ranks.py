@@ -1,0 +1,102 @@
+"""Barriers and MPI-IO calls of a replay, through mpi4py."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from pario.replay.collective import ALONE
+from pario.replay.layouts import datatype
+
+
+class Ranks:
+    """All ranks of a replay."""
+
+    def __init__(self) -> None:
+        self._world = MPI.COMM_WORLD
+        self.rank: int = self._world.Get_rank()
+
+    def meet(self) -> None:
+        """A barrier over all. Collective."""
+        self._world.Barrier()
+
+    def abort(self) -> None:
+        """Ends all ranks."""
+        self._world.Abort(1)
+
+    def prepare(self, about: Any) -> Calls:
+        """What is needed to play calls: communicators of the groups, views, a buffer. Collective."""
+        everybody = tuple(range(self._world.Get_size()))
+        groups = [self._world if tuple(ranks) == everybody else self._group(ranks) for ranks in about["groups"]]
+        return Calls(about, groups)
+
+    def _group(self, ranks: list[int]) -> MPI.Intracomm | None:
+        if self.rank not in ranks:
+            return None
+        return self._world.Create_group(self._world.Get_group().Incl(ranks))
+
+
+class Calls:
+    """The open files of a rank, and the calls on them."""
+
+    def __init__(self, about: Any, groups: list[MPI.Intracomm | None]) -> None:
+        self._paths: list[str] = about["paths"]
+        self._names: list[str] = about["names"]
+        self._views = about["views"]
+        self._groups = groups
+        self._files: dict[int, MPI.File] = {}
+        self._buffer = np.full(1, ord("p"), np.uint8)
+        self._others: dict[str, Callable[..., object]] = {
+            "Open": self._open,
+            "Close": lambda slot, *_: self._files.pop(slot).Close(),
+            "Set_view": self._set_view,
+            "Set_size": lambda slot, offset, *_: self._files[slot].Set_size(offset),
+            "Preallocate": lambda slot, offset, *_: self._files[slot].Preallocate(offset),
+            "Get_size": lambda slot, *_: self._files[slot].Get_size(),
+            "Sync": lambda slot, *_: self._files[slot].Sync(),
+            "Seek": lambda slot, offset, *_: self._files[slot].Seek(offset),
+            "Delete": lambda slot, offset, length, path: MPI.File.Delete(self._paths[path]),
+        }
+
+    def meet(self, group: int) -> None:
+        """A barrier over a group. Collective over it."""
+        communicator = self._groups[group]
+        if communicator is not None:
+            communicator.Barrier()
+
+    def play(self, call: Any) -> None:
+        """One MPI-IO call, collective as it was."""
+        offset, length, _, path, slot, name, _, may_fail = call
+        method = self._names[name]
+        try:
+            if other := self._others.get(method):
+                other(slot, offset, length, path)
+            else:
+                self._transfer(slot, method, offset, length)
+        except MPI.Exception:
+            if not may_fail:
+                raise
+
+    def _transfer(self, slot: int, method: str, offset: int, length: int) -> None:
+        if length > len(self._buffer):
+            self._buffer = np.full(length, ord("p"), np.uint8)
+        what = [self._buffer, length, MPI.BYTE]
+        call = getattr(self._files[slot], method)
+        request = call(offset, what) if "_at" in method else call(what)
+        if request is not None:
+            request.Wait()
+
+    def _open(self, slot: int, amode: int, group: int, path: int) -> None:
+        communicator = MPI.COMM_SELF if group == ALONE else self._groups[group]
+        assert communicator is not None  # this rank is of the group: it opened the file
+        self._files[slot] = MPI.File.Open(communicator, os.fspath(self._paths[path]), amode)
+
+    def _set_view(self, slot: int, number: int, *_: Any) -> None:
+        view = self._views[number]
+        kind = datatype(view["layout"]).Commit()
+        self._files[slot].Set_view(view["displacement"], MPI.BYTE, kind)
+        kind.Free()

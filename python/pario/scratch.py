@@ -1,0 +1,36 @@
+"""Directories of which nothing stays."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def scratch(directory: Path, prefix: str) -> Iterator[Path]:
+    """A new directory below one, gone afterwards, also where a signal asks for the end (unless it is ignored, as under nohup).
+
+    For the main thread. Raises OSError where it cannot be made.
+    """
+    asking = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, _end) for number in asking}
+    try:
+        root = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.absolute()))
+        try:
+            yield root
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+            if root.exists():
+                print(f"pario: {root} could not be removed", file=sys.stderr)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

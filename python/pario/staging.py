@@ -1,0 +1,409 @@
+"""Files on the disk of this node for a while: copied there, used there, and what is new or changed brought back.
+
+A staged directory has a note (``.pario-stage.json``) that says where its trees belong, and in which state each file was the same at both
+ends. From that follows what is to be brought back, and whether somebody has changed a file meanwhile: then it is left alone. Copies are
+read back and compared, take their names when they are whole, and keep times and permissions; so all of it may be interrupted and done
+again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pario.copying import Copier, Sums, compare, copy_piece, pieces_with_data, verify
+from pario.errors import ParioError
+
+NOTE = ".pario-stage.json"
+_FORMAT = "pario-stage-1"
+_PART = re.compile(r"\.[0-9a-f]{20}\.pario-part")
+_THREADS = 4
+_LARGE = 64 << 20  # such files are copied by several threads, one after the other
+_NOTE_EVERY = 1000  # files
+_GRAINS = (100, 1000, 10**9)  # nanoseconds between the times that file systems keep; Lustre has whole seconds
+_BEFORE_ALL = -1
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+Show = Callable[[int, int], object]
+#: Size and modification time: a file that has both as before is as before.
+State = tuple[int, int]
+
+
+def state_of(path: Path) -> State | None:
+    """None: there is no such file."""
+    try:
+        facts = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _is_kept(state: State | None, found: State | None) -> bool:
+    """Whether what was found is this state, as far as the file system there keeps times."""
+    if state is None or found is None or state == found:
+        return state == found
+    return state[0] == found[0] and any(state[1] // grain * grain == found[1] for grain in _GRAINS)
+
+
+def _alike(one: State | None, other: State | None) -> bool:
+    """At two ends."""
+    return _is_kept(one, other) or _is_kept(other, one)
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    """Of files and links; what cannot be read is not the same."""
+    try:
+        if one.is_symlink() or other.is_symlink():
+            return one.readlink() == other.readlink()
+        with one.open("rb", buffering=0) as first, other.open("rb", buffering=0) as second:
+            return compare(first.fileno(), second.fileno(), 0, os.fstat(first.fileno()).st_size, 0)
+    except (OSError, ParioError):
+        return False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A file on its way, or a tree."""
+
+    name: str  # in the staged directory: "tree/of/file"
+    source: Path
+    target: Path
+
+    def files(self) -> Iterator[Move]:
+        """Those beneath a tree."""
+        for name in _files_beneath(self.source):
+            yield Move(str(Path(self.name) / name), self.source / name, self.target / name)
+
+    def make_directories(self) -> None:
+        """Those of a tree, with the permissions they have there, and writable."""
+        for directory, _, _ in os.walk(self.source, onerror=_raise):
+            _make_directory(Path(directory), self.target / Path(directory).relative_to(self.source))
+
+
+@dataclass
+class Outcome:
+    """What became of a transfer. ``left``: files that were not touched, and why."""
+
+    copied: int = 0
+    size: int = 0
+    same: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+class Staged:
+    """A staged directory. One process at a time copies into it or out of it (:func:`in_use`)."""
+
+    def __init__(self, local: Path) -> None:
+        self.local = local
+        self.roots: dict[str, str] = {}  # where each tree belongs
+        self.known: dict[str, State] = {}  # of files that were the same at both ends, when they were
+        self.since = 0  # times of files that nobody has changed since it was made are below this
+
+    @classmethod
+    def open(cls, local: Path) -> Staged:
+        """One that is there. Raises ParioError where it is none."""
+        self = cls(local)
+        path = local / NOTE
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT:
+                raise ValueError(f"format {document['format']}")
+            self.roots, self.since = document["roots"], document["since"]
+            self.known = {name: (size, modified) for name, (size, modified) in document["known"].items()}
+        except FileNotFoundError:
+            raise ParioError(f"{local} is no staged directory: it has no {NOTE}") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise ParioError(f"{path}: {error}; expected a note of {_FORMAT}") from error
+        return self
+
+    @classmethod
+    def make(cls, local: Path) -> Staged:
+        """A new one, or one that is there."""
+        local.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return cls.open(local) if (local / NOTE).exists() else cls(local)
+
+    def add(self, name: str, target: Path, read_only: bool = False) -> Path:
+        """Makes a tree part of it; where it lies here. Raises ParioError where it may not be written, unless it is ``read_only``."""
+        known = self.roots.get(name)
+        if known not in (None, str(target)):
+            raise ParioError(f"{self.local / name} belongs to {known}; stage {target} to another directory")
+        if not known:
+            self.roots[name] = str(target)
+            self.since = self.since or _clock_of(target if target.is_dir() else target.parent, read_only)
+            self.write_note()
+        return self.local / name
+
+    def write_note(self) -> None:
+        """On the disk, as a whole."""
+        document = {"format": _FORMAT, "since": self.since, "roots": self.roots, "known": self.known}
+        aside = self.local / f"{NOTE}.{os.getpid()}"  # several may begin to use it at the same time
+        with aside.open("w", encoding="utf-8") as file:
+            json.dump(document, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(self.local / NOTE)
+
+    def take_in(self, show: Show) -> Outcome:
+        """Copies what the trees hold to here, unless it was changed here."""
+        return self._transfer(self._trees(inwards=True), self._may_come, show)
+
+    def bring_back(self, show: Show) -> Outcome:
+        """Copies what is new or changed here to where it belongs, unless somebody has changed it there."""
+        return self._transfer(self._trees(inwards=False), self._may_go, show)
+
+    def _trees(self, inwards: bool) -> list[Move]:
+        pairs = [Move(root, Path(target), self.local / root) for root, target in self.roots.items()]
+        return pairs if inwards else [Move(pair.name, pair.target, pair.source) for pair in pairs]
+
+    def _may_come(self, move: Move) -> str | None:
+        """Why a file is not to be copied to here; empty: it is here. None: it is."""
+        here, there, known = state_of(move.target), state_of(move.source), self.known.get(move.name)
+        if _alike(here, there) and (_is_kept(known, here) or _same_bytes(move.target, move.source)):
+            return ""
+        if here is not None and not _is_kept(known, here):
+            return "was changed here since it was staged"
+        return None
+
+    def _may_go(self, move: Move) -> str | None:
+        """The same of one that is to be brought back."""
+        here, there, known = state_of(move.source), state_of(move.target), self.known.get(move.name)
+        if _is_kept(known, here) or (_alike(here, there) and _same_bytes(move.source, move.target)):
+            return ""
+        if there is None or _is_kept(known, there):
+            return None
+        if known is None and move.target.lstat().st_ctime_ns < self.since:  # its time may be older than its being there
+            return None
+        return "was changed there since it was staged"
+
+    def _transfer(self, trees: Sequence[Move], refusal: Callable[[Move], str | None], show: Show) -> Outcome:
+        outcome = Outcome()
+        wanted = []
+        for move in (move for tree in trees for move in tree.files()):
+            reason = refusal(move)
+            if reason:
+                outcome.left.append(f"{move.target} {reason}; the other one is {move.source}")
+            elif reason is None:
+                wanted.append(move)
+            else:
+                outcome.same += 1
+                self._note(move)
+        try:
+            for tree in trees:
+                tree.make_directories()
+            self._copy(wanted, refusal, outcome, show)
+        finally:
+            self.write_note()
+        return outcome
+
+    def _copy(self, moves: Sequence[Move], refusal: Callable[[Move], str | None], outcome: Outcome, show: Show) -> None:
+        sizes = {move: (state_of(move.source) or (0, 0))[0] for move in moves}
+        whole = sum(sizes.values())
+
+        def copy(move: Move, threads: int) -> State | str:
+            return _copied_or_not(move, threads, lambda: refusal(move))
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for move in (move for move in moves if sizes[move] >= _LARGE):
+                self._take(move, copy(move, _THREADS), outcome)
+                show(outcome.size, whole)
+            futures = {pool.submit(copy, move, 1): move for move in moves if sizes[move] < _LARGE}
+            try:
+                for future in as_completed(futures):
+                    self._take(futures[future], future.result(), outcome)
+                    show(outcome.size, whole)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _take(self, move: Move, state: State | str, outcome: Outcome) -> None:
+        """What became of a file."""
+        if isinstance(state, str):
+            outcome.left.append(state)
+            return
+        outcome.copied += 1
+        outcome.size += state[0]
+        self.known[move.name] = state
+        if outcome.copied % _NOTE_EVERY == 0:
+            self.write_note()
+
+    def _note(self, move: Move) -> None:
+        state = state_of(move.source)
+        if state:
+            self.known[move.name] = state
+
+    def remove(self) -> None:
+        """What was staged, and the directory unless something else is in it. Raises ParioError where files have changed since they were
+        brought back.
+        """
+        for move in (move for tree in self._trees(inwards=False) for move in tree.files()):
+            if self._may_go(move) != "":
+                raise ParioError(f"{move.source} is still being changed")
+        for root in self.roots:
+            _remove(self.local / root)
+        (self.local / NOTE).unlink()
+        with suppress(OSError):
+            self.local.rmdir()
+
+
+def _remove(root: Path) -> None:
+    if not root.is_dir() or root.is_symlink():
+        root.unlink(missing_ok=True)
+        return
+    for directory, names, _ in os.walk(root):
+        for path in (Path(directory) / name for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)  # programs make directories that may not be written
+    shutil.rmtree(root)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _files_beneath(root: Path) -> Iterator[str]:
+    """Names of files and links, or "" where the root is one itself."""
+    if not root.is_dir() or root.is_symlink():
+        if state_of(root):
+            yield ""
+        return
+    for directory, names, files in os.walk(root, onerror=_raise):
+        links = [name for name in names if (Path(directory) / name).is_symlink()]
+        for name in sorted([*files, *links]):
+            path = Path(directory) / name
+            if not _PART.fullmatch(name) and (path.is_symlink() or path.is_file()):
+                yield str(path.relative_to(root))
+
+
+def _clock_of(directory: Path, read_only: bool) -> int:
+    """What time it is where a directory lies: its server stamps the files. Where that cannot be known, before all files."""
+    probe = directory / f".pario-clock-{socket.gethostname()}-{os.getpid()}"
+    try:
+        probe.touch()
+        return probe.stat().st_mtime_ns
+    except OSError as error:
+        if read_only:
+            return _BEFORE_ALL
+        raise ParioError(f"cannot write into {directory}, where staged files are to be brought back: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _copied_or_not(move: Move, threads: int, refusal: Callable[[], str | None]) -> State | str:
+    """The state of a file that was copied, or why it was not. Raises ParioError where no other can be copied either."""
+    try:
+        return copy_verified(move.source, move.target, threads, refusal)
+    except ParioError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_SPACE:
+            raise
+        return str(error)
+
+
+def copy_verified(source: Path, target: Path, threads: int, refusal: Callable[[], str | None] = lambda: None) -> State:
+    """A file or a link takes the other's place when its bytes are on the disk and were read back; its state then. ``refusal`` is asked
+    last: it may say why the other is to stay.
+
+    Raises ParioError that names the file.
+    """
+    aside = _aside_of(source, target)
+    try:
+        _make_directory(source.parent, target.parent)
+        aside.unlink(missing_ok=True)
+        before = state_of(source)
+        if source.is_symlink():
+            aside.symlink_to(source.readlink())
+        else:
+            _copy_file(source, aside, threads)
+        shutil.copystat(source, aside, follow_symlinks=False)
+        if before is None or state_of(source) != before:
+            raise ParioError("it was changed while it was copied")
+        if reason := refusal():
+            raise ParioError(f"{target} {reason}")
+        aside.rename(target)
+    except ParioError as error:
+        raise ParioError(f"{source}: {error}") from error
+    except OSError as error:
+        raise ParioError(f"{source}: cannot be copied to {target}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+    return before
+
+
+def _aside_of(source: Path, target: Path) -> Path:
+    """The name of a copy that is not whole: its own, also where other nodes bring back files of the same name, and the same next time."""
+    digest = hashlib.sha256(os.fsencode(f"{socket.gethostname()}:{source}")).hexdigest()
+    return target.with_name(f".{digest[:20]}.pario-part")
+
+
+def _copy_file(source: Path, target: Path, threads: int) -> None:
+    with source.open("rb", buffering=0) as read, target.open("x+b", buffering=0) as write:
+        sums: Sums = {}
+        size = os.fstat(read.fileno()).st_size
+        os.ftruncate(write.fileno(), size)
+        for begin, end in pieces_with_data(read.fileno(), 0, size) if threads == 1 else []:
+            sums[begin, end] = copy_piece(read.fileno(), write.fileno(), begin, end)
+        if threads > 1:
+            with Copier(read.fileno(), write.fileno(), threads, sums=sums) as copier:
+                copier.copy(0, size, lambda _: None)
+        verify(write.fileno(), sums, threads)
+
+
+def _make_directory(source: Path, target: Path) -> None:
+    """If it is missing, with those above; each gets the permissions of the one it stands for, may be written by its owner, and hands its
+    group on where those around it do.
+    """
+    if target.is_dir():
+        return
+    _make_directory(source.parent, target.parent)
+    with suppress(FileExistsError):
+        target.mkdir()
+        target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU | (target.stat().st_mode & stat.S_ISGID))
+
+
+@contextmanager
+def in_use(local: Path, make: Callable[[], Staged]) -> Iterator[tuple[Staged, Callable[[], bool]]]:
+    """What ``make`` makes there, used by us while the block lasts, and a function that tells, once, whether nobody else of this node uses
+    it any more: of several that end one is the last, and it holds the directory until the block ends.
+    """
+    while True:
+        try:
+            make()
+            descriptor = os.open(local, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # removed meanwhile, as below
+            continue
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if _is_at(descriptor, local):
+            break
+        os.close(descriptor)  # who was the last before us has removed it
+
+    def is_last() -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return _is_at(descriptor, local)
+
+    try:
+        yield make(), is_last  # as it is now that nobody removes it
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

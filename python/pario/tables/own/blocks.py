@@ -1,0 +1,238 @@
+"""One process log (docs/log-format.md) as its blocks: what is there, checked, in the log's own numbers.
+
+Nothing here fails on a log whose process died or whose end is missing; what had to be passed over is said in ``messages``.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario import _native
+from pario.tables.errors import ReadError
+from pario.tables.own.schema import Schema, parse_schema
+
+VERSION = 1
+MAGIC = 0x4B4C4250
+PAGE = 4096
+EXPECTED = f"a process log of pario (format version {VERSION})"
+
+PROCESS, SCHEMA, RECORDS, STRINGS, THREAD, EVENTS, NOTES = range(1, 8)
+KIND_NAMES = ("", "process", "schema", "records", "strings", "thread", "events", "notes")
+_SMALL = {"pid", "ppid", "mpi_rank", "mpi_size", "threads"}  # in a process block; they are 32-bit numbers in the table model
+_CHECKED = {SCHEMA, EVENTS}  # the others are live: they have no checksum
+
+_HEADER = struct.Struct("<IHHQQQIIQQQ")
+HEADER_SIZE = _HEADER.size
+EVENT_SIZE = 48
+NOWHERE = 2**64 - 1  # the address of no string
+_MOST_MISSING = 100_000  # records; larger numbers than there can be are damage
+
+
+@dataclass(frozen=True)
+class Block:
+    """The header of one block, and where its payload lies in the log."""
+
+    kind: int
+    at: int  # of the payload
+    room: int  # bytes of the payload that are in the file
+    used: int
+    checksum: int
+    index: int
+    count: int
+    aux: tuple[int, int, int]
+
+
+@dataclass
+class ProcessLog:
+    """The blocks of one process log."""
+
+    path: Path
+    data: NDArray[np.uint8]
+    schema: Schema
+    process: dict[str, int]
+    records: NDArray[Any]  # dtype of the schema, in order of their row numbers
+    threads: list[Block]
+    chunks: list[Block]
+    notes: list[dict[str, Any]]
+    strings: dict[int, bytes]  # payloads by number of the block
+    messages: list[str] = field(default_factory=list)
+
+    def payload(self, block: Block) -> NDArray[np.uint8]:
+        """The bytes in use of a block."""
+        return self.data[block.at : block.at + block.used]
+
+    def string(self, address: int) -> str | None:
+        """The string at an address of the log; None when it is not there."""
+        payload = self.strings.get(address >> 32, b"")
+        at = (address & 0xFFFFFFFF) + 4
+        end = at + int.from_bytes(payload[at - 4 : at], "little")
+        return payload[at:end].decode("utf-8", "backslashreplace") if at <= end <= len(payload) else None
+
+    def notes_of(self, kind: str) -> Iterator[dict[str, Any]]:
+        """The notes of one kind, in the order in which they were written."""
+        return (note for note in self.notes if note.get("note") == kind)
+
+
+def read_log(path: Path) -> ProcessLog:
+    """Reads the blocks of one process log. Raises ReadError when it is none, or of another version."""
+    data = _map(path)
+    messages: list[str] = []
+    blocks = list(_scan(path, data, messages))
+    by_kind: dict[int, list[Block]] = {kind: [] for kind in range(PROCESS, NOTES + 1)}
+    for block in blocks:
+        by_kind[block.kind].append(block)
+    schema = _schema(path, data, by_kind[SCHEMA])
+    log = ProcessLog(
+        path=path,
+        data=data,
+        schema=schema,
+        process=_process(path, data, schema, by_kind[PROCESS]),
+        records=_records(data, schema, by_kind[RECORDS], messages),
+        threads=by_kind[THREAD],
+        chunks=by_kind[EVENTS],
+        notes=[],
+        strings={block.index: data[block.at : block.at + block.used].tobytes() for block in by_kind[STRINGS]},
+        messages=messages,
+    )
+    _tell_of_missing(log)
+    log.notes = [note for block in sorted(by_kind[NOTES], key=lambda b: b.index) for note in _notes(log.payload(block), messages)]
+    return log
+
+
+def _tell_of_missing(log: ProcessLog) -> None:
+    """What the process had counted, and is not in the log that is here."""
+    for what, found in (("records", len(log.records)), ("events", sum(block.count for block in log.chunks))):
+        written = log.process.get(what, 0)
+        if found < written:
+            log.messages.append(f"{written - found} of {written} {what} are missing: the log was cut off")
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file begins as a process log does. Raises ReadError when it cannot be opened."""
+    with _open(path) as file:
+        return file.read(4) == struct.pack("<I", MAGIC)
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise ReadError(path, str(error.strerror).lower(), "a readable file") from error
+
+
+def _map(path: Path) -> NDArray[np.uint8]:
+    with _open(path) as file:
+        if path.stat().st_size == 0:
+            raise ReadError(path, "an empty file", EXPECTED)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def _scan(path: Path, data: NDArray[np.uint8], messages: list[str]) -> Iterator[Block]:
+    """The usable blocks of a log, in the order of the file."""
+    position, unwritten = 0, 0
+    while position + HEADER_SIZE <= len(data):
+        header = _HEADER.unpack(data[position : position + HEADER_SIZE].tobytes())
+        if header[0] != MAGIC:
+            _require(position > 0, path, f"a file that begins with {data[:4].tobytes().hex()}")
+            unwritten += 1
+            position += PAGE
+            continue
+        _, kind, version, size, *_ = header
+        _require(version == VERSION, path, f"a process log of format version {version}")
+        if size < PAGE or size % PAGE:
+            messages.append(f"block at {position} says it has {size} bytes: passed over")
+            position += PAGE
+            continue
+        block = _block(header, position, len(data))
+        fault = _fault(block, data)
+        if fault:
+            messages.append(f"{_name(kind)} block at {position} {fault}: passed over")
+        else:
+            if position + size > len(data):
+                messages.append(f"the log ends within a {_name(kind)} block: it was cut off, and what followed is not known")
+            yield block
+        position += size
+    if unwritten:
+        messages.append(f"{unwritten} pages were reserved and never written")
+
+
+def _require(condition: bool, path: Path, found: str) -> None:
+    if not condition:
+        raise ReadError(path, found, EXPECTED)
+
+
+def _name(kind: int) -> str:
+    return KIND_NAMES[kind] if 0 < kind < len(KIND_NAMES) else f"kind {kind}"
+
+
+def _block(header: tuple[int, ...], position: int, file_size: int) -> Block:
+    _, kind, _, size, used, checksum, index, count, *aux = header
+    at = position + HEADER_SIZE
+    return Block(kind, at, min(position + size, file_size) - at, used, checksum, index, count, (aux[0], aux[1], aux[2]))
+
+
+def _fault(block: Block, data: NDArray[np.uint8]) -> str:
+    """Why a block cannot be used, or nothing."""
+    if not PROCESS <= block.kind <= NOTES:
+        return "is not known to this version of pario"
+    if block.used > block.room:
+        return f"is cut off: {block.room} of {block.used} bytes are there"
+    if block.kind in _CHECKED and _native.checksum(data[block.at : block.at + block.used]) != block.checksum:
+        return "is damaged (checksum)"
+    return ""
+
+
+def _schema(path: Path, data: NDArray[np.uint8], blocks: list[Block]) -> Schema:
+    if not blocks:
+        raise ReadError(path, "a log without a schema (the process died while it started)", EXPECTED)
+    try:
+        return parse_schema(data[blocks[0].at : blocks[0].at + blocks[0].used].tobytes())
+    except ValueError as error:
+        raise ReadError(path, str(error), EXPECTED) from None
+
+
+def _process(path: Path, data: NDArray[np.uint8], schema: Schema, blocks: list[Block]) -> dict[str, int]:
+    _require(bool(blocks) and blocks[0].room >= schema.process.itemsize, path, "a log without its process block")
+    row = np.frombuffer(data, schema.process, 1, blocks[0].at)[0]
+    process = dict(zip(schema.process.names or (), row.tolist(), strict=True))
+    for name, value in process.items():
+        _require(value < (1 << 31 if name in _SMALL else 1 << 62), path, f"a damaged process block ({name} is {value})")
+    return process
+
+
+def _records(data: NDArray[np.uint8], schema: Schema, blocks: list[Block], messages: list[str]) -> NDArray[Any]:
+    """All rows, at their numbers. Rows that are missing have the address of no string as their path."""
+    dtype = schema.record
+    found = [np.frombuffer(data, dtype, min(block.count, block.room // dtype.itemsize), block.at) for block in blocks]
+    rows = found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype), *found])
+    numbers = rows["row"].astype(np.int64)
+    if np.array_equal(numbers, np.arange(len(rows))):
+        return rows
+    sane = (numbers >= 0) & (numbers < 2 * len(rows) + _MOST_MISSING)
+    if not np.all(sane):
+        messages.append(f"{np.count_nonzero(~sane)} damaged records were passed over")
+    table = np.full(numbers[sane].max(initial=-1) + 1, NOWHERE, "<u8").astype(dtype)
+    table[numbers[sane]] = rows[sane]
+    return table
+
+
+def _notes(payload: NDArray[np.uint8], messages: list[str]) -> Iterator[dict[str, Any]]:
+    for line in payload.tobytes().split(b"\n"):
+        if not line.strip(b" \0"):
+            continue
+        try:
+            note = json.loads(line)
+        except ValueError:
+            messages.append(f"a note is damaged: {line[:60]!r}")
+            continue
+        if isinstance(note, dict):
+            yield note

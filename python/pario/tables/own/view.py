@@ -1,0 +1,45 @@
+"""One process log seen from the job: its row, its host, and its ticks in seconds of the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.tables.own.blocks import ProcessLog
+
+
+@dataclass(frozen=True)
+class Timebase:
+    """Turns ticks of one process into seconds since the start of the job."""
+
+    ticks0: int
+    seconds0: float
+    seconds_per_tick: float
+
+    def moment(self, ticks: int) -> float:
+        """A moment; NaN when it never was (0)."""
+        return self.seconds0 + (ticks - self.ticks0) * self.seconds_per_tick if ticks else float("nan")
+
+    def moments(self, ticks: NDArray[Any]) -> NDArray[np.float64]:
+        """The same for an array."""
+        since = (ticks - np.uint64(self.ticks0)).astype(np.int64)  # wraps to negative where a moment lies before the anchor
+        return np.where(ticks == 0, np.nan, self.seconds0 + since * self.seconds_per_tick)
+
+    def durations(self, ticks: NDArray[Any]) -> NDArray[np.float64]:
+        """Durations in seconds."""
+        seconds: NDArray[np.float64] = ticks.astype(np.float64) * self.seconds_per_tick
+        return seconds
+
+
+@dataclass(frozen=True)
+class View:
+    """A process log in its job."""
+
+    log: ProcessLog
+    row: int  # of Job.processes
+    host: int  # of Job.hosts
+    machine: str  # boot id: processes with the same one share local file systems
+    time: Timebase

@@ -1,0 +1,47 @@
+"""Finds out what kind of log lies at the paths, and calls its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pario.tables import darshan
+from pario.tables.errors import ReadError
+from pario.tables.model import Job
+from pario.tables.own import read_job
+from pario.tables.own.blocks import is_log
+
+_EXPECTED = "run.pario directories, process logs of pario (*.plog), or Darshan logs of one job (*.darshan)"
+
+
+def read(paths: Sequence[Path]) -> Job:
+    """The job whose logs are at ``paths``: directories that ``pario run`` left (hosts may have their own), process logs, or Darshan logs.
+
+    Raises ReadError, which names the path, what was found there and what was expected.
+    """
+    if not paths:
+        raise ReadError("no path", "nothing", _EXPECTED)
+    for path in paths:
+        if not path.exists():
+            raise ReadError(path, "no such file or directory", _EXPECTED)
+    logs = [log for path in paths for log in _logs_at(path)]
+    own = [log.suffix == ".plog" or is_log(log) for log in logs]
+    if all(own):
+        return read_job(_source(paths), logs, [path / "job.json" for path in paths if path.is_dir()])
+    if any(own):
+        raise ReadError(logs[own.index(False)], "a log of another tool among pario's", "logs of one kind")
+    return darshan.read_job(_source(paths), logs)
+
+
+def _source(paths: Sequence[Path]) -> str:
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _logs_at(path: Path) -> Sequence[Path]:
+    """The file itself, or the logs in a directory."""
+    if not path.is_dir():
+        return [path]
+    logs = sorted(path.glob("*.plog")) or sorted(path.glob("*.darshan"))
+    if not logs:
+        raise ReadError(path, "a directory without logs", _EXPECTED)
+    return logs

@@ -1,0 +1,62 @@
+"""A choice: settings of files that go together."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pario.settings import Line, Proposal, SettingsFile, load, write
+
+#: Of a file that a pattern means ("": of the run): (table, key) and the value.
+Keys = Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings by pattern. Equal where they mean the same."""
+
+    sections: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = ()
+
+    @staticmethod
+    def of(match: str, *settings: tuple[str, str, str]) -> Choice:
+        """Settings (table, key, value) of the files that a pattern means."""
+        return Choice(((match, settings),))
+
+    @staticmethod
+    def proposed(proposals: Iterable[Proposal]) -> Choice:
+        """What of proposals is applied."""
+        made = Choice()
+        for proposal in proposals:
+            lines = tuple((line.table, line.key, line.value) for line in proposal.lines if line.applied)
+            made = made.with_(Choice.of(proposal.match, *lines)) if lines else made
+        return made
+
+    def with_(self, other: Choice) -> Choice:
+        """Both; where both say something, the other is right."""
+        keys: dict[str, dict[tuple[str, str], str]] = {}
+        for match, settings in (*self.sections, *other.sections):
+            keys.setdefault(match, {}).update({(table, key): value for table, key, value in settings})
+        ordered = sorted(keys.items(), key=lambda item: item[0] != "")  # [run] first
+        return Choice(tuple((match, tuple(sorted((*key, value) for key, value in of.items()))) for match, of in ordered))
+
+    def proposals(self, reasons: tuple[str, ...] = ()) -> list[Proposal]:
+        """As a settings file has them."""
+        return [
+            Proposal(match, tuple(Line(table, key, value) for table, key, value in settings), reasons if place == 0 else ())
+            for place, (match, settings) in enumerate(self.sections)
+        ]
+
+    def text(self) -> str:
+        """In a line, for people."""
+        return "; ".join(f"{match or 'run'}: {', '.join(f'{key}={value}' for _, key, value in of)}" for match, of in self.sections)
+
+    def settings(self) -> SettingsFile | None:
+        """As a program is given them; None where there are none."""
+        if not self.sections:
+            return None
+        with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
+            path = Path(place) / "pario.toml"
+            path.write_text(write((), self.proposals()), encoding="utf-8")
+            return load(path)

@@ -1,0 +1,95 @@
+#include "archive/aside.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+namespace pario::archive {
+namespace {
+
+base::Error failed(const char* operation, const std::string& path, int number = errno) {
+  return {.number = number, .operation = operation, .path = path};
+}
+
+/// Directories that may not be written are no obstacle.
+void remove_all(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+  if (!ignored) return;
+  for (fs::recursive_directory_iterator at(path, ignored), end; !ignored && at != end; at.increment(ignored))
+    if (at->symlink_status(ignored).type() == fs::file_type::directory) fs::permissions(at->path(), fs::perms::owner_all, ignored);
+  fs::remove_all(path, ignored);
+}
+
+std::string aside_of(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 where there is none
+  return path.substr(0, name) + "." + path.substr(name) + ".part";
+}
+
+/// The new directory, held by a lock as long as it is open; -1 and errno.
+int make_held(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) return -1;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor >= 0) static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));  // a file system without locks: the name has to do
+  return descriptor;
+}
+
+/// Of a process that is gone; else errno says why not.
+bool remove_leftover(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return errno == ENOENT;
+  const bool ours = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (ours) remove_all(path);
+  ::close(descriptor);
+  if (!ours) errno = EBUSY;
+  return ours;
+}
+
+}  // namespace
+
+Aside::Aside(std::string path, std::string aside, int descriptor)
+    : path_(std::move(path)), aside_(std::move(aside)), descriptor_(descriptor) {}
+Aside::Aside(Aside&& other) noexcept
+    : path_(std::move(other.path_)), aside_(std::move(other.aside_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Aside::~Aside() {
+  if (descriptor_ < 0) return;
+  remove_all(aside_);
+  ::close(descriptor_);
+}
+
+base::Result<Aside> Aside::make(const std::string& wanted) {
+  std::string path = wanted;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  struct stat facts{};
+  if (::lstat(path.c_str(), &facts) == 0) return failed("mkdir", path, EEXIST);
+  const std::string aside = aside_of(path);
+  if (!remove_leftover(aside)) {
+    base::Error error = failed("mkdir", aside);
+    if (error.number == EBUSY) error.detail = "another process makes it";
+    return error;
+  }
+  const int descriptor = make_held(aside);
+  if (descriptor < 0) return failed("mkdir", aside);
+  return Aside(path, aside, descriptor);
+}
+
+base::Status Aside::finish() {
+  if (::fsync(descriptor_) != 0) return failed("fsync", aside_);
+  long done = base::system_call(SYS_renameat2, AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
+  if (done == -EINVAL || done == -ENOSYS)
+    done = std::rename(aside_.c_str(), path_.c_str()) == 0 ? 0 : -errno;  // it replaces empty ones only
+  if (done < 0) return failed("rename", path_, static_cast<int>(-done));
+  ::close(std::exchange(descriptor_, -1));
+  return {};
+}
+
+}  // namespace pario::archive

@@ -1,0 +1,135 @@
+#include "archive/frames.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace pario::archive {
+namespace {
+
+constexpr std::uint32_t kSkippable = 0x184D2A5E, kSeekable = 0x8F92EAB1;
+constexpr std::size_t kHead = 8, kFoot = 9;  // bytes before and behind the sizes
+constexpr std::uint8_t kWithChecksums = 0x80;
+
+void put(std::byte* at, std::uint32_t number) { std::memcpy(at, &number, sizeof number); }
+
+std::uint32_t number_at(const std::byte* at) {
+  std::uint32_t number = 0;
+  std::memcpy(&number, at, sizeof number);
+  return number;
+}
+
+}  // namespace
+
+Compressor::Compressor(int level) : context_(ZSTD_createCCtx()) {
+  ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
+}
+
+Compressor::~Compressor() { ZSTD_freeCCtx(context_); }
+
+base::Result<Bytes> Compressor::frame(std::span<const std::byte> data) {
+  Bytes out(ZSTD_compressBound(data.size()));
+  const std::size_t size = ZSTD_compress2(context_, out.data(), out.size(), data.data(), data.size());
+  if (ZSTD_isError(size) != 0) return base::Error{.number = ENOMEM, .operation = "compress", .detail = ZSTD_getErrorName(size)};
+  out.resize(size);
+  return out;
+}
+
+Bytes table_of(std::span<const FrameSize> frames) {
+  Bytes out(kHead + 8 * frames.size() + kFoot);
+  put(out.data(), kSkippable);
+  put(out.data() + 4, static_cast<std::uint32_t>(out.size() - kHead));
+  std::byte* at = out.data() + kHead;
+  for (const FrameSize& frame : frames) {
+    put(at, frame.compressed);
+    put(at + 4, frame.plain);
+    at += 8;
+  }
+  put(at, static_cast<std::uint32_t>(frames.size()));
+  at[4] = std::byte{0};
+  put(at + 5, kSeekable);
+  return out;
+}
+
+Shard::Shard(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor), context_(ZSTD_createDCtx()) {}
+
+Shard::~Shard() {
+  ZSTD_freeDCtx(context_);
+  ::close(descriptor_);
+}
+
+base::Error Shard::damaged(const char* what) const { return {.number = EIO, .operation = "read", .path = path_, .detail = what}; }
+
+base::Result<std::unique_ptr<Shard>> Shard::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return base::Error{.number = errno, .operation = "open", .path = path};
+  std::unique_ptr<Shard> shard(new Shard(path, descriptor));
+  if (base::Status status = shard->read_table(); !status) return status.error();
+  return shard;
+}
+
+base::Status Shard::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
+  for (std::size_t done = 0; done < out.size();) {
+    const ssize_t got = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return base::Error{.number = errno, .operation = "pread", .path = path_};
+    if (got == 0) return damaged("it is shorter than it should be");
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+base::Status Shard::read_table() {
+  struct stat facts{};
+  if (::fstat(descriptor_, &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path_};
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  const base::Error cut = damaged("no table of frames at its end: it was cut off, or is no shard of pario pack");
+  std::byte foot[kFoot];
+  if (size < kHead + kFoot) return cut;
+  if (base::Status status = read_exactly(size - kFoot, foot); !status) return status;
+  const std::uint64_t frames = number_at(foot);
+  const std::uint64_t row = (std::to_integer<std::uint8_t>(foot[4]) & kWithChecksums) != 0 ? 12 : 8;
+  if (number_at(foot + 5) != kSeekable || kHead + row * frames + kFoot > size) return cut;
+  Bytes rows(row * frames);
+  if (base::Status status = read_exactly(size - kFoot - rows.size(), rows); !status) return status;
+  for (const std::byte* at = rows.data(); at != rows.data() + rows.size(); at += row) {
+    compressed_.push_back(compressed_.back() + number_at(at));
+    plain_.push_back(plain_.back() + number_at(at + 4));
+  }
+  return compressed_.back() + kHead + rows.size() + kFoot == size ? base::Status{} : damaged("its frames do not add up to its size");
+}
+
+std::size_t Shard::frame_at(std::uint64_t offset) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(plain_, offset) - plain_.begin()) - 1;
+}
+
+base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
+  packed_.resize(compressed_[number + 1] - compressed_[number]);
+  if (base::Status status = read_exactly(compressed_[number], packed_); !status) return status.error();
+  frame_.resize(frame(number).length());
+  const std::size_t size = ZSTD_decompressDCtx(context_, frame_.data(), frame_.size(), packed_.data(), packed_.size());
+  if (ZSTD_isError(size) != 0) return damaged(ZSTD_getErrorName(size));
+  if (size != frame_.size()) return damaged("a frame is shorter than its table says");
+  return std::span<const std::byte>(frame_);
+}
+
+base::Status Shard::read(base::Extent where, std::byte* out) {
+  if (where.end > size()) return damaged("the index names bytes behind its end");
+  for (std::uint64_t at = where.begin; at < where.end;) {
+    const std::size_t number = frame_at(at);
+    const auto data = read_frame(number);
+    if (!data.ok()) return data.error();
+    const base::Extent part = base::intersection(where, frame(number));
+    std::memcpy(out + (part.begin - where.begin), data->data() + (part.begin - frame(number).begin), part.length());
+    at = part.end;
+  }
+  return {};
+}
+
+}  // namespace pario::archive

@@ -1,0 +1,53 @@
+// Headers of members as tar has them (POSIX.1-2001, "pax"; holes as GNU tar's sparse format 1.0).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/base.hpp"
+
+namespace pario::archive {
+
+inline constexpr std::size_t kBlock = 512;
+
+enum class Type : char {
+  file = '0',
+  hard_link = '1',
+  symbolic_link = '2',
+  character_device = '3',
+  block_device = '4',
+  directory = '5',
+  pipe = '6',
+};
+
+/// What stands before the bytes of a member.
+struct Header {
+  std::string name = {}, target = {};
+  Type type = Type::file;
+  std::uint32_t mode = 0;  ///< permissions
+  std::uint64_t user = 0, group = 0;
+  std::int64_t modified = 0;           ///< nanoseconds since 1970
+  std::uint64_t stored = 0;            ///< bytes in the archive behind the header, before they are filled up to a block
+  std::uint64_t size = 0;              ///< of the file
+  std::uint32_t major = 0, minor = 0;  ///< of a device
+  bool sparse = false;                 ///< `stored` begins with a map
+  std::vector<std::pair<std::string, std::string>> attributes = {};  ///< extended ones
+};
+
+/// Whole blocks.
+std::string text_of(const Header& header);
+
+/// The header at the start of `text`, which has all of it; its length, 0 when it is none.
+std::size_t parse(std::string_view text, Header& header);
+
+/// Where the data of a file with holes lie, in whole blocks.
+std::string map_of(std::span<const base::Extent> data, std::uint64_t size);
+/// The same read back; its length in `text`, 0 when it is none.
+std::size_t parse_map(std::string_view text, std::vector<base::Extent>& data);
+
+}  // namespace pario::archive

@@ -1,0 +1,140 @@
+#include "archive/maker.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "archive/attributes.hpp"
+
+namespace pario::archive {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr mode_t kOwnDirectory = 0700;  // until all that belongs into it is there
+
+timespec time_of(std::int64_t nanoseconds) {
+  const std::int64_t part = ((nanoseconds % kSecond) + kSecond) % kSecond;
+  return {.tv_sec = (nanoseconds - part) / kSecond, .tv_nsec = part};
+}
+
+/// The mask of new files' permissions, which can only be read by setting it.
+mode_t current_mask() {
+  const mode_t mask = ::umask(077);
+  ::umask(mask);
+  return mask;
+}
+
+}  // namespace
+
+bool is_inside(std::string_view name) {
+  if (name.empty() || name.front() == '/' || name.find('\0') != name.npos) return false;
+  return ("/" + std::string(name) + "/").find("/../") == std::string::npos;
+}
+
+Maker::Maker(std::string directory, int root)
+    : directory_(std::move(directory)), root_(root), umask_(current_mask()), is_root_(::geteuid() == 0) {}
+
+base::Error Maker::failed(const char* operation, const Header& header) const {
+  return {.number = errno, .operation = operation, .path = directory_ + "/" + header.name};
+}
+
+bool Maker::gives_away(const Header& header) const { return is_root_ && (header.user != 0 || header.group != 0); }
+
+base::Status Maker::make(const Header& header, TarStream& tar) const {
+  if (header.type == Type::file) return make_file(header, tar);
+  if (header.type == Type::directory) return make_directory(header.name);
+  if (header.type != Type::hard_link) return make_special(header);
+  return ::linkat(root_, header.target.c_str(), root_, header.name.c_str(), 0) == 0 ? base::Status{} : failed("link", header);
+}
+
+base::Status Maker::make_directory(const std::string& name) const {
+  for (std::size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1))
+    ::mkdirat(root_, name.substr(0, slash).c_str(), kOwnDirectory);
+  if (::mkdirat(root_, name.c_str(), kOwnDirectory) == 0 || errno == EEXIST) return {};
+  return base::Error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
+}
+
+base::Status Maker::make_file(const Header& header, TarStream& tar) const {
+  const int descriptor = ::openat(root_, header.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, header.mode & 0777);
+  if (descriptor < 0) return failed("open", header);
+  base::Status status = fill(header, tar, descriptor);
+  if (status) status = finish(header, descriptor, header.mode & 0777 & ~umask_);
+  if (::close(descriptor) != 0 && status) status = failed("close", header);
+  return status;
+}
+
+/// The length of a map is in it: it is looked for in more and more of what follows.
+base::Status Maker::find_data(const Header& header, TarStream& tar, std::vector<base::Extent>& data) const {
+  data = {{0, header.stored}};
+  if (!header.sparse) return {};
+  const std::uint64_t begin = tar.position();
+  std::string text;
+  for (std::uint64_t size = kBlock; size < 2 * header.stored; size *= 2) {
+    tar.seek(begin);
+    if (base::Status status = tar.read(text, std::min(size, header.stored)); !status) return status;
+    data.clear();
+    const std::size_t map = parse_map(text, data);
+    tar.seek(begin + map);
+    if (map != 0) return {};
+  }
+  errno = EIO;
+  return failed("read its holes", header);
+}
+
+base::Status Maker::fill(const Header& header, TarStream& tar, int descriptor) const {
+  std::vector<base::Extent> data;
+  if (base::Status status = find_data(header, tar, data); !status) return status;
+  if (header.sparse && ::ftruncate(descriptor, static_cast<off_t>(header.size)) != 0) return failed("truncate", header);
+  for (const base::Extent& piece : data)
+    for (std::uint64_t at = piece.begin; at < piece.end;) {
+      const auto bytes = tar.next(piece.end - at);
+      if (!bytes.ok()) return bytes.status();
+      const long done = base::write_all(descriptor, bytes->data(), bytes->size(), at);
+      if (done < 0) {
+        errno = static_cast<int>(-done);
+        return failed("write", header);
+      }
+      at += bytes->size();
+    }
+  return {};
+}
+
+base::Status Maker::finish(const Header& header, int descriptor, mode_t made) const {
+  if (gives_away(header) && ::fchown(descriptor, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group)) != 0)
+    return failed("chown", header);
+  if (base::Status status = write_attributes(descriptor, directory_ + "/" + header.name, header.attributes); !status) return status;
+  const bool as_made = header.mode == made && header.attributes.empty();  // attributes may change permissions
+  if (!as_made && ::fchmod(descriptor, header.mode) != 0) return failed("chmod", header);
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
+  return ::futimens(descriptor, times) == 0 ? base::Status{} : failed("utimens", header);
+}
+
+base::Status Maker::make_special(const Header& header) const {
+  const char* const name = header.name.c_str();
+  const bool is_link = header.type == Type::symbolic_link;
+  const mode_t kind = header.type == Type::pipe ? S_IFIFO : header.type == Type::block_device ? S_IFBLK : S_IFCHR;
+  const int made = is_link ? ::symlinkat(header.target.c_str(), root_, name)
+                           : ::mknodat(root_, name, kind | header.mode, makedev(header.major, header.minor));
+  if (made != 0) return failed(is_link ? "symlink" : "mknod", header);
+  if (gives_away(header) &&
+      ::fchownat(root_, name, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group), AT_SYMLINK_NOFOLLOW) != 0)
+    return failed("chown", header);
+  if (!is_link && ::fchmodat(root_, name, header.mode, 0) != 0) return failed("chmod", header);
+  if (base::Status status = write_attributes(-1, directory_ + "/" + header.name, header.attributes); !status) return status;
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
+  return ::utimensat(root_, name, times, AT_SYMLINK_NOFOLLOW) == 0 ? base::Status{} : failed("utimens", header);
+}
+
+base::Status Maker::finish_directory(const Header& header) const {
+  const int descriptor = ::openat(root_, header.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return failed("open", header);
+  base::Status status = finish(header, descriptor, kOwnDirectory);
+  ::close(descriptor);
+  return status;
+}
+
+}  // namespace pario::archive

@@ -1,0 +1,45 @@
+// A lock for critical sections of a few instructions, that lives in any word of memory.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+// glibc 2.32 and later.
+extern "C" char __libc_single_threaded __attribute__((weak));
+
+namespace pario::base {
+
+/// The process has one thread, and only this thread can change that: atomic operations may be plain ones.
+inline bool single_threaded() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
+
+inline void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Waits for a word to become 0; yields the processor after a while, for the holder may have been descheduled.
+void wait_for_zero(std::uint64_t& word);
+
+/// Holds `word` (0: free, 1: held) for its own life.
+class SpinLock {
+ public:
+  explicit SpinLock(std::uint64_t& word) : word_(word) {
+    if (single_threaded() && word_ == 0) [[likely]]
+      word_ = 1;
+    else
+      while (std::atomic_ref(word_).exchange(1, std::memory_order_acquire) != 0) wait_for_zero(word_);
+  }
+  ~SpinLock() { std::atomic_ref(word_).store(0, std::memory_order_release); }
+  SpinLock(const SpinLock&) = delete;
+  SpinLock& operator=(const SpinLock&) = delete;
+
+ private:
+  std::uint64_t& word_;
+};
+
+}  // namespace pario::base

@@ -1,0 +1,86 @@
+// Archives: directories as shards and an index.
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "archive/archive.hpp"
+#include "bindings/bindings.hpp"
+#include "bindings/carry_out.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using archive::Archive;
+
+std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+/// Members, bytes of their files, bytes of the shards, shards.
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t> pack(const nb::bytes& directory, const nb::bytes& output,
+                                                                            std::uint64_t shard_size, std::uint32_t shards, int level,
+                                                                            unsigned threads, const Show& show) {
+  const archive::PackRequest request{text_of(directory), text_of(output), shard_size, shards, level, threads};
+  const auto done = carry_out(show, [&](const records::Show& shown) { return archive::pack(request, shown); });
+  return {done.members, done.bytes, done.packed, done.shards};
+}
+
+Archive open_archive(const nb::bytes& path) {
+  const std::string name = text_of(path);
+  return carry_out([](auto...) {}, [&](const records::Show&) { return Archive::open(name); });
+}
+
+void require_member(const Archive& self, std::size_t member) {
+  if (member >= self.index().count()) throw nb::index_error("no such member");
+}
+
+/// Name, type as tar has it, mode, size, nanoseconds since 1970, shard.
+std::tuple<nb::bytes, std::string, std::uint32_t, std::uint64_t, std::int64_t, std::uint32_t> member(const Archive& self,
+                                                                                                     std::size_t number) {
+  require_member(self, number);
+  const archive::Row& row = self.index().row(number);
+  const std::string_view name = self.index().name(number);
+  return {nb::bytes(name.data(), name.size()), std::string(1, static_cast<char>(row.type)), row.mode, row.size, row.modified, row.shard};
+}
+
+/// The number of a member; -1: there is none of this name.
+std::int64_t find(const Archive& self, const nb::bytes& name) {
+  const auto found = self.index().find(std::string_view(name.c_str(), name.size()));
+  return found ? static_cast<std::int64_t>(*found) : -1;
+}
+
+nb::bytes read(Archive& self, std::size_t number) {
+  require_member(self, number);
+  const std::string text = carry_out([](auto...) {}, [&](const records::Show&) { return self.read(number); });
+  return nb::bytes(text.data(), text.size());
+}
+
+std::uint64_t unpack(const Archive& self, const nb::bytes& output, const std::vector<std::size_t>& members, unsigned threads,
+                     const Show& show) {
+  for (const std::size_t number : members) require_member(self, number);
+  const archive::UnpackRequest request{text_of(output), members, threads};
+  return carry_out(show, [&](const records::Show& shown) { return archive::unpack(self, request, shown); });
+}
+
+}  // namespace
+
+void add_archive(nb::module_& module) {
+  module.def("pack_directory", pack, "path"_a, "output"_a, "shard_size"_a, "shards"_a, "level"_a, "threads"_a, "show"_a);
+  module.def("open_archive", open_archive, "path"_a);
+  nb::class_<Archive>(module, "Archive")
+      .def("__len__", [](const Archive& self) { return self.index().count(); })
+      .def_prop_ro("shards", [](const Archive& self) { return self.index().shards(); })
+      .def("member", member, "number"_a)
+      .def("find", find, "name"_a)
+      .def("read", read, "number"_a)
+      .def("unpack", unpack, "output"_a, "members"_a, "threads"_a, "show"_a);
+}
+
+}  // namespace pario::bindings

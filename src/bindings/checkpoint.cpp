@@ -1,0 +1,45 @@
+// Checksums of boxes of arrays.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "checkpoint/checkpoint.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using Counts = std::vector<std::uint64_t>;
+
+/// By address: arrays of structures are beyond the buffers that nanobind knows. The caller holds the array.
+std::uint64_t box_checksum(std::uintptr_t address, std::size_t element, const Counts& whole, const Counts& begin, const Counts& shape,
+                           const std::vector<std::int64_t>& strides) {
+  if (begin.size() != whole.size() || shape.size() != whole.size() || strides.size() != whole.size())
+    throw nb::value_error("box_checksum: one number for each axis is expected");
+  const nb::gil_scoped_release free;
+  return checkpoint::checksum(reinterpret_cast<const std::byte*>(address),
+                              {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides});
+}
+
+using Description = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Of boxes that were packed by the one who described them (pario/checkpoint/packing.py).
+Counts packed_checksums(const nb::bytes& data, const Description& boxes) {
+  const std::span packed{static_cast<const std::byte*>(data.data()), data.size()};
+  const nb::gil_scoped_release free;
+  return checkpoint::checksums(packed, {boxes.data(), boxes.size()});
+}
+
+}  // namespace
+
+void add_checkpoint(nb::module_& module) {
+  module.def("box_checksum", box_checksum, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a);
+  module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
+}
+
+}  // namespace pario::bindings

@@ -1,0 +1,153 @@
+// Batches of records, read ahead.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "records/records.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using records::Loader;
+
+/// In the child of a fork there is nothing to end: the threads are the parent's, and its locks are as they were.
+class HeldLoader {
+ public:
+  explicit HeldLoader(std::unique_ptr<Loader> loader) : loader_(loader.release()), owner_(::getpid()) {}
+  ~HeldLoader() {
+    if (::getpid() == owner_) delete loader_;
+  }
+  HeldLoader(const HeldLoader&) = delete;
+  HeldLoader& operator=(const HeldLoader&) = delete;
+  Loader& get() const { return *loader_; }
+
+ private:
+  Loader* loader_;
+  pid_t owner_;
+};
+
+constexpr std::uint64_t kBetweenSignals = 100'000'000;
+
+using Numbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
+using Places = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>>;
+using Memory = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
+/// Kind, seed, epoch, records of a block, blocks of a group or files that take turns.
+using OrderTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+/// `files`: records of each.
+records::OrderRequest order_request(const OrderTuple& order, std::vector<std::uint64_t> files) {
+  constexpr const char* kNames[] = {"as they lie", "shuffled", "blocks", "interleaved"};
+  const auto& [name, seed, epoch, block, group] = order;
+  const auto* found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) throw nb::value_error(("no order of records: " + name).c_str());
+  if (block == 0 || group == 0) throw nb::value_error("blocks and groups of blocks have at least one record");
+  const std::uint64_t count = std::accumulate(files.begin(), files.end(), std::uint64_t{0});
+  return {static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group, std::move(files)};
+}
+
+std::uint64_t* new_numbers(std::size_t count, nb::capsule& owner) {
+  auto* const numbers = new std::uint64_t[std::max<std::size_t>(count, 1)];
+  owner = nb::capsule(numbers, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
+  return numbers;
+}
+
+Numbers record_order(const OrderTuple& order, std::uint64_t count, std::uint64_t first, std::uint64_t last) {
+  if (first > last || last > count) throw nb::index_error("record_order: no such positions");
+  const records::Order records(order_request(order, {count}));
+  nb::capsule owner;
+  std::uint64_t* const out = new_numbers(last - first, owner);
+  for (std::uint64_t position = first; position < last; ++position) out[position - first] = records.at(position);
+  return {out, {last - first}, owner};
+}
+
+/// `share`: positions taken, records of a batch, ranks, rank, stride, offset, only full batches.
+using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, bool>;
+
+records::Schedule schedule_of(const Share& share, std::uint64_t count) {
+  const auto& [begin, batch, ranks, rank, stride, offset, only_full] = share;
+  if (batch == 0 || rank >= ranks || offset >= stride) throw nb::value_error("no such share of an epoch");
+  return {count, begin, batch, ranks, rank, stride, offset, only_full};
+}
+
+std::uint64_t schedule_steps(const Share& share, std::uint64_t count) { return schedule_of(share, count).steps(); }
+
+std::unique_ptr<HeldLoader> start_loader(const std::vector<std::shared_ptr<records::Dataset>>& datasets, const OrderTuple& order,
+                                         const Share& share, std::uint64_t memory, unsigned threads, bool direct) {
+  records::LoadRequest request{.datasets = {datasets.begin(), datasets.end()}, .memory = memory, .most_threads = std::max(1U, threads)};
+  std::vector<std::uint64_t> files;
+  for (const auto& dataset : datasets) files.push_back(dataset->count());
+  request.order = order_request(order, std::move(files));
+  if (datasets.size() == 1 && datasets[0]->index().bucketing()) request.order.bucketed = datasets[0]->index();
+  request.schedule = schedule_of(share, request.order.count);
+  request.caching = direct ? records::Caching::direct : records::Caching::page_cache;
+  auto loader = Loader::start(request);
+  if (!loader.ok()) raise_os_error(loader.error());
+  return std::make_unique<HeldLoader>(std::move(*loader));
+}
+
+using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
+using PythonBatch = std::tuple<Memory, Numbers, Places, Failures, std::uint64_t>;
+
+PythonBatch to_python(const records::Batch& batch) {
+  const std::size_t count = batch.last - batch.first;
+  nb::capsule own_numbers, own_places;
+  std::uint64_t* const numbers = new_numbers(count, own_numbers);
+  std::uint64_t* const places = new_numbers(2 * count, own_places);
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = batch.reading->numbers()[batch.first + i];
+    places[2 * i] = batch.reading->data()[batch.first + i].begin;
+    places[2 * i + 1] = batch.reading->data()[batch.first + i].end;
+  }
+  Failures failures;
+  for (const records::Failure& failure : batch.reading->failures())
+    if (std::find(numbers, numbers + count, failure.number) != numbers + count) failures.emplace_back(failure.number, failure.error.text());
+  const auto memory = batch.reading->memory();
+  const nb::capsule owner(new std::shared_ptr<records::Buffer>(memory),
+                          [](void* held) noexcept { delete static_cast<std::shared_ptr<records::Buffer>*>(held); });
+  return {Memory(reinterpret_cast<const std::uint8_t*>(memory->data()), {memory->size()}, owner), Numbers(numbers, {count}, own_numbers),
+          Places(places, {count, 2}, own_places), std::move(failures), batch.end};
+}
+
+/// None: the epoch has ended.
+nb::object next(const HeldLoader& loader) {
+  records::Batch batch{};
+  for (;;) {
+    const base::Result<Loader::Got> got = [&] {
+      const nb::gil_scoped_release released;
+      return loader.get().next(batch, kBetweenSignals);
+    }();
+    if (!got.ok()) raise_os_error(got.error());
+    if (*got == Loader::Got::end) return nb::none();
+    if (*got == Loader::Got::batch) return nb::cast(to_python(batch));
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+}  // namespace
+
+void add_loader(nb::module_& module) {
+  module.def("record_order", record_order, "order"_a, "count"_a, "first"_a, "last"_a);
+  module.def("schedule_steps", schedule_steps, "share"_a, "count"_a);
+  module.def("start_loader", start_loader, "datasets"_a, "order"_a, "share"_a, "memory"_a, "threads"_a, "direct"_a);
+  nb::class_<HeldLoader>(module, "RecordLoader").def("next", next).def("threads", [](const HeldLoader& loader) {
+    return loader.get().threads();
+  });
+}
+
+}  // namespace pario::bindings

@@ -1,0 +1,15 @@
+#include "bindings/bindings.hpp"
+
+NB_MODULE(_native, module) {
+  pario::bindings::add_events(module);
+  pario::bindings::add_hints(module);
+  pario::bindings::add_records(module);
+  pario::bindings::add_loader(module);
+  pario::bindings::add_archive(module);
+  pario::bindings::add_checkpoint(module);
+  pario::bindings::add_model(module);
+  pario::bindings::add_replay(module);
+  pario::bindings::add_storage(module);
+  pario::bindings::add_stripes(module);
+  pario::bindings::add_ways(module);
+}

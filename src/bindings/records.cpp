@@ -1,0 +1,296 @@
+// Files of records: indices, shuffling, packing, and records by number.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "bindings/carry_out.hpp"
+#include "records/records.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using records::Dataset;
+
+using Numbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Paths = std::vector<nb::bytes>;
+
+std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+std::vector<std::string> texts_of(const Paths& paths) {
+  std::vector<std::string> out;
+  for (const nb::bytes& path : paths) out.push_back(text_of(path));
+  return out;
+}
+
+records::Kind kind_named(const std::string& name) {
+  const records::Format* format = records::format_named(name);
+  if (format == nullptr) throw nb::value_error(("no format of records: " + name).c_str());
+  return format->kind;
+}
+
+/// Name, endings, meaning; whether the file alone says where records begin.
+std::vector<std::tuple<std::string, std::string, std::string, bool>> record_formats() {
+  std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
+  for (const records::Format& format : records::formats())
+    rows.emplace_back(format.name, format.endings, format.meaning, format.find != nullptr);
+  return rows;
+}
+
+std::string guess_format(const nb::bytes& path) {
+  const records::Format* format = records::guess_format(text_of(path));
+  return format == nullptr ? "" : format->name;
+}
+
+records::IndexRequest index_request(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
+                                    unsigned threads) {
+  return {.path = text_of(path),
+          .kind = kind_named(format),
+          .record_size = size,
+          .lengths = {lengths.data(), lengths.size()},
+          .threads = threads};
+}
+
+/// Records and bytes of the index.
+std::tuple<std::uint64_t, std::uint64_t> write_index(const nb::bytes& path, const std::string& format, std::uint64_t size,
+                                                     const Numbers& lengths, unsigned threads, bool update, const Show& show) {
+  const records::IndexRequest request = index_request(path, format, size, lengths, threads);
+  const std::string name = records::index_path(request.path);
+  return carry_out(show, [&](const records::Show& shown) -> base::Result<std::tuple<std::uint64_t, std::uint64_t>> {
+    const base::Result<records::Index> older = update ? records::Index::open(name) : base::Error{.number = ENOENT};
+    if (update && !older.ok() && older.error().number != ENOENT) return older.error();
+    auto image = older.ok() ? records::grow_index(request, *older, shown) : records::make_index(request, shown);
+    if (!image.ok()) return image.error();
+    if (base::Status status = records::write_whole(name, *image); !status) return status.error();
+    const std::uint64_t bytes = image->size();
+    const auto index = records::Index::read(std::move(*image), name);
+    if (!index.ok()) return index.error();
+    return std::tuple(index->count(), bytes);
+  });
+}
+
+records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
+                                        std::uint64_t memory, const nb::bytes& temporary, unsigned threads, const std::string& way,
+                                        bool compress) {
+  constexpr const char* kWays[] = {"automatic", "memory", "gather", "buckets", "fused"};
+  const auto* found = std::ranges::find(kWays, way);
+  if (found == std::end(kWays)) throw nb::value_error(("no way to shuffle: " + way).c_str());
+  return {.inputs = texts_of(inputs),
+          .kind = kind_named(format),
+          .outputs = texts_of(outputs),
+          .seed = seed,
+          .memory = memory,
+          .temporary = text_of(temporary),
+          .threads = threads,
+          .way = static_cast<records::Way>(found - std::begin(kWays)),
+          .compress = compress};
+}
+
+using Gather = std::function<std::vector<nb::bytes>(const nb::bytes& mine)>;
+
+/// The exchange between ranks as Python does it.
+records::Gather gather_of(const Gather& gather) {
+  return [&gather](const std::string& mine) -> base::Result<std::vector<std::string>> {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      return texts_of(gather(nb::bytes(mine.data(), mine.size())));
+    } catch (const std::exception& error) {
+      return base::Error{.number = EIO, .operation = "exchange between ranks", .detail = error.what()};
+    }
+  };
+}
+
+/// The plan as text, without doing it; of `ranks` ranks like this one.
+std::string explain_shuffle(const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed, std::uint64_t memory,
+                            const nb::bytes& temporary, unsigned threads, const std::string& way, bool compress, unsigned ranks) {
+  records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+  request.ranks = {.count = ranks, .gather = [ranks](const std::string& mine) { return std::vector<std::string>(ranks, mine); }};
+  const auto preview = carry_out([](auto...) {}, [&](const records::Show&) { return records::preview_shuffle(request); });
+  return records::text_of(preview.plan, preview.facts);
+}
+
+/// Records, bytes, the plan as text. Collective where there are several ranks.
+std::tuple<std::uint64_t, std::uint64_t, std::string> shuffle(const Paths& inputs, const std::string& format, const Paths& outputs,
+                                                              std::uint64_t seed, std::uint64_t memory, const nb::bytes& temporary,
+                                                              unsigned threads, const std::string& way, bool compress, const Show& show,
+                                                              unsigned rank, unsigned ranks, const Gather& gather) {
+  records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+  request.ranks = {.rank = rank, .count = ranks, .gather = gather_of(gather)};
+  const auto done = carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
+  return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts)};
+}
+
+std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled, std::uint64_t seed, unsigned threads,
+                   const Show& show) {
+  const records::PackRequest request{text_of(directory), text_of(output), shuffled, seed, threads};
+  return carry_out(show, [&](const records::Show& shown) { return records::pack(request, shown); });
+}
+
+std::uint64_t convert(const Paths& inputs, const Paths& outputs, const std::string& format, const Show& show) {
+  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs), kind_named(format)};
+  return carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
+}
+
+/// Bytes per second in order, requests per second here and there; nothing where it cannot be measured.
+std::vector<double> measure_device(const nb::bytes& path, std::uint64_t length) {
+  const std::string name = text_of(path);
+  const nb::gil_scoped_release released;
+  const auto device = records::measure_device(name, length);
+  return device ? std::vector<double>{device->bandwidth, device->requests} : std::vector<double>{};
+}
+
+Dataset open_dataset(const nb::bytes& path) {
+  const std::string name = text_of(path);
+  return carry_out([](auto...) {}, [&](const records::Show&) { return Dataset::open(name); });
+}
+
+Dataset scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths, unsigned threads) {
+  const records::IndexRequest request = index_request(path, format, size, lengths, threads);
+  return carry_out([](auto...) {},
+                   [&](const records::Show& shown) -> base::Result<Dataset> {
+                     auto image = records::make_index(request, shown);
+                     if (!image.ok()) return image.error();
+                     auto index = records::Index::read(std::move(*image), request.path);
+                     return index.ok() ? Dataset::open(request.path, std::move(*index)) : base::Result<Dataset>(index.error());
+                   });
+}
+
+void require_record(const Dataset& dataset, std::uint64_t record) {
+  if (record >= dataset.count())
+    throw nb::index_error(("record " + std::to_string(record) + " of " + std::to_string(dataset.count())).c_str());
+}
+
+/// The record as it lies, and where in it its data begin and end.
+std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset, std::uint64_t record) {
+  require_record(dataset, record);
+  const std::uint64_t length = dataset.index().span(record).length();
+  PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
+  if (bytes == nullptr) throw nb::python_error();
+  const auto out = nb::steal<nb::bytes>(bytes);
+  const std::span memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes)), length);
+  const auto data = carry_out([](auto...) {}, [&](const records::Show&) { return dataset.read(record, memory); });
+  return {out, data.begin, data.end};
+}
+
+/// Records into one stretch of memory, one behind the other as they lie; places[i] becomes begin and end of the data of numbers[i].
+void read_many(const Dataset& dataset, const Numbers& numbers,
+               const nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out,
+               const nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& places, unsigned threads) {
+  const std::size_t count = numbers.size();
+  if (places.shape(0) != count || places.shape(1) != 2) throw nb::value_error("read_many: arrays do not fit");
+  std::uint64_t* const place = places.data();
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    require_record(dataset, numbers.data()[i]);
+    place[2 * i] = at;
+    at += dataset.index().span(numbers.data()[i]).length();
+    place[2 * i + 1] = at;
+    if (at > out.size()) throw nb::value_error("read_many: arrays do not fit");
+  }
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](std::size_t i) { return numbers.data()[i]; });  // as they lie in the file
+  std::atomic<std::size_t> next = 0;
+  carry_out([](auto...) {},
+            [&](const records::Show& shown) -> base::Result<bool> {
+              records::Meter meter(shown);
+              base::Status status = records::run_team(threads, meter, [&](unsigned) -> base::Status {
+                for (std::size_t k = next++; k < count && !meter.stopped(); k = next++) {
+                  const std::size_t i = order[k];
+                  const std::span memory(reinterpret_cast<std::byte*>(out.data()) + place[2 * i], place[2 * i + 1] - place[2 * i]);
+                  const auto data = dataset.read(numbers.data()[i], memory);
+                  if (!data.ok()) return data.error();
+                  place[2 * i + 1] = place[2 * i] + data->end;
+                  place[2 * i] += data->begin;
+                }
+                return {};
+              });
+              return status ? base::Result<bool>(true) : status.error();
+            });
+}
+
+/// Bytes of records as they lie.
+std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    require_record(dataset, numbers.data()[i]);
+    bytes += dataset.index().span(numbers.data()[i]).length();
+  }
+  return bytes;
+}
+
+/// Where the records first to last - 1 begin, and where the last ends.
+nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>> offsets(const Dataset& dataset, std::uint64_t first, std::uint64_t last) {
+  if (first > last || last > dataset.count()) throw nb::index_error("offsets: no such records");
+  auto* const out = new std::uint64_t[last - first + 1];
+  const nb::capsule owner(out, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
+  for (std::uint64_t record = first; record < last; ++record) out[record - first] = dataset.index().span(record).begin;
+  out[last - first] = last == first ? 0 : dataset.index().span(last - 1).end;
+  return {out, {last - first + 1}, owner};
+}
+
+/// Name (empty: none), permissions, nanoseconds since 1970.
+std::tuple<nb::bytes, std::uint32_t, std::int64_t> attributes(const Dataset& dataset, std::uint64_t record) {
+  require_record(dataset, record);
+  const std::string_view name = dataset.index().name(record);
+  return {nb::bytes(name.data(), name.size()), dataset.index().mode(record), dataset.index().modified(record)};
+}
+
+/// Seed and number of the buckets that a shuffle put the records into; none: it is another file.
+std::optional<std::tuple<std::uint64_t, std::uint64_t>> bucketing(const Dataset& dataset) {
+  const auto& found = dataset.index().bucketing();
+  return found ? std::optional(std::tuple(found->seed, found->buckets)) : std::nullopt;
+}
+
+std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& dataset, unsigned threads, std::uint64_t most, const Show& show) {
+  std::vector<std::tuple<std::uint64_t, std::string>> out;
+  for (auto& damage : carry_out(show, [&](const records::Show& shown) { return records::verify(dataset, threads, most, shown); }))
+    out.emplace_back(damage.record, damage.what);
+  return out;
+}
+
+}  // namespace
+
+void add_records(nb::module_& module) {
+  module.def("record_formats", record_formats);
+  module.def("guess_record_format", guess_format, "path"_a);
+  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "show"_a);
+  module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a,
+             "way"_a, "compress"_a, "ranks"_a = 1);
+  module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a, "way"_a,
+             "compress"_a, "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
+  module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a, "show"_a);
+  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "show"_a);
+  module.def("measure_device", measure_device, "path"_a, "length"_a);
+  module.def("open_records", open_dataset, "path"_a);
+  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a);
+  nb::class_<Dataset>(module, "RecordFile")
+      .def("__len__", &Dataset::count)
+      .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })
+      .def_prop_ro("bucketing", bucketing)
+      .def_prop_ro("index_bytes", [](const Dataset& dataset) { return dataset.index().bytes(); })
+      .def("read", read, "record"_a)
+      .def("bytes_of", bytes_of, "numbers"_a)
+      .def("read_many", read_many, "numbers"_a, "out"_a, "places"_a, "threads"_a)
+      .def("offsets", offsets, "first"_a, "last"_a)
+      .def("attributes", attributes, "record"_a)
+      .def("verify", verify, "threads"_a, "most"_a, "show"_a);
+}
+
+}  // namespace pario::bindings

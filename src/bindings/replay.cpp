@@ -1,0 +1,59 @@
+// Calls performed as they are written down.
+#include "replay/replay.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using replay::Operation;
+using replay::Player;
+using Rows = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::vector<std::string> verbs() {
+  return {
+#define PARIO_VERB(name) #name,
+#include "replay/verbs.def"
+#undef PARIO_VERB
+  };
+}
+
+void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots, std::size_t largest) {
+  std::vector<std::string> names;
+  names.reserve(paths.size());
+  for (const nb::bytes& path : paths) names.emplace_back(path.c_str(), path.size());
+  new (player) Player(std::move(names), slots, largest);
+}
+
+/// Raises OSError.
+void play(Player& player, const Rows& rows, bool with_pauses) {
+  if (rows.shape(1) != sizeof(Operation)) throw nb::value_error("rows of another size than an operation has");
+  base::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = player.play({reinterpret_cast<const Operation*>(rows.data()), rows.shape(0)}, with_pauses);
+  }
+  if (!status) raise_os_error(status.error());
+}
+
+}  // namespace
+
+void add_replay(nb::module_& module) {
+  module.def("replay_verbs", verbs);
+  nb::class_<Player>(module, "ReplayPlayer")
+      .def("__init__", make, "paths"_a, "slots"_a, "largest"_a)
+      .def("play", play, "rows"_a, "with_pauses"_a);
+}
+
+}  // namespace pario::bindings

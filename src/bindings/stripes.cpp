@@ -1,0 +1,114 @@
+// Where the bytes of files lie: asked, set, chosen.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "layout/layout.hpp"
+#include "storage/stripes.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+/// begin, end, unit, targets, start, pool, overstriped, on the metadata server, list of targets; as pario.stripe.layout.Part has them.
+using Part = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t, std::int32_t, std::string, bool, bool,
+                        std::vector<std::uint32_t>>;
+/// kind, directory, block, from, parts, size of objects; as pario.stripe.layout.Stripes has them.
+using Told = std::tuple<std::string, bool, std::uint64_t, nb::bytes, std::vector<Part>, std::uint64_t>;
+
+std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+Part to_python(const layout::StripedPart& part) {
+  const layout::Striping& striping = part.striping;
+  return {part.range.begin, part.range.end,   striping.unit,           striping.targets, striping.start,
+          part.pool,        part.overstriped, part.on_metadata_server, part.targets};
+}
+
+layout::StripedPart from_python(const Part& part) {
+  const auto& [begin, end, unit, targets, start, pool, overstriped, on_metadata_server, list] = part;
+  return {{begin, end}, {unit, targets, start}, pool, overstriped, on_metadata_server, list};
+}
+
+Told to_python(const storage::Stripes& stripes) {
+  std::vector<Part> parts;
+  for (const layout::StripedPart& part : stripes.striped.parts) parts.push_back(to_python(part));
+  const nb::bytes from(stripes.from.data(), stripes.from.size());
+  return {layout::traits(stripes.kind).name, stripes.directory, stripes.block, from, parts, stripes.striped.object_size};
+}
+
+Told stripes_of(const nb::bytes& path) {
+  const auto told = storage::stripes_of(text_of(path));
+  if (!told.ok()) raise_os_error(told.error());
+  return to_python(*told);
+}
+
+Told set_stripes(const nb::bytes& path, const std::vector<Part>& parts, std::uint64_t object_size, unsigned mode) {
+  storage::StripesRequest request{{}, object_size, mode};
+  for (const Part& part : parts) request.parts.push_back(from_python(part));
+  const auto told = storage::set_stripes(text_of(path), request);
+  if (!told.ok()) raise_os_error(told.error());
+  return to_python(*told);
+}
+
+void inherit_stripes(const nb::bytes& directory) {
+  const base::Status status = storage::inherit_stripes(text_of(directory));
+  if (!status) raise_os_error(status.error());
+}
+
+std::uint32_t target_count(const nb::bytes& directory) { return storage::target_count(text_of(directory)); }
+
+/// Whose, used, limit, files used, limit of files.
+using Quota = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+std::vector<Quota> quotas_of(const nb::bytes& path) {
+  std::vector<Quota> out;
+  for (const storage::Quota& quota : storage::quotas_of(text_of(path)))
+    out.emplace_back(quota.whose, quota.used, quota.limit, quota.files_used, quota.files_limit);
+  return out;
+}
+
+/// Coherent by bytes, locks across nodes, unit of domains (0: block or stripe).
+std::tuple<bool, bool, std::uint64_t> file_system_traits(const std::string& kind) {
+  const layout::Traits& traits = layout::traits(layout::kind_of_name(kind));
+  return {traits.byte_coherent, traits.locks_across_nodes, traits.domain_unit};
+}
+
+/// Name, from, to, writers, least, most, bytes per target, unit, reason: a row of layout/policy.def.
+using Rule = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t,
+                        std::uint64_t, std::string>;
+std::vector<Rule> stripe_rules() {
+  std::vector<Rule> rows;
+  for (const layout::StripeRule& rule : layout::stripe_rules())
+    rows.emplace_back(rule.name, rule.sizes.begin, rule.sizes.end, rule.writers, rule.least, rule.most, rule.per_target, rule.unit,
+                      rule.reason);
+  return rows;
+}
+
+/// Stripes, bytes per stripe, name of the rule, its reason.
+std::tuple<std::uint32_t, std::uint64_t, std::string, std::string> choose_stripes(std::uint64_t size, std::uint32_t writers,
+                                                                                  std::uint32_t ranks, std::uint32_t targets,
+                                                                                  std::uint32_t files) {
+  const layout::StripeChoice choice = layout::choose_stripes({size, writers, ranks, targets, files});
+  return {choice.striping.targets, choice.striping.unit, choice.rule->name, choice.rule->reason};
+}
+
+}  // namespace
+
+void add_stripes(nb::module_& module) {
+  module.def("stripes_of", stripes_of, "path"_a);
+  module.def("set_stripes", set_stripes, "path"_a, "parts"_a, "object_size"_a, "mode"_a);
+  module.def("inherit_stripes", inherit_stripes, "directory"_a);
+  module.def("target_count", target_count, "directory"_a);
+  module.def("quotas_of", quotas_of, "path"_a);
+  module.def("file_system_traits", file_system_traits, "kind"_a);
+  module.def("stripe_rules", stripe_rules);
+  module.def("choose_stripes", choose_stripes, "size"_a, "writers"_a, "ranks"_a, "targets"_a, "files"_a);
+}
+
+}  // namespace pario::bindings

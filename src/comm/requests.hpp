@@ -1,0 +1,47 @@
+// Requests of the MPI as one message under way.
+#pragma once
+
+#include <cerrno>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/board.hpp"
+#include "comm/comm.hpp"
+#include "mpi/mpi.hpp"
+
+namespace pario::comm {
+
+/// What a function of the MPI that talks to other ranks says when it does not succeed.
+inline base::Error mpi_failed() {
+  return {.number = EIO, .operation = "message between ranks", .detail = "the MPI failed; a rank may have died"};
+}
+
+class Requests : public Pending {
+ public:
+  /// `requests` in the order in which they were started. When the MPI says that one has failed, so has `board`.
+  Requests(const mpi::Library& mpi, std::vector<mpi::Word> requests, std::optional<Board> board = {})
+      : mpi_(mpi), requests_(std::move(requests)), board_(std::move(board)) {}
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+  ~Requests() override;
+
+  bool test() override;
+  int error() const override { return error_; }
+  /// What a function of the MPI that starts a request returned.
+  void note(int result);
+  void add(mpi::Word request) { requests_.push_back(request); }
+  /// They receive: can be cancelled.
+  void set_receiving() { receiving_ = true; }
+
+ private:
+  void withdraw();
+
+  const mpi::Library& mpi_;
+  std::vector<mpi::Word> requests_;  // those that are not done
+  std::optional<Board> board_;
+  int error_ = 0;
+  bool receiving_ = false;
+};
+
+}  // namespace pario::comm

@@ -1,0 +1,118 @@
+// Hints of a file: the table, its parsers, and the names that other MPI-IOs know.
+#include <algorithm>
+
+#include "hints/hints.hpp"
+#include "hints/values.hpp"
+
+namespace pario::hints {
+namespace {
+
+constexpr HintInfo kTable[] = {
+#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) {#key, Type::kind, initial, least, most, aliases, meaning},
+#include "hints/file_hints.def"
+#include "hints/striping_hints.def"
+#undef PARIO_FILE_HINT
+};
+
+struct Foreign {
+  const char* key;
+  const char* reason;
+};
+constexpr Foreign kForeign[] = {
+#define PARIO_FOREIGN_HINT(key, reason) {key, reason},
+#include "hints/foreign_hints.def"
+#undef PARIO_FOREIGN_HINT
+};
+
+/// A foreign key that ends with a star stands for all that begin so.
+const Foreign* find_foreign(std::string_view name) {
+  const auto* found = std::ranges::find_if(kForeign, [&](const Foreign& row) { return glob_matches(row.key, name); });
+  return found == std::end(kForeign) ? nullptr : found;
+}
+
+std::string text_of(Choice choice) { return word_of(choice); }
+std::string text_of(std::uint64_t number) { return std::to_string(number); }
+std::string text_of(bool flag) { return flag ? "yes" : "no"; }
+std::string text_of(const std::string& text) { return text; }
+
+std::string question(std::string_view name) {
+  base::Text<128> text;
+  add_question(text, kTable, name);
+  return std::string(text.view());
+}
+
+std::string bad_value(const HintInfo& info, const Setting& setting) {
+  base::Text<512> text;
+  add_bad_value<FileHints>(text, info, setting.key, setting.value);
+  return std::string(text.view());
+}
+
+/// For a key that is not in the table.
+bool set_foreign(std::string_view key, std::string& reason) {
+  const Foreign* foreign = find_foreign(key);
+  reason = std::string(key);
+  if (foreign)
+    reason += " has no meaning here because " + std::string(foreign->reason);
+  else
+    reason = "unknown hint " + reason + question(trimmed(key));
+  return foreign != nullptr;
+}
+
+}  // namespace
+
+std::span<const HintInfo> file_table() { return kTable; }
+
+#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, meaning) \
+  if (std::string_view(info.key) == #name) return parse(info, value, hints.name);
+bool assign(StripingHints& hints, const HintInfo& info, std::string_view value) {
+#include "hints/striping_hints.def"
+  return false;
+}
+bool assign(FileHints& hints, const HintInfo& info, std::string_view value) {
+#include "hints/file_hints.def"
+  return assign(static_cast<StripingHints&>(hints), info, value);
+}
+#undef PARIO_FILE_HINT
+
+FileHints default_file_hints() { return defaults_of<FileHints>(kTable); }
+StripingHints default_striping_hints() { return defaults_of<StripingHints>(kTable); }
+
+bool striping_hints_of(std::string_view specifications, std::string_view path, StripingHints& hints) {
+  hints = default_striping_hints();
+  bool found = false;
+  while (auto parts = next_parts(specifications, path))
+    while (!parts->empty()) {
+      const Part part(cut(*parts, ':'));
+      const HintInfo* info = find(kTable, part.key);
+      found |= info != nullptr && assign(hints, *info, part.value);
+    }
+  return found;
+}
+
+bool set(FileHints& hints, const Setting& setting, std::string& reason) {
+  reason.clear();
+  const HintInfo* info = find(kTable, setting.key);
+  if (info == nullptr) return set_foreign(setting.key, reason);
+  if (assign(hints, *info, setting.value)) return true;
+  reason = bad_value(*info, setting);
+  return false;
+}
+
+std::string_view canonical(std::string_view key) {
+  const HintInfo* info = find(kTable, key);
+  return info == nullptr ? std::string_view() : info->key;
+}
+
+bool known(std::string_view key) { return find(kTable, key) != nullptr || find_foreign(key) != nullptr; }
+
+std::vector<Setting> settings_of(const FileHints& hints) {
+  std::vector<Setting> settings;
+#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, meaning) settings.push_back({#name, text_of(hints.name)});
+#include "hints/file_hints.def"
+#include "hints/striping_hints.def"
+#undef PARIO_FILE_HINT
+  std::erase_if(settings, [](const Setting& setting) { return setting.value.empty(); });
+  return settings;
+}
+
+}  // namespace pario::hints

@@ -1,0 +1,100 @@
+// What the tables of options share: how values are read, how names are found, how wrong ones are recognised. No heap, but for texts of any
+// length (octal, report).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/base.hpp"
+#include "hints/hints.hpp"
+
+namespace pario::hints {
+
+using Table = std::span<const HintInfo>;
+
+/// The row of a key or one of its other names; null: none.
+const HintInfo* find(Table table, std::string_view name);
+/// The key or other name that `name` is most likely meant to be; empty: none is near.
+std::string_view nearest(Table table, std::string_view name);
+/// ": did you mean x?" where a name is near.
+void add_question(base::TextBuffer& out, Table table, std::string_view name);
+
+/// Reads a value as the row says; false, and nothing has changed: it is none.
+bool parse(const HintInfo& info, std::string_view text, std::uint64_t& value);
+bool parse(const HintInfo& info, std::string_view text, bool& value);
+bool parse(const HintInfo& info, std::string_view text, TextValue& value);
+bool parse(const HintInfo& info, std::string_view text, Choice& value);
+bool parse(const HintInfo& info, std::string_view text, StdioMode& value);
+bool parse(const HintInfo& info, std::string_view text, std::string& value);
+/// "a size such as 64K, 256M or 2G, from 1 to 2", "yes or no", ...
+void add_expected(base::TextBuffer& out, const HintInfo& info);
+const char* word_of(Choice choice);
+
+/// Sets the member of a row.
+bool assign(HintSet& hints, const HintInfo& info, std::string_view value);
+bool assign(StripingHints& hints, const HintInfo& info, std::string_view value);
+bool assign(FileHints& hints, const HintInfo& info, std::string_view value);
+bool assign(StreamHints& hints, const HintInfo& info, std::string_view value);
+
+template <class Hints>
+Hints defaults_of(Table table) {
+  Hints hints{};
+  for (const HintInfo& info : table) assign(hints, info, info.initial);
+  return hints;
+}
+
+/// "name=value: expected ...", or what may have been meant.
+template <class Hints>
+void add_bad_value(base::TextBuffer& out, const HintInfo& info, std::string_view name, std::string_view value);
+
+/// "yes", "on", "true", "1" and their opposites, in letters of any case.
+std::optional<bool> flag_of(std::string_view text);
+
+/// Without blanks around it.
+std::string_view trimmed(std::string_view text);
+
+/// Cuts the text up to `separator`, or all of it, off `rest`.
+std::string_view cut(std::string_view& rest, char separator);
+
+/// Calls `take` with each word of a text separated by blanks.
+template <class Take>
+void each_word(std::string_view text, Take take) {
+  while (!text.empty())
+    if (const auto word = cut(text, ' '); !word.empty()) take(word);
+}
+
+/// key=value, or a key alone.
+struct Part {
+  explicit Part(std::string_view text) : key(text.substr(0, text.find('='))) {
+    if (key.size() < text.size()) value = text.substr(key.size() + 1);
+  }
+  std::string_view key, value = {};
+};
+
+/// `*` stands for any characters (also '/'), `?` for one.
+bool glob_matches(std::string_view glob, std::string_view text);
+/// The same for a path: a pattern without a directory is one for the last part of the path, too. Only patterns that begin with '%' mean
+/// names that do.
+bool glob_means(std::string_view glob, std::string_view path);
+
+/// Cuts specifications ("glob:part:part,glob2:...") off `rest` up to one that means the path; its parts. Nothing: there is none.
+std::optional<std::string_view> next_parts(std::string_view& rest, std::string_view path);
+
+// ---- implementation
+
+template <class Hints>
+void add_bad_value(base::TextBuffer& out, const HintInfo& info, std::string_view name, std::string_view value) {
+  Hints unused{};
+  const std::string_view meant = trimmed(value);
+  out.add(name).add('=').add(value.substr(0, 200)).add(": ");
+  if (meant != value && assign(unused, info, meant)) {
+    out.add("a blank too many: did you mean ").add(name).add('=').add(meant).add('?');
+  } else {
+    out.add("expected ");
+    add_expected(out, info);
+  }
+}
+
+}  // namespace pario::hints

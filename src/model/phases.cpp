@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/model.hpp"
+
+namespace pario::model {
+namespace {
+
+std::uint64_t units_of(base::Extent span, std::uint64_t unit) { return (span.end - 1) / unit - span.begin / unit + 1; }
+
+/// At the targets: a piece is a request for each unit that it touches.
+std::uint64_t requests_of(const pattern::Summary& rank, const layout::StripeLayout& layout) {
+  if (rank.pieces == 1) return units_of(rank.span, layout.unit);
+  return rank.pieces * ((rank.bytes / rank.pieces - 1) / layout.unit + 1);
+}
+
+/// Targets that `span` lies on, and the first of them.
+void spread(Flow& flow, base::Extent span, const layout::StripeLayout& layout) {
+  flow.first_target = layout.target_of(span.begin);
+  flow.targets = static_cast<std::uint32_t>(std::min<std::uint64_t>(units_of(span, layout.unit), layout.targets));
+}
+
+/// A rank's pieces lie between those of others: their units change hands each time.
+bool interleaved(const plan::Situation& situation) {
+  base::Extent hull;
+  std::uint64_t spans = 0;
+  for (const auto& rank : situation.ranks) {
+    hull = base::hull(hull, rank.span);
+    spans += rank.span.length();
+  }
+  return spans > hull.length();
+}
+
+/// Units that a rank takes from its neighbours: all of them, or those at its ends.
+std::uint64_t handovers_of(const pattern::Summary& rank, std::uint64_t requests, bool mixed, const layout::StripeLayout& layout) {
+  if (mixed) return requests;
+  return rank.span.begin % layout.unit != 0 ? 1 : 0;
+}
+
+Flow own_flow(const plan::Situation& situation, std::size_t number, std::uint64_t requests, std::uint64_t bytes, bool mixed) {
+  const pattern::Summary& rank = situation.ranks[number];
+  Flow flow;
+  flow.node = static_cast<std::uint32_t>(situation.node_of[number]);
+  flow.bytes = bytes;
+  flow.requests = requests;
+  flow.depth = 1;
+  const bool writes = situation.direction == plan::Direction::write;
+  flow.handovers = writes ? handovers_of(rank, requests, mixed, situation.layout) : 0;
+  spread(flow, rank.span, situation.layout);
+  return flow;
+}
+
+using Pairs = std::map<std::pair<std::uint32_t, std::uint32_t>, Flow>;
+
+/// The part of a window that lies on one target is a request there.
+void add_window(Pairs& pairs, std::uint32_t node, base::Extent window, const plan::Situation& situation, std::uint32_t writers) {
+  for (std::uint64_t at = window.begin; at < window.end;) {
+    const std::uint64_t end = std::min(window.end, base::round_down(at, situation.layout.unit) + situation.layout.unit);
+    const std::uint32_t target = situation.layout.target_of(at);
+    Flow& flow = pairs[{node, target}];
+    flow.node = node, flow.first_target = target, flow.ranks = writers;
+    flow.bytes += end - at;
+    flow.requests += 1;
+    at = end;
+  }
+}
+
+}  // namespace
+
+Phase phase_of(const plan::Situation& situation, const plan::Plan& plan) {
+  Phase phase{.direction = situation.direction};
+  if (plan.way == plan::Way::direct) {
+    const bool mixed = interleaved(situation);
+    for (std::size_t number = 0; number < situation.ranks.size(); ++number)
+      if (const auto& rank = situation.ranks[number]; rank.bytes > 0)
+        phase.flows.push_back(own_flow(situation, number, requests_of(rank, situation.layout), rank.bytes, mixed));
+  }
+  if (plan.way != plan::Way::windows) return phase;
+  Pairs pairs;
+  std::map<std::uint32_t, std::uint64_t> taken_in;
+  for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w) {
+    const auto node = static_cast<std::uint32_t>(plan.owner(w));
+    add_window(pairs, node, plan.extent_of(w), situation, plan.writers);
+    taken_in[node] += plan.extent_of(w).length();
+  }
+  for (const auto& [key, flow] : pairs) phase.flows.push_back(flow);
+  for (const auto& [node, bytes] : taken_in) phase.exchanged = std::max(phase.exchanged, bytes);
+  return phase;
+}
+
+Phase independent_phase(const plan::Situation& situation, const hints::FileHints& hints) {
+  Phase phase{.direction = situation.direction};
+  const bool mixed = interleaved(situation);
+  for (std::size_t number = 0; number < situation.ranks.size(); ++number) {
+    const pattern::Summary& rank = situation.ranks[number];
+    if (rank.bytes == 0) continue;
+    const plan::IndependentPlan way = plan::plan_independent(situation.direction, rank, situation.layout, hints);
+    if (way.way != plan::Independent::sieve) {
+      phase.flows.push_back(own_flow(situation, number, requests_of(rank, situation.layout), rank.bytes, mixed));
+      continue;
+    }
+    const std::uint64_t windows = (rank.span.length() - 1) / way.window + 1;
+    const std::uint64_t times = situation.direction == plan::Direction::write ? 2 : 1;
+    Flow flow = own_flow(situation, number, times * windows, times * rank.span.length(), mixed);
+    flow.handovers = std::min(flow.handovers, windows);
+    phase.flows.push_back(flow);
+  }
+  return phase;
+}
+
+}  // namespace pario::model

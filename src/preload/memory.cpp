@@ -1,0 +1,49 @@
+// Mapped files. What a program then does to the memory is not seen; the report says how much was mapped.
+#include <sys/mman.h>
+
+#include "preload/calls.hpp"
+#include "preload/mappings.hpp"
+
+using namespace pario::preload;
+namespace trace = pario::trace;
+
+namespace {
+
+template <class Real>
+void* mapping(Symbol symbol, int descriptor, size_t size, off_t offset, Real real) {
+  Description* file = descriptor >= 0 && active() ? descriptors::find(descriptor) : nullptr;
+  if (file == nullptr) return real();
+  return counted(real, [&](Span span, void* address) {
+    count_on(symbol, *file, span, address == MAP_FAILED, static_cast<std::uint64_t>(offset), size);
+    if (address != MAP_FAILED) mappings::add(address, record_of(*file, trace::Layer::posix));
+  });
+}
+
+/// A call on the file mapped at `address`.
+template <class Real>
+int on_mapping(Symbol symbol, const void* address, Real real) {
+  trace::Record* record = active() ? mappings::find(address) : nullptr;
+  if (record == nullptr) return real();
+  return counted(real, [&](Span span, int result) { count_row(symbol, record, span, failed(result)); });
+}
+
+}  // namespace
+
+#define MMAP(name)                                                                                    \
+  PARIO_WRAP(void*, name, void* hint, size_t size, int protection, int flags, int fd, off_t offset) { \
+    return mapping(Symbol::name, (flags & MAP_ANONYMOUS) != 0 ? -1 : fd, size, offset,                \
+                   [&] { return PARIO_REAL(name)(hint, size, protection, flags, fd, offset); });      \
+  }
+MMAP(mmap)
+MMAP(mmap64)
+
+PARIO_WRAP(int, munmap, void* address, size_t size) {
+  return on_mapping(Symbol::munmap, address, [&] {
+    mappings::remove(address);
+    return PARIO_REAL(munmap)(address, size);
+  });
+}
+
+PARIO_WRAP(int, msync, void* address, size_t size, int flags) {
+  return on_mapping(Symbol::msync, address, [&] { return PARIO_REAL(msync)(address, size, flags); });
+}

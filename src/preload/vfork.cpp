@@ -1,0 +1,106 @@
+// vfork cannot be wrapped by a function: the child runs on its parent's stack, and would overwrite the frame that the parent returns
+// through. So it is the system call itself, with the return address kept in a register.
+//
+// The child shares all memory of its parent. It marks the thread, and every wrapper is then a plain jump: the parent's tables stay what
+// they are. The parent, which runs again once the child has executed another program or ended, takes the mark away.
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "preload/beneath.hpp"
+#include "preload/calls.hpp"
+#include "preload/kept.hpp"
+
+using namespace pario::preload;
+
+extern "C" [[gnu::visibility("hidden"), gnu::used]] void pario_count_vfork() {
+  kept::give_up_all();
+  if (beneath::wanted()) beneath::leave_inherited();
+  const std::uint64_t now = pario::trace::ticks();
+  if (active()) in_tracer([&] { count_alone(Symbol::vfork, {now, now}, false); });
+}
+
+#if defined(__x86_64__)
+
+// The return address stays in rdi, the place of the mark in rsi, the mark as it was (a child may vfork again) in edx; the kernel keeps all
+// three. The child leaves by a jump and not by a return: the shadow stack, too, is shared, and its entry is the parent's.
+asm(R"(
+  .text
+  .globl vfork
+  .type vfork, @function
+  .p2align 4
+vfork:
+  endbr64
+  subq $8, %rsp
+  call pario_count_vfork
+  addq $8, %rsp
+  movq pario_in_vfork_child@gottpoff(%rip), %rsi
+  movl %fs:(%rsi), %edx
+  popq %rdi
+  movl $58, %eax
+  syscall
+  testl %eax, %eax
+  jz 1f
+  movl %edx, %fs:(%rsi)
+  pushq %rdi
+  cmpl $-4095, %eax
+  jae 2f
+  ret
+1:
+  movl $1, %fs:(%rsi)
+  jmp *%rdi
+2:
+  negl %eax
+  movl %eax, %edi
+  subq $8, %rsp
+  call pario_set_errno
+  addq $8, %rsp
+  movl $-1, %eax
+  ret
+  .size vfork, .-vfork
+)");
+
+#elif defined(__aarch64__)
+
+// clone(CLONE_VM | CLONE_VFORK | SIGCHLD, 0); the return address stays in x30, and across the count in a frame that is gone before.
+asm(R"(
+  .text
+  .globl vfork
+  .type vfork, %function
+  .p2align 4
+vfork:
+  hint #34
+  stp x29, x30, [sp, -16]!
+  bl pario_count_vfork
+  ldp x29, x30, [sp], 16
+  mrs x2, tpidr_el0
+  adrp x3, :gottprel:pario_in_vfork_child
+  ldr x3, [x3, :gottprel_lo12:pario_in_vfork_child]
+  ldr w4, [x2, x3]
+  mov x0, #0x4111
+  mov x1, #0
+  mov x8, #220
+  svc #0
+  cmp x0, #0
+  csinc w4, w4, wzr, ne
+  str w4, [x2, x3]
+  b.lt 1f
+  ret
+1:
+  neg w0, w0
+  stp x29, x30, [sp, -16]!
+  bl pario_set_errno
+  ldp x29, x30, [sp], 16
+  mov w0, #-1
+  ret
+  .size vfork, .-vfork
+)");
+
+#else
+
+// Elsewhere the child gets memory of its own, which the standard allows.
+PARIO_WRAP(pid_t, vfork, void) { return fork(); }
+
+#endif
+
+extern "C" [[gnu::visibility("hidden"), gnu::used]] void pario_set_errno(int error) { errno = error; }

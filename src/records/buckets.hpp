@@ -1,0 +1,148 @@
+// Buckets: records of one range of keys, heaped up in memory or in a temporary file.
+//
+// A heap of records lies in pieces. A piece begins with an identity, and holds for each record: the identity less the one before (zigzag,
+// varint), twice its length (varint; plus one when it stayed in the input), its bytes or, of one that stayed, nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/base.hpp"
+#include "records/disk.hpp"
+#include "records/philox.hpp"
+#include "records/ranks.hpp"
+
+namespace pario::records {
+
+/// Where pieces are kept. Any thread.
+class Heap {
+ public:
+  virtual ~Heap() = default;
+  /// Keeps `piece`, whose size and address are aligned; returns where.
+  virtual base::Result<std::uint64_t> put(std::span<const std::byte> piece) = 0;
+  virtual base::Status get(std::uint64_t where, std::span<std::byte> piece) = 0;
+  /// It is not needed any more.
+  virtual void forget(base::Extent where) = 0;
+  /// What was put is seen by other ranks.
+  virtual base::Status publish() { return {}; }
+};
+/// In memory of `most` bytes, which are taken as they are used.
+base::Result<std::unique_ptr<Heap>> make_memory_heap(std::uint64_t most);
+/// In a file without a name in `directory`; room for `expected` bytes is there at once, or an Error.
+base::Result<std::unique_ptr<Heap>> make_file_heap(const std::string& directory, std::uint64_t expected, Caching caching);
+
+/// In a file of each rank that all see; what one of them put, all can get. `number`: of the run
+/// that makes `output`, the same for all ranks.
+base::Result<std::unique_ptr<Heap>> make_shared_heap(const std::string& directory, const std::string& output, std::uint64_t number,
+                                                     const Ranks& ranks, std::uint64_t expected, Caching caching);
+
+struct Piece {
+  std::uint64_t where, used;
+  std::uint64_t room() const { return base::round_up(used, kAlignment); }
+};
+
+/// Keys in [first, last].
+struct KeyRange {
+  std::uint64_t first = 0, last = ~std::uint64_t{0};
+  /// Which of `count` equal parts a key is in.
+  std::uint32_t part_of(std::uint64_t key, std::uint32_t count) const;
+  KeyRange part(std::uint32_t number, std::uint32_t count) const;
+};
+
+struct Bucket {
+  KeyRange keys;
+  std::vector<Piece> pieces;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;   ///< of its records
+  std::uint64_t stored = 0;  ///< of its pieces
+};
+
+/// A record as it lies in a piece.
+struct Heaped {
+  std::uint64_t identity = 0, length = 0;
+  bool inside = true;                ///< false: it stayed in the input
+  const std::byte* bytes = nullptr;  ///< of one that is inside
+};
+
+/// Reads the records of a piece one after the other.
+class PieceReader {
+ public:
+  explicit PieceReader(std::span<const std::byte> piece) : begin_(piece.data()), at_(piece.data()), end_(piece.data() + piece.size()) {}
+  bool more() const { return at_ < end_; }
+  /// Where the next one lies in the piece.
+  std::uint64_t position() const { return static_cast<std::uint64_t>(at_ - begin_); }
+  Heaped next();
+
+ private:
+  const std::byte *begin_, *at_, *end_;
+  std::uint64_t identity_ = 0;
+};
+/// Length and bytes of the record at `at`; not its identity.
+Heaped heaped_at(const std::byte* at);
+
+/// Puts records into buckets; one thread's.
+class BucketWriter {
+ public:
+  static base::Result<BucketWriter> make(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer);
+  /// `bytes` of a record that is inside; at most the buffer less 64.
+  base::Status add(std::uint64_t key, const Heaped& record);
+  /// What is left in buffers goes to the heap.
+  base::Status finish();
+  std::vector<Bucket> take() { return std::move(buckets_); }
+
+ private:
+  BucketWriter(Heap& heap, KeyRange keys, std::uint64_t buffer, Buffer memory)
+      : heap_(&heap), keys_(keys), size_(buffer), memory_(std::move(memory)) {}
+  struct Filling {
+    std::uint64_t used = 0, identity = 0;
+  };
+  base::Status flush(std::uint32_t number);
+
+  Heap* heap_;
+  KeyRange keys_;
+  std::uint64_t size_;
+  Buffer memory_;
+  std::vector<Filling> fillings_;
+  std::vector<Bucket> buckets_;
+};
+
+/// Adds what several threads put into the same buckets.
+void merge(std::vector<Bucket>& into, std::vector<Bucket> more);
+
+/// Buckets as numbers, to be sent.
+std::vector<std::uint64_t> numbers_of(const std::vector<Bucket>& buckets);
+std::vector<Bucket> buckets_of(std::span<const std::uint64_t> numbers);
+
+/// A bucket in memory, its records in the order of the shuffle.
+class SortedBucket {
+ public:
+  /// Bytes of memory for a bucket.
+  static std::uint64_t memory_for(const Bucket& bucket);
+  /// In `memory`, which it uses until it is gone.
+  static base::Result<SortedBucket> load(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys, std::span<std::byte> memory);
+  std::uint64_t count() const { return order_.size(); }
+  /// `number`: in the order of the shuffle. Its identity is known only if it stayed in the input.
+  Heaped record(std::uint64_t number) const;
+  /// It will be asked for soon.
+  void prefetch(std::uint64_t number) const {
+    const std::byte* const record = bytes_ + order_[number].position;
+    for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(record + line * 64);
+  }
+  std::uint64_t length(std::uint64_t number) const { return heaped_at(bytes_ + order_[number].position).length; }
+
+ private:
+  struct Entry {
+    std::uint64_t key, position;
+  };
+  std::uint64_t identity_at(std::uint64_t position) const;
+  void sort(KeyRange keys);
+
+  std::span<Entry> order_;
+  const std::byte* bytes_ = nullptr;
+  std::vector<base::Extent> pieces_;  ///< where each is in bytes_
+};
+
+}  // namespace pario::records

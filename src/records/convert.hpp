@@ -1,0 +1,21 @@
+// Records from files into other files: joined, divided, in another format.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/base.hpp"
+#include "records/index.hpp"
+#include "records/team.hpp"
+
+namespace pario::records {
+
+struct ConvertRequest {
+  std::vector<std::string> inputs;   ///< Datasets, in the order in which their records are written
+  std::vector<std::string> outputs;  ///< several: each gets as many records, to within one
+  Kind kind = Kind::lines;           ///< of the outputs; records of that kind already are copied as they are
+};
+/// Outputs get their names when all are whole. Those of packed files and raw ones have their index. Records written.
+base::Result<std::uint64_t> convert(const ConvertRequest& request, const Show& show = {});
+
+}  // namespace pario::records

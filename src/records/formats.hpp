@@ -1,0 +1,79 @@
+// Formats of record files: where records begin, what of them is data, whether they are whole.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.hpp"
+#include "records/disk.hpp"
+#include "records/index.hpp"
+#include "records/team.hpp"
+
+namespace pario::records {
+
+/// What is searched for records.
+struct Search {
+  const Disk& file;
+  base::Extent where;
+  unsigned threads;
+  Meter& meter;
+};
+
+struct Format {
+  Kind kind;
+  const char* name;
+  const char* endings;  ///< of file names, blanks between
+  const char* meaning;
+  /// Tells the builder where each record begins; returns where the last one ends. Null: the file alone does not say it.
+  base::Result<std::uint64_t> (*find)(const Search&, IndexBuilder&);
+  /// What of a record is data, relative to its first byte.
+  base::Extent (*payload)(std::span<const std::byte> record);
+  /// What is wrong with a record; null: nothing that can be known.
+  const char* (*damage)(std::span<const std::byte> record);
+  std::uint64_t trailer;  ///< zeros with which a file of such records ends
+};
+
+std::span<const Format> formats();
+const Format& format_of(Kind kind);
+/// Null: there is none.
+const Format* format_named(std::string_view name);
+/// By its ending or its first bytes; null: not known.
+const Format* guess_format(const std::string& path);
+
+// What the table is made of.
+base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out);
+base::Extent line_payload(std::span<const std::byte> record);
+base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out);
+base::Extent tfrecord_payload(std::span<const std::byte> record);
+const char* tfrecord_damage(std::span<const std::byte> record);
+base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out);
+/// What tells the records of a tar file apart, of the name of a member; empty: the member belongs to the record before.
+std::string_view sample_key(std::string_view name);
+inline constexpr std::uint64_t kTarBlock = 512;
+struct TarMember {
+  std::string_view name;
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0644;
+  std::uint64_t modified = 0;  ///< seconds since 1970
+};
+/// What precedes the bytes of a member; zeros up to a multiple of kTarBlock follow them.
+std::vector<std::byte> tar_head(const TarMember& member);
+
+/// A file read forwards, mostly: a window of it in memory.
+class Window {
+ public:
+  explicit Window(const Search& search) : search_(search) {}
+  /// `size` bytes, at most 64 KiB, from `offset` on; fewer only at the end of the search. Good until the next call.
+  base::Result<std::span<const std::byte>> at(std::uint64_t offset, std::uint64_t size);
+
+ private:
+  const Search& search_;
+  std::optional<Buffer> buffer_;
+  base::Extent held_;
+};
+
+}  // namespace pario::records

@@ -1,0 +1,19 @@
+// The fused form of a shuffle: its first pass only. The output holds the records bucket by bucket, in stretches, in the format they had;
+// its index says which bucket a stretch is of, and BucketOrder puts the records of a bucket in order when they are loaded.
+#pragma once
+
+#include <cstdint>
+
+#include "base/base.hpp"
+#include "records/plan.hpp"
+#include "records/shuffle.hpp"
+#include "records/source.hpp"
+#include "records/team.hpp"
+
+namespace pario::records {
+
+/// Records written. The output has its name when it is whole and on the disk, its index follows. Of one process and one output.
+base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan,
+                                                 const Show& show);
+
+}  // namespace pario::records

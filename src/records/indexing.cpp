@@ -1,0 +1,180 @@
+#include "records/indexing.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "records/formats.hpp"
+#include "records/packed.hpp"
+#include "records/tree.hpp"
+
+namespace pario::records {
+namespace {
+
+constexpr std::uint64_t kEnd = 64 << 10;  // bytes at either end that tell whether a file is still the same
+
+std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+
+base::Error invalid(const IndexRequest& request, std::string detail) {
+  return {.number = EINVAL, .operation = "index", .path = request.path, .detail = std::move(detail)};
+}
+
+base::Result<std::uint64_t> size_of(const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path};
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+base::Result<std::vector<std::byte>> finish(const IndexRequest& request, IndexBuilder& builder, std::uint64_t begin, std::uint64_t end) {
+  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, {begin, end});
+  if (!fingerprint.ok()) return fingerprint.error();
+  return builder.finish(request.kind, end, *fingerprint);
+}
+
+base::Result<std::vector<std::byte>> index_fixed(const IndexRequest& request) {
+  const base::Result<std::uint64_t> size = size_of(request.path);
+  if (!size.ok()) return size.error();
+  if (request.record_size == 0) return invalid(request, "the size of a record must be given");
+  if (*size % request.record_size != 0)
+    return invalid(request,
+                   std::to_string(*size) + " bytes are no multiple of the " + std::to_string(request.record_size) + " of a record");
+  IndexBuilder builder;
+  for (std::uint64_t at = 0; at < *size; at += request.record_size) builder.begin(at);
+  return finish(request, builder, 0, *size);
+}
+
+base::Result<std::vector<std::byte>> index_raw(const IndexRequest& request) {
+  const base::Result<std::uint64_t> size = size_of(request.path);
+  if (!size.ok()) return size.error();
+  IndexBuilder builder;
+  std::uint64_t at = 0;
+  for (const std::uint64_t length : request.lengths) {
+    builder.begin(at);
+    if (length > *size - at) return invalid(request, "the lengths are more than the " + std::to_string(*size) + " bytes of the file");
+    at += length;
+  }
+  if (at != *size) return invalid(request, "the lengths are " + std::to_string(at) + " bytes, the file has " + std::to_string(*size));
+  return finish(request, builder, 0, at);
+}
+
+base::Result<std::vector<std::byte>> index_directory(const IndexRequest& request) {
+  const base::Result<std::vector<TreeFile>> files = files_of(request.path);
+  if (!files.ok()) return files.error();
+  IndexBuilder builder;
+  std::uint64_t at = 0;
+  for (const TreeFile& file : *files) {
+    builder.begin(at);
+    builder.name(file.name, file.mode, file.modified);
+    at += file.size;
+  }
+  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, {});
+  if (!fingerprint.ok()) return fingerprint.error();
+  return builder.finish(Kind::directory, at, *fingerprint);
+}
+
+/// Records from `begin` on are added to those that the builder has.
+base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder, base::Extent known, const Show& show) {
+  const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
+  if (!file.ok()) return file.error();
+  const base::Result<std::uint64_t> size = size_of(request.path);
+  if (!size.ok()) return size.error();
+  ::posix_fadvise(file->number(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  Meter meter(show, *size - std::min(*size, known.end));
+  const base::Result<std::uint64_t> end =
+      format_of(request.kind).find({*file, {known.end, *size}, std::max(1U, request.threads), meter}, builder);
+  if (!end.ok()) return end.error();
+  const base::Result<std::uint64_t> still = size_of(request.path);
+  if (still.ok() && *still != *size) return invalid(request, "it has become larger or smaller while it was indexed");
+  return finish(request, builder, known.begin, *end);
+}
+
+base::Error stale(const std::string& path, const std::string& how) {
+  return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; make it anew with pario records index"};
+}
+
+/// What differs between a file and its index.
+base::Status hold_against(const Index& index, const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path};
+  const Fingerprint& then = index.fingerprint();
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (size != then.size && index.kind() != Kind::directory) {
+    const std::string sizes = std::to_string(then.size) + " to " + std::to_string(size) + " bytes since it was indexed";
+    return size > then.size ? stale(path, "it has grown from " + sizes + " (--update suffices if it was appended to)")
+                            : stale(path, "it has shrunk from " + sizes);
+  }
+  if (index.whole().end > size && index.kind() != Kind::directory) return stale(path, "its index is damaged: records lie behind its end");
+  return nanoseconds(facts.st_mtim) == then.modified ? base::Status() : stale(path, "it was modified since it was indexed");
+}
+
+}  // namespace
+
+std::string index_path(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  return name + ".pidx";
+}
+
+base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole) {
+  const base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
+  if (!file.ok()) return file.error();
+  struct stat facts{};
+  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
+  Fingerprint out{.size = static_cast<std::uint64_t>(facts.st_size), .modified = nanoseconds(facts.st_mtim), .ends = 0};
+  std::vector<std::byte> ends(2 * kEnd);
+  const std::uint64_t part = std::min(kEnd, whole.length());
+  const auto first = file->read(whole.begin, std::span(ends).first(part));
+  const auto last = file->read(whole.end - part, std::span(ends).subspan(part, part));
+  if (!first.ok() || !last.ok()) return first.ok() ? last.error() : first.error();
+  if (*first != part || *last != part)
+    return base::Error{.number = EINVAL, .operation = "index", .path = path, .where = whole, .detail = "it is shorter than its records"};
+  out.ends = base::xxh64(ends.data(), 2 * part);
+  return out;
+}
+
+base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show) {
+  IndexBuilder builder;
+  switch (request.kind) {
+    case Kind::fixed:
+      return index_fixed(request);
+    case Kind::raw:
+      return index_raw(request);
+    case Kind::directory:
+      return index_directory(request);
+    case Kind::packed:
+      return invalid(request, "a packed file has its index within it");
+    default:
+      return search(request, builder, {}, show);
+  }
+}
+
+base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older, const Show& show) {
+  if (request.kind != older.kind()) return invalid(request, "the index is one of another format");
+  if (older.bucketing()) return invalid(request, "its records were put into buckets by a shuffle, what was appended to it is in none");
+  if (format_of(request.kind).find == nullptr || older.count() == 0) return make_index(request, show);
+  if (base::Status status = older.verify(); !status) return status.error();
+  const base::Result<Fingerprint> now = fingerprint_of(request.path, older.whole());
+  if (!now.ok()) return now.error();
+  if (now->ends != older.fingerprint().ends || now->size < older.fingerprint().size)
+    return stale(request.path, "what was indexed of it has changed, it was not only appended to");
+  // The last record may go on in what was appended.
+  IndexBuilder builder;
+  for (std::uint64_t record = 0; record + 1 < older.count(); ++record) builder.begin(older.span(record).begin);
+  return search(request, builder, {older.whole().begin, older.span(older.count() - 1).begin}, show);
+}
+
+base::Result<Index> open_index(const std::string& path) {
+  if (is_packed(path)) return open_packed(path);
+  base::Result<Index> index = Index::open(index_path(path));
+  if (!index.ok()) {
+    if (index.error().number != ENOENT) return index;
+    return base::Error{.number = ENOENT, .operation = "open index", .path = index_path(path), .detail = "pario records index makes it"};
+  }
+  if (base::Status status = hold_against(*index, path); !status) return status.error();
+  return index;
+}
+
+}  // namespace pario::records

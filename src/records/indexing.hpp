@@ -1,0 +1,35 @@
+// Indices of files: made, brought up to date, found and held against the file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/base.hpp"
+#include "records/index.hpp"
+#include "records/team.hpp"
+
+namespace pario::records {
+
+struct IndexRequest {
+  std::string path;
+  Kind kind = Kind::lines;
+  std::uint64_t record_size = 0;                ///< of fixed
+  std::span<const std::uint64_t> lengths = {};  ///< of raw
+  unsigned threads = 4;
+};
+/// Searches the file for records; the bytes of the index. The file is not changed.
+base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show = {});
+/// The same for a file that has grown since `older` was made: only what is new is searched. EINVAL when it has changed otherwise.
+base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older, const Show& show = {});
+
+/// Where the index of a file is looked for: beside it.
+std::string index_path(const std::string& path);
+/// The index of a file, its own or the one beside it. ENOENT: there is none; ESTALE: the file is no longer what was indexed, and how.
+base::Result<Index> open_index(const std::string& path);
+
+/// Of a file whose records span `whole`.
+base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);
+
+}  // namespace pario::records

@@ -1,0 +1,112 @@
+#include "trace/filesystems.hpp"
+
+#include <fcntl.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+
+#include "layout/layout.hpp"
+#include "trace/mountinfo.hpp"
+#include "trace/state.hpp"
+
+namespace pario::trace {
+namespace {
+
+constexpr std::size_t kMountinfoRoom = 4 << 20;  // hosts of many containers have thousands of mounts
+
+constexpr std::string_view kNetworkTypes[] = {"9p",     "afs",  "beegfs", "ceph",     "cifs",   "glusterfs", "gpfs",
+                                              "lustre", "nfs",  "nfs4",   "orangefs", "panfs",  "pvfs",      "pvfs2",
+                                              "smb2",   "smb3", "smbfs",  "virtiofs", "wekafs", "daos"};
+constexpr std::string_view kLocalFuseTypes[] = {"fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll", "fuseblk",
+                                                "fuse.ntfs-3g",        "fuse.portal",     "fuse.lxcfs",         "fuse.bindfs"};
+
+/// The attribute by which a type of file system tells where a file is striped.
+struct LayoutAttribute {
+  std::string_view type;
+  const char* attribute;
+};
+constexpr LayoutAttribute kLayoutAttributes[] = {{"lustre", layout::kLustreAttribute},
+                                                 {"fuse.lustre", layout::kLustreAttribute},
+                                                 {"ceph", layout::kCephAttribute},
+                                                 {"fuse.ceph-fuse", layout::kCephAttribute},
+                                                 {"fuse.ceph", layout::kCephAttribute}};
+
+bool contains(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+/// What is served over FUSE is, but for a few, remote.
+bool is_network(std::string_view type) {
+  return contains(kNetworkTypes, type) || (type.starts_with("fuse") && !contains(kLocalFuseTypes, type));
+}
+
+const char* layout_attribute(std::string_view type) {
+  const auto* found = std::ranges::find(kLayoutAttributes, type, &LayoutAttribute::type);
+  return found == std::end(kLayoutAttributes) ? nullptr : found->attribute;
+}
+
+std::uint64_t mount_id(const Target& target) {
+  struct statx facts{};
+  const bool open = target.descriptor >= 0;
+  const long result = base::system_call(SYS_statx, open ? target.descriptor : AT_FDCWD, open ? "" : target.path, open ? AT_EMPTY_PATH : 0,
+                                        STATX_MNT_ID, &facts);
+  return result == 0 && (facts.stx_mask & STATX_MNT_ID) != 0 ? facts.stx_mnt_id : 0;
+}
+
+struct statfs statistics(const Target& target) {
+  struct statfs facts{};
+  if (target.descriptor >= 0)
+    base::system_call(SYS_fstatfs, target.descriptor, &facts);
+  else
+    base::system_call(SYS_statfs, target.path, &facts);
+  return facts;
+}
+
+/// Undoes the octal escapes of mountinfo.
+std::string_view unescape(std::string_view text, base::TextBuffer& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    const bool escaped = text[i] == '\\' && i + 3 < text.size() && std::from_chars(&text[i + 1], &text[i] + 4, code, 8).ec == std::errc{};
+    out.add(escaped ? static_cast<char>(code) : text[i]);
+    if (escaped) i += 3;
+  }
+  return out.view();
+}
+
+void write_note(std::uint64_t id, const Target& target, const Mount& mount) {
+  const struct statfs facts = statistics(target);
+  base::Text<kPage> path, source;
+  base::Text<8 * kPage> line;
+  base::Json json(line);
+  json.begin_object().member("note", "filesystem").member("id", id).member("type", mount.type);
+  json.member("mount", unescape(mount.mount, path)).member("source", unescape(mount.source, source));
+  json.member("magic", static_cast<std::uint32_t>(facts.f_type)).member("block", static_cast<std::uint64_t>(facts.f_bsize));
+  note(json.member("network", is_network(mount.type)).end_object().view());
+}
+
+}  // namespace
+
+const FileSystem* FileSystems::find(std::uint64_t device) const {
+  const std::uint32_t count = std::atomic_ref(const_cast<std::uint32_t&>(count_)).load(std::memory_order_acquire);
+  const auto* end = known_ + count;
+  const auto* found = std::find_if(known_, end, [&](const FileSystem& known) { return known.device == device; });
+  return found == end ? nullptr : found;
+}
+
+const FileSystem* FileSystems::get(const Target& target, std::uint64_t device) {
+  if (const FileSystem* known = find(device)) return known;
+  const Inside inside;
+  const base::SpinLock lock(lock_);
+  if (const FileSystem* known = find(device)) return known;
+  if (count_ == kMost) return nullptr;
+  auto* room = reinterpret_cast<char*>(base::map_memory(kMountinfoRoom));
+  const long size = room == nullptr ? 0 : base::read_file("/proc/self/mountinfo", room, kMountinfoRoom);
+  const std::string_view mountinfo(room, size > 0 ? static_cast<std::size_t>(size) : 0);
+  const Mount mount = find_mount(mountinfo, mount_id(target), device).value_or(Mount{});
+  FileSystem& added = known_[count_];
+  added = {device, count_ + 1, layout_attribute(mount.type)};
+  write_note(added.id, target, mount);
+  if (room != nullptr) base::unmap(room, kMountinfoRoom);
+  std::atomic_ref(count_).store(count_ + 1, std::memory_order_release);
+  return &added;
+}
+
+}  // namespace pario::trace

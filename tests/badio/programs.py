@@ -1,0 +1,108 @@
+"""The bad programs: their table, how they are built, and how one is run, with or without pario's library."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    ranks: int
+    rule: str = ""  # empty: healthy
+    results: tuple[str, ...] = ()
+
+    @property
+    def healthy(self) -> bool:
+        return not self.rule
+
+
+@dataclass(frozen=True)
+class Run:
+    seconds: float  # of the command by the wall clock
+    truth: dict[str, Any] = field(repr=False)  # the line of JSON that the program printed
+
+
+def library() -> Path | None:
+    """The library that is preloaded: PARIO_LIBRARY (a build folder's), or the installed one; None where pario is not built."""
+    if chosen := os.environ.get("PARIO_LIBRARY"):
+        return Path(chosen)
+    from pario.errors import ParioError
+    from pario.launch import environment
+
+    try:
+        return environment.library()
+    except ParioError:
+        return None
+
+
+def table() -> list[Program]:
+    rows = tomllib.loads((HERE / "programs.toml").read_text())
+    bad = [Program(row["name"], row["ranks"], row["rule"], tuple(row["results"])) for row in rows["program"]]
+    return bad + [Program(row["name"], row["ranks"]) for row in rows["healthy"]]
+
+
+def mpiexec() -> Path | None:
+    launcher = BIN / "mpiexec"
+    return launcher if launcher.exists() and (BIN / "mpicc").exists() else None
+
+
+def build(directory: Path) -> None:
+    """Builds the programs into ``directory``; those with MPI where this Python has the MPI wheel."""
+    targets = ["serial", "parallel"] if mpiexec() else ["serial"]
+    command = [
+        "make",
+        "-s",
+        "-C",
+        HERE,
+        f"BUILD={directory}",
+        f"MPICC={BIN / 'mpicc'}",
+        "CFLAGS=-O2 -Wall -Wextra -Wshadow -Werror",
+        *targets,
+    ]
+    subprocess.run(command, check=True)
+
+
+def command(program: Program, build_directory: Path, work: Path, *arguments: str) -> list[str]:
+    launcher = [str(mpiexec()), "-n", str(program.ranks)] if program.ranks else []
+    return [*launcher, str(build_directory / program.name), "--dir", str(work), *arguments]
+
+
+def prepare(program: Program, build_directory: Path, work: Path, scale: float = 1) -> None:
+    """Makes the input files and takes away what an earlier run left: never a part of what is measured."""
+    subprocess.run(command(program, build_directory, work, "--prepare", "--scale", str(scale)), check=True, stdout=subprocess.DEVNULL)
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """pario's library, the directory for its logs, and settings of I/O as variables."""
+
+    library: Path
+    log: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        return {"LD_PRELOAD": str(self.library), "PARIO_TRACE_DIR": str(self.log), **self.settings}
+
+
+def run(
+    program: Program, build_directory: Path, work: Path, *, repaired: bool = False, scale: float = 1, tracing: Tracing | None = None
+) -> Run:
+    """Runs the program to its end."""
+    environment = {**os.environ, **(tracing.environment() if tracing else {})}
+    words = command(program, build_directory, work, "--scale", str(scale), *(["--repaired"] if repaired else []))
+    start = time.perf_counter()
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment, timeout=300)
+    return Run(time.perf_counter() - start, json.loads(done.stdout))

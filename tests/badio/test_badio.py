@@ -1,0 +1,123 @@
+"""The twins do the same work, pario's counters equal what the programs say they did, and the first finding names the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.badio import programs
+from tests.badio.programs import Program, Tracing
+
+SMALL = 0.02
+TABLE = programs.table()
+BAD = [program for program in TABLE if not program.healthy]
+COUNTS = ["opens", "closes", "reads", "writes", "seeks", "stats", "syncs", "bytes_read", "bytes_written"]
+
+
+def of(selection: list[Program]) -> Any:
+    return pytest.mark.parametrize("program", selection, ids=lambda program: program.name)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("badio")
+    programs.build(directory)
+    return directory
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    yield directory
+    for file in directory.rglob("*"):
+        if file.is_file():
+            file.unlink()
+
+
+@pytest.fixture
+def tracing(tmp_path: Path) -> Tracing:
+    library = programs.library()
+    if library is None:
+        pytest.skip("pario's native parts are not built")
+    (tmp_path / "log").mkdir()
+    return Tracing(library, tmp_path / "log")
+
+
+@pytest.fixture(autouse=True)
+def needs_mpi(program: Program) -> None:
+    if program.ranks and not programs.mpiexec():
+        pytest.skip("no mpiexec beside this Python (pip install mpich)")
+
+
+def contents(program: Program, work: Path) -> dict[str, bytes]:
+    return {name: (work / name).read_bytes() for name in program.results}
+
+
+@of(BAD)
+def test_twin_makes_the_same_results(program: Program, built: Path, work: Path) -> None:
+    results = []
+    for repaired in (False, True):
+        programs.prepare(program, built, work, SMALL)
+        assert programs.run(program, built, work, repaired=repaired, scale=SMALL).truth["verified"]
+        results.append(contents(program, work))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "repaired"),
+    [(program, False) for program in TABLE] + [(program, True) for program in BAD],
+    ids=[program.name for program in TABLE] + [f"{program.name}-repaired" for program in BAD],
+)
+def test_counters_equal_the_truth(program: Program, repaired: bool, built: Path, work: Path, tracing: Tracing) -> None:
+    programs.prepare(program, built, work, SMALL)
+    truth = programs.run(program, built, work, repaired=repaired, scale=SMALL, tracing=tracing).truth
+    assert counted(tracing.log, work, truth["layer"]) == {key: truth[key] for key in COUNTS}
+
+
+def counted(log: Path, work: Path, layer: str) -> dict[str, int]:
+    """pario's counters of one layer, summed over the files below ``work``."""
+    from pario.tables import read
+    from pario.tables.model import LAYERS
+
+    job = read([log])
+    inside = [job.paths[file["path"]].startswith(f"{work}/") for file in job.files]
+    rows = [row for row in job.records if row["layer"] == LAYERS.index(layer) and inside[row["file"]]]
+    return {key: sum(int(row[key]) for row in rows) for key in COUNTS}
+
+
+@pytest.mark.slow
+@of(TABLE)
+def test_first_finding_names_the_cause(program: Program, built: Path, work: Path, tmp_path: Path) -> None:
+    expected = [] if program.healthy else [program.rule]
+    assert expected in (found[:1] for found in attempts(program, built, work, tmp_path, repaired=False))
+
+
+@pytest.mark.slow
+@of(BAD)
+def test_repaired_twin_has_no_finding(program: Program, built: Path, work: Path, tmp_path: Path) -> None:
+    assert [] in attempts(program, built, work, tmp_path, repaired=True)
+
+
+def attempts(program: Program, built: Path, work: Path, logs: Path, *, repaired: bool) -> Iterator[list[str]]:
+    """The significant rules of up to three runs: on a busy machine a run really has the waiting or the slow call that is found in it."""
+    library = programs.library()
+    if library is None:
+        pytest.skip("pario's native parts are not built")
+    for attempt in range(3):
+        tracing = Tracing(library, logs / f"attempt{attempt}")
+        tracing.log.mkdir()
+        programs.prepare(program, built, work)
+        run = programs.run(program, built, work, repaired=repaired, tracing=tracing)
+        yield significant(tracing.log, run.seconds)
+
+
+def significant(log: Path, seconds: float) -> list[str]:
+    """The rules of the findings that cost more than 2 % of the run, the most expensive first."""
+    from pario.analyze import analyze
+    from pario.tables import read
+
+    return [finding.rule for finding in analyze(read([log])).findings if finding.seconds > 0.02 * seconds]

@@ -1,0 +1,19 @@
+"""Serial HDF5 for the examples that write checkpoints with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+def need_hdf5() -> None:
+    """Skips where there are no headers of it: HDF5_CFLAGS and HDF5_LIBS say where it is, else pkg-config."""
+    if "HDF5_LIBS" in os.environ:
+        return
+    if not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not here (make test-slow installs it)")
+    if all(subprocess.run(["pkg-config", "--exists", package], check=False).returncode for package in ("hdf5-serial", "hdf5")):
+        pytest.skip("libhdf5-dev is not here (make test-slow installs it)")

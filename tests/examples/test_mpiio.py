@@ -1,0 +1,57 @@
+"""The MPI-IO examples find no wrong value, on the MPI's own MPI-IO and on pario's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "examples" / "mpiio"
+BIN = Path(sys.executable).parent
+PROGRAMS = ["striping", "header_body", "column", "blocks.py"]
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (BIN / "mpicc").exists():
+        pytest.skip("no mpicc beside this Python (pip install mpich)")
+    build = tmp_path_factory.mktemp("mpiio")
+    tools = [f"MPICC={BIN / 'mpicc'}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Werror"]
+    subprocess.run(["make", "-s", "-C", SOURCE, *tools], check=True, timeout=120)
+    shutil.copy(SOURCE / "blocks.py", build)
+    return build
+
+
+def run(*words: object) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def under(mpiio: str, logs: Path) -> list[object]:
+    return [BIN / "pario", "run", "--no-report", "--mpiio", "-o", logs, "--"] if mpiio == "pario" else []
+
+
+@pytest.mark.parametrize("mpiio", ["own", "pario"])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_example_reads_back_what_it_wrote(built: Path, tmp_path: Path, program: str, ranks: int, mpiio: str) -> None:
+    interpreter = [sys.executable] if program.endswith(".py") else []
+    launcher = [*under(mpiio, tmp_path / "run.pario"), BIN / "mpiexec", "-n", ranks]
+    assert run(*launcher, *interpreter, built / program, tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpiio", ["own", "pario"])
+def test_fortran_example_reads_back_what_it_wrote(tmp_path: Path, mpiio: str) -> None:
+    if missing := [tool for tool in ("mpif90.mpich", "mpiexec.mpich") if not shutil.which(tool)]:
+        pytest.skip(f"{missing[0]} is not here (make test-slow installs it)")
+    run("make", "-s", "-C", SOURCE, "MPIFORT=mpif90.mpich", f"BUILD={tmp_path}", "fortran")
+    launcher = [*under(mpiio, tmp_path / "run.pario"), "mpiexec.mpich", "-n", 2]
+    assert run(*launcher, tmp_path / "column_f90", tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")

@@ -1,0 +1,108 @@
+"""What the model predicts for the lab, and what the lab's targets have booked when it really happened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pario.lab.mount import Model, reset, status
+from pario.model.load import Flow, Job, Phase, call, cost, turns
+from pario.model.machine import load
+from pario.model.whatif import phase_of, uses_of
+from pario.stripe.layout import Part, Wanted, set_stripes
+from pario.tables import read
+from tests.filesystems.conftest import Labs
+from tests.filesystems.test_lab import by_another_process
+
+MIB = 1 << 20
+LAB = load("lab")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def point(labs: Labs) -> Path:
+    """A lab as `pario lab up` makes it."""
+    return labs(**vars(Model(process=True)))
+
+
+def striped(path: Path, count: int) -> Path:
+    set_stripes(path, Wanted((Part(unit=MIB, count=count),)))
+    return path
+
+
+def busiest(point: Path) -> float:
+    return max(int(target["busy_ns"]) for target in status(point)["targets"]) / 1e9
+
+
+def write(path: Path, size: int, times: int) -> float:
+    """Seconds until all has been written."""
+    begin = time.monotonic()
+    with path.open("wb", buffering=0) as opened:
+        for _ in range(times):
+            opened.write(bytes(size))
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("stripes", [1, 2, 8])
+@pytest.mark.parametrize(("size", "times"), [(MIB, 16), (4096, 64)])
+def test_targets_are_occupied_as_predicted(point: Path, stripes: int, size: int, times: int) -> None:
+    path = striped(point / "file", stripes)
+    phase = call(Job(1, 1, "lustre", MIB, stripes), True, False, str(size), [0])
+    used = min(stripes, max(size * times // MIB, 1))
+    flow = Flow(targets=used, bytes=size * times, requests=phase.requests * times)
+    predicted = cost(LAB, Phase(True, (flow,)))
+    reset(point)
+    took = write(path, size, times)
+    assert busiest(point) == pytest.approx(predicted.busiest_target, rel=0.02)
+    assert took >= 0.98 * predicted.seconds
+
+
+#: Writes a file anew in pieces of equal size, or reads it.
+PROGRAM = """
+import sys
+path, size, times, writes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "write"
+with open(path, "r+b" if writes else "rb", buffering=0) as opened:
+    for _ in range(times):
+        opened.write(bytes(size)) if writes else opened.read(size)
+"""
+
+
+@pytest.mark.parametrize("direction", ["write", "read"])
+@pytest.mark.parametrize(("size", "times", "stripes"), [(MIB, 16, 8), (4096, 64, 1), (65536, 64, 2)])
+def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
+    point: Path, tmp_path: Path, direction: str, size: int, times: int, stripes: int
+) -> None:
+    path = striped(point / "file", stripes)
+    if direction == "read":
+        write(path, size, times)
+    reset(point)
+    log = tmp_path / "run.pario"
+    program = [sys.executable, "-c", PROGRAM, path, str(size), str(times), direction]
+    subprocess.run([sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program], check=True, timeout=120)
+    told = status(point)["targets"]
+    job = read([log])
+    job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]  # not what Python itself reads
+    (use,) = uses_of(job)
+    phase = phase_of(LAB, use, stripes, "as it is")
+    asked, moved = ("writes", "bytes_written") if direction == "write" else ("reads", "bytes_read")
+    assert phase.requests == sum(int(target[asked]) for target in told) == times
+    assert phase.bytes == sum(int(target[moved]) for target in told)
+    taken = LAB.values["handover_seconds"] if direction == "read" else 0  # the lock of its object, from who wrote it
+    assert busiest(point) == pytest.approx(cost(LAB, phase).busiest_target + taken, rel=0.02)
+
+
+def test_locks_go_round_as_predicted(point: Path) -> None:
+    path = striped(point / "file", 1)
+    by_another_process(path, 0)
+    reset(point)
+    for _ in range(6):
+        by_another_process(path, 0)
+    seconds, handovers = turns(LAB, True, [[(0, 1)] for _ in range(7)])
+    told = status(point)["targets"]
+    assert sum(int(target["hand_overs"]) for target in told) == handovers == 6
+    assert busiest(point) == pytest.approx(seconds - LAB.values["request_seconds"], rel=0.02)

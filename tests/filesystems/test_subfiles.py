@@ -1,0 +1,73 @@
+"""Files that ranks of a real MPI wrote as subfiles become one file for everybody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.filesystems.conftest import WRITE, Image
+from tests.mpi.conftest import MPIS, Mpi, need
+from tests.mpi.differential import library
+from tests.suites.runs import execute, under_pario
+
+pytestmark = pytest.mark.mpi
+RANKS, BYTES, PIECE = 4, 300_000, 5000
+HINTS = ["pario_subfiles=3", "striping_factor=2", "striping_unit=65536"]
+
+
+def expected() -> bytes:
+    turns = [np.random.default_rng(rank).integers(0, 256, BYTES, np.uint8).reshape(-1, PIECE) for rank in range(RANKS)]
+    return np.stack(turns, axis=1).tobytes()
+
+
+def run(mpi: Mpi, path: Path, *words: str) -> None:
+    need(mpi, mpi.python)
+    arguments = [str(mpi.python), WRITE, str(path), str(BYTES), str(PIECE), *words]
+    done = execute(mpi.start(*arguments, ranks=RANKS), path.parent, under_pario(library(path.parent)), 120)
+    assert done is not None and " 0 wrong" in done.stdout, done and done.stdout
+
+
+def parts(path: Path) -> list[str]:
+    folder = path.with_name(path.name + ".subfiles")
+    return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize("mpi", [MPIS["mpich-5"], pytest.param(MPIS["openmpi-5"], marks=pytest.mark.slow)], ids=lambda mpi: mpi.name)
+def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    run(mpi, path, *HINTS, "pario_join=disable")
+    assert parts(path) == ["0", "1", "2", "map"]
+    assert path.read_bytes() == b"", "who does not read through pario"
+    run(mpi, path, "read")
+    subprocess.run([sys.executable, "-m", "pario", "join", path], check=True, timeout=60)
+    assert path.read_bytes() == expected()
+    assert parts(path) == []
+    run(mpi, path, "read")
+
+
+def test_they_are_joined_at_close_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    run(MPIS["mpich-5"], path, *HINTS, "pario_join=enable")
+    assert (path.read_bytes(), parts(path)) == (expected(), [])
+
+
+@pytest.mark.slow
+def test_they_stay_where_joining_would_move_bytes(image: Image) -> None:
+    path = image("ext4", 64) / "data"
+    run(MPIS["mpich-5"], path, *HINTS)
+    assert parts(path) == ["0", "1", "2", "map"]
+    assert not path.with_name("data.joining").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("kind", ["xfs", "btrfs"])
+def test_they_are_joined_at_close_where_files_can_share(kind: str, mpi: Mpi, image: Image) -> None:
+    path = image(kind, 400) / "data"
+    run(mpi, path, *HINTS)
+    assert (path.read_bytes(), parts(path)) == (expected(), [])
+    run(mpi, path, "read")

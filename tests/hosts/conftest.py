@@ -1,0 +1,65 @@
+"""Pretend hosts for the tests of this folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.launch.conftest import ranks_program
+from tests.mpi.conftest import Mpi
+
+__all__ = ["ranks_program"]
+
+HERE = Path(__file__).parent
+AGENT = str(HERE / "agent_clean.sh")
+HOSTS = 3
+TOOLS = ["ip", "nsenter", "unshare"]
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[list[str]]:
+    """The names of three hosts (hosts.sh)."""
+    yield from made("p", HOSTS)
+
+
+@pytest.fixture(scope="session")
+def four_hosts() -> Iterator[list[str]]:
+    """The names of four others."""
+    yield from made("q", 4)
+
+
+def made(prefix: str, count: int) -> Iterator[list[str]]:
+    """Makes pretend hosts and takes them down."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: pretend hosts are network and time name spaces")
+    if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    tag = f"{prefix}{os.getpid() % 10000}"
+    done = subprocess.run([HERE / "hosts.sh", "up", tag, str(count)], capture_output=True, text=True)
+    try:
+        if done.returncode != 0:
+            pytest.skip(f"pretend hosts cannot be made here: {done.stderr.strip()}")
+        yield done.stdout.split()
+    finally:
+        subprocess.run([HERE / "hosts.sh", "down", tag], check=True)
+
+
+def on(host: str, command: str) -> str:
+    """What a shell command on a host prints."""
+    return subprocess.run([HERE / "hosts.sh", "exec", host, command], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def launcher(mpi: Mpi, hosts: list[str], each: int) -> list[str]:
+    """An MPI's command line for some ranks on each host."""
+    ranks = str(each * len(hosts))
+    if mpi.name.startswith("mpich"):
+        return [mpi.launcher, "-launcher", "ssh", "-launcher-exec", AGENT, "-hosts", ",".join(hosts), "-ppn", str(each), "-n", ranks]
+    slots = ",".join(f"{host}:{each}" for host in hosts)
+    # Waiting ranks leave the processors to the others.
+    handed_on = ["--mca", "mpi_yield_when_idle", "1", "-x", "LD_PRELOAD", "-x", "PARIO_MPIIO", "-x", "PARIO_HINTS"]
+    return [mpi.launcher, *mpi.options, "--mca", "plm_ssh_agent", AGENT, "--host", slots, *handed_on, "--map-by", "slot", "-n", ranks]

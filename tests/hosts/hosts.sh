@@ -1,0 +1,86 @@
+#!/bin/bash
+# Pretend hosts on one machine (root). Each has its own network, host name, IPC objects, /dev/shm, boot id and monotonic clock; file systems
+# are shared, as a cluster's are.
+#   hosts.sh up TAG N         makes hosts TAG0 ... on a bridge, the clock of host i shifted by 1000 i seconds; prints their names
+#   hosts.sh exec HOST CMD..  runs a command there, as `ssh HOST CMD` does; options before HOST are ignored (a launcher's agent)
+#   hosts.sh rate TAG RATE    slows each host's link down in both ways; RATE as tc says it: 800mbit
+#   hosts.sh down TAG
+set -eu
+state=/run/pario-hosts
+
+up() {
+  local tag=$1 count=$2 dir="$state/$1" net=10.79.$(($(printf %s "$1" | cksum | cut -d' ' -f1) % 200)) i host
+  mkdir -p "$dir"
+  { echo "127.0.0.1 localhost"; echo "$net.1 $(hostname)"; for ((i = 0; i < count; i++)); do echo "$net.$((10 + i)) $tag$i"; done; } > "$dir/hosts"
+  ip link add "${tag}br" type bridge
+  ip addr add "$net.1/24" dev "${tag}br"
+  ip link set "${tag}br" up
+  for ((i = 0; i < count; i++)); do
+    host=$tag$i
+    ip netns add "$host"
+    ip link add "v$host" type veth peer name eth0 netns "$host"
+    ip link set "v$host" master "${tag}br" up
+    ip -n "$host" link set lo up
+    ip -n "$host" addr add "$net.$((10 + i))/24" dev eth0
+    ip -n "$host" link set eth0 up
+    cat /proc/sys/kernel/random/uuid > "$dir/$host.boot_id"
+    start_host "$dir" "$host" $((1000 * i))
+    echo "$host" >> "$dir/names"
+  done
+  cat "$dir/names"
+}
+
+# A sleeper keeps the name spaces of a host open.
+start_host() {
+  local dir=$1 host=$2 shift=$3
+  nsenter --net="/run/netns/$host" setsid unshare --uts --mount --ipc --time --monotonic "$shift" --fork bash -c "
+    hostname $host
+    mount --bind $dir/hosts /etc/hosts
+    mount --bind $dir/$host.boot_id /proc/sys/kernel/random/boot_id
+    mount -t tmpfs shm /dev/shm
+    echo \$\$ > $dir/$host.pid
+    exec sleep infinity" < /dev/null > /dev/null 2>&1 &
+  for _ in $(seq 200); do
+    [ -s "$dir/$host.pid" ] && [ "$(cat "/proc/$(cat "$dir/$host.pid")/comm")" = sleep ] && return
+    sleep 0.02
+  done
+  echo "hosts.sh: host $host did not start" >&2
+  exit 1
+}
+
+run_on() {
+  while [ "${1#-}" != "$1" ]; do shift; done
+  local pid
+  pid=$(cat "$state"/*/"$1.pid")
+  shift
+  exec nsenter -t "$pid" --net --uts --mount --ipc --time --wd="$PWD" /bin/sh -c "$*"
+}
+
+rate() {
+  local host queue="tbf rate $2 burst 256kb latency 20ms"
+  # shellcheck disable=SC2086
+  for host in $(cat "$state/$1/names"); do
+    tc qdisc replace dev "v$host" root $queue
+    tc -n "$host" qdisc replace dev eth0 root $queue
+  done
+}
+
+down() {
+  local dir="$state/$1" host
+  [ -d "$dir" ] || return 0
+  for host in $(cat "$dir/names"); do
+    kill "$(cat "$dir/$host.pid")" || true
+    ip netns del "$host" || true
+    ip link del "v$host" 2> /dev/null || true # deleting the name space took it away
+  done
+  ip link del "${1}br" || true
+  rm -rf "$dir"
+}
+
+case ${1:-} in
+  up) up "$2" "$3" ;;
+  exec) shift; run_on "$@" ;;
+  rate) rate "$2" "$3" ;;
+  down) down "$2" ;;
+  *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,106 @@
+"""A job over several hosts, each with its own name, network, boot and monotonic clock.
+
+All write into one log directory; the reader tells the hosts apart and relates their clocks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.tables import read
+from pario.tables.model import Job
+from tests.hosts.conftest import HERE
+
+BIN = Path(sys.executable).parent
+S3D = HERE.parents[1] / "examples" / "s3d"
+TOOLS = ["make", BIN / "mpiexec", BIN / "mpicc"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.mpi,
+    pytest.mark.skipif(any(not shutil.which(tool) for tool in TOOLS), reason=f"needs all of {', '.join(map(str, TOOLS))}"),
+]
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    if named := os.environ.get("PARIO_LIBRARY"):
+        return Path(named).resolve()
+    module = find_spec("pario._native")
+    beside = Path(module.origin).with_name("libpario.so") if module and module.origin else None
+    if not beside or not beside.exists():
+        pytest.skip("pario's native parts are not built")
+    return beside
+
+
+@pytest.fixture(scope="module")
+def job(hosts: list[str], library: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """The S3D-like kernel with two ranks, one on each of the last two hosts, started from this machine."""
+    work = tmp_path_factory.mktemp("hosts")
+    (work / "log").mkdir()
+    subprocess.run(["make", "-s", "-C", S3D, f"BUILD={work}", f"MPICC={BIN / 'mpicc'}"], check=True)
+    launcher = [
+        BIN / "mpiexec",
+        "-hosts",
+        ",".join(hosts[1:]),
+        "-launcher",
+        "rsh",
+        "-launcher-exec",
+        HERE / "agent.sh",
+        "-n",
+        "2",
+        "-ppn",
+        "1",
+    ]
+    traced = {**os.environ, "LD_PRELOAD": str(library), "PARIO_TRACE_DIR": str(work / "log")}
+    subprocess.run([*launcher, "./s3d", "--size", "32x32x32", "--steps", "2"], cwd=work, env=traced, check=True, timeout=120)
+    return read([work / "log"])
+
+
+def ranks(job: Job) -> np.ndarray:
+    rows = job.processes[job.processes["rank"] >= 0]
+    return rows[np.argsort(rows["rank"])]
+
+
+def test_clocks_of_the_hosts_differ(hosts: list[str]) -> None:
+    clock = "import time; print(time.monotonic())"
+    told = [
+        subprocess.run([HERE / "agent.sh", host, f"{sys.executable} -c '{clock}'"], capture_output=True, text=True, check=True)
+        for host in hosts
+    ]
+    seconds = [float(done.stdout) for done in told]
+    assert seconds[1] - seconds[0] > 900
+    assert seconds[2] - seconds[1] > 900
+
+
+def test_ranks_are_on_their_hosts(job: Job, hosts: list[str]) -> None:
+    assert [job.hosts[host] for host in ranks(job)["host"]] == hosts[1:]
+
+
+def test_clocks_are_related(job: Job) -> None:
+    """No rank leaves an MPI_Allreduce before all have entered it, but for a millisecond (the clocks are 1000 seconds apart)."""
+    name = job.function_names.index("MPI_Allreduce")
+    calls = job.events[job.events["function"] == name]
+    processes = np.unique(calls["process"])
+    assert len(processes) == 2
+    first, second = (calls[calls["process"] == process] for process in processes)
+    assert len(first) == len(second) > 0
+    assert (first["start"] < second["end"] + 1e-3).all()
+    assert (second["start"] < first["end"] + 1e-3).all()
+
+
+def test_files_are_shared_only_on_network_file_systems(job: Job) -> None:
+    """One path on a local file system (as ext4 is) of two hosts is two files."""
+    written = [row for row in job.records if row["layer"] == 2 and job.path(row["file"]).endswith("s3d-0002.ckpt")]
+    files = {int(row["file"]) for row in written}
+    network = {bool(job.filesystems["network"][job.files["filesystem"][file]]) for file in files}
+    assert len(written) == 2
+    assert len(files) == (1 if network == {True} else 2)

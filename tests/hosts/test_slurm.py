@@ -1,0 +1,59 @@
+"""``pario run`` around srun and under it, with a Slurm of two pretend hosts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pario.tables import read
+from tests.hosts.conftest import HERE
+from tests.launch.conftest import PARIO, left_over
+from tests.mpi.conftest import MPIS, Mpi
+
+TOOLS = ["slurmctld", "slurmd", "srun", "munged"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.mpi,
+    pytest.mark.skipif(
+        any(not shutil.which(tool) for tool in TOOLS), reason=f"needs {', '.join(TOOLS)} (Debian: slurmctld slurmd slurm-client munge)"
+    ),
+]
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def slurm(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment in which srun finds it."""
+    place = tmp_path_factory.mktemp("slurm")
+    made = subprocess.run([HERE / "slurm.sh", "up", place, *hosts[:2]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        if made.returncode != 0:
+            pytest.skip(made.stderr.strip())
+        yield {**os.environ, "SLURM_CONF": str(place / "slurm.conf")}
+    finally:
+        subprocess.run([HERE / "slurm.sh", "down", place], check=True)
+
+
+@pytest.mark.parametrize("mpi", [mpi for mpi in MPIS.values() if "abi" not in mpi.name], ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("form", ["around srun", "under srun"])
+@pytest.mark.parametrize("status", [0, 5])
+def test_job_step_reports_once(
+    mpi: Mpi, form: str, status: int, slurm: dict[str, str], hosts: list[str], ranks_program: Callable[[Mpi], str], tmp_path: Path
+) -> None:
+    # Without kill-on-bad-exit, whose killing hangs now and then between name spaces, with and without pario.
+    srun = ["srun", f"--mpi={'pmix' if 'openmpi' in mpi.name else 'pmi2'}", "--kill-on-bad-exit=0", "-N", "2", "-n", str(RANKS)]
+    program = [ranks_program(mpi), *(["status"] if status else [])]
+    pario = [*PARIO, "run", "--"]
+    words = [*pario, *srun, *program] if form == "around srun" else [*srun, *pario, *program]
+    done = subprocess.run(words, cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (status, f"{RANKS} ranks wrote\n"), done.stderr
+    assert done.stderr.count("HTML report:") == 1
+    job = read([tmp_path / "run.pario"])
+    assert {int(row["rank"]): job.hosts[row["host"]] for row in job.processes if row["rank"] >= 0} == dict(enumerate(sorted(hosts[:2] * 2)))
+    assert job.exit_status == status
+    assert not left_over(tmp_path / "run.pario")

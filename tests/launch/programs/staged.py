@@ -1,0 +1,75 @@
+"""Makes, renames, removes and lists files in a directory that is staged; ``seen`` is another name of it, which is not."""
+
+# ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH118, PTH119, PTH123, PTH202, PTH208, PTH211, SIM115
+import errno
+import os
+import sys
+import tempfile
+
+out, seen = sys.argv[1:]
+rank = os.environ.get("PMI_RANK", "0")
+
+
+def there(name: str) -> bool:
+    return os.path.lexists(os.path.join(seen, name))
+
+
+os.chdir(out)
+with open(f"new.{rank}", "w") as file:
+    file.write("new")
+assert os.path.getsize(f"{out}/new.{rank}") == 3
+assert not there(f"new.{rank}")
+
+with open(f"part.{rank}", "w") as file:
+    file.write("renamed")
+os.rename(f"part.{rank}", f"{out}/final.{rank}")
+assert open(f"final.{rank}").read() == "renamed"
+assert not os.path.exists(f"part.{rank}")
+
+os.makedirs(f"made.{rank}/deep")
+descriptor, name = tempfile.mkstemp(dir=f"made.{rank}/deep")
+os.write(descriptor, b"temporary")
+os.close(descriptor)
+assert os.listdir(f"made.{rank}/deep") == [os.path.basename(name)]
+os.rename(name, f"made.{rank}/deep/kept")
+os.symlink("kept", f"made.{rank}/deep/link")
+os.link(f"made.{rank}/deep/kept", f"made.{rank}/deep/second")
+assert not there(f"made.{rank}")
+
+with open(f"gone.{rank}", "w"):
+    pass
+os.unlink(f"gone.{rank}")
+assert not os.path.exists(f"gone.{rank}")
+
+if rank == "0":
+    with open("old", "a") as file:  # where it is
+        file.write(" more")
+    assert open(f"{seen}/old").read() == "old more"
+    with open("replaced", "w") as file:  # on the node
+        file.write("by new")
+    assert (open(f"{out}/replaced").read(), open(f"{seen}/replaced").read()) == ("by new", "old")
+    with open("link out", "w") as file:  # where that is
+        file.write("through a link")
+    os.unlink("unwanted")
+    assert not there("unwanted")
+    os.rename("moved", "moved again")
+    assert open(f"{seen}/moved again").read() == "old"
+    with open("sub/of old", "x") as file:
+        file.write("sub")
+    try:
+        os.rename("sub", "sub moved")
+    except OSError as error:
+        assert error.errno == errno.EXDEV
+    else:
+        raise AssertionError("what is new in it stays behind")
+    try:
+        open("old", "x")
+    except FileExistsError:
+        pass
+    else:
+        raise AssertionError("old was there")
+if "--wait" in os.environ.get("STAGED", ""):
+    import signal
+
+    print("ready", flush=True)
+    signal.pause()

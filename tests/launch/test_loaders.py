@@ -1,0 +1,148 @@
+"""Training loops under ``pario run``: what they wait for is measured, and nothing of the program is changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pario.analyze import analyze
+from pario.analyze.model import Analysis
+from pario.tables.read import read
+from tests.launch.conftest import PARIO
+
+PARIO_LOOP = """
+import sys, time
+from pario.records import Dataset, Loader
+loader = Loader(Dataset(sys.argv[1], format="fixed", size=100), 10, shuffle=True)
+for epoch in range(2):
+    for batch in loader:
+        time.sleep(0.005)
+"""
+TORCH_LOOP = """
+import sys, time, torch
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 128
+    def __getitem__(self, number):
+        time.sleep(0.002)
+        return torch.tensor(number)
+workers, epochs = int(sys.argv[1]), int(sys.argv[2])
+loader = torch.utils.data.DataLoader(Slow(), batch_size=8, num_workers=workers, persistent_workers=workers > 0)
+seen = [batch.tolist() for epoch in range(epochs) for batch in loader if time.sleep(0.01) is None]
+assert seen == [list(range(first, first + 8)) for epoch in range(epochs) for first in range(0, 128, 8)]
+print(type(iter(loader)).__name__)
+"""
+
+
+def run(place: Path, program: str, *arguments: object, **environment: str) -> tuple[str, Analysis]:
+    (place / "train.py").write_text(program)
+    command = [*PARIO, "run", "--no-report", "--", sys.executable, "train.py", *map(str, arguments)]
+    done = subprocess.run(command, cwd=place, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, analyze(read([place / "run.pario"]))
+
+
+def test_loops_over_own_loaders_are_in_the_report(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(100 * 500))
+    _, analysis = run(tmp_path, PARIO_LOOP, tmp_path / "data")
+    (row,) = analysis.loaders
+    assert (row.loader, row.data, row.workers, row.batch_size, row.batches) == (
+        "pario.records.Loader",
+        str(tmp_path / "data"),
+        -1,
+        10,
+        100,
+    )
+    assert row.worked >= 98 * 0.005 and row.first_seconds > 0 and 0 <= row.stalled < 1
+    assert not analysis.findings
+
+
+def test_programs_without_loops_have_none(tmp_path: Path) -> None:
+    assert run(tmp_path, "print(1)")[1].loaders == ()
+
+
+KERAS_LOOP = """
+import os, sys, time
+os.environ["KERAS_BACKEND"] = "torch"
+import keras, numpy
+class Slow(keras.utils.PyDataset):
+    def __len__(self):
+        return 20
+    def __getitem__(self, number):
+        time.sleep(0.01)
+        return numpy.zeros((8, 4), "f4"), numpy.zeros((8, 1), "f4")
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(Slow(workers=int(sys.argv[1])), epochs=2, verbose=0)
+"""
+NOTHING_LEFT = """
+import sys
+assert not [entry for entry in sys.path if entry.endswith("launch/hook")], sys.path
+print("json" in sys.modules, "ctypes" in sys.modules, getattr(sys.modules.get("sitecustomize"), "MARK", None))
+"""
+
+
+@pytest.mark.parametrize(("customised", "said"), [(True, "from the user's\nFalse False 7\n"), (False, "False False None\n")])
+def test_the_sitecustomize_of_the_user_runs(customised: bool, said: str, tmp_path: Path) -> None:
+    if customised:
+        (tmp_path / "sitecustomize.py").write_text('import os\nMARK = 7\nif "PARIO_TRACE_DIR" in os.environ: print("from the user\'s")\n')
+    assert run(tmp_path, NOTHING_LEFT, PYTHONPATH=str(tmp_path))[0] == said
+
+
+def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')\n")
+    (tmp_path / "train.py").write_text("print(1)")
+    command = [sys.executable, "train.py"]
+    plain, under = (
+        subprocess.run(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+        for words in (command, [*PARIO, "run", "--no-report", "--", *command])
+    )
+    assert plain.stderr.count("ValueError: mine") == 1 and under.stderr.count("ValueError: mine") == 2  # also of pario itself
+    assert (plain.returncode, plain.stdout) == (under.returncode, under.stdout)
+
+
+@pytest.mark.slow
+class TestTorch:
+    @pytest.fixture(autouse=True)
+    def _torch(self) -> None:
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def test_a_loop_without_workers_is_found(self, tmp_path: Path) -> None:
+        said, analysis = run(tmp_path, TORCH_LOOP, 0, 2)
+        assert said == "_SingleProcessDataLoaderIter\n"
+        (row,) = analysis.loaders
+        facts: tuple[Any, ...] = (row.loader, row.data, row.workers, row.batch_size, row.batches, row.loops)
+        assert facts == ("DataLoader", "Slow", 0, 8, 32, 1)
+        assert row.waited >= 30 * 0.016 and row.worked >= 30 * 0.01
+        finding = next(one for one in analysis.findings if one.rule == "loader-without-workers")
+        assert "num_workers=0" in finding.title and 0 < finding.seconds <= row.waited
+
+    def test_workers_are_counted_in_the_loop_alone(self, tmp_path: Path) -> None:
+        _, analysis = run(tmp_path, TORCH_LOOP, 2, 3)
+        (row,) = analysis.loaders
+        assert (row.workers, row.batches) == (2, 48)
+        assert "loader-without-workers" not in {one.rule for one in analysis.findings}
+
+    def test_outside_of_pario_run_nothing_is_wrapped(self, tmp_path: Path) -> None:
+        program = "import torch.utils.data.dataloader as d; print(hasattr(d._BaseDataLoaderIter.__next__, '__wrapped__'))"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert done.stdout == "False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_keras_data_sets(workers: int, tmp_path: Path) -> None:
+    for package in ("torch", "keras"):
+        if find_spec(package) is None:  # importing Keras would look for TensorFlow
+            pytest.skip(f"{package} is not installed")
+    _, analysis = run(tmp_path, KERAS_LOOP, workers)
+    (row,) = analysis.loaders
+    assert (row.loader, row.data, row.workers) == ("Keras", "Slow", 0 if workers == 1 else workers)
+    assert row.batches >= 40  # Keras looks at the first one by itself
+    assert ("loader-without-workers" in {one.rule for one in analysis.findings}) == (workers == 1)

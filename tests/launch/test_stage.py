@@ -1,0 +1,122 @@
+"""``pario run --stage``: an unmodified program's new files lie on the node until it has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launch.conftest import PARIO, PROGRAMS
+from tests.mpi.conftest import MPIS, need
+
+PROGRAM = [sys.executable, str(PROGRAMS / "staged.py")]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with old files, another name for it, and one on the node."""
+    out = tmp_path / "out"
+    (out / "sub").mkdir(parents=True)
+    for name in ("old", "replaced", "unwanted", "moved"):
+        (out / name).write_text("old")
+        os.utime(out / name, (1e9, 1e9))
+    (tmp_path / "elsewhere").touch()
+    (out / "link out").symlink_to("../elsewhere")
+    (tmp_path / "seen").symlink_to(out)
+    (tmp_path / "node").mkdir()
+    return tmp_path
+
+
+def words(place: Path, *launcher: str) -> list[str]:
+    run = [*PARIO, "run", "--no-report", "-o", str(place / "log"), "--stage", "out/*=$NODE", "--", *PROGRAM]
+    return [*launcher, *run, str(place / "out"), str(place / "seen")]
+
+
+def environment(place: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "NODE": str(place / "node"), **more}
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def check(place: Path, ranks: int) -> None:
+    """All is where it belongs, and nothing else."""
+    out = place / "out"
+    for rank in range(ranks):
+        assert (out / f"new.{rank}").read_text() == "new"
+        assert (out / f"final.{rank}").read_text() == "renamed"
+        assert names(out / f"made.{rank}" / "deep") == {"kept", "link", "second"}
+        assert (out / f"made.{rank}" / "deep" / "link").readlink() == Path("kept")
+        assert (out / f"made.{rank}" / "deep" / "second").read_text() == "temporary"
+    assert (out / "old").read_text() == "old more"
+    assert (out / "replaced").read_text() == "by new"
+    assert (out / "sub" / "of old").read_text() == "sub"
+    assert (place / "elsewhere").read_text() == "through a link"
+    assert (out / "link out").is_symlink()
+    of_ranks = {f"{name}.{rank}" for name in ("new", "final", "made") for rank in range(ranks)}
+    assert names(out) == of_ranks | {"old", "replaced", "moved again", "sub", "link out"}
+    assert names(place / "node") == set()
+
+
+def test_new_files_are_on_the_node_and_then_brought_back(place: Path) -> None:
+    done = subprocess.run(words(place), cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    check(place, 1)
+
+
+def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
+    with subprocess.Popen(words(place), cwd=place, env=environment(place, STAGED="--wait"), stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout and run.stdout.readline() == "ready\n"
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(timeout=120) == -signal.SIGTERM
+    check(place, 1)
+
+
+#: Tells itself, while it brings files back, to end.
+DISTURBED = """
+import os, signal, sys
+from pario.cli import main
+from pario.staging import Staged
+bring_back = Staged.bring_back
+def disturbed(*arguments):
+    os.kill(os.getpid(), int(sys.argv[1]))
+    return bring_back(*arguments)
+Staged.bring_back = disturbed
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", DISTURBED, str(int(number)), *words(place)[len(PARIO) :]]
+    done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    assert done.returncode == -number, done.stderr
+    check(place, 1)
+
+
+def test_what_a_killed_launcher_left_is_brought_back_later(place: Path) -> None:
+    with subprocess.Popen(
+        words(place), cwd=place, env=environment(place, STAGED="--wait"), stdout=subprocess.PIPE, text=True, process_group=0
+    ) as run:
+        assert run.stdout and run.stdout.readline() == "ready\n"
+        os.killpg(run.pid, signal.SIGKILL)
+    assert not (place / "out" / "new.0").exists()
+    (left,) = (place / "node").iterdir()
+    done = subprocess.run([*PARIO, "stage", "out", str(left), "--remove"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    check(place, 1)
+
+
+@pytest.mark.mpi
+def test_one_of_several_ranks_brings_back(place: Path) -> None:
+    mpi = MPIS["mpich-5"]
+    need(mpi)
+    command = mpi.start(*words(place), ranks=3)
+    done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    check(place, 3)

@@ -1,0 +1,138 @@
+"""At a terminal: job control reaches the program once, and what pario says comes and goes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.launch.conftest import PARIO
+
+RUN = [*PARIO, "run", "--no-report", "--"]
+COUNTS_INTERRUPTS = """
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+print("ready", flush=True)
+while input() != "end": pass
+"""
+
+
+class Terminal:
+    """An interactive shell on a pseudo-terminal."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+    def wait_for(self, text: str, seconds: float = 30) -> str:
+        """What was printed up to and with ``text``; the rest is for the next call."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen and time.monotonic() < deadline:
+            if select.select([self.descriptor], [], [], 0.1)[0]:
+                self.seen += os.read(self.descriptor, 4096).decode(errors="replace")
+        assert text in self.seen, self.seen
+        before, _, self.seen = self.seen.partition(text)
+        return before + text
+
+
+@contextmanager
+def shell(place: Path) -> Iterator[Terminal]:
+    child, descriptor = pty.fork()
+    if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run in the background of a script has it ignored
+        os.chdir(place)
+        os.execvpe("bash", ["bash", "--norc", "--noediting", "-i"], {**os.environ, "PS1": "$ ", "HISTFILE": "", "TERM": "xterm"})
+    terminal = Terminal(descriptor)
+    try:
+        terminal.type("stty -echo\n")
+        terminal.wait_for("$ ")
+        terminal.wait_for("$ ")
+        yield terminal
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(descriptor)
+
+
+def script(place: Path, text: str) -> str:
+    (place / "program.py").write_text(text)
+    return " ".join([*RUN, sys.executable, "program.py"])
+
+
+def test_interrupt_key_reaches_the_program_once(tmp_path: Path) -> None:
+    with shell(tmp_path) as terminal:
+        terminal.type(script(tmp_path, COUNTS_INTERRUPTS) + "; echo status=$?\n")
+        terminal.wait_for("ready")
+        terminal.type("\x03")
+        terminal.type("\n")  # a signal just before input() waits is handled when it returns
+        terminal.wait_for("interrupted")
+        terminal.type("end\n")
+        assert "interrupted" not in terminal.wait_for("status=0")
+
+
+def test_interrupt_key_ends_a_program_that_does_not_mind_it(tmp_path: Path) -> None:
+    with shell(tmp_path) as terminal:
+        terminal.type(" ".join([*RUN, "sh", "-c", "'echo ready; exec sleep 60'"]) + "\n")
+        terminal.wait_for("ready")
+        terminal.type("\x03")
+        terminal.wait_for("$ ", seconds=10)
+        terminal.type("echo status=$?\n")
+        terminal.wait_for("status=130")
+
+
+def test_program_stops_and_goes_on_with_its_launcher(tmp_path: Path) -> None:
+    with shell(tmp_path) as terminal:
+        terminal.type(script(tmp_path, COUNTS_INTERRUPTS) + "; echo status=$?\n")
+        terminal.wait_for("ready")
+        terminal.type("\x1a")
+        terminal.wait_for("Stopped")
+        terminal.type("fg\n")
+        terminal.wait_for("program.py")
+        terminal.type("still there\nend\n")
+        terminal.wait_for("$ ")
+
+
+def test_standard_input_goes_to_the_program(tmp_path: Path) -> None:
+    done = subprocess.run([*RUN, "sort", "-n"], cwd=tmp_path, input="3\n1\n2\n", capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n2\n3\n", "", 0)
+
+
+def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> None:
+    with shell(tmp_path) as terminal:
+        terminal.type(" ".join([*RUN, "true"]) + "\n")
+        terminal.wait_for(f"pario: recording into {tmp_path}/run.pario")
+    assert subprocess.run([*RUN, "true"], cwd=tmp_path, capture_output=True, timeout=60).stderr == b""
+
+
+def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> None:
+    text = "import time\nfrom pario.cli.progress import progress\nwith progress('reading'): time.sleep({})\nprint('read')\n"
+    (tmp_path / "slow.py").write_text(text.format(1.5))
+    (tmp_path / "quick.py").write_text(text.format(0.1))
+    with shell(tmp_path) as terminal:
+        terminal.type(f"{sys.executable} quick.py\n")
+        assert "reading" not in terminal.wait_for("$ ")
+        terminal.type(f"{sys.executable} slow.py\n")
+        shown = terminal.wait_for("$ ")
+    assert "reading" in shown and "\x1b[2K" in shown.partition("reading")[2]  # erases the line
+    piped = subprocess.run([sys.executable, "slow.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (piped.stdout, piped.stderr) == ("read\n", "")
+
+
+def test_start_takes_little_time(tmp_path: Path) -> None:
+    """Measured and told (pytest -rP), not judged: machines differ. 0.3 s is what it must stay under."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([*RUN, "true"], cwd=tmp_path, check=True)
+        times.append(time.perf_counter() - start)
+    print(f"pario run -- true: median {sorted(times)[2]:.3f} s")

@@ -1,0 +1,182 @@
+#include "case.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char* volatile doing = "nothing";
+
+void report(Case* at, const char* format, ...) {
+  va_list arguments;
+  if (at->failures++ >= 3) return;
+  char text[800];
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "case %llu step %u rank %d of %d: %s\n", (unsigned long long)at->seed, at->step, at->rank, at->ranks, text);
+}
+
+int told(const Case* at, long byte) { return !at->model.unknown[byte] && (at->model.step[byte] || at->features.holes); }
+
+int good(Case* at, int code, const char* what) {
+  if (code == MPI_SUCCESS) return 1;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length;
+  MPI_Error_string(code, text, &length);
+  report(at, "%s: %s", what, text);
+  return 0;
+}
+
+static void choose_communicator(Case* at) {
+  int rank, size, kind = (int)between(&at->random, 0, 3);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  at->colour = kind == 3 && size > 1 ? rank * 2 / size : 0;
+  MPI_Comm_split(MPI_COMM_WORLD, at->colour, kind == 2 ? size - rank : rank, &at->comm);
+  MPI_Comm_rank(at->comm, &at->rank);
+  MPI_Comm_size(at->comm, &at->ranks);
+}
+
+static void hint(MPI_Info info, const char* key, long number) {
+  char text[32];
+  snprintf(text, sizeof text, "%ld", number);
+  MPI_Info_set(info, key, text);
+}
+
+static MPI_Info choose_hints(Case* at) {
+  static const char* const kSwitch[] = {"enable", "disable", "automatic"};
+  Random* random = &at->random;
+  MPI_Info info;
+  if (!at->features.hints || chance(random, 30)) return MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  if (chance(random, 60)) hint(info, "cb_buffer_size", 4096L << between(random, 0, 6));
+  if (chance(random, 50)) hint(info, "cb_nodes", between(random, 1, 4));
+  if (chance(random, 40)) MPI_Info_set(info, "romio_cb_write", kSwitch[between(random, 0, 2)]);
+  if (chance(random, 40)) MPI_Info_set(info, "romio_cb_read", kSwitch[between(random, 0, 2)]);
+  if (chance(random, 40)) MPI_Info_set(info, "romio_ds_write", kSwitch[between(random, 0, 2)]);
+  if (chance(random, 40)) MPI_Info_set(info, "romio_ds_read", kSwitch[between(random, 0, 2)]);
+  if (chance(random, 30)) hint(info, "ind_rd_buffer_size", 512L << between(random, 0, 6));
+  if (chance(random, 30)) hint(info, "ind_wr_buffer_size", 512L << between(random, 0, 6));
+  if (chance(random, 40)) hint(info, "pario_write_behind", 256L << between(random, 0, 12));
+  if (chance(random, 40)) hint(info, "pario_merge_collectives", 256L << between(random, 0, 12));
+  return info;
+}
+
+static void choose_numbers(Case* at) {
+  static const long kSizes[] = {1, 4, 8};
+  at->leaf = kSizes[between(&at->random, 0, 2)];
+  at->number = at->leaf == 1 ? MPI_BYTE : at->leaf == 4 ? MPI_INT : MPI_DOUBLE;
+  at->leaf_type = type_of(at->number, at->leaf);
+  at->base =
+      at->features.huge && chance(&at->random, 5) ? ((MPI_Offset)1 << between(&at->random, 31, 42)) + between(&at->random, 0, 9999) : 0;
+}
+
+/* Makes what was written visible to all (MPI's consistency rules). */
+static void settle(Case* at) {
+  doing = "MPI_File_sync";
+  if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
+  MPI_Barrier(at->comm);
+  if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
+  MPI_Offset size = -1, expected = at->model.size ? at->base + at->model.size : 0;
+  good(at, MPI_File_get_size(at->file, &size), "MPI_File_get_size");
+  if (size != expected) report(at, "the file has %lld bytes, not %lld", (long long)size, (long long)expected);
+  MPI_Barrier(at->comm);
+}
+
+static void resize(Case* at) {
+  long size = between(&at->random, 1, at->model.size + 5000), grows = chance(&at->random, 30);
+  if (at->base) return;
+  if (at->verbose && at->rank == 0) fprintf(stderr, "  step %u: %s to %ld\n", at->step, grows ? "preallocate" : "set_size", size);
+  doing = "MPI_File_set_size";
+  if (grows) {
+    good(at, MPI_File_preallocate(at->file, size), "MPI_File_preallocate");
+    if (size > at->model.size) set_model_size(&at->model, size);
+  } else {
+    good(at, MPI_File_set_size(at->file, size), "MPI_File_set_size");
+    set_model_size(&at->model, size);
+  }
+}
+
+static void seek(Case* at) {
+  View* view = &at->views[at->rank];
+  for (int r = 0; r < at->ranks; r++) {
+    long to = between(&at->random, 0, 80);
+    at->views[r].position = at->views[r].filetype.size ? to : 0; /* where nothing is there are no places either */
+  }
+  if (chance(&at->random, 50)) {
+    good(at, MPI_File_seek(at->file, view->position, MPI_SEEK_SET), "MPI_File_seek");
+  } else {
+    MPI_Offset now = 0;
+    good(at, MPI_File_get_position(at->file, &now), "MPI_File_get_position");
+    good(at, MPI_File_seek(at->file, view->position - now, MPI_SEEK_CUR), "MPI_File_seek");
+  }
+  if (!at->same_view || !at->features.shared) return;
+  at->shared = between(&at->random, 0, view->filetype.size ? 80 : 0);
+  good(at, MPI_File_seek_shared(at->file, at->shared, MPI_SEEK_SET), "MPI_File_seek_shared");
+}
+
+static void run_steps(Case* at) {
+  int steps = (int)between(&at->random, 2, 8);
+  open_views(at, chance(&at->random, 30));
+  for (at->step = 1; (int)at->step <= steps; at->step++) {
+    if (at->step > 1 && chance(&at->random, 45)) {
+      close_views(at);
+      open_views(at, chance(&at->random, 30));
+    }
+    if (chance(&at->random, 25)) seek(at);
+    if (at->features.resize && chance(&at->random, 10)) {
+      resize(at);
+      settle(at);
+    }
+    transfer(at);
+    settle(at);
+  }
+  close_views(at);
+}
+
+static void compare_file(Case* at) {
+  int file = open(at->path, O_RDONLY);
+  long size = file < 0 ? -1 : lseek(file, 0, SEEK_END), expected = at->model.size ? (long)at->base + at->model.size : 0, wrong = 0,
+       first = -1;
+  if (size != expected) report(at, "the closed file has %ld bytes, not %ld", size, expected);
+  unsigned char* bytes = malloc((size_t)at->model.size + 1);
+  long got = file < 0 ? 0 : pread(file, bytes, (size_t)at->model.size, at->base);
+  for (long i = 0; i < got; i++)
+    if (told(at, i) && bytes[i] != at->model.bytes[i] && wrong++ == 0) first = i;
+  if (wrong)
+    report(at, "%ld of %ld bytes of the file are wrong, the first at %ld: %02x for %02x", wrong, got, first, bytes[first],
+           at->model.bytes[first]);
+  free(bytes);
+  if (file >= 0) close(file);
+  unlink(at->path);
+}
+
+int run_case(Case* at) {
+  at->random.state = at->seed * 1000003u;
+  at->failures = 0;
+  at->step = 0;
+  choose_communicator(at);
+  choose_numbers(at);
+  clear_model(&at->model);
+  snprintf(at->path, sizeof at->path, "%s/case-%llu-%d", at->directory, (unsigned long long)at->seed, at->colour);
+  MPI_Info info = choose_hints(at);
+  if (at->rank == 0) unlink(at->path);
+  MPI_Barrier(at->comm);
+  at->atomic = at->features.atomic && chance(&at->random, 15);
+  doing = "MPI_File_open";
+  if (good(at, MPI_File_open(at->comm, at->path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &at->file), "MPI_File_open")) {
+    if (at->atomic) good(at, MPI_File_set_atomicity(at->file, 1), "MPI_File_set_atomicity");
+    run_steps(at);
+    doing = "MPI_File_close";
+    good(at, MPI_File_close(&at->file), "MPI_File_close");
+  }
+  MPI_Barrier(at->comm);
+  if (at->rank == 0) compare_file(at);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  free(at->leaf_type.pieces);
+  MPI_Comm_free(&at->comm);
+  return at->failures;
+}

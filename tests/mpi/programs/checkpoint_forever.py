@@ -1,0 +1,46 @@
+"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; notes its processes and what is complete."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from pario import checkpoint
+from pario.checkpoint import packing
+from pario.checkpoint.geometry import whole
+
+SHAPE = (64, 48, 32)
+packing.LARGE = 1000  # the one array is written by all, the other one packed
+
+
+def content(step: int) -> np.ndarray:
+    return np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE) * (step + 1)
+
+
+def main(directory: Path, kind: str, files: int) -> None:
+    comm, rank, ranks = None, 0, 1
+    if kind != "serial":
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        rank, ranks = comm.rank, comm.size
+    (directory / f"process{rank}").write_text(str(os.getpid()))
+    box = checkpoint.divide(SHAPE, ranks, rank)
+    stage = directory / "stage" if kind == "staged" else None
+    with checkpoint.Writer(comm, directory / "ckpt", files=files, keep=2, durable=False, stage=stage) as writer:
+        step = 0
+        while True:
+            arrays = {"T": checkpoint.block(content(step)[box.within(whole(SHAPE))], SHAPE, box.begin), "step": step}
+            if step % 3 == 1:
+                writer.save_async(step, arrays, {"step_again": step})
+            else:
+                writer.save(step, arrays, {"step_again": step})
+                if rank == 0:
+                    (directory / "note").write_text(str(step))
+                    (directory / "note").replace(directory / "complete")
+            step += 1
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,30 @@
+"""What ranks are told when a checkpoint cannot be saved: ``checkpoint_trouble.py DIRECTORY``."""
+
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+from pario import checkpoint
+
+comm = MPI.COMM_WORLD
+part = np.full(3, float(comm.rank))
+
+
+def attempt(offset: int, *, raising: int = -1) -> str:
+    try:
+        with checkpoint.Writer(comm, sys.argv[1], durable=False, patience=1) as writer:
+            if comm.rank == raising:
+                raise ZeroDivisionError("of the program")
+            writer.save(2, {"T": checkpoint.block(part, (3 * comm.size,), (offset,))})
+            return "saved"
+    except (checkpoint.CheckpointError, ZeroDivisionError) as error:
+        return str(error)
+
+
+told = [attempt(3 * comm.rank), attempt(0), attempt(3 * comm.rank, raising=1)]
+half = comm.Split(comm.rank % 2)
+told.append(str(checkpoint.load(half, sys.argv[1])["T"].tolist()))
+half.Free()
+for lines in comm.gather(told) or []:
+    print("\n".join(lines))

@@ -1,0 +1,73 @@
+"""Saves tensors that PyTorch has divided among ranks, and loads them divided otherwise: ``torchrun ... sharded.py DIRECTORY``."""
+
+import sys
+
+import torch
+from torch import distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+from pario import checkpoint
+
+EXPECTED = {
+    "rows": torch.arange(35.0).reshape(7, 5),
+    "columns": torch.arange(35).reshape(7, 5).to(torch.bfloat16),
+    "one row": torch.arange(5).reshape(1, 5),
+    "same": torch.arange(12.0).reshape(3, 4),
+    "both": torch.arange(24.0).reshape(4, 6),
+    "plain": torch.arange(6.0),
+}
+WAYS = {  # saved, and loaded into
+    "rows": ([Replicate(), Shard(0)], [Shard(0), Shard(1)]),
+    "columns": ([Replicate(), Shard(1)], [Shard(0), Replicate()]),
+    "one row": ([Shard(0), Shard(0)], [Replicate(), Shard(1)]),
+    "same": ([Replicate(), Replicate()], [Replicate(), Shard(0)]),
+    "both": ([Shard(0), Shard(1)], [Replicate(), Replicate()]),
+}
+
+
+def main(directory: str) -> None:
+    distributed.init_process_group("gloo")
+    ranks = distributed.group.WORLD
+    mesh = init_device_mesh("cpu", (1, ranks.size()))
+
+    def divided(which: int, content: dict) -> dict:
+        return {name: distribute_tensor(one, mesh, WAYS[name][which]) if name in WAYS else one for name, one in content.items()}
+
+    state = {"model": divided(0, EXPECTED), "epoch": 3}
+    with checkpoint.Writer(ranks, directory, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 1, state)
+        checkpoint.save_state_dict(writer, 2, state, background=True)
+    into = {"model": divided(1, {name: torch.zeros_like(one) for name, one in EXPECTED.items()})}
+    loaded = checkpoint.load_state_dict(ranks, directory, into=into)
+    assert loaded["epoch"] == 3
+    for name, expected in EXPECTED.items():
+        found = loaded["model"][name]
+        assert found is into["model"][name]
+        assert torch.equal(found.full_tensor() if name in WAYS else found, expected), name
+    for content, said in (
+        ({"model": {"rows": distribute_tensor(torch.zeros(7, 4), mesh, WAYS["rows"][1])}}, "has shape [7, 5], the tensor"),
+        ({"model": {"new": torch.zeros(1)}}, "has no array 'state/model/new'"),
+    ):
+        try:
+            checkpoint.load_state_dict(ranks, directory, into=content)
+            raise AssertionError(said)
+        except checkpoint.CheckpointError as error:
+            assert said in str(error), error
+    with checkpoint.Writer(ranks, directory, durable=False, patience=1) as writer:
+        try:
+            half = DTensor.from_local(torch.ones(2, 2), mesh, [Replicate(), Partial()])
+            checkpoint.save_state_dict(writer, 3, {"w": half})
+            raise AssertionError("a partial sum was saved")
+        except checkpoint.CheckpointError as error:
+            assert "a sum that was not made" in str(error), error
+        if ranks.rank() == 0:
+            try:
+                writer.save(4, {"T": 1})
+            except checkpoint.CheckpointError as error:
+                print(error)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

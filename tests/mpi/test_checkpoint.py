@@ -1,0 +1,129 @@
+"""Checkpoints by real ranks: saved on some, loaded on others; ranks that fail or do not come; runs that are killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pario import checkpoint
+from tests.mpi.conftest import MPIS, PROGRAMS, environment, need
+from tests.mpi.programs.checkpoint_forever import content
+
+pytest.importorskip("mpi4py")
+MPI = MPIS["mpich-5"]
+VARIABLES = {name: value for name, value in os.environ.items() if not name.startswith("PARIO_")}
+
+
+def run(program: str, *arguments: object, ranks: int, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    need(MPI)
+    command = MPI.start(sys.executable, "-m", "mpi4py", str(PROGRAMS / program), *map(str, arguments), ranks=ranks)
+    return subprocess.run(command, env=variables or VARIABLES, capture_output=True, text=True, timeout=50)
+
+
+@pytest.mark.parametrize(("saving", "loading", "seed"), [(1, 3, 10), (4, 2, 20)])
+def test_saved_on_some_ranks_and_loaded_on_others(tmp_path: Path, saving: int, loading: int, seed: int) -> None:
+    saved = run("checkpoints.py", "save", tmp_path, seed, ranks=saving)
+    assert saved.stdout == "good\n", saved.stderr
+    loaded = run("checkpoints.py", "load", tmp_path, seed, ranks=loading)
+    assert loaded.stdout == "good\n", loaded.stderr
+
+
+@pytest.mark.parametrize(("files", "saving", "loading", "seed"), [("2", 5, 2, 40), ("rank", 3, 4, 70), ("node", 2, 3, 60)])
+def test_saved_in_several_files(tmp_path: Path, files: str, saving: int, loading: int, seed: int) -> None:
+    saved = run("checkpoints.py", "save", tmp_path, seed, files, ranks=saving)
+    assert saved.stdout == "good\n", saved.stderr
+    loaded = run("checkpoints.py", "load", tmp_path, seed, ranks=loading)
+    assert loaded.stdout == "good\n", loaded.stderr
+
+
+def test_merged_by_several_ranks(tmp_path: Path) -> None:
+    assert run("checkpoints.py", "save", tmp_path, 80, "rank", ranks=3).stdout == "good\n"
+    need(MPI)
+    command = MPI.start(sys.executable, "-m", "pario", "checkpoint", "merge", str(tmp_path), ranks=2)
+    merged = subprocess.run(command, env=VARIABLES, capture_output=True, text=True, timeout=50)
+    assert merged.stdout == f"{tmp_path}/step-00000001.h5\n", merged.stderr
+    loaded = run("checkpoints.py", "load", tmp_path, 80, ranks=2)
+    assert loaded.stdout == "good\n", loaded.stderr
+
+
+def test_the_same_on_parios_own_mpi_io(tmp_path: Path) -> None:
+    variables = environment(tmp_path) | {"PARIO_MPIIO": "1"}
+    for what, ranks in (("save", 3), ("load", 2)):
+        done = run("checkpoints.py", what, tmp_path / "ckpt", 50, ranks=ranks, variables=variables)
+        assert done.stdout == "good\n", done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160, 10))
+@pytest.mark.parametrize(("saving", "loading"), [(8, 3), (5, 8), (2, 1), (1, 6)])
+def test_many_decompositions(tmp_path: Path, saving: int, loading: int, seed: int) -> None:
+    for what, ranks in (("save", saving), ("load", loading)):
+        done = run("checkpoints.py", what, tmp_path, seed, ranks=ranks)
+        assert done.stdout == "good\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "files", "moments"),
+    [("serial", 1, 1, 5), ("mpi", 2, 1, 5), ("mpi", 2, 2, 5), ("staged", 2, 1, 5)]
+    + [
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("serial", 1, 1, 100), ("mpi", 2, 1, 100), ("mpi", 2, 2, 30), ("staged", 2, 1, 20))
+    ],
+)
+def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, kind: str, ranks: int, files: int, moments: int) -> None:
+    chance = random.Random(moments + ranks)
+    for moment in range(moments):
+        place = tmp_path / str(moment)
+        place.mkdir()
+        _run_until_killed(place, kind, ranks, files, chance)
+        complete = int((place / "complete").read_text())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            if kind == "staged":  # what was saved may be in the stage alone
+                checkpoint.Writer(None, place / "ckpt", durable=False, stage=place / "stage").close()
+            state = checkpoint.load(None, place / "ckpt")
+        assert complete <= state.step <= complete + 3
+        assert state.attrs["step_again"] == state.step == int(state["step"])
+        assert (state["T"] == content(state.step)).all()
+        assert all("not finished" in str(one.message) or "it is drained" in str(one.message) for one in told), list(map(str, told))
+        with checkpoint.Writer(None, place / "ckpt", durable=False) as writer:  # the next run cleans up and goes on
+            writer.save(state.step + 1, {"T": 1})
+        assert (
+            not [path for path in (place / "ckpt").iterdir() if path.suffix in (".part", ".gone")]
+            and checkpoint.load(None, place / "ckpt").step == state.step + 1
+        )
+
+
+def _run_until_killed(place: Path, kind: str, ranks: int, files: int, chance: random.Random) -> None:
+    """Some time after its first checkpoint was complete."""
+    program = [sys.executable, str(PROGRAMS / "checkpoint_forever.py"), str(place), kind, str(files)]
+    if kind != "serial":
+        need(MPI)
+    running = subprocess.Popen(MPI.start(*program, ranks=ranks) if kind != "serial" else program, env=VARIABLES, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 40
+    while not (place / "complete").exists():
+        assert running.poll() is None and time.monotonic() < deadline, running.communicate()[1]
+        time.sleep(0.005)
+    time.sleep(chance.random() * 0.15)
+    processes = [int((place / f"process{rank}").read_text()) for rank in range(ranks)]
+    for process in chance.sample(processes, ranks):
+        with suppress(ProcessLookupError):  # the launcher may end the others first
+            os.kill(process, signal.SIGKILL)
+    running.communicate(timeout=30)
+
+
+def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:
+    done = run("checkpoint_trouble.py", tmp_path, ranks=3)
+    assert done.returncode == 0, done.stderr
+    twice = "array 'T': [0:3] is given twice, by rank 0 [0:3] and rank 1 [0:3]"
+    absent = "save(step 2): rank 1 did not come within 1.00 s"
+    whole = "[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0]"
+    others = ["saved", twice, absent, whole]
+    assert done.stdout.splitlines() == [*others, "saved", twice, "of the program", whole, *others]

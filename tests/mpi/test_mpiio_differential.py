@@ -1,0 +1,69 @@
+"""Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a model of the file that is kept byte by byte.
+
+The program (differential/*.c) says the seed of each failing case; `--seed THAT --cases 1 --verbose` repeats it. PARIO_DIFFERENTIAL_SEED and
+PARIO_DIFFERENTIAL_CASES (how many on one rank; on more there are fewer) choose others, PARIO_TEST_LIBRARY another build of the library.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import MPIS, Mpi, parameters
+from tests.mpi.differential import build, cases_pass, library
+from tests.suites.runs import under_pario
+
+SEED = int(os.environ.get("PARIO_DIFFERENTIAL_SEED", "1"))
+QUICK = 10
+CASES = int(os.environ.get("PARIO_DIFFERENTIAL_CASES", "120"))
+#: What the MPIs' own MPI-IO is not asked, because it does it wrongly or MPI leaves it open.
+OPEN = [word for name in ("eof", "status", "holes", "nonblocking", "external32", "resize") for word in ("--without", name)]
+_NODES = {"PARIO_NODES": "2"}
+_ALONE = {"PARIO_HINTS": "*:romio_cb_write=disable:romio_cb_read=disable"}
+_SMALL = {"PARIO_HINTS": "*:romio_cb_write=enable:romio_cb_read=enable:cb_buffer_size=4096:pario_buffers=2"}
+#: Ranks, and what makes them take other ways than they would.
+WAYS = {
+    "1": (1, {}),
+    "3": (3, {}),
+    "2-alone": (2, _ALONE),
+    "4-on-two-nodes": (4, _NODES),
+    "4-on-two-nodes-through-small-windows": (4, _NODES | _SMALL),
+}
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("differential")
+
+
+def run(mpi: Mpi, ranks: int, folder: Path, directory: Path, environment: dict[str, str], *arguments: object) -> None:
+    command = mpi.start(str(build(mpi, folder)), str(directory), *map(str, arguments), ranks=ranks)
+    cases_pass(command, directory, environment, 1500)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "mpich-5-abi"))
+def test_a_few_cases(mpi: Mpi, ranks: int, folder: Path, tmp_path: Path) -> None:
+    run(mpi, ranks, folder, tmp_path, under_pario(library(folder)), "--seed", SEED, "--cases", QUICK)
+
+
+def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None:
+    run(MPIS["mpich-5-abi"], 2, folder, tmp_path, under_pario(library(folder)), "--seed", SEED, "--cases", QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", [name for name in MPIS if name != "mpich-5-abi"])
+def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
+    ranks, variables = WAYS[way]
+    environment = under_pario(library(folder), variables)
+    run(MPIS[name], ranks, folder, tmp_path, environment, "--seed", 1000 * ranks + SEED, "--cases", CASES // ranks)
+
+
+def test_the_model_agrees_with_romio(folder: Path, tmp_path: Path) -> None:
+    """Where MPI says what the bytes are and ROMIO has no known fault: else the model could be wrong together with pario."""
+    run(MPIS["mpich-5"], 3, folder, tmp_path, under_pario(None), "--seed", SEED, "--cases", QUICK, *OPEN)

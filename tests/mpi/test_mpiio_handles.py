@@ -1,0 +1,28 @@
+"""Several handles of one file at the same time (programs/handles.c): none undoes what another writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import PROGRAMS, Mpi, compile_program
+from tests.mpi.differential import library
+from tests.suites.runs import execute, under_pario
+
+pytestmark = pytest.mark.mpi
+RANKS, ROUNDS = 4, 200
+
+
+@pytest.fixture(scope="module")
+def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(compile_program(mpi, PROGRAMS / "handles.c", tmp_path_factory.mktemp("handles")))
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("how", ["alone", "together"])
+def test_holes_are_not_written_back_over_what_others_write(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> None:
+    environment = under_pario(library(tmp_path), {"PARIO_NODES": str(nodes)})
+    done = execute(mpi.start(program, str(tmp_path), how, str(ROUNDS), ranks=RANKS), tmp_path, environment, 120)
+    assert done is not None, "did not end in 120 seconds"
+    assert done.returncode == 0 and f"0 of {RANKS * ROUNDS * 64 * 24} bytes are wrong" in done.stdout, done.stdout

@@ -1,0 +1,74 @@
+"""Programs under pario's MPI-IO, traced and not: every routine of data access, views, modes, hints, error handlers of C and of Fortran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import PROGRAMS, Mpi, compile_program, environment, need, parameters
+from tests.mpi.differential import library
+from tests.suites.runs import execute, under_pario
+
+pytestmark = pytest.mark.mpi
+
+SECONDS = 120
+both_ways = pytest.mark.parametrize("traced", [False, True], ids=["untraced", "traced"])
+ranks_1_3 = pytest.mark.parametrize("ranks", [1, 3])
+
+
+def with_pario(place: Path, traced: bool) -> dict[str, str]:
+    logs = place / "logs"
+    logs.mkdir()
+    return environment(logs) | {"PARIO_MPIIO": "1"} if traced else under_pario(library(logs))
+
+
+def passes(mpi: Mpi, command: list[str], ranks: int, place: Path, traced: bool) -> list[str]:
+    """Runs a program that says "No Errors"; returns the lines it printed."""
+    data = place / "data"
+    data.mkdir()
+    done = execute(mpi.start(*command, str(data / "file"), ranks=ranks), data, with_pario(place, traced), SECONDS)
+    assert done is not None, f"did not end in {SECONDS} seconds"
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert (done.returncode, lines[-1:]) == (0, ["No Errors"]), done.stdout
+    assert list(data.iterdir()) == [], "files were left behind"
+    return lines
+
+
+@ranks_1_3
+@both_ways
+@pytest.mark.parametrize("mpi", parameters())
+def test_views_requests_and_handlers(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
+    lines = passes(mpi, [str(compile_program(mpi, PROGRAMS / "mpiio.c", tmp_path))], ranks, tmp_path, traced)
+    assert "MPI_File_seek: the offset lies before the beginning of the view" in lines
+
+
+@ranks_1_3
+@both_ways
+@pytest.mark.parametrize("mpi", parameters())
+def test_modes_hints_and_types(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
+    lines = passes(mpi, [str(compile_program(mpi, PROGRAMS / "file_modes.c", tmp_path))], ranks, tmp_path, traced)
+    assert "MPI_File_set_info: unknown hint cb_buffer_sise: did you mean cb_buffer_size?" in lines
+
+
+@ranks_1_3
+@both_ways
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "openmpi-4"))  # which has no sessions yet
+def test_files_of_sessions(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
+    passes(mpi, [str(compile_program(mpi, PROGRAMS / "session_files.c", tmp_path))], ranks, tmp_path, traced)
+
+
+@ranks_1_3
+@both_ways
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
+def test_every_routine_of_data_access(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
+    need(mpi, mpi.python)
+    command = mpi.start(str(mpi.python), str(PROGRAMS / "all_access.py"), str(tmp_path), ranks=ranks)
+    done = execute(command, tmp_path, with_pario(tmp_path, traced), SECONDS)
+    assert done is not None and done.returncode == 0, done and done.stdout
+
+
+@pytest.mark.parametrize("source", ["handler_mpif.f90", "handler_use.f90", "handler_f08.f90"])
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.fc))
+def test_error_handlers_of_fortran(mpi: Mpi, source: str, tmp_path: Path) -> None:
+    passes(mpi, [str(compile_program(mpi, PROGRAMS / source, tmp_path))], 2, tmp_path, False)

@@ -1,0 +1,167 @@
+"""pario's MPI-IO in bad times (programs/troubles.c): ranks that die or come late, full disks, very large files and transfers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, compile_program
+from tests.mpi.differential import library
+from tests.suites.runs import execute, under_pario
+
+SECONDS = 60
+SHARED = Path("/dev/shm")
+#: A killed rank's parent lives on until the others, so many, have said how their calls ended, else the launcher would end them too.
+KEEPER = """#!/bin/sh
+left=$1
+shift
+"$@" && exit
+tries=0
+until [ $tries = 300 ] || [ "$(ls "$2" | grep -c '^troubles-')" = "$left" ]; do sleep 0.1; tries=$((tries + 1)); done
+sleep 1
+"""
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(compile_program(mpi, PROGRAMS / "troubles.c", tmp_path_factory.mktemp("troubles")))
+
+
+def keeper(folder: Path) -> str:
+    path = folder / "keeper"
+    path.write_text(KEEPER)
+    path.chmod(0o755)
+    return str(path)
+
+
+def said(mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1) -> list[str]:
+    """The lines that were printed; those of rank R begin with "rank R: "."""
+    environment = under_pario(library(files), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
+    environment["PARIO_NODES"] = str(nodes)
+    environment["UCX_TLS"] = "^cma"  # with it, UCX ends a rank of MPICH 4 that is reading from one that dies
+    done = execute(mpi.start(*command, ranks=ranks), files, environment, SECONDS)
+    assert done is not None, f"did not end in {SECONDS} seconds"
+    return done.stdout.splitlines()
+
+
+def of(rank: int, lines: list[str]) -> list[str]:
+    return [line.removeprefix(f"rank {rank}: ") for line in lines if line.startswith(f"rank {rank}: ")]
+
+
+def expect_all_to_learn(lines: list[str], ranks: int, killed: int, *, silent: bool = False) -> None:
+    """Every survivor had two calls end with an error that names the killed rank, or that the MPI noticed. silent: it drops their texts."""
+    for rank in set(range(ranks)) - {killed}:
+        assert len(of(rank, lines)) == 2, lines
+        for line in of(rank, lines):
+            named = f"rank {killed} ({killed} of the program) has died" in line or "the MPI failed" in line
+            assert named or (silent and "Other I/O error" in line), line
+
+
+@pytest.mark.parametrize(
+    "call", ["write_all", "iwrite_all", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write_at_all", "split", "open"))]
+)
+def test_the_others_learn_which_rank_was_killed(mpi: Mpi, program: str, call: str, tmp_path: Path) -> None:
+    before = {path.name for path in SHARED.glob("*pario*")}
+    lines = said(mpi, [keeper(tmp_path), "2", program, str(tmp_path), "killed", call, "1"], tmp_path)
+    expect_all_to_learn(lines, 3, 1, silent=mpi.name == "mpich-4")
+    assert {path.name for path in SHARED.glob("*pario*")} <= before
+
+
+@pytest.mark.parametrize(
+    ("call", "ranks", "nodes", "killed"),
+    [
+        ("write_all", 4, 2, 3),
+        ("iwrite_all", 4, 2, 2),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                ("write_all", 4, 2, 0),
+                ("write_all", 4, 2, 1),
+                ("write_all", 4, 2, 2),
+                ("iwrite_all", 4, 2, 3),
+                ("iwrite_all", 4, 2, 0),
+                ("split", 6, 3, 2),
+                ("write_at_all", 6, 3, 5),
+                ("open", 4, 2, 3),
+                ("open", 6, 3, 0),
+            ]
+        ),
+    ],
+)
+def test_all_nodes_learn_which_rank_was_killed(
+    mpi: Mpi, program: str, call: str, ranks: int, nodes: int, killed: int, tmp_path: Path
+) -> None:
+    command = [keeper(tmp_path), str(ranks - 1), program, str(tmp_path), "killed", call, str(killed)]
+    lines = said(mpi, command, tmp_path, ranks=ranks, nodes=nodes)
+    expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
+
+
+def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, tmp_path: Path) -> None:
+    lines = said(mpi, [program, str(tmp_path), "late"], tmp_path, hints="pario_watchdog=1")
+    spoken = [line for line in lines if "has not come" in line]
+    assert spoken and all(f"MPI_File_write_all of {tmp_path / 'troubles'}: rank 0 has waited" in line for line in spoken), lines
+    assert all(line.endswith("rank 1 has not come") for line in spoken)
+    assert all(of(rank, lines) == ["write: good", "close: good"] for rank in range(3)), lines
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for two megabytes."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a small file system is mounted")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("manner", ["pieces", "blocks"])
+def test_every_rank_is_told_that_there_is_no_space(mpi: Mpi, program: str, manner: str, small_disk: Path) -> None:
+    lines = said(mpi, [program, str(small_disk), "full", manner], small_disk)
+    for rank in range(3):
+        write, *then = of(rank, lines)
+        assert write.startswith("write: MPI_ERR_NO_SPACE: "), lines
+        assert then == ["a small write: good", "close: good"], lines
+
+
+def test_bytes_far_behind_2_to_the_40(mpi: Mpi, program: str, tmp_path: Path) -> None:
+    lines = said(mpi, [program, str(tmp_path), "far"], tmp_path)
+    size = 3 * 1_048_500
+    for rank in range(3):
+        assert of(rank, lines) == ["write: good", "read: good", f"same, begins +{100 * rank}, size +{size}", "close: good"], lines
+
+
+@pytest.fixture
+def large_place() -> Iterator[Path]:
+    """A folder in memory with room for a file of two gigabytes beside the memory of its reader."""
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if not SHARED.is_dir() or min(shutil.disk_usage(SHARED).free, available) < 8 << 30:
+        pytest.skip("needs 8 GiB of free memory in /dev/shm")
+    folder = SHARED / f"test-large-{os.getpid()}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mpich-5", "openmpi-5"])
+def test_one_rank_moves_more_than_two_gigabytes(name: str, large_place: Path, tmp_path: Path) -> None:
+    mpi = MPIS[name]
+    made = str(compile_program(mpi, PROGRAMS / "troubles.c", tmp_path))
+    lines = said(mpi, [made, str(large_place), "large"], large_place, ranks=2)
+    for rank in range(2):
+        assert of(rank, lines) == ["write: good", "wrote all", "read: good", "read all, same", "close: good"], lines

@@ -1,0 +1,44 @@
+"""Room comm on real MPIs: comm_ranks (tests/unit, built by `make unit`) on several ranks and pretended nodes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import ROOT, Mpi, need, parameters
+
+LIBRARIES = {
+    "mpich-5": "libmpi.so.12",
+    "mpich-5-abi": "libmpi_abi.so.1",
+    "mpich-4": "libmpich.so.12",
+    "openmpi-4": "libmpi.so.40",
+    "openmpi-5": "libmpi.so.40",
+}
+
+
+def program() -> str:
+    """PARIO_TEST_RANKS, or that of preset dev: libraries of an MPI do not all load beside a sanitizer's."""
+    path = Path(os.environ.get("PARIO_TEST_RANKS", ROOT / "build/dev/tests/unit/comm_ranks"))
+    if not path.exists():
+        pytest.skip(f"{path} is not built (make unit)")
+    return str(path)
+
+
+def library(mpi: Mpi) -> str:
+    """That of a wheel lies beside its launcher; the system knows where the others are."""
+    name = LIBRARIES[mpi.name]
+    beside = Path(mpi.launcher).parent.parent / "lib" / name
+    return str(beside) if beside.exists() else name
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 4, 7])
+@pytest.mark.parametrize("mpi", parameters())
+def test_ranks_of_an_mpi_pass_the_conformance_suite(mpi: Mpi, ranks: int, nodes: int) -> None:
+    need(mpi)
+    command = mpi.start(program(), library(mpi), "--gtest_brief=1", ranks=ranks)
+    environment = {**os.environ, "PARIO_NODES": str(nodes)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == ranks

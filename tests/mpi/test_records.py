@@ -1,0 +1,67 @@
+"""pario records shuffle by several ranks: the bytes of one process, an error of one is one of all, one speaks."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+from tests.mpi.conftest import parameters
+
+pytestmark = pytest.mark.mpi
+
+# The Pythons of other MPIs have an mpi4py of their own and no pario: they are shown the one of this Python, behind what is theirs.
+PARIO = f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); from pario.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture
+def lines(tmp_path):
+    chance = random.Random(1)
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"".join(b"%d %s\n" % (number, b"x" * chance.randrange(150)) for number in range(30_000)) + b"no end")
+    return path
+
+
+def shuffle(start, lines, name, *options):
+    output = lines.with_name(name)
+    command = ["-c", PARIO, "records", "shuffle", str(lines), "-o", str(output), "--seed", "7", *options]
+    done = subprocess.run([*start, *command], env=os.environ, capture_output=True, text=True, timeout=120, check=False)
+    return done, output
+
+
+def ranks_of(mpi, ranks):
+    if missing := mpi.missing(mpi.python):
+        pytest.skip(f"{mpi.name}: {missing} is not here")
+    return mpi.start(mpi.python, ranks=ranks)
+
+
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
+@pytest.mark.parametrize(("ranks", "options"), [(2, ()), (4, ("--way", "gather")), (3, ("--shards", "2"))])
+def test_the_bytes_are_those_of_one(mpi, ranks, options, lines):
+    _, alone = shuffle([sys.executable], lines, "alone")
+    done, _ = shuffle(ranks_of(mpi, ranks), lines, "together", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("30,001 records") == 1, "one of them says so"
+    shards = sorted(lines.parent.glob("together*"))
+    assert b"".join(shard.read_bytes() for shard in shards) == alone.read_bytes()
+    assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "alone", *(shard.name for shard in shards)}
+
+
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
+def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
+    for options, said in ((("--tmp", "/none"), "/none"), (("--way", "memory"), "not in memory"), (("--format", "tar"), "in.txt")):
+        done, _ = shuffle(ranks_of(mpi, 2), lines, "together", *options)
+        assert done.returncode != 0
+        assert done.stderr.count("pario records: ") == 1 and said in done.stderr
+        assert [path.name for path in lines.parent.iterdir()] == ["in.txt"]
+
+
+def test_ranks_of_a_foreign_mpi_are_noticed(lines):
+    command = [sys.executable, "-m", "pario", "records", "shuffle", str(lines), "-o", str(lines.with_name("out"))]
+    environment = os.environ | {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "another MPI than the launcher" in done.stderr

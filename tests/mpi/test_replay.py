@@ -1,0 +1,165 @@
+"""Replays of MPI programs: MPI-IO as MPI-IO with its views and groups, POSIX calls in the order that barriers make."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pario.replay import Script, fidelity, perform, script_of
+from pario.replay.collective import method_of
+from pario.replay.perform import Manner
+from pario.tables import read
+from pario.tables.model import LAYERS, Job
+from tests.badio import programs
+from tests.badio.programs import Program, Tracing
+
+pytestmark = pytest.mark.mpi
+
+needs_mpi4py = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)")
+SMALL = 0.02
+CHOSEN = ["missing_collectives", "hole_rmw", "healthy_collective", "one_rank", "healthy_files"]
+
+
+def mpiexec() -> tuple[str, ...]:
+    found = programs.mpiexec()
+    if not found:
+        pytest.skip("no mpiexec beside this Python (pip install mpich)")
+    return (str(found),)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    mpiexec()
+    directory = tmp_path_factory.mktemp("badio")
+    programs.build(directory)
+    return directory
+
+
+def recorded(name: str, built: Path, place: Path) -> Job:
+    (program,) = [program for program in programs.table() if program.name == name]
+    library = programs.library()
+    if library is None:
+        pytest.skip("pario's native parts are not built")
+    return _recorded(program, built, place, library)
+
+
+def _recorded(program: Program, built: Path, place: Path, library: Path) -> Job:
+    work, log = place / "work", place / "log"
+    work.mkdir()
+    log.mkdir()
+    programs.prepare(program, built, work, SMALL)
+    programs.run(program, built, work, scale=SMALL, tracing=Tracing(library, log))
+    return read([log])
+
+
+def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
+    script = script_of(job)
+    performance = perform(script, place, Manner(mpiexec=mpiexec()))
+    return script, performance.job, fidelity(job, script, performance).exact
+
+
+@needs_mpi4py
+@pytest.mark.parametrize("name", CHOSEN)
+def test_calls_and_bytes_are_the_same(name: str, built: Path, tmp_path: Path) -> None:
+    job = recorded(name, built, tmp_path)
+    script, _, exact = played(job, tmp_path)
+    assert exact
+    assert script.mpiio == ("as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else "")
+
+
+@needs_mpi4py
+def test_of_a_log_without_all_calls_no_rank_waits_for_one_that_is_missing(built: Path, tmp_path: Path) -> None:
+    job = recorded("healthy_collective", built, tmp_path)
+    job.processes["lost"][0] = 1
+    script = script_of(job, partial=True)
+    assert script.mpiio == "as the POSIX calls that they became: the log does not hold all calls"
+    assert not script.names
+
+
+@needs_mpi4py
+def test_the_holes_of_a_view_are_left_in_a_replay_too(built: Path, tmp_path: Path) -> None:
+    job = recorded("hole_rmw", built, tmp_path)
+    _, replay, _ = played(job, tmp_path)
+
+    def beneath(of: Job) -> set[tuple[int, int]]:
+        rows = [row for row in of.records if of.path(row["file"]).endswith("/hole_rmw.dat") and row["layer"] == LAYERS.index("posix")]
+        return {(int(row["nested_writes"]), int(row["bytes_written"])) for row in rows}
+
+    assert beneath(job) == beneath(replay) != set()
+
+
+HANDED_ON = """\
+import os, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+if world.Get_rank() == 0:
+    time.sleep(0.5)
+    out = os.open("handed", os.O_CREAT | os.O_WRONLY)
+    os.write(out, b"x" * 100)
+    os.close(out)
+    world.send(1, 1)
+else:
+    world.recv()
+    os.stat("handed")
+    os.close(os.open("handed", os.O_RDONLY))
+"""
+
+
+@needs_mpi4py
+def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
+    program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
+    words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *program]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    script = script_of(read([tmp_path / "log"]))
+    handed = script.paths.index(str(tmp_path / "handed"))
+    assert handed not in {made.path for made in script.files}
+    perform(script, tmp_path, Manner(pauses=True, mpiexec=mpiexec()))
+
+
+@pytest.mark.parametrize("name", ["missing_collectives", "hole_rmw"])
+def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
+    name: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = recorded(name, built, tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    script = script_of(job)
+    assert script.mpiio == "as the POSIX calls that they became: mpi4py is not installed"
+    assert script.names == []
+
+
+@needs_mpi4py
+@pytest.mark.parametrize(
+    "text", ["8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32", "2x[0:4 12:4]/32", "4x8/24@0+96"], ids=lambda text: text
+)
+def test_layouts_are_datatypes(text: str) -> None:
+    words = f"from pario.replay.layouts import datatype; kind = datatype({text!r}); print(kind.Get_size(), *kind.Get_extent())"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120)
+    expected = {
+        "8": "8 0 8",
+        "4x8/16": "32 0 56",
+        "3x(2x8/16)/100": "48 0 224",
+        "[0:8 24:4x8/16]": "40 0 80",
+        "8@-8+32": "8 -8 32",
+        "2x[0:4 12:4]/32": "16 0 48",
+        "4x8/24@0+96": "32 0 96",
+    }
+    assert done.stdout.strip() == expected[text], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "method"),
+    [
+        ("MPI_File_write_at_all", "Write_at_all"),
+        ("MPI_File_iread_c", "Iread"),
+        ("MPI_File_write_all_begin", "Write_all"),
+        ("MPI_File_write_all_end", ""),
+        ("MPI_File_set_info", ""),
+        ("write", ""),
+    ],
+)
+def test_what_mpi4py_calls_a_function(function: str, method: str) -> None:
+    assert method_of(function) == method

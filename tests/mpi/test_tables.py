@@ -1,0 +1,87 @@
+"""The tables of constants and handles agree with the mpi.h of each MPI that is here."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.conftest import Mpi, need, parameters
+
+TABLES = Path(__file__).parents[2] / "src" / "mpi"
+COLUMNS = {"mpich-5": 1, "mpich-4": 1, "openmpi-4": 2, "openmpi-5": 2, "mpich-5-abi": 3}
+ABSENT = {"kNoConstant", "kNoHandle", "nullptr"}
+
+
+def rows(table: str, kind: str) -> list[list[str]]:
+    found = re.findall(rf"^{kind}\((.*)\)", (TABLES / table).read_text(), re.MULTILINE)
+    return [[cell.strip() for cell in row.split(",")] for row in found]
+
+
+def constants(mpi: Mpi) -> list[tuple[str, str]]:
+    """The names that this MPI has, with the table's values."""
+    return [(row[0], row[COLUMNS[mpi.name]]) for row in rows("constants.def", "PARIO_CONSTANT") if row[COLUMNS[mpi.name]] not in ABSENT]
+
+
+def handles(mpi: Mpi) -> list[tuple[str, str]]:
+    return [(row[0], row[COLUMNS[mpi.name]]) for row in rows("handles.def", "PARIO_HANDLE") if row[COLUMNS[mpi.name]] not in ABSENT]
+
+
+def defined(mpi: Mpi, place: Path) -> set[str]:
+    """Names of the standard that its mpi.h has, without MPI_; not those that are only there to be refused."""
+    source = place / "header.c"
+    source.write_text("#include <mpi.h>\n")
+    text = ""
+    for option in ("-dM", "-P"):
+        text += subprocess.run([mpi.cc, "-E", option, str(source)], check=True, capture_output=True, text=True, cwd=place).stdout
+    refused = set(re.findall(r"#define MPI_(\w+) THIS_SYMBOL_WAS_REMOVED", text))
+    return set(re.findall(r"\bMPI_(\w+)", text)) - refused
+
+
+def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
+    """Which of these conditions of C do not hold under this MPI."""
+    lines = [f'  if (!({condition})) puts("{name}");' for name, condition in checks.items()]
+    source = place / "check.c"
+    source.write_text("\n".join(["#include <mpi.h>", "#include <stddef.h>", "#include <stdio.h>", "int main(void) {", *lines, "}"]))
+    program = place / "check"
+    subprocess.run([mpi.cc, "-w", "-o", str(program), str(source)], check=True, cwd=place)
+    return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize("mpi", parameters())
+def test_constants_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
+    need(mpi)
+    known = defined(mpi, tmp_path)
+    checks = {name: f"(long long)MPI_{name} == {value}" for name, value in constants(mpi) if name in known}
+    assert len(checks) >= 100
+    assert differences(mpi, tmp_path, checks) == []
+
+
+@pytest.mark.parametrize("mpi", parameters())
+def test_handles_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
+    need(mpi)
+    known = defined(mpi, tmp_path)
+    checks = {}
+    for name, value in handles(mpi):
+        if value.startswith('"') and name in known:
+            checks[name] = f"(void*)MPI_{name} == (void*)&{value.strip(chr(34))}"
+        elif name in known:
+            checks[name] = f"(unsigned)(size_t)MPI_{name} == {value}u"
+    if mpi.name == "mpich-4":  # has the name, but no such type
+        del checks["INTEGER16"]
+    assert len(checks) > 60
+    assert differences(mpi, tmp_path, checks) == []
+
+
+@pytest.mark.parametrize("mpi", parameters())
+def test_the_status_has_the_layout_that_the_library_assumes(mpi: Mpi, tmp_path: Path) -> None:
+    need(mpi)
+    size, first = {1: (20, 8), 2: (24, 0), 3: (32, 0)}[COLUMNS[mpi.name]]
+    checks = {
+        "size": f"sizeof(MPI_Status) == {size}",
+        "source": f"offsetof(MPI_Status, MPI_SOURCE) == {first}",
+        "tag": f"offsetof(MPI_Status, MPI_TAG) == {first + 4}",
+        "error": f"offsetof(MPI_Status, MPI_ERROR) == {first + 8}",
+        "ignore": f"(size_t)MPI_STATUS_IGNORE == {int(COLUMNS[mpi.name] == 1)}",
+    }
+    assert differences(mpi, tmp_path, checks) == []

@@ -1,0 +1,129 @@
+"""Victim programs run under libpario.so; what the log says of them is compared with what they really did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.tables import read
+from pario.tables.model import LAYERS, Job
+
+VICTIMS = Path(__file__).parent / "victims"
+COMPILERS = {".c": ["gcc"], ".cpp": ["g++", "-std=c++17"], ".f90": ["gfortran"]}
+
+
+def find_library() -> Path | None:
+    """PARIO_LIBRARY, or the library beside the installed native module."""
+    if named := os.environ.get("PARIO_LIBRARY"):
+        return Path(named).resolve()
+    module = find_spec("pario._native")
+    beside = Path(module.origin).with_name("libpario.so") if module and module.origin else None
+    return beside if beside and beside.exists() else None
+
+
+def summary(counter: str) -> Callable[[Iterable[int]], int]:
+    """How a counter is put together from several processes."""
+    return max if counter.startswith(("end_", "slowest_", "buffer_", "size_", "block_", "kind", "open_flags")) else sum
+
+
+@dataclass
+class Run:
+    """One traced run: what the program said, and what the log says."""
+
+    status: int
+    stdout: str
+    stderr: str
+    job: Job
+
+    def counts(self, path: Path | str, layer: str = "posix", pid: int | None = None) -> dict[str, int]:
+        """The counters of a file in a layer, summed over processes (extremes: the largest). Zeros when it was never seen."""
+        rows = [row for row in self.job.records if LAYERS[row["layer"]] == layer and self.job.path(row["file"]) == str(path)]
+        if pid is not None:
+            rows = [row for row in rows if self.job.processes["pid"][row["process"]] == pid]
+        kinds = self.job.records.dtype
+        names = [name for name in kinds.names or () if kinds[name].kind == "i" and kinds[name].shape == ()]
+        return {name: summary(name)(int(row[name]) for row in [*rows, np.zeros((), kinds)]) for name in names}
+
+    def calls(self, function: str) -> int:
+        """How often a function was called, in all processes."""
+        job = self.job
+        return sum(int(row["calls"]) for row in job.functions if job.function_names[row["name"]] == function)
+
+    def paths(self, layer: str = "posix") -> set[str]:
+        """The files that calls of a layer were counted on."""
+        return {self.job.path(row["file"]) for row in self.job.records if LAYERS[row["layer"]] == layer}
+
+    def events(self, path: Path | str, function: str) -> list[tuple[int, int]]:
+        """Offset and length of a function's events on a file, in order of time."""
+        job = self.job
+        chosen = [row for row in job.events if job.function_names[row["function"]] == function and job.path(row["file"]) == str(path)]
+        return [(int(row["offset"]), int(row["length"])) for row in chosen]
+
+    def process(self, pid: int) -> list[tuple[int, int]]:
+        """How the images of a process ended: kind and code, in order of time."""
+        rows = sorted((row for row in self.job.processes if row["pid"] == pid), key=lambda row: row["start"])
+        return [(int(row["end_kind"]), int(row["end_code"])) for row in rows]
+
+
+Trace = Callable[..., Run]
+Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    found = find_library()
+    if found is None:
+        pytest.skip("no libpario.so: set PARIO_LIBRARY, or install pario")
+    return found
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles a victim, once per set of flags."""
+    folder = tmp_path_factory.mktemp("victims")
+    built: dict[tuple[str, ...], Path] = {}
+
+    def compile_victim(source: str, *flags: str) -> Path:
+        key = (source, *flags)
+        if key not in built:
+            program = folder / f"{Path(source).stem}{len(built)}"
+            command = [*COMPILERS[Path(source).suffix], "-g", *(flags or ("-O1",)), "-o", program, VICTIMS / source, "-pthread"]
+            subprocess.run(command, check=True, cwd=folder)
+            built[key] = program
+        return built[key]
+
+    return compile_victim
+
+
+@pytest.fixture
+def trace(library: Path, tmp_path: Path) -> Iterator[Trace]:
+    """Runs a command under the library, in tmp_path/work, and reads its logs."""
+    work = tmp_path / "work"
+    work.mkdir()
+    number = 0
+
+    def run(*command: object, events: str = "16M", env: dict[str, str] | None = None, stdin: str = "", wrap: str = "") -> Run:
+        nonlocal number
+        number += 1
+        logs = tmp_path / f"logs{number}"
+        logs.mkdir()
+        environment = (
+            os.environ | {"PARIO_TRACE_DIR": str(logs), "PARIO_TRACE_EVENTS_LIMIT": events, "LD_PRELOAD": str(library)} | (env or {})
+        )
+        words = ["sh", "-c", f'exec "$@" {wrap}', "sh", *map(str, command)] if wrap else list(map(str, command))
+        done = subprocess.run(words, cwd=work, env=environment, input=stdin, capture_output=True, text=True, timeout=120)
+        return Run(done.returncode, done.stdout, done.stderr, read(sorted(logs.iterdir())))
+
+    yield run
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"

@@ -1,0 +1,3 @@
+gzip -nk in/numbers
+gzip -t in/numbers.gz
+zcat in/numbers.gz | sha256sum

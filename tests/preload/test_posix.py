@@ -1,0 +1,133 @@
+"""POSIX calls in known numbers, with known offsets."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.preload.conftest import Compile, Trace
+
+
+def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
+    return {name: counts[name] for name in expected}
+
+
+@pytest.mark.parametrize(
+    "flags", [("-O1",), ("-O2", "-D_FORTIFY_SOURCE=2"), ("-O1", "-D_FILE_OFFSET_BITS=64")], ids=["plain", "fortified", "large"]
+)
+def test_reads_and_writes_are_counted_with_bytes_and_offsets(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+    run = trace(build("posix.c", *flags), "data")
+    expected = {
+        "opens": 1, "closes": 1, "writes": 5, "reads": 6, "seeks": 2, "bytes_written": 1190, "bytes_read": 580,
+        "end_written": 7030, "end_read": 7030, "short_calls": 1, "zero_reads": 1, "failed": 0,
+    }  # fmt: skip
+    assert run.status == 0
+    assert picked(run.counts(work / "data"), **expected) == expected
+
+
+def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "data")
+    path = work / "data"
+    assert run.events(path, "write") == [(0, 1000)]
+    assert run.events(path, "writev") == [(1000, 30)]
+    assert run.events(path, "pwritev2") == [(1030, 30)]
+    assert run.events(path, "read") == [(0, 500), (7020, 10), (7030, 0)]
+    assert run.events(path, "readv") == [(500, 30)]
+
+
+def test_metadata_calls_are_counted_on_their_names(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "metadata")
+    expected = {"opens": 1, "closes": 1, "stats": 6, "syncs": 2, "truncates": 3, "others": 4, "failed": 0}
+    missing = {"stats": 1, "failed": 2, "failed_opens": 1, "opens": 0}
+    assert run.status == 0
+    assert picked(run.counts(work / "meta"), **expected) == expected
+    assert picked(run.counts(work / "missing"), **missing) == missing
+    assert run.counts(work / "moved")["others"] == 1
+    assert run.counts(work / "folder")["others"] == 2
+
+
+def test_duplicates_share_an_offset_and_appending_writes_begin_at_the_end(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "offsets")
+    assert run.status == 0
+    assert run.events(work / "offsets", "write") == [(0, 100), (100, 100), (200, 50), (250, 7), (257, 3), (260, 3)]
+    assert run.counts(work / "offsets")["append_writes"] == 2
+    assert run.counts(work / "offsets")["closes"] == 5
+
+
+def test_one_file_has_one_name(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "directories")
+    expected = {"opens": 2, "bytes_written": 11, "bytes_read": 11, "closes": 2}
+    assert run.status == 0
+    assert picked(run.counts(work / "d/file"), **expected) == expected
+    assert run.calls("readdir") + run.calls("readdir64") == 5
+
+
+def test_files_without_an_ordinary_name_are_seen(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "special")
+    by_bytes = {int(row["bytes_written"]): run.job.path(row["file"]) for row in run.job.records}
+    assert run.status == 0
+    assert by_bytes[5].startswith(str(work / "temp"))
+    assert by_bytes[7] == "/memfd:victim"
+    assert by_bytes[8] == "/dev/shm/pario-victim"
+
+
+def test_calls_between_files_count_on_both(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "between")
+    assert run.status == 0
+    assert run.counts(work / "in")["bytes_read"] == 1000 + 500 + 300
+    assert run.counts(work / "out")["bytes_written"] == 1000 + 500 + 300
+    assert run.events(work / "in", "sendfile_source") == [(100, 1000)]
+    assert run.events(work / "out", "copy_file_range") == [(5000, 500)]
+    assert run.events(work / "out", "splice") == [(1000, 300)]
+    assert run.calls("sendfile") == 1
+
+
+def test_mappings_are_counted_and_their_ends_are_found_by_address(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "mapped")
+    expected = {"bytes_mapped": 1 << 20, "syncs": 1, "truncates": 1}
+    assert run.status == 0
+    assert picked(run.counts(work / "mapped"), **expected) == expected
+    assert run.calls("munmap") == 1
+
+
+def test_asynchronous_requests_are_counted_when_collected(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "asynchronous")
+    assert run.status == 0
+    assert run.events(work / "aio", "aio_return_write") == [(100, 2000)]
+    assert run.events(work / "aio", "aio_return") == [(300, 500)]
+
+
+def test_closing_everything_spares_the_log_and_nothing_else(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "closing")
+    assert run.status == 0
+    assert run.counts(work / "many")["closes"] == 5
+    assert run.counts(work / "after")["bytes_written"] == 9
+
+
+def test_inherited_descriptors_are_found_out(trace: Trace, build: Compile, work: Path) -> None:
+    (work / "given").write_text("0123456789")
+    run = trace(build("posix.c"), "inherited", wrap="6<given 7>>given")
+    assert run.status == 0
+    assert run.stdout == "out\n"
+    assert run.events(work / "given", "write") == [(10, 12)]
+    assert run.events(work / "given", "read") == [(0, 4)]
+    assert run.counts("<stdout>")["bytes_written"] == 4
+
+
+def test_files_on_the_numbers_of_closed_standard_streams(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("posix.c"), "closed")
+    assert run.status == 0
+    assert run.counts(work / "first")["bytes_written"] == 10
+    assert run.counts(work / "second")["bytes_written"] == 20
+
+
+def test_the_library_exports_its_table_and_mpi_and_no_more(library: Path) -> None:
+    table = Path(__file__).parents[2] / "src/preload/symbols.def"
+    symbols = {line.split("(")[1].split(",")[0] for line in table.read_text().splitlines() if line.startswith("PARIO_SYMBOL(")}
+    names = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout.split("\n")
+    exported = {line.split()[2].split("@")[0] for line in names if line}
+    guarded = {"ucp_tag_send_nbx"}  # src/comm/send_guard.hpp: MPICH over UCX ends a program that sends to a dead rank
+    own = {"pario_note"}  # src/preload/public.cpp
+    assert {name for name in exported if not name.lower().startswith(("mpi", "pmpi", "ompi"))} == symbols | guarded | own

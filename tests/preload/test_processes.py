@@ -1,0 +1,145 @@
+"""How processes begin and end: nothing that was counted is lost, nothing is counted twice."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.preload.conftest import Compile, Trace
+
+EXIT, IMMEDIATE, EXEC, ABORT, KILLED = 1, 2, 3, 5, 0
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "end"),
+    [
+        ("return", 7, (EXIT, 7)),
+        ("exit", 8, (EXIT, 8)),
+        ("_exit", 9, (IMMEDIATE, 9)),
+        ("_Exit", 10, (IMMEDIATE, 10)),
+        ("quick_exit", 11, (IMMEDIATE, 11)),
+        ("abort", -signal.SIGABRT, (ABORT, signal.SIGABRT)),
+        ("kill", -signal.SIGKILL, (KILLED, 0)),
+        ("segv", -signal.SIGSEGV, (KILLED, 0)),
+        ("exit_group", 12, (KILLED, 0)),
+    ],
+)
+def test_every_end_keeps_the_counts_and_the_status(
+    trace: Trace, build: Compile, work: Path, how: str, status: int, end: tuple[int, int]
+) -> None:
+    run = trace(build("ends.c"), how)
+    assert run.status == status
+    assert (run.counts(work / "ends")["writes"], run.counts(work / "ends")["bytes_written"]) == (1000, 10000)
+    assert len(run.events(work / "ends", "write")) == 1000
+    assert run.process(int(run.stdout)) == [end]
+
+
+def test_an_image_ends_with_exec(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("ends.c"), "exec")
+    assert run.status == 0
+    assert run.process(int(run.stdout)) == [(EXEC, 0), (EXIT, 0)]
+    assert run.counts(work / "ends")["bytes_written"] == 10000
+
+
+def test_an_image_goes_on_when_exec_fails(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("ends.c"), "failed exec")
+    assert run.status == 13
+    assert run.process(int(run.stdout)) == [(EXIT, 13)]
+    assert run.counts(work / "ends")["bytes_written"] == 10004
+
+
+def test_fork_shares_the_offset_and_parts_the_logs(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "forked")
+    assert run.status == 0
+    assert run.events(work / "forked", "write") == [(0, 100), (100, 30), (130, 5)]
+    assert run.counts(work / "forked")["bytes_written"] == 135
+    assert run.counts(work / "child")["bytes_written"] == 3
+    assert sorted((int(row["end_kind"]), int(row["end_code"])) for row in run.job.processes) == [(EXIT, 0), (EXIT, 5)]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["env", "-i", "/bin/true"], "/bin/true was started in an environment without pario's LD_PRELOAD"),
+        ([sys.executable, "-c", "import subprocess; subprocess.run(['/bin/true'], env={})"], "/bin/true was started in an environment"),
+        (["sh", "-c", "true; ./static"], "static was started though it is statically linked"),
+        (["sh", "-c", "exec ls"], ""),
+    ],
+    ids=["exec", "vfork", "static", "seen"],
+)
+def test_programs_that_cannot_be_followed_are_told(trace: Trace, build: Compile, work: Path, command: list[str], told: str) -> None:
+    shutil.copy(build("ends.c", "-static"), work / "static")
+    run = trace(*command)
+    messages = [message for message in run.job.messages if "was started" in message]
+    assert (run.stderr, len(messages)) == ("", 1 if told else 0)
+    assert not told or told in messages[0]
+
+
+def test_every_generation_has_a_log(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "grandchildren")
+    assert run.status == 0
+    assert len(run.job.processes) == 4
+    assert run.counts(work / "generations")["bytes_written"] == 40
+
+
+def test_the_child_of_a_vfork_leaves_its_parents_tables_alone(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c", "-O2"), "vforked")
+    assert run.status == 0
+    assert run.events(work / "parent", "write") == [(0, 100), (100, 50)]
+    assert (work / "child").read_text() == "hello\n" * 3
+    assert run.counts(work / "child", "stdio")["bytes_written"] == 18
+    assert run.calls("vfork") == 4
+
+
+def test_spawned_programs_are_traced(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "spawned")
+    assert run.status == 0
+    assert [(work / name).read_text() for name in ("spawned", "system", "popen")] == ["spawned\n", "system\n", "popen\n"]
+    assert run.counts(work / "popen")["bytes_written"] == 6
+    assert (run.calls("posix_spawnp"), run.calls("system"), run.calls("popen")) == (2, 1, 1)
+
+
+def test_a_chain_of_execs_is_one_log_each(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "chain")
+    assert run.status == 0
+    assert sorted(int(row["end_kind"]) for row in run.job.processes) == [EXIT, EXEC, EXEC, EXEC]
+    assert run.counts(work / "chain")["bytes_written"] == 40
+
+
+def test_threads_lose_nothing_while_others_fork(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "threads")
+    assert run.status == 0
+    assert {run.counts(work / f"thread{i}")["bytes_written"] for i in range(8)} == {7 * 5000}
+    assert run.counts(work / "shared")["writes"] == 8 * 5000
+    assert (run.counts(work / "again")["opens"], run.counts(work / "again")["closes"]) == (1600, 1600)
+    assert run.counts(work / "forked")["bytes_written"] == 40
+    assert len(run.job.processes) == 21
+
+
+def test_handlers_that_write_disturb_nothing(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "signals")
+    handled = int(run.stdout)
+    lost = int(run.job.processes["lost"].sum())
+    assert run.status == 0
+    assert run.counts(work / "loop")["writes"] == 100000
+    assert (work / "handler").stat().st_size == handled
+    assert run.counts(work / "handler")["writes"] + lost == handled
+
+
+def test_a_cancelled_read_unwinds(trace: Trace, build: Compile, work: Path) -> None:
+    run = trace(build("families.c"), "cancelled")
+    assert run.status == 0
+    assert run.counts(work / "afterwards")["bytes_written"] == 9
+
+
+def test_a_bad_setting_is_said_and_kept_in_the_log(trace: Trace, build: Compile) -> None:
+    run = trace(build("ends.c"), "exit", env={"PARIO_TRACE_FILES_LIMIT": "many"})
+    assert run.status == 8
+    assert "many" in run.stderr
+    assert any("many" in message for message in run.job.messages)
+    quiet = trace(build("ends.c"), "exit", env={"PARIO_TRACE_FILES_LIMIT": "many", "PARIO_TRACE_MESSAGES": "no"})
+    assert quiet.stderr == ""

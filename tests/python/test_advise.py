@@ -1,0 +1,166 @@
+"""From findings to a settings file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pario.analyze.advise import advise, patterns, render
+from pario.analyze.model import Analysis, FileSetting, Finding, Fix
+from pario.cli.advise import allowed, told
+from pario.settings import load, variables
+from tests.python.support import analyses
+
+MPIIO = FileSetting("run", "mpiio", "yes", False, "all calls take another way")
+KEPT = FileSetting("mpiio", "pario_write_behind", "16M", False, "writes are kept back")
+SMALL = FileSetting("streams", "size", "8M", False, "writes are collected")
+FLUSH = FileSetting("streams", "ignoreflush", "yes", True, "flushes write nothing")
+
+
+def run(*findings: Finding) -> Analysis:
+    return replace(analyses.small(), findings=findings)
+
+
+def finding(*settings: FileSetting, seconds: float = 1.0, files: tuple[str, ...] = ("/out/a.dat",), title: str = "a cause") -> Finding:
+    return replace(analyses.small().findings[0], settings=settings, seconds=seconds, files=files, file_count=len(files), title=title)
+
+
+def lines(analysis: Analysis, *allowed: str) -> list[str]:
+    """The settings file without its comments."""
+    text = render(analysis, advise(analysis, allowed))
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_a_setting_stands_below_the_evidence_and_its_seconds() -> None:
+    analysis = run(finding(SMALL, title="2,000,000 writes of 512 B to a.dat"))
+    text = render(analysis, advise(analysis))
+    assert "# 1.00 s (25 %), sure: 2,000,000 writes of 512 B to a.dat (" in text
+    assert "Writes are collected." in text
+    assert lines(analysis) == ["[[file]]", 'match = "/out/a.dat"', 'streams.size = "8M"']
+
+
+def test_settings_of_the_whole_run_come_first_and_once() -> None:
+    analysis = run(finding(MPIIO, KEPT, files=("/a",)), finding(MPIIO, KEPT, files=("/b",)))
+    assert lines(analysis)[:2] == ["[run]", "mpiio = true"]
+    assert lines(analysis).count("mpiio = true") == 1
+
+
+def test_findings_about_the_same_files_share_a_section_and_the_dearer_decides() -> None:
+    other = replace(SMALL, value="1M")
+    assert lines(run(finding(SMALL, seconds=2.0), finding(other, KEPT))) == [
+        "[[file]]",
+        'match = "/out/a.dat"',
+        'streams.size = "8M"',
+        'mpiio.pario_write_behind = "16M"',
+    ]
+
+
+def test_risky_settings_are_comments_unless_they_are_allowed() -> None:
+    analysis = run(finding(SMALL, FLUSH))
+    assert "streams.ignoreflush = true" not in lines(analysis)
+    assert "# streams.ignoreflush = true" in render(analysis, advise(analysis))
+    assert "streams.ignoreflush = true" in lines(analysis, "ignoreflush")
+    assert "streams.ignoreflush = true" in lines(analysis, "all")
+    assert "streams.ignoreflush = true" not in lines(analysis, "another")
+
+
+def test_a_finding_with_risky_settings_alone_is_held_back() -> None:
+    advice = advise(run(finding(FLUSH)))
+    assert (advice.acts, len(advice.held_back)) == (False, 1)
+    assert lines(run(finding(FLUSH))) == []
+    assert advise(run(finding(FLUSH)), ["ignoreflush"]).acts
+
+
+def test_what_needs_a_change_of_the_program_is_said_with_the_change_and_the_reason() -> None:
+    bad = replace(finding(title="one rank does it all"), why_not="only it has the data", fixes=(Fix("code", "Let all write."),))
+    text = render(run(bad), advise(run(bad)))
+    assert "1.00 s (25 %): one rank does it all. Needs a change of the program: Let all write." in text.replace("\n# ", " ")
+    assert "No setting does it: only it has the data." in text.replace("\n# ", " ")
+    assert "There is nothing to set." in text
+
+
+def test_where_the_program_is_not_to_blame_it_is_not_blamed() -> None:
+    bad = replace(finding(title="a disk is slow"), fixes=(Fix("code", "Tell the administrators."),))
+    text = render(run(bad), advise(run(bad)))
+    assert "a disk is slow. No setting repairs it. Tell the administrators." in text.replace("\n# ", " ")
+    assert "change of the program" not in text
+
+
+def test_every_finding_is_told_with_what_is_done_about_it() -> None:
+    rank = replace(finding(title="one rank does it all"), why_not="only it has the data", fixes=(Fix("code", "Let all write."),))
+    found = run(finding(SMALL, title="small"), finding(FLUSH, title="flushes"), rank)
+    assert list(told(advise(found))) == [
+        "pario: settings for 1 of 3 findings, worth up to 1.00 s",
+        "  1.00 s  small",
+        "      Writes are collected.",
+        "  1.00 s  flushes",
+        "      Only with --allow ignoreflush: flushes write nothing.",
+        "  1.00 s  one rank does it all",
+        "      Needs a change of the program: Let all write.",
+        "      No setting does it: only it has the data.",
+    ]
+    assert "      Flushes write nothing." in told(advise(found, ["ignoreflush"]))
+
+
+@pytest.mark.parametrize(
+    ("paths", "made"),
+    [
+        (("/out/a1.dat",), ("/out/a1.dat",)),
+        (("/out/s3d-1.h5", "/out/s3d-2.h5", "/out/t1.h5"), ("/out/s3d-*.h5", "/out/t1.h5")),
+        (("/run7/a-01.dat", "/run7/a-02.dat"), ("/run7/a-*.dat",)),
+        (("/out/a.dat", "/out/b.dat"), ("/out/a.dat", "/out/b.dat")),
+        (("/out/x,y:z.dat",), ("/out/x?y?z.dat",)),
+        (("/out/*",), ("/out/*",)),
+        (("/out/*", "/out/1"), ("/out/*", "/out/1")),
+    ],
+)
+def test_patterns_are_exact_for_one_file_and_join_numbered_ones(paths: tuple[str, ...], made: tuple[str, ...]) -> None:
+    assert patterns(paths, len(paths)) == made
+
+
+@pytest.mark.parametrize(
+    ("said", "keys", "words"),
+    [
+        ("", (), []),
+        ("all", ("all",), []),
+        ("ignoreflush", ("ignoreflush",), []),
+        ("./app", ("all",), ["./app"]),
+    ],
+)
+def test_what_follows_allow_is_keys_or_the_next_word_of_the_command(said: str, keys: tuple[str, ...], words: list[str]) -> None:
+    assert allowed(said) == (keys, words)
+
+
+def test_more_patterns_than_fit_into_their_variable_are_comments(tmp_path: Path) -> None:
+    analysis = run(*(finding(SMALL, files=(f"/{'x' * 100}/{letter}.dat",), title=letter) for letter in "abcdefghijklmnop"))
+    path = tmp_path / "pario.toml"
+    path.write_text(render(analysis, advise(analysis)), encoding="utf-8")
+    assert 6 <= len(load(path).sections) <= 8
+    assert len(variables(load(path), {})["PARIO_STREAMS"]) <= 1023
+    assert path.read_text().count("no room for more patterns") == 16 - len(load(path).sections)
+
+
+def test_a_pattern_does_not_mean_files_that_several_ranks_write() -> None:
+    assert patterns(("/out/a1", "/out/a2"), 2, ["/out/b3"]) == ("/out/a*",)
+    assert patterns(("/out/a1", "/out/a2"), 2, ["/out/a3"]) == ("/out/a1", "/out/a2")
+
+
+def test_what_is_written_is_in_order_whatever_names_there_are(tmp_path: Path) -> None:
+    names = tuple(row.path for row in analyses.hostile().files)
+    analysis = run(*(finding(SMALL, files=(name,), title=name) for name in names))
+    path = tmp_path / "pario.toml"
+    path.write_text(render(analysis, advise(analysis)), encoding="utf-8")
+    assert len(load(path).sections) == len({section.match for section in load(path).sections}) > 0
+
+
+def test_the_command_writes_the_file_and_says_what_it_is_for(tmp_path: Path) -> None:
+    pario = [sys.executable, "-m", "pario"]
+    subprocess.run([*pario, "run", "--no-report", "-o", "log", "--", "true"], cwd=tmp_path, check=True, timeout=60)
+    done = subprocess.run([*pario, "advise", "log", "-o", "pario.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "no findings" in done.stderr
+    assert load(tmp_path / "pario.toml").sections == ()

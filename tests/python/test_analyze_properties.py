@@ -1,0 +1,101 @@
+"""Whatever a log holds: analysis ends, splits sum to the wall time, findings never give back more than there was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pario.analyze import analyze
+from pario.tables.model import EVENT_KINDS, LAYERS, Job
+from tests.python.jobs import ALL_KNOWN, add_events, add_filesystem, add_function, add_hint, add_record, make_job, set_layout
+
+COUNTS = ("opens closes reads writes seeks stats syncs flushes maps zero_reads bytes_read bytes_written bytes_mapped end_read end_written "
+          "nested_reads nested_writes unaligned_writes sync_writes buffer_size formatted_calls sampled_writes sampled_numbers "
+          "collective_writes collective_reads block_size").split()  # fmt: skip
+TIMES = "open_time close_time read_time write_time seek_time stat_time sync_time flush_time nested_read_time nested_write_time".split()
+
+
+@st.composite
+def any_job(draw: st.DrawFn) -> Job:
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ranks, wall = draw(st.integers(1, 6)), draw(st.sampled_from([0.01, 1.0, 1000.0]))
+    has = draw(st.sets(st.sampled_from(sorted(ALL_KNOWN))))
+    job = make_job(ranks, wall, mpi=draw(st.booleans()), has=has)
+    job.format = draw(st.sampled_from(["pario", "darshan"]))
+    add_filesystem(job, "/net", "lustre", network=True)
+    for _ in range(draw(st.integers(0, 8))):
+        _add_random_record(job, random, ranks, wall)
+    for _ in range(draw(st.integers(0, 8)) if "events" in has else 0):
+        _add_random_events(job, random, ranks, wall)
+    add_function(job, range(ranks), "MPI_Allreduce", "collective", calls=3, seconds=random.random(ranks) * wall, bytes=100)
+    add_hint(job, "/net/f0", "cb_nodes", "4", "requested")
+    return job
+
+
+def _add_random_record(job: Job, random: np.random.Generator, ranks: int, wall: float) -> None:
+    scale = 10 ** random.uniform(0, 8, len(COUNTS))
+    counters = {name: int(random.random() * most) * (random.random() < 0.7) for name, most in zip(COUNTS, scale, strict=True)}
+    seconds = {name: random.random() * wall * (random.random() < 0.7) for name in TIMES}
+    path = f"{random.choice(['/net', '/local', '/proc'])}/f{random.integers(3)}"
+    process = int(random.integers(-1, ranks))
+    layer = str(random.choice(LAYERS))
+    moments = {"first_write": random.random() * wall, "last_write": random.random() * wall}
+    add_record(job, process, path, layer, **counters, **seconds, **moments, ranks=ranks if process < 0 else 1)
+    if random.random() < 0.5:
+        set_layout(job, path, 1 << 20, range(random.integers(1, 5)))
+
+
+def _add_random_events(job: Job, random: np.random.Generator, ranks: int, wall: float) -> None:
+    number = int(random.integers(1, 20))
+    where = {"start": random.random(number) * wall, "duration": random.random(number) * wall, "offset": random.integers(-1, 10, number)}
+    kind = str(random.choice(EVENT_KINDS))
+    flags, layer = int(random.integers(32)), str(random.choice(LAYERS))
+    names = {"communicate": random.choice(["MPI_Barrier", "MPI_Recv", "MPI_Send"])}
+    add_events(
+        job,
+        random.integers(0, ranks, number),
+        f"/net/f{random.integers(3)}",
+        kind,
+        **where,
+        length=100,
+        flags=flags,
+        function=names.get(kind),
+    )
+    if kind != "communicate":
+        job.events["layer"][job.events["layer"] == 0] = LAYERS.index(layer)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(any_job())
+def test_any_job_is_analysed_within_its_bounds(job: Job) -> None:
+    analysis = analyze(job)
+    for split in (analysis.verdict.critical, analysis.verdict.slowest, analysis.verdict.mean):
+        assert split.wall == pytest.approx(job.wall, rel=1e-6)
+        assert min(split.compute, split.communication, split.waiting, split.io) >= -1e-9
+    assert sum(finding.seconds for finding in analysis.findings) <= job.wall * (1 + 1e-9)
+    assert all(finding.seconds >= 0.01 * job.wall for finding in analysis.findings)
+    json.dumps(dataclasses.asdict(analysis), allow_nan=False)
+
+
+def test_large_job_takes_seconds() -> None:
+    """A thousand ranks, ten thousand files; the bound is loose: it catches loops over rows, not slow machines."""
+    job = make_job(1000, 100.0)
+    add_filesystem(job, "/net", "lustre", network=True)
+    for rank in range(0, 1000, 100):
+        add_record(
+            job, range(rank, rank + 100), f"/net/f{rank}", writes=100, bytes_written=100 << 20, write_time=5.0, end_written=100 << 20
+        )
+        add_events(job, range(rank, rank + 100), f"/net/f{rank}", "write", start=1.0, duration=5.0, length=100 << 20, offset=0)
+    many = np.repeat(job.events, 200)
+    many["start"] += np.tile(np.arange(200) * 0.4, len(job.events))
+    many["duration"], many["end"] = 0.05, many["start"] + 0.05
+    job.events = many[np.argsort(many["start"], kind="stable")]
+    start = time.process_time()
+    analyze(job)
+    assert time.process_time() - start < 20

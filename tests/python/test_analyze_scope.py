@@ -1,0 +1,105 @@
+"""What is the program's own I/O, and what the launcher's, the MPI library's or the kernel's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pario.analyze import analyze
+from pario.analyze.model import FileRow
+from pario.tables.model import Job
+from pario.tables.rows import new_processes
+from tests.python.jobs import add_events, add_function, add_record, make_job
+
+IN_MPI_IO, IN_MPI = 2, 4
+
+
+def groups(job: Job) -> dict[str, FileRow]:
+    return {row.group: row for row in analyze(job).files if row.group}
+
+
+def add_launcher(job: Job) -> int:
+    row = new_processes(1)
+    row["rank"], row["pid"], row["parent"], row["seen"], row["end"] = -1, 999, 1, job.wall, job.wall
+    job.processes = np.concatenate([job.processes, row])
+    return len(job.processes) - 1
+
+
+def test_the_launcher_is_no_process_of_the_program() -> None:
+    job = make_job(2, wall=10.0)
+    launcher = add_launcher(job)
+    add_record(job, range(2), "/out", writes=1, opens=1, write_time=1.0, bytes_written=100)
+    add_record(job, launcher, "/hosts", reads=1, opens=1, read_time=9.0, bytes_read=50)
+    add_function(job, launcher, "read", "posix", calls=1, seconds=9.0)
+    analysis = analyze(job)
+    assert (analysis.job.processes, analysis.job.files, analysis.job.bytes_read) == (2, 1, 0)
+    assert [row.path for row in analysis.files if not row.group] == ["/out"]
+    assert "read" not in {row.name for row in analysis.functions}
+    assert analysis.verdict.critical.io == pytest.approx(1.0)
+    assert (groups(job)["helpers"].files, groups(job)["helpers"].seconds) == (1, 9.0)
+
+
+def test_files_touched_inside_mpi_calls_alone_are_the_librarys() -> None:
+    job = make_job(2, wall=10.0)
+    for path, flags in (("/tmp/segment", IN_MPI), ("/tmp/shared", IN_MPI_IO), ("/out", 0)):
+        add_record(job, range(2), path, writes=1, write_time=1.0, bytes_written=100)
+        add_events(job, range(2), path, "write", start=1.0, duration=1.0, length=100, flags=flags)
+    analysis = analyze(job)
+    assert (analysis.job.files, analysis.job.bytes_written) == (1, 200)
+    assert (groups(job)["library"].files, groups(job)["library"].bytes_written) == (2, 400)
+
+
+def test_known_files_of_the_library_are_told_without_events() -> None:
+    job = make_job(2, wall=10.0, has={"posix"})
+    add_record(job, range(2), "/dev/shm/vader_segment.node.1", opens=1, open_time=0.1)
+    add_record(job, range(2), "/home/ada/ucx.conf", failed_opens=1, failed=1, open_time=0.1)
+    assert groups(job)["library"].files == 2
+
+
+def test_nonblocking_mpi_io_that_ends_in_a_wait_is_io() -> None:
+    job = make_job(2, wall=10.0)
+    add_record(job, range(2), "/out", layer="mpiio", writes=1, bytes_written=100, nonblocking_calls=1)
+    add_record(job, range(2), "/out", writes=1, bytes_written=100, write_time=4.0)
+    add_events(job, range(2), "", "communicate", start=1.0, duration=5.0, function="MPI_Wait")
+    add_events(job, range(2), "/out", "write", start=1.0, duration=4.0, length=100, flags=IN_MPI)
+    analysis = analyze(job)
+    assert analysis.job.files == 1
+    assert analysis.verdict.critical.io == pytest.approx(4.0)
+    assert analysis.verdict.critical.communication == pytest.approx(1.0)
+
+
+def test_what_was_looked_for_and_not_found_is_one_row_and_no_file() -> None:
+    job = make_job(1, wall=10.0)
+    for number in range(30):
+        add_record(job, 0, f"/lib{number}/module.py", stats=1, failed_opens=1, failed=2, stat_time=0.01)
+    add_record(job, 0, "/lib/module.py", opens=1, stats=1, reads=1, bytes_read=10, read_time=0.01)
+    analysis = analyze(job)
+    assert analysis.job.files == analysis.file_total == 1
+    assert groups(job)["missing"].files == 30
+
+
+def test_functions_inside_others_say_so() -> None:
+    job = make_job(2, wall=10.0)
+    add_function(job, range(2), "MPI_File_write_at", "mpiio", calls=1, seconds=5.0)
+    add_function(job, range(2), "pwrite", "posix", calls=1, seconds=4.0)
+    add_record(job, range(2), "/out", layer="mpiio", writes=1, write_time=5.0)
+    add_record(job, range(2), "/out", writes=1, write_time=4.0, nested_writes=1, nested_write_time=4.0)
+    add_events(job, range(2), "/out", "write", start=0.0, duration=5.0, layer="mpiio", function="MPI_File_write_at")
+    add_events(job, range(2), "/out", "write", start=0.5, duration=4.0, flags=IN_MPI_IO, function="pwrite")
+    rows = {row.name: (row.inside, row.inside_seconds) for row in analyze(job).functions}
+    assert rows == {"MPI_File_write_at": ("", 0.0), "pwrite": ("MPI-IO", 8.0)}
+
+
+def test_threads_side_by_side_take_no_more_than_the_run() -> None:
+    job = make_job(1, wall=10.0)
+    for thread in range(8):
+        add_function(job, 0, "pread", "posix", calls=1, seconds=5.0, thread=thread)
+    (row,) = analyze(job).functions
+    assert (row.seconds, row.share) == (40.0, pytest.approx(0.5))
+
+
+def test_a_sum_over_ranks_has_no_slowest_rank() -> None:
+    job = make_job(4, wall=10.0, has={"posix"})
+    add_record(job, -1, "/out", writes=4, write_time=8.0, ranks=4)
+    (row,) = analyze(job).functions
+    assert (row.slowest_rank, row.slowest, row.mean) == (-1, 2.0, 2.0)

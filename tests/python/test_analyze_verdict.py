@@ -1,0 +1,171 @@
+"""Where the time went: lanes, waiting, the critical path, the split and its sentence."""
+
+import numpy as np
+import pytest
+
+from pario.analyze import analyze
+from pario.analyze.lanes import find_lanes
+from pario.analyze.model import Split
+from pario.analyze.split import Times
+from pario.tables.model import Job
+from tests.python.jobs import add_events, add_function, add_record, make_job
+
+COLLECTIVE = 8
+
+
+def barrier(job: Job, number: int, arrivals: list[float]) -> None:
+    """All ranks meet: each waits from its arrival to the last one."""
+    arrived = np.array(arrivals)
+    last = arrived.max() + 1e-6
+    add_events(job, range(len(arrivals)), "", "communicate", start=arrived, duration=last - arrived, offset=number, flags=COLLECTIVE)
+
+
+def io(
+    job: Job, rank: int, start: float, seconds: float, path: str = "/scratch/out.dat", kind: str = "write", length: int = 1 << 20
+) -> None:
+    name = {"write": "bytes_written", "read": "bytes_read"}[kind]
+    add_record(job, rank, path, **{kind + "s": 1, kind + "_time": seconds, name: length})
+    add_events(job, rank, path, kind, start=start, duration=seconds, length=length, offset=0)
+
+
+def parts(split: Split) -> tuple[float, ...]:
+    return tuple(round(value, 3) for value in (split.compute, split.communication, split.waiting, split.io))
+
+
+def test_io_that_others_wait_for_is_io_on_the_critical_path() -> None:
+    job = make_job(4, wall=10.0)
+    io(job, 0, 1.0, 6.0)
+    barrier(job, 0, [7.0, 1.0, 1.0, 1.0])
+    verdict = analyze(job).verdict
+    assert parts(verdict.critical) == (4.0, 0.0, 0.0, 6.0)
+    assert parts(verdict.mean) == (4.0, 0.0, 4.5, 1.5)
+    assert (verdict.bound, verdict.slowest_rank) == ("io", 0)
+    assert verdict.sentence.startswith("I/O-bound: 60 % of the 10.0 s on the critical path is I/O")
+
+
+def test_critical_path_changes_ranks_at_every_meeting() -> None:
+    job = make_job(2, wall=10.0)
+    io(job, 0, 0.0, 3.0)
+    barrier(job, 0, [3.0, 0.5])
+    io(job, 1, 3.5, 4.0)
+    barrier(job, 1, [4.0, 7.5])
+    times = Times(job)
+    assert times.path.lane.tolist() in ([0, 1, 0], [1, 0])
+    assert parts(times.critical) == (3.0, 0.0, 0.0, 7.0)
+
+
+def test_rank_that_computes_long_makes_the_job_compute_bound() -> None:
+    job = make_job(2, wall=10.0)
+    io(job, 0, 0.0, 2.0)
+    barrier(job, 0, [2.0, 9.0])
+    verdict = analyze(job).verdict
+    assert parts(verdict.critical) == (10.0, 0.0, 0.0, 0.0)
+    assert verdict.sentence.startswith("Not I/O-bound: computation takes 100 %")
+
+
+def test_blocking_messages_are_matched_with_their_senders() -> None:
+    job = make_job(2, wall=10.0)
+    io(job, 1, 0.0, 5.0)
+    add_events(job, 0, "", "communicate", start=1.0, duration=4.5, offset=1 << 32 | 7, function="MPI_Recv")
+    add_events(job, 1, "", "communicate", start=5.0, duration=0.5, offset=0 << 32 | 7, function="MPI_Send")
+    waits = Times(job).waits
+    assert waits.lane.tolist() == [0]
+    assert waits.seconds == pytest.approx([4.0])
+    assert waits.last_lane.tolist() == [1]
+
+
+def test_collective_io_calls_are_matched_by_file_and_running_number() -> None:
+    job = make_job(2, wall=10.0)
+    add_record(job, range(2), "/scratch/s.h5", layer="mpiio", writes=1, write_time=[5.0, 2.0], collective_writes=1)
+    add_events(job, [0, 1], "/scratch/s.h5", "write", layer="mpiio", start=[1.0, 4.0], duration=[5.0, 2.0], flags=COLLECTIVE)
+    times = Times(job)
+    assert times.waits.seconds == pytest.approx([3.0])
+    assert times.active_cells[:, 1] == pytest.approx([2.0, 2.0])
+
+
+def test_posix_time_inside_mpi_io_counts_once() -> None:
+    job = make_job(1, wall=10.0, has={"posix", "mpiio"})
+    add_record(job, 0, "/f", layer="mpiio", writes=1, write_time=4.0)
+    add_record(job, 0, "/f", writes=9, write_time=3.5, nested_write_time=3.0, nested_writes=8)
+    assert Times(job).cells.sum() == pytest.approx(4.5)
+
+
+def test_threads_of_a_process_count_once_where_they_overlap() -> None:
+    job = make_job(1, wall=10.0)
+    for thread in range(4):
+        add_events(job, 0, "/f", "read", start=1.0, duration=2.0, length=100, thread=thread)
+    add_record(job, 0, "/f", reads=4, read_time=8.0, bytes_read=400)
+    assert analyze(job).verdict.critical.io == pytest.approx(2.0)
+
+
+def test_without_events_the_busiest_thread_bounds_the_time_of_a_process() -> None:
+    job = make_job(1, wall=10.0, has={"posix"})
+    add_record(job, 0, "/f", reads=4, read_time=8.0, bytes_read=400)
+    for thread, seconds in enumerate([2.0, 3.0, 1.0, 2.0]):
+        add_function(job, 0, "read", "posix", calls=1, seconds=seconds, thread=thread)
+    assert analyze(job).verdict.critical.io == pytest.approx(3.0)
+
+
+def test_waiting_on_a_pipe_is_not_storage_io() -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "<stdin>", reads=1, read_time=9.0, bytes_read=10)
+    job.files["stream"] = 1
+    add_events(job, 0, "<stdin>", "read", start=0.0, duration=9.0, length=10)
+    assert analyze(job).verdict.critical.io == 0
+
+
+def test_processes_one_after_the_other_share_a_lane() -> None:
+    job = make_job(3, wall=10.0, mpi=False)
+    job.processes["start"] = [0.0, 4.0, 2.0]
+    job.processes["end"] = [4.0, 10.0, 3.0]
+    lanes = find_lanes(job)
+    assert (lanes.count, lanes.of_process.tolist()) == (2, [0, 1, 1])
+
+
+def test_children_and_earlier_images_belong_to_the_rank_of_their_process() -> None:
+    job = make_job(5, wall=10.0)
+    job.processes["rank"] = [0, 1, -1, -1, -1]
+    job.processes["pid"] = [10, 11, 10, 30, 99]
+    job.processes["parent"] = [1, 1, 1, 11, 1]
+    assert find_lanes(job).of_process.tolist() == [0, 1, 0, 1, -1]
+
+
+def test_job_that_sleeps_is_idle() -> None:
+    job = make_job(1, wall=10.0)
+    job.processes["cpu_user"] = 0.1
+    assert analyze(job).verdict.bound == "idle"
+
+
+def test_missing_knowledge_is_said() -> None:
+    job = make_job(4, wall=10.0, has={"posix"})
+    add_record(job, range(4), "/f", writes=1, write_time=1.0, bytes_written=100)
+    assert any("MPI communication" in text for text in analyze(job).verdict.not_known)
+
+
+def test_sum_over_ranks_gives_the_slowest_rank_its_own_time() -> None:
+    job = make_job(4, wall=10.0, has={"posix"})
+    add_record(
+        job, -1, "/f", writes=4, write_time=9.0, slowest_rank=2, slowest_rank_time=6.0, fastest_rank=1, fastest_rank_time=1.0, ranks=4
+    )
+    verdict = analyze(job).verdict
+    assert (verdict.slowest_rank, verdict.slowest.io) == (2, pytest.approx(6.0))
+
+
+def test_job_without_anything_has_a_verdict() -> None:
+    verdict = analyze(Job(source="x", format="pario")).verdict
+    assert verdict.bound == "unknown"
+
+
+def test_short_run_with_hardly_any_io_is_told_so() -> None:
+    job = make_job(1, wall=0.003)
+    add_record(job, 0, "/etc/passwd", reads=1, read_time=0.002, bytes_read=100)
+    verdict = analyze(job).verdict
+    assert (verdict.bound, verdict.sentence) == ("little", "Hardly any I/O: 2.00 ms of the 3.00 ms run.")
+
+
+def test_sentence_says_what_to_gain_and_by_what_in_one_line() -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out.dat", writes=1_000_000, bytes_written=8_000_000, write_time=8.0)
+    analysis = analyze(job)
+    assert analysis.verdict.sentence.endswith("could be saved, mostly by joining small writes into large ones.")
+    assert len(analysis.verdict.sentence) <= 140

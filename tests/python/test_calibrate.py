@@ -1,0 +1,54 @@
+"""What ``pario bench --calibrate`` measures says what it is, and nobody waits for a process that has failed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from pario.bench import calibrate
+from pario.cli import main
+
+
+@pytest.mark.parametrize(("left", "said"), [(0.5, True), (0.0, False)])
+def test_a_rate_of_what_stayed_in_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float, said: bool) -> None:
+    monkeypatch.setattr(calibrate, "resident", lambda _: left)
+    found = dict(islice(calibrate.measure(tmp_path, 1, lambda path, _: path.touch(), 4 << 20, 0.001), 2))
+    assert ("stayed in memory" in found["read_rate"].how) == said
+    assert "stayed in memory" not in found["write_rate"].how
+
+
+@pytest.mark.parametrize(("first", "second"), [("no/a", "b"), ("a", "no/b")])
+def test_of_two_that_write_in_turn_one_that_fails_ends_both(tmp_path: Path, first: str, second: str) -> None:
+    with pytest.raises(OSError, match="no/"):
+        calibrate._in_turn(tmp_path / first, tmp_path / second)
+
+
+def test_a_result_that_cannot_be_written_is_kept_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    words = ["bench", "api", str(tmp_path), "--size", "256K", "--pieces", "4K", "--repeat", "1", "--seconds", "0.001"]
+    assert main([*words, "--json", str(tmp_path / "no" / "x.json")]) == 2
+    assert f"cannot write {tmp_path}/no/x.json: No such file or directory" in capsys.readouterr().err
+    assert len(list((tmp_path / "state").rglob("api-*.json"))) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_stays_of_a_comparison_that_a_signal_ends(tmp_path: Path, number: signal.Signals) -> None:
+    program = """\
+import os, signal, sys
+from pathlib import Path
+from pario.cli.bench_common import place_below
+signal.signal(int(sys.argv[2]), signal.SIG_DFL)
+with place_below(Path(sys.argv[1])) as place:
+    (place / "large").touch()
+    os.kill(os.getpid(), int(sys.argv[2]))
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path), str(int(number))], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 128 + number, done.stderr
+    assert not list(tmp_path.iterdir())

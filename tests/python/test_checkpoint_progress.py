@@ -1,0 +1,56 @@
+"""What a person sees of long saves and loads, and nobody else."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from pario import checkpoint, progress
+from pario.checkpoint import Writer, block, load, packing
+from pario.checkpoint.geometry import whole
+from tests.python.support.threads import run
+
+GRID = np.arange(40.0).reshape(8, 5)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _unpacked(monkeypatch):
+    monkeypatch.setattr(packing, "LARGE", 0)
+
+
+def work(place):
+    def program(ranks):
+        box = checkpoint.divide(GRID.shape, ranks.size, ranks.rank)
+        with Writer(ranks, place, durable=False) as ckpt:
+            ckpt.save(1, {"T": block(GRID[box.within(whole(GRID.shape))], GRID.shape, box.begin)})
+        load(ranks, place).read("T", box.begin, box.shape)
+
+    assert run(2, program) == [None] * 2
+
+
+def test_one_line_by_one_rank_that_is_erased(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_LONG", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    work(tmp_path)
+    path = tmp_path / "step-00000001.h5"
+    saving, loading, rest = sys.stderr.getvalue().split("\r\x1b[K", 1)[1].partition("loading")
+    assert saving.startswith(f"saving {path}: 100 %, ") and saving.endswith(" left\r\x1b[K\r\x1b[K")
+    assert loading and rest.startswith(f" {path}: 100 %, ") and rest.endswith(" left\r\x1b[K")
+    assert (saving + rest).count(str(path)) == 2
+
+
+@pytest.mark.parametrize("stderr", [Terminal, io.StringIO], ids=["short", "no terminal"])
+def test_nothing_where_it_is_short_or_nobody_looks(tmp_path, monkeypatch, stderr):
+    if stderr is io.StringIO:
+        monkeypatch.setattr(progress, "_LONG", 0.0)
+    else:
+        monkeypatch.setattr(progress, "_LONG", 1000.0)
+    monkeypatch.setattr(sys, "stderr", stderr())
+    work(tmp_path)
+    assert sys.stderr.getvalue() == ""

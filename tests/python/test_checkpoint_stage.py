@@ -1,0 +1,343 @@
+"""Checkpoints that are staged on the nodes, and drained from there."""
+
+import json
+import os
+import threading
+import time
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pario import checkpoint
+from pario.checkpoint import CheckpointError, Writer, block, container, draining, load, packing, stage
+from pario.checkpoint.geometry import whole
+from tests.python.support.threads import run
+
+WHOLE = (12, 7)
+HERE = threading.local()
+
+
+@pytest.fixture(autouse=True)
+def _node_names(monkeypatch):
+    """The ranks are on as many nodes as :func:`writer` says."""
+    monkeypatch.setattr(draining, "node_name", lambda: HERE.name)
+
+
+def writer(ranks, place, nodes=1, **options) -> Writer:
+    HERE.name = f"node{ranks.rank % nodes}" if ranks else "node0"
+    return Writer(ranks, place / "ckpt", stage=place / HERE.name, durable=False, **options)
+
+
+def expected(number: int) -> np.ndarray:
+    return np.arange(84.0).reshape(WHOLE) + number
+
+
+def part(ranks, number: int) -> checkpoint.given.Saved:
+    box = checkpoint.divide(WHOLE, ranks.size, ranks.rank)
+    return block(expected(number)[box.within(whole(WHOLE))], WHOLE, box.begin)
+
+
+def staged(place) -> list[str]:
+    return sorted(path.name for path in place.glob("node*/*/step*"))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+@pytest.mark.parametrize("large", [0, packing.LARGE], ids=["by all", "packed"])
+def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large):
+    monkeypatch.setattr(packing, "LARGE", large)
+
+    def program(ranks):
+        with writer(ranks, tmp_path, nodes) as ckpt:
+            for number in range(3):
+                path = ckpt.save(number, {"T": part(ranks, number), "rank": checkpoint.per_rank(ranks.rank)}, {"time": number})
+            last = ckpt.save_async(3, {"T": part(ranks, 3), "step": 3})
+            return path, last.result()
+
+    names = [tmp_path / "ckpt" / f"step-0000000{number}.h5" for number in (2, 3)]
+    assert run(3, program, threads=threads) == [tuple(names)] * 3
+    for number in range(4):
+        assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
+    assert load(None, names[0])["rank"].tolist() == [0, 1, 2] and load(None, names[0]).attrs == {"time": 2}
+    assert staged(tmp_path) == []
+
+
+def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_path, monkeypatch):
+    opened, drain = threading.Event(), stage.Stage.drain
+
+    def late(*arguments, **options):
+        assert opened.wait(20)
+        drain(*arguments, **options)
+
+    with writer(None, tmp_path) as ckpt:
+        ckpt.save(0, {"T": expected(0)})
+    size = (tmp_path / "ckpt" / "step-00000000.h5").stat().st_size
+    monkeypatch.setattr(stage.Stage, "drain", late)
+    with writer(None, tmp_path, stage_bytes=2 * size) as ckpt:
+        for number in (1, 2):
+            ckpt.save(number, {"T": expected(number)})
+        assert staged(tmp_path) == [f"step-0000000{number}.{end}" for number in (1, 2) for end in ("h5", "json")]
+        third = threading.Thread(target=ckpt.save, args=(3, {"T": expected(3)}))
+        third.start()
+        third.join(0.2)
+        assert third.is_alive() and not list(tmp_path.glob("ckpt/step-0000000[123].h5"))
+        opened.set()
+        third.join(20)
+        assert not third.is_alive()
+    assert (load(None, tmp_path / "ckpt")["T"] == expected(3)).all()
+
+
+def broken(*_, **options):
+    raise OSError(28, "No space left on device", "there")
+
+
+def leave(place, nodes, monkeypatch, *steps):
+    """What Writers leave in the stages that cannot drain."""
+
+    def program(ranks):
+        ckpt = writer(ranks, place, nodes)
+        for step in steps:
+            with pytest.raises((CheckpointError, OSError), match="No space left on device"):
+                ckpt.save_async(step, {"T": part(ranks, step)}).result()
+        ckpt.close()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.Stage, "drain", broken)
+        assert run(nodes, program) == [None] * nodes
+    assert not list(place.glob("ckpt/*"))
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_what_was_left_is_drained_by_the_next_writer(tmp_path, monkeypatch, nodes):
+    leave(tmp_path, nodes, monkeypatch, 1, 2)
+    with pytest.warns(UserWarning) as told:
+        run(nodes + 1, lambda ranks: writer(ranks, tmp_path, nodes).close())
+    assert [str(one.message).split(": ")[1] for one in told] == [f"step {step} was left in the stage; it is drained" for step in (1, 2)]
+    for number in (1, 2):
+        assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
+    assert load(None, tmp_path / "ckpt").step == 2 and staged(tmp_path) == []
+
+
+def on(*names, place, **options):
+    """A Writer on nodes of these names is made, and closed."""
+
+    def program(ranks):
+        HERE.name = names[ranks.rank]
+        Writer(ranks, place / "ckpt", stage=place / HERE.name, durable=False, **options).close()
+
+    assert run(len(names), program) == [None] * len(names)
+
+
+def test_what_was_left_is_drained_where_the_first_node_is_a_new_one(tmp_path, monkeypatch):
+    """It was saved when it was staged: the newest, which is kept."""
+    leave(tmp_path, 1, monkeypatch, 2)
+    early = tmp_path / "ckpt" / "step-00000001.h5"
+    with Writer(None, tmp_path / "ckpt", durable=False) as ckpt:
+        ckpt.save(1, {"T": 1})
+    os.utime(early, ns=(10**18, 10**18))
+    with pytest.warns(UserWarning, match="step 2 was left in the stage; it is drained"):
+        on("node7", "node0", place=tmp_path, keep=1)
+    assert (load(None, tmp_path / "ckpt")["T"] == expected(2)).all() and not early.exists()
+    assert staged(tmp_path) == []
+
+
+def test_what_another_save_of_a_step_has_left_stays_out(tmp_path, monkeypatch):
+    """Of a Writer on two nodes, on one of which nobody has been since."""
+    leave(tmp_path, 2, monkeypatch, 5)
+    with pytest.warns(UserWarning, match="1 of 2 nodes are not here"):
+        on("node0", place=tmp_path)
+    leave(tmp_path, 1, monkeypatch, 5)
+    drained, drain = [], stage.Stage.drain
+
+    def noting(self, step, target, **options):
+        drained.append(self.store.directory.parent.name)
+        drain(self, step, target, **options)
+
+    monkeypatch.setattr(stage.Stage, "drain", noting)
+    with pytest.warns(UserWarning, match="it is drained"):
+        on("node0", "node1", place=tmp_path)
+    assert drained == ["node0"] and staged(tmp_path) == []
+    assert (load(None, tmp_path / "ckpt")["T"] == expected(5)).all()
+
+
+def test_what_was_left_is_found_by_another_name_of_the_directory(tmp_path, monkeypatch):
+    leave(tmp_path, 1, monkeypatch, 1)
+    (tmp_path / "link").symlink_to(tmp_path / "ckpt")
+    with pytest.warns(UserWarning, match="step 1 was left in the stage; it is drained"):
+        Writer(None, tmp_path / "link", stage=tmp_path / "node0", durable=False).close()
+    assert load(None, tmp_path / "ckpt").step == 1
+
+
+def test_two_saves_of_a_step_are_told_apart(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(stage.Stage, "remove", lambda self, step: kept.append(self.staged(step).save))
+    with writer(None, tmp_path) as ckpt:
+        for number in range(2):
+            ckpt.save(1, {"T": number})
+    assert len(set(kept)) == 2
+
+
+def test_each_node_needs_room_for_its_own_part(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(container, "check_room", lambda path, needed: asked.append(needed))
+
+    def program(ranks):
+        with writer(ranks, tmp_path, 2) as ckpt:
+            for number in range(2):
+                ckpt.save(number, {"T": part(ranks, number)})
+
+    assert run(2, program) == [None, None]
+    assert asked == [expected(0).nbytes // 2] * 2
+
+
+def test_what_cannot_be_noted_takes_no_room(tmp_path, monkeypatch):
+    def program(ranks):
+        with writer(ranks, tmp_path, 2) as ckpt:
+            if ranks.rank:
+                monkeypatch.setattr(ckpt._draining._stage, "_note", lambda _: tmp_path / "none" / "note")
+            ckpt.save(1, {"T": part(ranks, 1)})
+
+    assert all("No such file" in str(one) for one in run(2, program))
+    assert staged(tmp_path) == []
+
+
+def test_a_writer_that_cannot_be_made_claims_nothing(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no directory")
+    HERE.name = "node0"
+    with pytest.raises(CheckpointError, match="expected a directory"):
+        Writer(None, tmp_path / "ckpt", stage=tmp_path / "file")
+    leave(tmp_path, 1, monkeypatch, 1)
+    with monkeypatch.context() as patched, pytest.warns(UserWarning, match="it is drained"):
+        patched.setattr(stage.Stage, "drain", broken)
+        with pytest.raises(OSError, match="No space left"):
+            writer(None, tmp_path)
+    with pytest.warns(UserWarning, match="it is drained"):
+        writer(None, tmp_path).close()
+    assert load(None, tmp_path / "ckpt").step == 1
+
+
+def test_what_is_not_there_as_a_whole_is_named_and_removed(tmp_path, monkeypatch):
+    leave(tmp_path, 2, monkeypatch, 1)
+    for path in tmp_path.glob("node1/*/*"):
+        path.unlink()
+    with pytest.warns(UserWarning, match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed"):
+        run(2, lambda ranks: writer(ranks, tmp_path, 2).close())
+    assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
+
+
+def test_what_is_older_than_the_newest_is_named_and_removed(tmp_path, monkeypatch):
+    leave(tmp_path, 1, monkeypatch, 1)
+    with Writer(None, tmp_path / "ckpt", durable=False) as ckpt:
+        ckpt.save(2, {"T": 1})
+    with pytest.warns(UserWarning, match="step 1 was left in the stage, and a newer one was saved since; it is removed"):
+        writer(None, tmp_path).close()
+    assert staged(tmp_path) == [] and load(None, tmp_path / "ckpt").step == 2
+
+
+def test_what_was_drained_before_a_newer_one_was_staged_is_older(tmp_path, monkeypatch):
+    """Whenever it got where it belongs: the newer one is drained, not removed."""
+    drain = stage.Stage.drain
+
+    def slow(self, step, target, **options):
+        while not self.store.path(2).exists():  # both are staged
+            time.sleep(0.01)
+        if step == 2:
+            raise OSError(28, "No space left on device", "there")
+        drain(self, step, target, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.Stage, "drain", slow)
+        ckpt = writer(None, tmp_path)
+        first, second = (ckpt.save_async(step, {"T": expected(step)}) for step in (1, 2))
+        first.result()
+        with pytest.raises(OSError, match="No space left"):
+            second.result()
+        ckpt.close()
+    assert load(None, tmp_path / "ckpt").step == 1
+    with pytest.warns(UserWarning, match="step 2 was left in the stage; it is drained"):
+        writer(None, tmp_path).close()
+    assert load(None, tmp_path / "ckpt").step == 2
+
+
+def test_one_that_was_drained_and_not_removed_is_removed(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.Stage, "remove", lambda *_: None)
+        with writer(None, tmp_path) as ckpt:
+            ckpt.save(1, {"T": 1})
+    assert staged(tmp_path) == ["step-00000001.h5", "step-00000001.json"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer(None, tmp_path).close()
+    assert staged(tmp_path) == []
+
+
+def test_what_was_half_removed_is_removed(tmp_path, monkeypatch):
+    unlinked, unlink = [], Path.unlink
+
+    def killed(self, **options):
+        if unlinked:
+            raise InterruptedError
+        unlinked.append(self)
+        unlink(self, **options)
+
+    remove = stage.Stage.remove
+    monkeypatch.setattr(stage.Stage, "remove", lambda *_: None)
+    with writer(None, tmp_path) as ckpt:
+        ckpt.save(1, {"T": 1})
+    monkeypatch.setattr(stage.Stage, "remove", remove)
+    with monkeypatch.context() as patched, pytest.raises(InterruptedError):
+        patched.setattr(Path, "unlink", killed)
+        ckpt._draining._stage.remove(1)
+    assert len(staged(tmp_path)) == 1
+    writer(None, tmp_path).close()
+    assert staged(tmp_path) == []
+
+
+def test_a_half_written_one_is_no_leftover(tmp_path):
+    with writer(None, tmp_path) as ckpt:
+        place = ckpt._place
+    place.part(7).write_bytes(b"half")
+    place.path(8).write_bytes(b"without a note")
+    place.path(8).with_suffix(".json").write_text(json.dumps({"step": 8}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer(None, tmp_path).close()
+    assert staged(tmp_path) == []
+
+
+def test_what_is_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
+    def program(ranks):
+        with writer(ranks, tmp_path, 2, stage_bytes=1000) as ckpt:
+            ckpt.save(5, {"T": part(ranks, 5)})
+
+    told = run(2, program)
+    assert all("step 5 has" in str(one) and "the stage takes 1000" in str(one) for one in told), told
+    assert staged(tmp_path) == []
+
+
+def test_parts_are_not_staged(tmp_path):
+    with pytest.raises(CheckpointError, match=r"files=2 and stage='.*': what is staged becomes one file"):
+        Writer(None, tmp_path, files=2, stage=tmp_path / "node")
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), min_size=1), st.integers(41, 50))
+@settings(deadline=None)
+def test_each_byte_of_a_file_is_drained_once(pieces, size):
+    """Ranges between sorted places, owned by three ranks on three nodes or by nobody."""
+    places = sorted({place for place, _ in pieces})
+    owners = dict(pieces)
+    between = [(pair, owners[pair[0]]) for pair in pairwise(places)]
+    ranges = [stage.joined(np.array([pair for pair, owner in between if owner == rank], int).reshape(-1, 2)) for rank in range(3)]
+    found = stage.shares(ranges, [0, 1, 2])
+    count = np.zeros(size, int)
+    for rows in found:
+        for begin, end in np.minimum(rows, size):
+            assert begin < end
+            count[begin:end] += 1
+    assert (count == 1).all()
+    assert all((found[node] == ranges[node]).all() for node in (1, 2))

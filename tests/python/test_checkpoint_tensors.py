@@ -1,0 +1,220 @@
+"""Nested dictionaries of tensors, and safetensors files."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pario import checkpoint
+from pario.checkpoint import CheckpointError, Writer, block
+from pario.checkpoint.geometry import whole
+from tests.python.support.threads import run
+
+STATE = {
+    "model": {"layers.0.weight": np.arange(12.0).reshape(3, 4), "a/b": np.float32(2), "empty": np.zeros((0, 3))},
+    "optimizer": {"groups": [{"lr": 0.1, "betas": (0.9, 0.99), "params": [0, 1]}], "state": {0: {"step": 7}, 1: {}}},
+    "scheduler": None,
+    "name": "été",
+    "on": True,
+}
+
+
+def equal(one, other) -> bool:
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(equal(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(equal, one, other))
+    if hasattr(one, "dtype"):
+        return one.dtype == other.dtype and one.shape == other.shape and bool((one == other).all())
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_nested_dictionary_comes_back(tmp_path, background):
+    with Writer(None, tmp_path, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 3, STATE, {"epoch": 2}, background=background)
+    assert equal(checkpoint.load_state_dict(None, tmp_path), STATE)
+    assert checkpoint.load(None, tmp_path).attrs == {"epoch": 2}
+
+
+def test_what_is_divided_among_ranks_is_loaded_whole(tmp_path):
+    full = np.arange(35.0).reshape(7, 5)
+
+    def program(ranks):
+        box = checkpoint.divide(full.shape, ranks.size, ranks.rank)
+        with Writer(ranks, tmp_path, durable=False) as writer:
+            checkpoint.save_state_dict(writer, 1, {"w": block(full[box.within(whole(full.shape))], full.shape, box.begin), "b": full[0]})
+
+    run(3, program)
+    assert equal(checkpoint.load_state_dict(None, tmp_path), {"w": full, "b": full[0]})
+
+
+def test_what_cannot_be_saved_is_named(tmp_path):
+    with Writer(None, tmp_path) as writer:
+        with pytest.raises(CheckpointError, match="state/a/0: set cannot be saved"):
+            checkpoint.save_state_dict(writer, 1, {"a": [{1, 2}]})
+        with pytest.raises(CheckpointError, match=r"key \(1,\) cannot be saved"):
+            checkpoint.save_state_dict(writer, 1, {(1,): 1})
+        writer.save(1, {"T": 1})
+    with pytest.raises(CheckpointError, match="was not saved by save_state_dict"):
+        checkpoint.load_state_dict(None, tmp_path)
+
+
+@pytest.mark.slow
+def test_tensors_of_all_types_come_back_as_tensors(tmp_path):
+    torch = pytest.importorskip("torch")
+    kinds = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.uint8, torch.float8_e4m3fn, torch.complex64)
+    state = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds} | {"scalar": torch.tensor(2.5)}
+    state["seen across"] = torch.arange(6.0).reshape(2, 3).t()
+    model = torch.nn.Linear(3, 2)
+    with Writer(None, tmp_path, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 1, {"model": model.state_dict(), "all": state})
+    loaded = checkpoint.load_state_dict(None, tmp_path)
+    again = torch.nn.Linear(3, 2)
+    again.load_state_dict(loaded["model"])
+    assert torch.equal(again.weight, model.weight)
+    for name, tensor in state.items():
+        assert loaded["all"][name].dtype == tensor.dtype
+        assert torch.equal(loaded["all"][name].to(torch.complex64), tensor.to(torch.complex64))
+
+
+@pytest.mark.slow
+def test_a_tensor_that_is_trained_is_a_block(tmp_path):
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.arange(6.0).reshape(2, 3))
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, {"w": block(weight, (2, 3), (0, 0))})
+    assert checkpoint.load(None, tmp_path)["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+class OfCuPy:
+    """As CuPy's arrays are."""
+
+    __cuda_array_interface__: dict = {}  # noqa: RUF012
+
+    def get(self):
+        return np.arange(3)
+
+
+class OfNumba:
+    """An array that tells where it is, and cannot be asked for a copy."""
+
+    __cuda_array_interface__: dict = {}  # noqa: RUF012
+
+
+class Exported:
+    """An array with nothing but DLPack, on a device."""
+
+    def __init__(self, device):
+        self._device = device
+
+    def __dlpack__(self, **options):
+        return np.arange(3).__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (self._device, 0)
+
+
+HOST, CUDA = 1, 2
+
+
+def saved(path, array):
+    """What is loaded when it was saved."""
+    with Writer(None, path, durable=False) as writer:
+        writer.save(1, {"w": block(array, (3,), (0,))})
+    return checkpoint.load(None, path)["w"].tolist()
+
+
+@pytest.mark.parametrize("array", [OfCuPy(), Exported(HOST), [0, 1, 2]], ids=["CuPy", "DLPack", "list"])
+def test_arrays_of_other_libraries_are_saved(tmp_path, array):
+    assert saved(tmp_path, array) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("array", "module", "take", "fetch"),
+    [
+        (OfNumba(), "cupy", "asarray", "get"),
+        (OfNumba(), "torch", "as_tensor", "cpu"),
+        (Exported(CUDA), "cupy", "from_dlpack", "get"),
+        (Exported(CUDA), "torch", "from_dlpack", "cpu"),
+    ],
+)
+def test_what_an_accelerator_holds_is_fetched_by_who_can(tmp_path, monkeypatch, array, module, take, fetch):
+    for name in ("cupy", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it fails
+    taken = SimpleNamespace(**{fetch: lambda: np.arange(3)})
+    library = SimpleNamespace(**{take: lambda given, **options: taken if given is array else None}, Tensor=OfNumba)
+    monkeypatch.setitem(sys.modules, module, library)
+    assert saved(tmp_path, array) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("array", [OfNumba(), Exported(CUDA)])
+def test_what_nobody_can_fetch_says_what_is_missing(monkeypatch, array):
+    for name in ("cupy", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(CheckpointError, match="in the memory of an accelerator; to copy it, CuPy or PyTorch is needed"):
+        block(array, (3,), (0,))
+
+
+ARRAYS = {
+    "w": np.arange(6, dtype="f4").reshape(2, 3),
+    "half": np.ones(3, "f2"),
+    "big": np.arange(4, dtype=">i8"),
+    "on": np.array([True, False]),
+    "one": np.float64(3),
+    "none": np.zeros((0, 4), "u1"),
+}
+
+
+def test_a_safetensors_file_comes_back(tmp_path):
+    checkpoint.write_safetensors(tmp_path / "a.safetensors", ARRAYS, {"format": "pt"})
+    found = checkpoint.read_safetensors(tmp_path / "a.safetensors")
+    assert list(found) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found[name].shape == array.shape and (found[name] == array).all() and found[name].dtype == array.dtype.newbyteorder("<")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.slow
+def test_other_programs_read_and_write_the_same_safetensors(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    checkpoint.write_safetensors(tmp_path / "ours", ARRAYS)
+    assert all((array == ARRAYS[name]).all() for name, array in numpy.load_file(tmp_path / "ours").items())
+    numpy.save_file({"w": ARRAYS["w"], "on": ARRAYS["on"]}, tmp_path / "theirs")
+    assert all((array == ARRAYS[name]).all() for name, array in checkpoint.read_safetensors(tmp_path / "theirs").items())
+
+
+@pytest.mark.slow
+def test_bfloat16_in_safetensors(tmp_path):
+    torch = pytest.importorskip("torch")
+    checkpoint.write_safetensors(tmp_path / "a", {"w": torch.arange(6).reshape(2, 3).to(torch.bfloat16)})
+    found = checkpoint.read_safetensors(tmp_path / "a")["w"]
+    assert found.dtype == torch.bfloat16 and found.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"short",
+        (1 << 40).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (2).to_bytes(8, "little") + b"{!",
+        *(
+            len(text := json.dumps({"w": facts}).encode()).to_bytes(8, "little") + text + bytes(8)
+            for facts in (
+                {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]},
+                {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]},
+                {"dtype": "F7", "shape": [1], "data_offsets": [0, 8]},
+                {"dtype": "F64", "shape": [1]},
+                7,
+            )
+        ),
+    ],
+)
+def test_a_damaged_safetensors_file_is_an_error_that_names_it(tmp_path, content):
+    (tmp_path / "a.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"a\.safetensors is no safetensors file"):
+        checkpoint.read_safetensors(tmp_path / "a.safetensors")

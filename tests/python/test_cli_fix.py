@@ -1,0 +1,154 @@
+"""``pario run --fix``: the loop of run, advise, run again, compare."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pario.settings import load
+from tests.badio import programs
+
+PARIO = [sys.executable, "-m", "pario", "run"]
+
+#: Writes a file value by value: something that settings repair. Without a word where it runs the first time, with the settings it says so.
+SMALL_WRITES = """\
+import os, sys
+out = os.open("out.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+for value in range(120_000):
+    os.write(out, b"8 bytes.")
+os.close(out)
+print("again" if "PARIO_STREAMS" in os.environ else "first", flush=True)
+"""
+
+
+def fix(place: Path, *command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    words = [*PARIO, "--fix", "-o", "loop", *options, "--", *command]
+    return subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+
+
+def fix_small_writes(place: Path, *options: str, end: str = "") -> subprocess.CompletedProcess[str]:
+    return fix(place, sys.executable, "-c", SMALL_WRITES + end, options=options)
+
+
+def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, "--verify", "out.dat")
+    assert done.stdout == "first\nagain\n"
+    assert done.returncode == 0
+    assert "settings for 1 of " in done.stderr
+    assert "The repaired run takes " in done.stderr
+    assert "1 output file: identical on both sides." in done.stderr
+    (section,) = load(tmp_path / "loop" / "pario.toml").sections
+    assert section.match == str(tmp_path / "out.dat")
+    assert sorted(path.name for path in (tmp_path / "loop").iterdir()) == ["after", "before", "compare.html", "pario.toml"]
+
+
+def test_a_dry_run_stops_before_the_second_run(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, "--dry-run")
+    assert done.stdout == "first\n"
+    assert "--with loop/pario.toml" in done.stderr
+    assert load(tmp_path / "loop" / "pario.toml").sections
+    assert not (tmp_path / "loop" / "after").exists()
+
+
+def test_the_exit_status_is_that_of_the_second_run(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, end="sys.exit(7 if 'PARIO_STREAMS' in os.environ else 0)\n")
+    assert done.returncode == 7
+    assert "The repaired run failed" in done.stderr
+    assert "with these settings the program failed: exit status 7" in done.stderr
+
+
+def test_a_program_that_fails_is_not_run_again(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, end="sys.exit(3)\n")
+    assert (done.stdout, done.returncode) == ("first\n", 3)
+    assert "not run again" in done.stderr
+
+
+def test_a_program_without_findings_is_not_run_again(tmp_path: Path) -> None:
+    done = fix(tmp_path, "sh", "-c", "echo once")
+    assert (done.stdout, done.returncode) == ("once\n", 0)
+    assert "there is nothing to set\npario: the command is not run again" in done.stderr
+
+
+def test_outputs_that_differ_are_said_last(tmp_path: Path) -> None:
+    end = "open('other.txt', 'w').write(str('PARIO_STREAMS' in os.environ))\n"
+    done = fix_small_writes(tmp_path, "--verify", "*.txt", end=end)
+    assert "look at them before you use these settings" in done.stderr.splitlines()[-1]
+
+
+def test_repetitions_alternate_and_tell_noise(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, "--repeat", "3")
+    assert done.stdout == "first\nagain\n" * 3
+    assert "of 3 and 3 runs" in done.stderr.replace("\n", " ")
+    for side in ("before", "after"):
+        assert sorted(path.name for path in (tmp_path / "loop" / side).iterdir()) == ["1", "2", "3"]
+
+
+def test_the_users_own_settings_are_kept_and_are_stronger(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[[file]]\nmatch = "*.h5"\nstreams.size = "2M"\n')
+    done = fix(tmp_path, sys.executable, "-c", SMALL_WRITES + "print(os.environ['PARIO_STREAMS'])", options=("--with", "own.toml"))
+    first, again = (line for line in done.stdout.splitlines() if line.startswith("*.h5"))
+    assert first == "*.h5:size=2M"
+    assert again.startswith("*.h5:size=2M,/")
+
+
+def test_json_is_the_comparison(tmp_path: Path) -> None:
+    done = fix_small_writes(tmp_path, "--json")
+    document = json.loads(done.stderr[done.stderr.index("{\n") :])
+    assert (document["a"]["name"], document["b"]["name"]) == ("before", "after")
+    assert dict(document["b"]["settings"])["PARIO_STREAMS"].startswith(str(tmp_path / "out.dat"))
+
+
+FLUSHES = """\
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  FILE* out = fopen("out.dat", "w");
+  for (int i = 0; i < 200000; i++) fprintf(out, "line %d\\n", i), fflush(out);
+  fclose(out);
+  return puts(getenv("PARIO_STREAMS") != NULL ? "again" : "first") < 0;
+}
+"""
+
+
+def test_risky_settings_are_told_and_applied_only_where_they_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "flushes.c").write_text(FLUSHES)
+    subprocess.run(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, check=True)
+    done = fix(tmp_path, "./flushes", options=("--dry-run",))
+    assert "Only with --allow ignoreflush: flushes write nothing" in done.stderr
+    assert "ignoreflush = true" in (tmp_path / "loop" / "pario.toml").read_text()
+    for allow in (["--allow", "ignoreflush"], ["--allow"]):
+        done = fix(tmp_path, "./flushes", options=("-o", f"loop{len(allow)}", "--verify", "out.dat", *allow))
+        assert done.stdout == "first\nagain\n"
+        assert "1 output file: identical on both sides." in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--allow"])
+def test_options_of_the_loop_alone_are_refused(tmp_path: Path, option: str) -> None:
+    done = subprocess.run([*PARIO, option, "--", "true"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "belongs to --fix" in done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "scale"), [("missing_collectives", 0.2), pytest.param("hole_rmw", 1, marks=pytest.mark.slow)])
+def test_bad_mpiio_is_repaired_with_the_same_outputs(tmp_path: Path, name: str, scale: float) -> None:
+    if not programs.mpiexec():
+        pytest.skip("no mpiexec beside this Python (pip install mpich)")
+    (program,) = (program for program in programs.table() if program.name == name)
+    built, work = tmp_path / "built", tmp_path / "work"
+    for directory in (built, work):
+        directory.mkdir()
+    programs.build(built)
+    programs.prepare(program, built, work, scale=scale)
+    done = fix(tmp_path, *programs.command(program, built, work, "--scale", str(scale)), options=("--verify", "work/*.dat", "--json"))
+    assert done.returncode == 0
+    document = json.loads(done.stderr[done.stderr.index("{\n") :])
+    assert [output["state"] for output in document["outputs"]] == ["identical"]
+    found = {row["rule"]: row for row in document["findings"]}
+    assert found[program.rule]["change"] in ("gone", "smaller")
+    writes = next(row for row in document["measures"] if row["key"] == "system_writes")
+    assert writes["b"]["values"][0] < writes["a"]["values"][0] / 5

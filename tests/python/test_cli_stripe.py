@@ -1,0 +1,143 @@
+"""``pario fs`` and ``pario stripe`` where there are no stripes, and what they say before they ask a file system."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pario.cli import main
+from tests.python.jobs import add_record, make_job, set_layout
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> str:
+    assert main(["stripe", *map(str, arguments)]) == status
+    captured = capsys.readouterr()
+    return captured.err if status else captured.out
+
+
+def test_fs_tells_kind_mount_and_room(capsys, tmp_path):
+    assert main(["fs", str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(f"{tmp_path}: ")
+    assert all(f"\n  {word} " in page for word in ("mount", "options", "blocks", "room", "pario can"))
+
+
+def test_fs_as_json(capsys, tmp_path):
+    assert main(["fs", "--json", str(tmp_path), "/proc"]) == 0
+    here, proc = json.loads(capsys.readouterr().out)
+    assert (
+        here["mount"]["point"] == mount_point(tmp_path) and here["total"] > here["free"] > 0 and here["block"] == tmp_path.stat().st_blksize
+    )
+    assert proc["mount"]["type"] == "proc" and not proc["stripes"]["settable"]
+
+
+def mount_point(path: Path) -> str:
+    return str(next(above for above in (path, *path.parents) if above.is_mount()))
+
+
+def test_fs_of_what_is_not_there_is_of_its_directory(capsys, tmp_path):
+    assert main(["fs", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path}: ")
+
+
+def test_fs_of_nowhere_is_an_error(capsys):
+    assert main(["fs", "/nowhere/at/all"]) == 2
+    assert "/nowhere" in capsys.readouterr().err
+
+
+def test_files_without_stripes_are_shown_as_such(capsys, tmp_path):
+    assert "no stripes" in said(capsys, "show", tmp_path)
+    (told,) = json.loads(said(capsys, "show", "--json", tmp_path))
+    assert told["directory"] and told["parts"] == []
+
+
+def test_stripes_that_cannot_be_set_leave_no_file(capsys, tmp_path):
+    assert "has no stripes that can be set" in said(capsys, "set", "--count", "4", tmp_path / "new", status=2)
+    assert "has no stripes that can be set" in said(capsys, "set", "--count", "4", tmp_path, status=2)
+    assert "has no stripes that can be set" in said(capsys, "set", "--inherit", tmp_path, status=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_without_stripes_are_not_copied(capsys, tmp_path):
+    (tmp_path / "data").write_bytes(b"as it was")
+    assert "has no stripes that can be set" in said(capsys, "restripe", "--count", "4", tmp_path / "data", status=2)
+    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("data", b"as it was")]
+
+
+def test_discarding_nothing(capsys, tmp_path):
+    (tmp_path / "data").touch()
+    assert "nothing was left" in said(capsys, "restripe", "--discard", tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ([], "nothing is asked for"),
+        (["--size", "100K"], "multiple of 64 KiB"),
+        (["--targets", "0,1", "--count", "3"], "leave out --count"),
+        (["--part", "end:4", "--count", "3"], "leave out --count"),
+        (["--part", "64M:4"], "last part must reach to the end"),
+        (["--part", "64M:4", "--part", "32M:4", "--part", "end:1"], "one after the other"),
+        (["--part", "100K:4", "--part", "end:1"], "multiple of 64 KiB"),
+    ],
+)
+def test_what_cannot_be_meant(options, text, capsys, tmp_path):
+    assert text in said(capsys, "set", *options, tmp_path / "new", status=2)
+
+
+@pytest.mark.parametrize("options", [["--count", "0"], ["--count", "many"], ["--size", "4X"], ["--targets", "0,x"], ["--part", "64M"]])
+def test_what_cannot_be_read(options, capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["stripe", "set", *options, str(tmp_path / "new")])
+    assert "expected" in capsys.readouterr().err
+
+
+def test_advice_has_a_reason_and_the_commands(capsys, tmp_path):
+    text = said(capsys, "advise", "--size", "189G", "--ranks", "7680", "--kind", "lustre", "--targets", "300", tmp_path / "chk")
+    assert "80 stripes of 4 MiB" in text and "because files of more than 100 GB" in text
+    assert f"$ lfs setstripe -c 80 -S 4M {tmp_path}/chk" in text
+    assert f"$ pario stripe set --count 80 --size 4M {tmp_path}/chk" in text
+    assert "--hint striping_factor=80 --hint striping_unit=4M" in text
+
+
+def test_advice_where_nothing_can_be_set_says_so(capsys, tmp_path):
+    assert "no stripes that can be set: nothing to do" in said(capsys, "advise", "--size", "1G", tmp_path / "chk")
+
+
+def test_advice_as_json(capsys, tmp_path):
+    told = json.loads(said(capsys, "advise", "--json", "--size", "1G", "--writers", "64", "--kind", "ceph", tmp_path))
+    assert told["choice"]["rule"] == "shared" and told["choice"]["count"] == 64
+    assert told["commands"][0].startswith("setfattr -n ceph.dir.layout")
+
+
+def test_advice_needs_a_size_or_a_log(capsys, tmp_path):
+    assert "--size" in said(capsys, "advise", tmp_path / "chk", status=2)
+
+
+def log_of(monkeypatch: pytest.MonkeyPatch, layouts: bool) -> None:
+    job = make_job(ranks=8)
+    add_record(job, range(8), "/scratch/out.h5", bytes_written=10**9, end_written=8 * 10**9)
+    add_record(job, 0, "/scratch/log", bytes_written=1000, end_written=1000)
+    if layouts:
+        set_layout(job, "/scratch/out.h5", 1 << 20, [3])
+        set_layout(job, "/scratch/log", 1 << 20, [3])
+    monkeypatch.setattr("pario.tables.read", lambda logs: job)
+
+
+def test_advice_on_a_log_is_a_table_and_commands(capsys, tmp_path, monkeypatch):
+    log_of(monkeypatch, layouts=True)
+    lines = said(capsys, "advise", tmp_path).splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["File", "size", "processes", "stripes", "should", "be", "of", "rule"],
+        ["/scratch/out.h5", "8.00", "GB", "8", "1", "8", "4", "MiB", "shared"],
+        ["/scratch/log", "1.00", "kB", "1", "1", "1", "1", "MiB", "small"],
+    ]
+    assert lines[-1] == "  $ lfs setstripe -c 8 -S 4M /scratch"
+
+
+def test_advice_on_a_log_without_layouts_asks_for_the_kind(capsys, tmp_path, monkeypatch):
+    log_of(monkeypatch, layouts=False)
+    assert "--kind lustre" in said(capsys, "advise", tmp_path)
+    assert "ceph.dir.layout" in said(capsys, "advise", "--kind", "ceph", tmp_path)

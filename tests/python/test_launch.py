@@ -1,0 +1,229 @@
+"""The launcher: the command's streams, exit status and signals are its own; launchers of one job share a directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pario.errors import ParioError
+from pario.launch import directory, program
+from pario.launch.environment import Settings, check, traced_environment
+from pario.launch.ranks import Seat, seat_of
+
+PARIO = [sys.executable, "-m", "pario", "run", "--no-report"]
+
+
+def pario_run(*command: str, cwd: Path, options: tuple[str, ...] = (), **kwargs: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PARIO, *options, "--", *command], cwd=cwd, capture_output=True, text=True, timeout=60, **kwargs)  # type: ignore[call-overload]
+
+
+def test_output_and_exit_status_are_the_programs(tmp_path: Path) -> None:
+    done = pario_run("sh", "-c", "echo out; echo err >&2; exit 7", cwd=tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 7)
+
+
+def test_dies_of_the_signal_the_program_died_of(tmp_path: Path) -> None:
+    assert pario_run("sh", "-c", "kill -TERM $$", cwd=tmp_path).returncode == -signal.SIGTERM
+    assert pario_run("sh", "-c", "kill -KILL $$", cwd=tmp_path).returncode == -signal.SIGKILL
+
+
+def test_passes_a_signal_on(tmp_path: Path) -> None:
+    script = "trap 'echo got it; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
+    child = subprocess.Popen([*PARIO, "--", "sh", "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGUSR1)
+    assert child.communicate(timeout=20)[0] == "got it\n"
+    assert child.returncode == 3
+
+
+def test_program_starts_with_default_signal_actions(tmp_path: Path) -> None:
+    done = pario_run("sh", "-c", "yes | head -n 1 >/dev/null; grep SigIgn /proc/self/status", cwd=tmp_path)
+    assert int(done.stdout.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+
+
+def test_script_without_interpreter_line_runs_as_in_a_shell(tmp_path: Path) -> None:
+    script = tmp_path / "job"
+    script.write_text("echo hello $1\n")
+    script.chmod(0o755)
+    assert pario_run("./job", "you", cwd=tmp_path).stdout == "hello you\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["./none"], ["./none", "no such program"]),
+        (["no-such-program-here"], ["no-such-program-here", "PATH"]),
+        (["./folder"], ["folder", "directory"]),
+        (["./plain"], ["plain", "not executable"]),
+        ([], ["expected", "COMMAND"]),
+    ],
+)
+def test_command_that_cannot_run_is_named(tmp_path: Path, command: list[str], words: list[str]) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "plain").write_text("")
+    done = pario_run(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert all(word in done.stderr for word in words)
+    assert not list(tmp_path.glob("*.pario"))
+
+
+def test_an_argument_that_is_too_long_for_a_name_is_one_like_any_other(tmp_path: Path) -> None:
+    assert pario_run("sh", "-c", "echo out " + "#" * 5000, cwd=tmp_path).stdout == "out\n"
+
+
+def test_runs_are_numbered(tmp_path: Path) -> None:
+    for _ in range(3):
+        pario_run("true", cwd=tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.pario")) == ["run-2.pario", "run-3.pario", "run.pario"]
+    job = json.loads((tmp_path / "run.pario" / "job.json").read_text())
+    assert not list(tmp_path.glob("run.pario/launcher.*"))
+    assert job["command"] == ["true"] and job["exit_status"] == 0 and job["end"] >= job["start"]
+
+
+def test_a_directory_with_content_is_not_reused(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    done = pario_run("true", cwd=tmp_path, options=("-o", "mine"))
+    assert done.returncode == 2 and "mine" in done.stderr and "exists" in done.stderr
+
+
+def test_unwritable_place_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = pario_run("true", cwd=tmp_path, options=("-o", "file/run"))
+    assert done.returncode == 2 and "file/run" in done.stderr and "-o" in done.stderr
+
+
+def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
+    stale = tmp_path / "run.pario"
+    stale.mkdir()
+    (stale / "job.json").write_text(json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": time.time() - 1000}))
+    ranks = [
+        subprocess.Popen([*PARIO, "--", "sleep", "0.2"], cwd=tmp_path, env={**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": "3"})
+        for rank in (2, 1, 0)
+    ]
+    assert [rank.wait(timeout=60) for rank in ranks] == [0, 0, 0]
+    assert sorted(path.name for path in (tmp_path / "run-2.pario").glob("launcher.*")) == [f"launcher.{rank}.json" for rank in range(3)]
+
+
+def test_second_job_does_not_join_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["./app"]
+    places: list[Path] = []
+    for _ in range(2):
+        other = threading.Thread(target=lambda: places.append(directory.join(None, Seat(1, 2), command).path))
+        other.start()
+        places.append(directory.join(None, Seat(0, 2), command).path)
+        other.join(timeout=20)
+    assert sorted(place.name for place in places) == ["run-2.pario"] * 2 + ["run.pario"] * 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "seat"),
+    [
+        ({}, Seat(0, 1)),
+        ({"PMI_RANK": "2", "PMI_SIZE": "4"}, Seat(2, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_RANK": "1"}, Seat(1, 2)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Seat(0, 1)),  # a batch script, not a step
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, Seat(3, 8)),
+    ],
+)
+def test_seat_is_read_from_the_launchers_variables(environment: dict[str, str], seat: Seat) -> None:
+    assert seat_of(environment) == seat
+
+
+def test_static_program_is_recognised(tmp_path: Path) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-static", str(source), "-o", str(tmp_path / "static")], check=True)
+    subprocess.run(["gcc", str(source), "-o", str(tmp_path / "dynamic")], check=True)
+    assert program.is_static(tmp_path / "static")
+    assert not program.is_static(tmp_path / "dynamic")
+    assert not program.is_static(source)
+    warnings = list(program.warnings(["mpiexec", "-n", "4", str(tmp_path / "static")], Path("/bin/sh")))
+    assert len(warnings) == 1 and "statically linked" in warnings[0]
+
+
+def test_other_preloaded_libraries_stay() -> None:
+    environment = traced_environment({"LD_PRELOAD": "libother.so"}, Path("/logs"), Settings(events_limit="0"))
+    assert environment["LD_PRELOAD"].endswith("libpario.so:libother.so")
+    assert environment["PARIO_TRACE_EVENTS_LIMIT"] == "0" and environment["PARIO_TRACE_DIR"] == "/logs"
+
+
+def test_unknown_program_error_is_a_pario_error() -> None:
+    with pytest.raises(ParioError, match="no such program"):
+        program.resolve("no-such-program-here")
+
+
+def test_hints_of_the_command_line_come_after_those_of_the_environment():
+    settings = Settings(mpiio=True, hints=("cb_nodes=2", "*.h5:striping_factor=4"))
+    environment = traced_environment({"PARIO_HINTS": "*:cb_nodes=1"}, Path("/logs"), settings)
+    assert environment["PARIO_MPIIO"] == "1"
+    assert environment["PARIO_HINTS"] == "*:cb_nodes=1,*:cb_nodes=2,*.h5:striping_factor=4"
+
+
+def test_mpiio_is_the_programs_own_unless_asked_for():
+    environment = traced_environment({}, Path("/logs"), Settings())
+    assert "PARIO_MPIIO" not in environment and "PARIO_HINTS" not in environment
+
+
+def test_open_mpi_is_told_to_hand_the_variables_to_other_hosts(tmp_path: Path) -> None:
+    (tmp_path / "prted").touch()
+    environment = traced_environment({"OMPI_MCA_mca_base_env_list": "MINE"}, Path("/logs"), Settings(), tmp_path / "mpirun")
+    assert environment["OMPI_MCA_mca_base_env_list"] == "MINE;LD_PRELOAD;PARIO_TRACE_DIR"
+
+
+def test_open_mpi_4_is_not_told_in_the_way_that_forbids_mpirun_x(tmp_path: Path) -> None:
+    (tmp_path / "orted").touch()
+    environment = traced_environment({}, Path("/logs"), Settings(), tmp_path / "mpirun")
+    assert environment["OMPI_MCA_mca_base_env_list_internal"] == "LD_PRELOAD;PARIO_TRACE_DIR"
+    assert "OMPI_MCA_mca_base_env_list" not in environment
+
+
+def test_the_users_search_path_comes_after_the_meter_of_loaders() -> None:
+    path = traced_environment({"PYTHONPATH": "/a:/b"}, Path("/logs"), Settings())["PYTHONPATH"]
+    hook, *others = path.split(":")
+    assert (Path(hook) / "sitecustomize.py").is_file() and others == ["/a", "/b"]
+    assert traced_environment({"PYTHONPATH": path}, Path("/logs"), Settings())["PYTHONPATH"] == path
+    assert ":" not in traced_environment({}, Path("/logs"), Settings())["PYTHONPATH"]
+
+
+def test_library_is_preloaded_once_under_another_pario_run() -> None:
+    outer = traced_environment({}, Path("/outer"), Settings())
+    inner = traced_environment(outer, Path("/inner"), Settings())
+    assert inner["LD_PRELOAD"] == outer["LD_PRELOAD"] and inner["PARIO_TRACE_DIR"] == "/inner"
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "complaint"),
+    [
+        ({"PARIO_TRACE_EVENTS_LIMIT": "lots"}, [], "PARIO_TRACE_EVENTS_LIMIT=lots: expected a size such as 64K"),
+        ({"PARIO_TRACE_EVENT_LIMIT": "1M"}, [], "did you mean PARIO_TRACE_EVENTS_LIMIT?"),
+        ({"PARIO_TRACE_MESSAGES": "perhaps"}, [], "PARIO_TRACE_MESSAGES=perhaps: expected yes or no"),
+        ({}, ["--events-limit", "12X"], "PARIO_TRACE_EVENTS_LIMIT=12X: expected a size"),
+        ({}, ["--files-limit", "-1"], "PARIO_TRACE_FILES_LIMIT=-1: expected a number from 1 to 100000000"),
+        ({"PARIO_TRACE_FILES_LIMIT": "x"}, ["--files-limit", "few"], "PARIO_TRACE_FILES_LIMIT=few: expected a number"),
+    ],
+)
+def test_bad_options_are_said_once_before_the_run(tmp_path: Path, variables: dict[str, str], options: list[str], complaint: str) -> None:
+    words = [*PARIO, *options, "--", "sh", "-c", "echo ran"]
+    done = subprocess.run(words, cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert complaint in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"), [("cb_nods=2", "cb_nodes"), ("cb_buffer_size=many", "cb_buffer_size"), ("*.h5:cb_nodes=x", "cb_nodes")]
+)
+def test_a_bad_hint_is_said_before_the_run_starts(hint, expected):
+    with pytest.raises(ParioError, match=expected):
+        check({}, Settings(hints=(hint,)))

@@ -1,0 +1,173 @@
+"""Record files and the libraries of others: what those write is read as they read it, what pario writes they read, and Parquet and
+ArrayRecord become records."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.records import Dataset
+
+RECORDS = [random.Random(number).randbytes(number * 37 % 5000) for number in range(200)]
+
+
+def records(*arguments: object) -> int:
+    return main(["records", *map(str, arguments)])
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """Samples of two files each, packed."""
+    directory = tmp_path / "tree"
+    directory.mkdir()
+    for number, record in enumerate(RECORDS):
+        (directory / f"{number:04d}.jpg").write_bytes(record)
+        (directory / f"{number:04d}.cls").write_text(str(number % 7))
+    assert records("pack", directory, "-o", tmp_path / "a.prec") == 0
+    return tmp_path / "a.prec"
+
+
+class TestTar:
+    def test_packed_files_become_samples(self, packed: Path, tmp_path: Path) -> None:
+        assert records("convert", packed, "-o", tmp_path / "a.tar", "--to", "tar") == 0
+        dataset = Dataset(tmp_path / "a.tar")
+        assert [dataset.sample(number) for number in range(len(dataset))] == [
+            {"__key__": f"{number:04d}".encode(), "jpg": record, "cls": str(number % 7).encode()} for number, record in enumerate(RECORDS)
+        ]
+        with tarfile.open(tmp_path / "a.tar") as archive:
+            assert {member.name: member.size for member in archive}["0010.jpg"] == len(RECORDS[10])
+
+    @pytest.mark.parametrize("name", ["x" * 99 + ".b", "d/" * 60 + "x.bin", "ä" * 60 + ".bin"])
+    def test_names_of_any_length(self, name: str, tmp_path: Path) -> None:
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"content")
+        path.chmod(0o600)
+        assert records("convert", tmp_path / "tree", "-o", tmp_path / "a.tar", "--to", "tar") == 0
+        with tarfile.open(tmp_path / "a.tar") as archive:
+            (member,) = archive
+            assert (member.name, member.mode, archive.extractfile(member).read()) == (name, 0o600, b"content")  # type: ignore[union-attr]
+        assert records("verify", tmp_path / "a.tar") == 0
+
+    def test_records_without_names_are_numbered(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_bytes(b"one\ntwo\n")
+        assert records("convert", tmp_path / "a.txt", "-o", tmp_path / "a.tar", "--to", "tar") == 0
+        dataset = Dataset(tmp_path / "a.tar")
+        assert [dataset.sample(number) for number in range(2)] == [
+            {"__key__": b"000000000", "txt": b"one"},
+            {"__key__": b"000000001", "txt": b"two"},
+        ]
+
+
+class TestParquet:
+    ROWS = ({"id": 1, "text": "one", "image": b"\x00\xff"}, {"id": 2, "text": "zwölf", "image": b""})
+
+    @pytest.fixture
+    def parquet(self, tmp_path: Path) -> Path:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(self.ROWS)), tmp_path / "a.parquet")
+        return tmp_path / "a.parquet"
+
+    def test_rows_become_json(self, parquet: Path, tmp_path: Path) -> None:
+        assert records("convert", parquet, "-o", tmp_path / "a.jsonl", "--to", "lines") == 0
+        assert [json.loads(bytes(line)) for line in Dataset(tmp_path / "a.jsonl")] == [
+            {"id": 1, "text": "one", "image": "AP8="},
+            {"id": 2, "text": "zwölf", "image": ""},
+        ]
+        assert {path.name for path in tmp_path.iterdir()} == {"a.parquet", "a.jsonl"}
+
+    def test_a_column_becomes_records(self, parquet: Path, tmp_path: Path) -> None:
+        for column in ("image", "text"):
+            assert records("convert", parquet, "-o", tmp_path / column, "--to", "prec", "--column", column) == 0
+        assert list(map(bytes, Dataset(tmp_path / "image"))) == [b"\x00\xff", b""]
+        assert list(map(bytes, Dataset(tmp_path / "text"))) == [b"one", "zwölf".encode()]
+
+    @pytest.mark.parametrize(("column", "words"), [("id", "column id holds int"), ("none", "expected one of id, text, image")])
+    def test_columns_that_are_no_records_are_named(
+        self, column: str, words: str, parquet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert records("convert", parquet, "-o", tmp_path / "out", "--to", "prec", "--column", column) == 2
+        assert words in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+    def test_rows_by_number_need_a_conversion(self, parquet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert records("index", parquet) == 2
+        assert "pario records convert --to prec -o a.prec" in capsys.readouterr().err
+        with pytest.raises(ParioError, match="compressed together"):
+            Dataset(parquet)
+
+    def test_a_damaged_file_is_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
+        assert records("convert", tmp_path / "b.parquet", "-o", tmp_path / "out", "--to", "prec") == 2
+        assert "b.parquet: not read as Parquet" in capsys.readouterr().err
+
+    def test_a_package_that_is_missing_is_named(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "a.arrayrecord").write_bytes(b"")
+        monkeypatch.setitem(sys.modules, "array_record.python.array_record_module", None)
+        assert records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "out", "--to", "prec") == 2
+        assert "pip install array_record" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_array_records_become_records(tmp_path: Path) -> None:
+    module = pytest.importorskip("array_record.python.array_record_module", reason="array_record is not installed")
+    writer = module.ArrayRecordWriter(str(tmp_path / "a.arrayrecord"), "group_size:1")
+    for record in RECORDS:
+        writer.write(record)
+    writer.close()
+    assert records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "a.prec", "--to", "prec") == 0
+    assert list(map(bytes, Dataset(tmp_path / "a.prec"))) == RECORDS
+
+
+@pytest.mark.slow
+class TestTfrecord:
+    def test_written_by_tfrecord(self, tmp_path: Path) -> None:
+        writing = pytest.importorskip("tfrecord.writer", reason="tfrecord is not installed")
+        writer = writing.TFRecordWriter(str(tmp_path / "a.tfrecord"))
+        for number, record in enumerate(RECORDS):
+            writer.write({"data": (record, "byte"), "number": (number, "int")})
+        writer.close()
+        assert records("verify", tmp_path / "a.tfrecord") == 0
+        example = pytest.importorskip("tfrecord.example_pb2", reason="tfrecord is not installed").Example
+        found = [example.FromString(bytes(record)).features.feature for record in Dataset(tmp_path / "a.tfrecord")]
+        assert [one["data"].bytes_list.value[0] for one in found] == RECORDS
+        assert [one["number"].int64_list.value[0] for one in found] == list(range(len(RECORDS)))
+
+    def test_read_by_tfrecord(self, packed: Path, tmp_path: Path) -> None:
+        reading = pytest.importorskip("tfrecord.reader", reason="tfrecord is not installed")
+        assert records("convert", packed, "-o", tmp_path / "b.tfrecord", "--to", "tfrecord") == 0
+        found = [bytes(record) for record in reading.tfrecord_iterator(str(tmp_path / "b.tfrecord"))]
+        assert found == list(map(bytes, Dataset(packed)))
+
+
+@pytest.mark.slow
+class TestWebDataset:
+    def test_written_by_webdataset(self, tmp_path: Path) -> None:
+        webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+        with webdataset.TarWriter(str(tmp_path / "a.tar")) as writer:
+            for number, record in enumerate(RECORDS):
+                writer.write({"__key__": f"{number:04d}", "bin": record, "cls": number % 7})
+        dataset = Dataset(tmp_path / "a.tar")
+        assert [dataset.sample(number) for number in range(len(dataset))] == [
+            {"__key__": f"{number:04d}".encode(), "bin": record, "cls": str(number % 7).encode()} for number, record in enumerate(RECORDS)
+        ]
+
+    def test_read_by_webdataset(self, packed: Path, tmp_path: Path) -> None:
+        webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+        assert records("convert", packed, "-o", tmp_path / "b.tar", "--to", "tar") == 0
+        found = list(webdataset.WebDataset(str(tmp_path / "b.tar"), shardshuffle=False))
+        assert [(one["__key__"], one["jpg"], one["cls"]) for one in found] == [
+            (f"{number:04d}", record, str(number % 7).encode()) for number, record in enumerate(RECORDS)
+        ]

@@ -1,0 +1,223 @@
+"""The Loader: every record once, in an order that depends on nothing but seed, epoch and position; resumed anywhere by anybody."""
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.errors import ParioError
+from pario.records import Dataset, Loader
+
+COUNT = 503
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    """Records of 40 bytes that hold their numbers."""
+    path = tmp_path / "numbers.bin"
+    np.repeat(np.arange(COUNT, dtype="<u8")[:, None], 5, axis=1).tofile(path)
+    return Dataset(path, format="fixed", size=40)
+
+
+def contents(batches) -> list[int]:
+    return [int.from_bytes(record[:8], "little") for batch in batches for record in batch]
+
+
+def numbers(loader: Loader) -> list[int]:
+    """Those of the rest of the epoch, which are also what the records hold."""
+    batches = list(loader)
+    assert contents(batches) == [number for batch in batches for number in batch.numbers.tolist()]
+    return contents(batches)
+
+
+def test_in_order(dataset):
+    loader = Loader(dataset, 32)
+    assert len(loader) == 16
+    assert numbers(loader) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("how", [{"shuffle": True}, {"blocks": (16, 4)}])
+def test_shuffled_epochs_differ_and_repeat(dataset, how):
+    first, second = (Loader(dataset, 32, seed=7, prefetch=threads, **how) for threads in (1, 8))
+    epochs = [numbers(first), numbers(first)]
+    assert epochs == [numbers(second), numbers(second)]
+    assert epochs[0] != epochs[1]
+    assert all(sorted(epoch) == list(range(COUNT)) for epoch in epochs)
+
+
+def test_files_take_turns_and_go_on_anywhere(tmp_path):
+    """As tf.data's interleave(cycle_length=2, block_length=4) on ones to fives, six of each."""
+    sets = []
+    for number in range(1, 6):
+        path = tmp_path / str(number)
+        path.write_bytes(bytes([number]) * 6)
+        sets.append(Dataset(path, format="fixed", size=1))
+    expected = [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5]
+    loader = Loader(sets, 5, interleave=(2, 4))
+    assert contents(loader) == expected
+    next(iter(loader))
+    resumed = Loader(sets, 5, interleave=(2, 4))
+    resumed.load_state_dict(loader.state_dict())
+    assert contents(resumed) == expected[5:]
+    with pytest.raises(ParioError, match="order were"):
+        Loader(sets, 5, interleave=(2, 2)).load_state_dict(loader.state_dict())
+
+
+@pytest.mark.parametrize("caching", ["page_cache", "direct"])
+@pytest.mark.parametrize("memory", [1, 1 << 20])
+def test_memory_and_caching_change_nothing(dataset, caching, memory):
+    assert numbers(Loader(dataset, 10, shuffle=True, caching=caching, memory=memory)) == numbers(Loader(dataset, 10, shuffle=True))
+
+
+@pytest.mark.parametrize(("free", "direct"), [(2 * 40 * COUNT - 1, True), (2 * 40 * COUNT, False)])
+def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(dataset, monkeypatch, free, direct):
+    monkeypatch.setattr("pario.records.loader._free_memory", lambda: free)
+    assert Loader(dataset)._direct == direct
+
+
+def test_ranks_share_one_order(dataset):
+    """Batch by batch, what the ranks have together is what one has alone with a batch as large."""
+    whole = list(Loader(dataset, 12, shuffle=True, seed=3))
+    ranks = [list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3)) for rank in range(3)]
+    for step, batch in enumerate(whole):
+        assert [n for rank in ranks for n in (rank[step].numbers.tolist() if step < len(rank) else [])] == batch.numbers.tolist()
+
+
+def test_resumes_anywhere_on_any_number_of_ranks(dataset):
+    """Killed again and again: each record comes once per epoch, in the order that was to be expected."""
+    chance = random.Random(1)
+    expected, seen = numbers(Loader(dataset, 1, shuffle=True, seed=5)), []
+    state = Loader(dataset, 1, shuffle=True, seed=5).state_dict()
+    while state["epoch"] == 0:
+        world, batch = chance.randint(1, 5), chance.randint(1, 20)
+        loaders = [Loader(dataset, batch, shuffle=True, rank=rank, world=world) for rank in range(world)]
+        for loader in loaders:
+            loader.load_state_dict(state)
+        running = [iter(loader) for loader in loaders]
+        for _ in range(chance.randint(1, 6)):
+            seen += contents(got for got in (next(each, None) for each in running) if got is not None)
+        state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
+    assert seen == expected
+
+
+def test_state_of_other_records_is_refused(dataset, tmp_path):
+    state = Loader(dataset, shuffle=True).state_dict()
+    with pytest.raises(ParioError, match=r"order were .*shuffled.*, now they are .*as they lie"):
+        Loader(dataset).load_state_dict(state)
+    with pytest.raises(ParioError, match="records were 503, now they are 1006"):
+        Loader([dataset, dataset], shuffle=True).load_state_dict(state)
+
+
+@pytest.mark.parametrize("workers, processes", [(0, False), (3, False), (2, True)])
+def test_transform_and_collate(dataset, workers, processes):
+    loader = Loader(dataset, 50, shuffle=True, transform=len, collate=sum, workers=workers, processes=processes)
+    assert list(loader) == [2000] * 10 + [120]
+
+
+def fail_on_seven(record):
+    number = int.from_bytes(record[:8], "little")
+    if number == 7:
+        raise ValueError("seven")
+    return number
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_transform_that_fails_names_the_record_or_skips_it(dataset, workers):
+    with pytest.raises(ParioError, match="record 7: transform: ValueError: seven"):
+        list(Loader(dataset, 10, transform=fail_on_seven, workers=workers))
+    loader = Loader(dataset, 10, transform=fail_on_seven, workers=workers, errors="skip")
+    assert [number for batch in loader for number in batch] == [number for number in range(COUNT) if number != 7]
+    assert loader.stats.skipped == 1
+
+
+def test_records_that_are_gone(dataset):
+    os.truncate(dataset.path, 40 * 500 + 1)
+    with pytest.raises(ParioError, match=r"record 500: .*numbers.bin.*shorter than its index says"):
+        list(Loader(dataset, 10))
+    loader = Loader(dataset, 10, errors="skip")
+    assert contents(loader) == list(range(500))
+    assert loader.stats.skipped == 3
+
+
+def test_arrays(dataset, tmp_path):
+    batch = next(iter(Loader(dataset, 8)))
+    assert np.shares_memory(batch.array(), batch.array())
+    assert (batch.array("<u8") == np.arange(8)[:, None]).all()
+    shuffled = next(iter(Loader(dataset, 8, shuffle=True)))
+    assert (shuffled.array("<u8")[:, 0] == shuffled.numbers).all()
+    (tmp_path / "lines").write_bytes(b"a\nbcd\n")
+    with pytest.raises(ParioError, match="differ in length, from 1 to 3 bytes"):
+        next(iter(Loader(Dataset(tmp_path / "lines", format="lines"), 2))).array()
+
+
+def test_batches_stay_when_the_loader_is_gone(dataset):
+    kept = list(Loader(dataset, 10, shuffle=True, memory=1000))
+    assert sorted(contents(kept)) == list(range(COUNT))
+
+
+def test_left_in_the_middle_and_forked(dataset):
+    """A child that inherits an iteration can drop it, is told when it goes on in it, and can begin its own."""
+    loader = Loader(dataset, 10, shuffle=True)
+    running = iter(loader)
+    next(running)
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(ParioError, match="belongs to the process that began it"):
+                next(running)
+            del running
+            os._exit(0 if len(contents(Loader(dataset, 10))) == COUNT else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(contents(running)) == COUNT - 10
+
+
+def test_stats(dataset):
+    loader = Loader(dataset, 10)
+    list(loader)
+    assert (loader.stats.batches, loader.stats.records, loader.stats.bytes) == (51, COUNT, COUNT * 40)
+    assert "waited" in str(loader.stats)
+    assert 0 <= loader.stats.stalled <= 1
+
+
+@pytest.mark.parametrize(
+    "how, words",
+    [
+        ({"batch_size": 0}, "batch_size=0: expected at least 1"),
+        ({"rank": 2, "world": 2}, "rank=2: expected 0 to 1"),
+        ({"caching": "none"}, "caching='none': expected"),
+        ({"errors": "ignore"}, "errors='ignore': expected"),
+        ({"prefetch": 0}, "prefetch=0: expected at least 1"),
+        ({"interleave": (2, 0)}, "interleave=0: expected at least 1"),
+        ({"interleave": (2, 2), "shuffle": True}, "interleave is an order of its own"),
+    ],
+)
+def test_bad_arguments(dataset, how, words):
+    with pytest.raises(ParioError, match=words):
+        Loader(dataset, **how)
+
+
+def test_nothing_to_load(tmp_path):
+    (tmp_path / "none").write_bytes(b"")
+    loader = Loader(Dataset(tmp_path / "none", format="lines"), 4, shuffle=True)
+    assert list(loader) == []
+    assert list(loader.forever()) == []
+
+
+@pytest.mark.slow
+def test_torch(dataset):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    tensor = next(iter(Loader(dataset, 8))).torch()
+    assert tensor.shape == (8, 40)
+    loader = Loader(dataset, 10, shuffle=True)
+    loaded = torch.utils.data.DataLoader(loader.torch(), batch_size=None, num_workers=2, collate_fn=_numbers)
+    assert list(loaded) == [batch.numbers.tolist() for batch in Loader(dataset, 10, shuffle=True)]
+    rows = torch.utils.data.DataLoader(dataset.torch(), batch_size=8, num_workers=0)
+    assert next(iter(rows)).shape == (8, 40)
+
+
+def _numbers(batch):
+    return batch.numbers.tolist()

@@ -1,0 +1,294 @@
+"""``pario replay``: the calls and bytes of a run again, in the same order, in files that are made as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pario.replay import ReplayError, Script, fidelity, perform, script_of
+from pario.replay.order import waits
+from pario.replay.perform import Manner
+from pario.replay.player import largest_of
+from pario.replay.script import END, OPERATION, WAIT, below
+from pario.replay.slots import Calls, assign
+from pario.replay.verbs import numbers, verb_of
+from pario.settings import load
+from pario.tables import read
+from pario.tables.model import Job
+from pario.tables.rows import new_processes
+from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
+
+PROGRAM = """\
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+out = os.open("out.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+for number in range(300):
+    os.write(out, b"x" * (number + 1))
+os.pwrite(out, b"y" * 50, 100)
+os.fsync(out)
+os.ftruncate(out, 1000)
+os.close(out)
+found = os.open("found.dat", os.O_RDONLY)
+again = os.open("found.dat", os.O_RDONLY)
+for _ in range(10):
+    os.read(found, 7)
+    os.read(again, 100)
+os.lseek(found, 5000, os.SEEK_SET)
+os.read(found, 4000)
+os.close(found)
+os.close(again)
+for name in ("missing", "found.dat"):
+    try:
+        os.stat(name)
+    except FileNotFoundError:
+        pass
+stream = ctypes.c_void_p(libc.fopen(b"text.txt", b"w"))
+for number in range(100):
+    libc.fprintf(stream, b"%d line\\n", number)
+libc.fputc(65, stream)
+libc.fflush(stream)
+libc.fclose(stream)
+os.unlink("text.txt")
+"""
+
+
+def recorded(place: Path, program: str, *options: str) -> Path:
+    """The log of a Python program that runs in ``place``."""
+    words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", *options, "--", sys.executable, "-c", program]
+    subprocess.run(words, cwd=place, check=True, timeout=300, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return place / "log"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    (tmp_path / "found.dat").write_bytes(b"f" * 10_000)
+    return read([recorded(tmp_path, PROGRAM)])
+
+
+def counts(found: Any) -> dict[tuple[str, str], tuple[int, int]]:
+    return {(row.layer, row.name): (row.run, row.replay) for row in found.rows}
+
+
+def test_calls_and_bytes_are_the_same(job: Job, tmp_path: Path) -> None:
+    script = script_of(job)
+    found = fidelity(job, script, perform(script, tmp_path))
+    both = counts(found)
+    assert {key for key, (run, replay) in both.items() if run != replay} == set()
+    assert both["posix", "writes"][0] >= 301
+    assert both["posix", "bytes_written"] == (300 * 301 // 2 + 50,) * 2
+    assert both["stdio", "bytes_written"] == (10 * 7 + 90 * 8 + 1,) * 2
+
+
+def test_nothing_of_a_replay_stays(job: Job, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    perform(script_of(job), tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_that_the_run_found_are_made_with_their_sizes(job: Job) -> None:
+    script = script_of(job)
+    sizes = {Path(script.paths[made.path]).name: made.size for made in script.files}
+    assert sizes["found.dat"] == 10_000
+    assert not {"out.dat", "missing", "text.txt"} & sizes.keys()
+
+
+def test_settings_for_the_paths_of_the_run_hold_in_a_replay(job: Job, tmp_path: Path) -> None:
+    settings = tmp_path / "pario.toml"
+    settings.write_text(f'[[file]]\nmatch = "{tmp_path}/out.dat"\nstreams.size = "1M"\n')
+    played = perform(script_of(job), tmp_path, Manner(settings=load(settings))).job
+    (row,) = [row for row in played.records if played.path(row["file"]).endswith("/out.dat") and row["writes"]]
+    assert row["writes"] == 301 and 0 < row["system_writes"] < 10
+
+
+def test_pauses_are_those_of_the_program(tmp_path: Path) -> None:
+    program = 'import os, time\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nos.write(out, b"1")\ntime.sleep(0.4)\nos.write(out, b"2")\n'
+    script = script_of(read([recorded(tmp_path, program)]))
+    writes = script.seats[0][script.seats[0]["verb"] == numbers()["write"]]
+    assert writes["pause"][-1] >= 0.39e9
+    assert perform(script, tmp_path, Manner(pauses=True)).longest >= 0.39
+
+
+def test_a_process_that_began_when_another_had_ended_waits_for_it(tmp_path: Path) -> None:
+    program = """\
+import os, subprocess, sys, time
+write = 'import os; out = os.open("one", os.O_CREAT | os.O_WRONLY); os.write(out, b"1")'
+both = [subprocess.Popen([sys.executable, "-c", f"{write}; import time; time.sleep(0.5)"]) for _ in range(2)]
+for one in both: one.wait()
+subprocess.run([sys.executable, "-c", 'import os; found = os.open("one", os.O_RDONLY); os.read(found, 10)'])
+"""
+    job = read([recorded(tmp_path, program)])
+    script = script_of(job)
+    verbs = np.concatenate([seat["verb"] for seat in script.seats])
+    assert (verbs == END).any() and (verbs == WAIT).any()
+    assert fidelity(job, script, perform(script, tmp_path)).exact
+
+
+def test_who_waits_for_whom() -> None:
+    job = Job("x", "pario", processes=new_processes(3))
+    job.processes["start"], job.processes["end"] = [0, 0, 5], [4, 6, 9]
+    assert waits(job, np.arange(3), np.array([0, 1, 2])) == {2: [0]}
+    assert waits(job, np.arange(3), np.array([0, 1, 0])) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--events-limit", "0"), "it has counters only"), (("--files-limit", "3"), "files are not kept")],
+)
+def test_a_log_that_does_not_have_all_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    program = 'import os\nfor number in range(200): os.close(os.open(f"file{number}", os.O_CREAT | os.O_WRONLY))\n'
+    with pytest.raises(ReplayError, match=said) as raised:
+        script_of(read([recorded(tmp_path, program, *options)]))
+    assert "record again with pario run" in str(raised.value)
+
+
+def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "pario", "replay", str(tmp_path / "log"), "--on", str(tmp_path), "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["exact"]
+
+
+@pytest.mark.parametrize(
+    ("function", "verb"),
+    [("openat64", "open"), ("__pread64_chk", "pread"), ("fgets_unlocked", "fread"), ("__vfprintf_chk", "fprintf"), ("rename", "")],
+)
+def test_verbs_of_functions(function: str, verb: str) -> None:
+    assert verb_of(function) == verb
+
+
+def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
+    known = numbers()
+    steps = [
+        ("open", 0, 0),
+        ("open", 0, 0),
+        ("read", 0, 10),
+        ("read", 0, 10),
+        ("read", 10, 5),
+        ("pread", 3, 4),
+        ("read", 10, 5),
+        ("close", 0, 0),
+    ]
+    verb, offset, length = (np.array(column) for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True))
+    found = assign(Calls(verb, np.zeros(8, np.int64), np.zeros(8, bool), offset, length))
+    first, second = found.slot[0], found.slot[1]
+    assert first != second
+    assert sorted([found.slot[2], found.slot[3]]) == sorted([first, second])
+    assert sorted([found.slot[4], found.slot[6]]) == sorted([first, second])
+    assert (found.verb == verb).all() and not found.attach and not found.dropped
+
+
+def test_a_descriptor_from_elsewhere_is_attached_and_used_at_offsets() -> None:
+    known = numbers()
+    verb = np.array([known["write"], known["write"], known["close"]])
+    found = assign(Calls(verb, np.zeros(3, np.int64), np.zeros(3, bool), np.array([5, 9, 0]), np.array([4, 4, 0])))
+    assert found.attach == [0]
+    assert found.verb.tolist() == [known["pwrite"], known["pwrite"], known["close"]]
+
+
+def darshan(place: Path, reads: int, writes: int, traced: int) -> Job:
+    """A Darshan log of one process that wrote a file and then read it; of its writes so many were traced."""
+    record = posix_record(1, 0, {0: 1, 3: reads, 4: writes, 14: 512 * reads, 15: 512 * writes})
+    trace = dxt_record(1, 0, segments(traced), segments(reads, first=1.0))
+    log = DarshanLog(names={1: str(place / "data")}, modules={"POSIX": record, "DXT_POSIX": trace})
+    return read([log.write(place / "one.darshan")])
+
+
+def test_the_segments_of_a_darshan_log_are_played(tmp_path: Path) -> None:
+    job = darshan(tmp_path, reads=3, writes=5, traced=5)
+    script = script_of(job)
+    both = counts(fidelity(job, script, perform(script, tmp_path)))
+    assert both["posix", "writes"] == (5, 5) and both["posix", "reads"] == (3, 3)
+    assert both["posix", "bytes_read"] == (3 * 512,) * 2
+
+
+def test_a_darshan_log_with_a_part_of_the_calls_is_refused_unless_the_part_is_wanted(tmp_path: Path) -> None:
+    job = darshan(tmp_path, reads=3, writes=5, traced=4)
+    with pytest.raises(ReplayError, match=r"1 of 5 writes \(posix\) have no event"):
+        script_of(job)
+    assert script_of(job, partial=True).calls == 1 + 4 + 3
+
+
+def test_a_place_that_is_no_directory_is_refused(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="nowhere is no directory"):
+        perform(script_of(job), tmp_path / "nowhere")
+
+
+def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
+    script = script_of(job)
+    script.seats[0] = script.seats[0].copy()
+    script.seats[0]["verb"][-1] = numbers()["unlink"]
+    script.seats[0]["path"][-1] = script.paths.index(str(tmp_path / "missing"))
+    with pytest.raises(ReplayError, match=r"of the replay failed: .*unlink .*missing.*ENOENT"):
+        perform(script, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [("/a/b", "a/b"), ("../../a", "a"), ("/../a", "a"), ("a/../../../b", "b"), ("//a/./b", "a/b"), ("/..", "."), ("", ".")],
+)
+def test_a_file_of_a_replay_lies_below_its_directory_whatever_its_name(path: str, inside: str) -> None:
+    assert below(Path("/scratch"), path) == Path("/scratch") / inside
+
+
+def test_a_process_that_fails_ends_those_that_wait_for_it(tmp_path: Path) -> None:
+    known, missing = numbers(), np.zeros(1, OPERATION)
+    missing["verb"] = known["unlink"]
+    waiting = np.zeros(1, OPERATION)
+    waiting["verb"] = WAIT
+    with pytest.raises(ReplayError, match=r"1 process of the replay failed: .*ENOENT"):
+        perform(Script([waiting, missing], ["/missing"], [], ranks=0, waits=[[1]]), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_buffer_is_as_large_as_the_largest_call_that_moves_bytes() -> None:
+    calls = np.zeros(3, OPERATION)
+    calls["verb"] = [numbers()[name] for name in ("posix_fallocate", "pwrite", "fgetc")]
+    calls["length"] = [1 << 50, 512, 1 << 40]
+    assert largest_of(calls) == 512
+    assert largest_of(calls[:0]) == 0
+
+
+def test_a_name_that_was_made_anew_after_a_renaming_is_opened(tmp_path: Path) -> None:
+    program = """\
+import os
+for number in range(2):
+    os.close(os.open("new", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    os.rename("new", f"kept{number}")
+"""
+    job = read([recorded(tmp_path, program)])
+    script = script_of(job)
+    assert fidelity(job, script, perform(script, tmp_path)).exact
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_stays_of_a_replay_that_a_signal_ends(tmp_path: Path, number: signal.Signals) -> None:
+    program = """\
+import os, signal, sys
+from pathlib import Path
+from pario.replay import Script, perform
+def prepare(script, root):
+    (root / "large").touch()
+    os.kill(os.getpid(), int(sys.argv[2]))
+sys.modules["pario.replay.perform"]._prepare = prepare
+signal.signal(int(sys.argv[2]), signal.SIG_DFL)
+perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path), str(int(number))], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 128 + number, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: Path) -> None:
+    attached = np.zeros(1, OPERATION)
+    attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR
+    with pytest.raises(ReplayError, match=r"attach .*/folder: EISDIR"):
+        perform(Script([attached], ["/folder"], [], ranks=0, directories=[0], slots=1), tmp_path)

@@ -1,0 +1,253 @@
+"""Staged directories: copied to a node, brought back, nothing newer overwritten."""
+
+import errno
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.launch.stages import Stage, staging
+from pario.staging import Staged, copy_verified, state_of
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    tree = tmp_path / "shared" / "data"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "a").write_bytes(b"one")
+    (tree / "deep" / "b").write_bytes(os.urandom(20_000_000))
+    (tree / "link").symlink_to("a")
+    (tree / "deep").chmod(0o750)
+    return tree
+
+
+def stage_in(source: Path, local: Path) -> int:
+    return main(["stage", "in", str(source), "--to", str(local)])
+
+
+def test_what_is_staged_in_is_the_same(source: Path, tmp_path: Path) -> None:
+    assert stage_in(source, tmp_path / "node") == 0
+    here = tmp_path / "node" / "data"
+    assert (here / "deep" / "b").read_bytes() == (source / "deep" / "b").read_bytes()
+    assert (here / "link").readlink() == Path("a")
+    assert state_of(here / "a") == state_of(source / "a")
+    assert (here / "deep").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_link_is_staged_under_its_own_name(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "current").symlink_to(source)
+    assert stage_in(tmp_path / "current", tmp_path / "node") == 0
+    (tmp_path / "node" / "current" / "a").write_bytes(b"changed")
+    assert main(["stage", "out", str(tmp_path / "node")]) == 0
+    assert (source / "a").read_bytes() == b"changed"
+
+
+@pytest.mark.parametrize("given", [".", "deep/.."])
+def test_a_directory_without_a_name_is_staged_under_its_real_one(given: str, source: Path, tmp_path: Path) -> None:
+    assert stage_in(source / given, tmp_path / "node") == 0
+    assert (tmp_path / "node" / "data" / "a").exists()
+
+
+def test_only_changes_are_brought_back(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage_in(source, tmp_path / "node")
+    here = tmp_path / "node" / "data"
+    (here / "new").write_bytes(b"two")
+    (here / "empty").mkdir()
+    (here / "a").write_bytes(b"changed")
+    capsys.readouterr()
+    assert main(["stage", "out", str(tmp_path / "node")]) == 0
+    assert "2 files (10 B) copied, 2 were there" in capsys.readouterr().err
+    assert (source / "new").read_bytes() == b"two"
+    assert (source / "a").read_bytes() == b"changed"
+    assert (source / "empty").is_dir()
+
+
+def test_newer_files_are_left_alone_at_both_ends(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage_in(source, tmp_path / "node")
+    here = tmp_path / "node" / "data"
+    (here / "a").write_bytes(b"mine")
+    (source / "a").write_bytes(b"somebody's")
+    assert main(["stage", "out", str(tmp_path / "node")]) == 1
+    assert (source / "a").read_bytes() == b"somebody's"
+    assert stage_in(source, tmp_path / "node") == 1
+    assert (here / "a").read_bytes() == b"mine"
+    assert "was changed here since it was staged" in capsys.readouterr().err
+
+
+def test_a_transfer_that_was_killed_goes_on(source: Path, tmp_path: Path) -> None:
+    stage_in(source, tmp_path / "node")
+    staged = Staged.open(tmp_path / "node")
+    (staged.local / "data" / "a").write_bytes(b"changed")
+    (staged.local / "data" / "c").write_bytes(b"new")
+    copy_verified(staged.local / "data" / "a", source / "a", 1)  # and then it was killed
+    outcome = staged.bring_back(lambda done, whole: None)
+    assert (outcome.copied, outcome.left) == (1, [])
+    assert (source / "c").read_bytes() == b"new"
+
+
+def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(source: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    Staged.make(node).add(source.name, source)
+    copy_verified(source / "a", node / "data" / "a", 1)  # and then it was killed
+    assert stage_in(source, node) == 0
+    assert (node / "data" / "deep" / "b").exists()
+
+
+def test_bytes_decide_where_times_are_the_same(tmp_path: Path) -> None:
+    out, node = tmp_path / "out", tmp_path / "node"
+    out.mkdir()
+    node.mkdir()
+    (out / "result").write_bytes(b"old")
+    os.utime(out / "result", (1e9, 1e9))
+    time.sleep(0.02)  # the clock of files
+    with staging([f"{out}={node}"]):
+        here = Stage.parse(f"{out}={node}").local / "files" / "result"
+        here.write_bytes(b"new")
+        os.utime(here, (1e9, 1e9))
+    assert (out / "result").read_bytes() == b"new"
+
+
+def test_an_older_file_that_somebody_has_put_there_is_left_alone(tmp_path: Path) -> None:
+    out, node = tmp_path / "out", tmp_path / "node"
+    out.mkdir()
+    node.mkdir()
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    os.utime(tmp_path / "theirs", (1e9, 1e9))
+    with pytest.raises(ParioError, match="was changed there"), staging([f"{out}={node}"]):
+        (Stage.parse(f"{out}={node}").local / "files" / "result").write_bytes(b"ours")
+        (tmp_path / "theirs").rename(out / "result")
+    assert (out / "result").read_bytes() == b"theirs"
+
+
+def test_file_systems_with_times_in_seconds_are_no_trouble(source: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    stage_in(source, node)
+    for number in range(2):
+        (node / "data" / "a").write_bytes(b"changed %d" % number)
+        assert main(["stage", "out", str(node)]) == 0
+        assert (source / "a").read_bytes() == b"changed %d" % number
+        seconds = (source / "a").stat().st_mtime_ns // 10**9
+        os.utime(source / "a", (seconds, seconds))
+
+
+def test_names_that_begin_alike_are_copied_apart(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("\u4e00" * 84, *("x" * 250 + str(number) for number in range(20))):
+        (source / name).write_text(name)
+    assert stage_in(source, tmp_path / "node") == 0
+    for path in (tmp_path / "node" / "source").iterdir():
+        assert path.read_text() == path.name
+
+
+def test_one_file_that_cannot_be_copied_stops_no_other(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage_in(source, tmp_path / "node")
+    here = tmp_path / "node" / "data"
+    (here / "in the way").write_bytes(b"1")
+    (here / "new").write_bytes(b"2")
+    (source / "in the way").mkdir()
+    os.utime(source / "in the way", (1e9, 1e9))
+    assert main(["stage", "out", str(tmp_path / "node")]) == 1
+    assert "in the way" in capsys.readouterr().err
+    assert (source / "new").read_bytes() == b"2"
+
+
+def test_only_what_was_staged_is_removed(source: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    stage_in(source, node)
+    (node / "something else").write_text("1")
+    (node / "data" / "x.pario-part").write_text("2")
+    (node / "data" / "deep").chmod(0o500)
+    assert main(["stage", "out", str(node), "--remove"]) == 0
+    assert [path.name for path in node.iterdir()] == ["something else"]
+    assert (source / "x.pario-part").read_text() == "2"
+    (node / "something else").unlink()
+    stage_in(source, node)
+    assert main(["stage", "out", str(node), "--remove"]) == 0
+    assert not node.exists()
+
+
+def test_files_that_change_while_they_are_brought_back_stay(source: Path, tmp_path: Path) -> None:
+    stage_in(source, tmp_path / "node")
+    staged = Staged.open(tmp_path / "node")
+    (staged.local / "data" / "a").write_bytes(b"still written")
+    with pytest.raises(ParioError, match="still being changed"):
+        staged.remove()
+    assert (staged.local / "data" / "a").exists()
+
+
+def test_a_file_that_changes_there_during_the_copy_is_left_alone(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    with pytest.raises(ParioError, match="was changed there"):
+        copy_verified(source / "a", tmp_path / "theirs", 1, lambda: "was changed there")
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shared", "theirs"]
+
+
+def test_a_tree_of_somebody_else_is_staged(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    assert stage_in(source, tmp_path / "node") == 0
+    (tmp_path / "node" / "data" / "new").write_bytes(b"1")
+    (source / "new").write_bytes(b"2")  # when, nobody knows
+    assert main(["stage", "out", str(tmp_path / "node")]) == 1
+    assert (source / "new").read_bytes() == b"2"
+
+
+def test_directories_that_may_not_be_written_are_staged(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "file").write_text("1")
+    (source / "deep").chmod(0o555)
+    assert stage_in(source, tmp_path / "node") == 0
+    assert (tmp_path / "node" / "source" / "deep").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ParioError, match="nothing"):
+        copy_verified(tmp_path / "nothing", tmp_path / "target", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_user_of_a_node_brings_back(tmp_path: Path) -> None:
+    out, node = tmp_path / "out", tmp_path / "node"
+    out.mkdir()
+    node.mkdir()
+    text = f"{out}/*={node}"
+    local = Stage.parse(text).local / "files"
+    with staging([text]) as first:
+        with staging([text]) as second:
+            assert first == second == {"PARIO_STAGE": f"{out}={local}"}
+            (local / "of_both").write_bytes(b"1")
+        assert not (out / "of_both").exists()
+    assert (out / "of_both").read_bytes() == b"1"
+    assert list(node.iterdir()) == []
+
+
+def test_a_file_that_changed_meanwhile_is_kept_on_the_node(tmp_path: Path) -> None:
+    out, node = tmp_path / "out", tmp_path / "node"
+    out.mkdir()
+    node.mkdir()
+    (out / "result").write_bytes(b"old")
+    past = time.time() - 100
+    os.utime(out / "result", (past, past))
+    text = f"{out}={node}"
+    local = Stage.parse(text).local
+    with pytest.raises(ParioError, match="was changed there"), staging([text]):
+        (local / "files" / "result").write_bytes(b"ours")
+        (out / "result").write_bytes(b"theirs")
+    assert (out / "result").read_bytes() == b"theirs"
+    assert (local / "files" / "result").read_bytes() == b"ours"
+
+
+@pytest.mark.parametrize("text", ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing=/tmp"])
+def test_what_cannot_be_staged_is_refused(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ParioError, match="--stage"):
+        Stage.parse(text)

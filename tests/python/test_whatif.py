@@ -1,0 +1,149 @@
+"""What recorded runs would take elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from pario.cli import main
+from pario.cli.whatif import predict, told
+from pario.model.machine import Machine, load
+from pario.model.whatif import Use, outcome, phase_of, scaled, unknown, uses_of
+from tests.python.jobs import add_record, make_job
+
+MB = 10**6
+DAY = 86400.0
+MACHINE = Machine("m", "m", "lustre", 1 << 20, 4, {"targets": 8, "write_rate": 1e6, "handover_seconds": 0.5, "create_seconds": 1}, {}, ())
+
+
+def test_a_day_on_16_cores_with_one_percent_serial_io_on_1024() -> None:
+    job = make_job(ranks=16, wall=DAY)
+    add_record(job, range(16), "/scratch/out", writes=1, bytes_written=MB, write_time=0.01 * DAY)
+    (found,), _ = predict(job, None, (1,), 1024)
+    assert found.io == pytest.approx(14 * 60 + 24, rel=1e-3)
+    assert found.beside == pytest.approx(22 * 60 + 16.5, rel=1e-3)
+    assert found.io / found.seconds == pytest.approx(0.39, abs=0.005)
+    assert scaled(100, 4, 8) == 50
+
+
+def test_files_are_shared_or_of_one_rank_each_or_of_one_rank() -> None:
+    job = make_job(ranks=4)
+    add_record(job, range(4), "/s/shared", writes=10, consecutive_writes=9, bytes_written=MB, opens=1)
+    for rank in range(4):
+        add_record(job, rank, f"/s/own.{rank}", writes=5, bytes_written=2 * MB, opens=1)
+    add_record(job, 0, "/s/input", reads=7, bytes_read=3 * MB, opens=1)
+    shared, single, own = uses_of(job)
+    assert shared == Use("/s/shared", "shared", True, 4, 1, 4 * MB, 40, 4)
+    assert own == Use("4 files of 4 ranks", "own files", True, 4, 4, 8 * MB, 20, 4)
+    assert single == Use("/s/input", "one rank", False, 1, 1, 3 * MB, 7, 1)
+    assert [use.of_ranks(2).users for use in (shared, own, single)] == [8, 8, 1]
+    assert [use.of_ranks(2).files for use in (shared, own, single)] == [1, 8, 1]
+
+
+def test_requests_that_jump_are_interleaved_and_take_locks() -> None:
+    job = make_job(ranks=2)
+    add_record(job, range(2), "/s/rows", writes=100, consecutive_writes=0, bytes_written=100, opens=1)
+    (use,) = uses_of(job)
+    assert use.interleaved
+    assert sum(flow.handovers for flow in phase_of(MACHINE, use, 1, "as it is").flows) == 200
+    ordered = dataclasses.replace(use, interleaved=False)
+    assert sum(flow.handovers for flow in phase_of(MACHINE, ordered, 1, "as it is").flows) == 2
+
+
+def test_stripes_help_until_the_targets_are_used_up() -> None:
+    use = Use("/s/big", "shared", True, 64, 1, 64 * MB, 64, 64)
+    seconds = [outcome(MACHINE, [use], stripes, "collective", 5).io for stripes in (1, 8, 100)]
+    assert seconds[0] == pytest.approx(65, rel=0.02)
+    assert seconds[1] == seconds[2] == pytest.approx(1 + 8, rel=0.05)
+
+
+def test_a_file_has_no_more_stripes_than_bytes_for_them() -> None:
+    flows = phase_of(MACHINE, Use("/s/small", "one rank", True, 1, 1, 2 << 20, 512, 1), 8, "as it is").flows
+    assert [flow.targets for flow in flows] == [2]
+
+
+@pytest.mark.parametrize(("requests", "depth"), [(8, 8), (64, 8), (128, 2), (2048, 1)])
+def test_writes_that_are_not_waited_for_keep_several_targets_busy(requests: int, depth: int) -> None:
+    machine = MACHINE.with_values({"in_flight": 8})
+    use = Use("/s/log", "one rank", True, 1, 1, 8 << 20, requests, 1)
+    assert phase_of(machine, use, 8, "as it is").flows[0].depth == depth
+    assert phase_of(machine, dataclasses.replace(use, writes=False), 8, "as it is").flows[0].depth == 1
+    assert phase_of(MACHINE, use, 8, "as it is").flows[0].depth == 1
+
+
+def test_a_file_per_process_is_spread_over_targets_and_creates_files() -> None:
+    found = outcome(MACHINE, [Use("own", "own files", True, 16, 16, 16 * MB, 16, 16)], 1, "as it is", 0)
+    assert found.io == pytest.approx(16 + 2, rel=0.02)
+    assert found.bound == "metadata"
+
+
+def test_thousands_of_ranks_on_two_targets_are_warned_of() -> None:
+    stampede = load("stampede")
+    restart = Use("/s/restart", "shared", False, 7620, 1, 250 * 10**9, 7620, 7620)
+    few, many = (outcome(stampede, [restart], stripes, "as it is", 0).warnings for stripes in (2, 80))
+    assert few[0].startswith("/s/restart: 7,620 ranks on 2 targets keep each busy for ")
+    assert "7,620 opens keep the metadata server busy" in few[1]
+    assert len(many) == 1
+
+
+def test_what_a_machine_does_not_say_is_told() -> None:
+    small = Use("/s/rows", "shared", True, 4, 1, 6400, 100, 4, interleaved=True)
+    assert list(unknown(MACHINE, [dataclasses.replace(small, bytes=100 * MB)])) == []
+    assert [text.split(",")[0] for text in unknown(load("theta"), [small])] == [
+        "theta has no rate for writing",
+        "theta does not say what a request costs beside its bytes",
+        "theta does not say what taking locks from each other costs",
+    ]
+
+
+def test_only_ranks_count_and_only_where_data_is() -> None:
+    job = make_job(ranks=2)
+    job.processes["rank"][1] = -1
+    add_record(job, range(2), "/s/data", writes=1, bytes_written=MB, opens=1)
+    add_record(job, 0, "/proc/cpuinfo", reads=1, bytes_read=100, opens=1)
+    assert [(use.what, use.manner, use.bytes) for use in uses_of(job)] == [("/s/data", "one rank", MB)]
+
+
+def test_the_table_says_that_it_is_predicted() -> None:
+    job = make_job(ranks=4)
+    add_record(job, range(4), "/s/shared", writes=10, bytes_written=MB, write_time=1.0, opens=1)
+    outcomes, _ = predict(job, MACHINE, (1, 8, 144), 8)
+    first, head, *rows = told(job, outcomes, MACHINE, 8)
+    assert first == "./app on m, 8 ranks instead of 4: predicted, not measured"
+    assert head.split()[0] == "stripes"
+    assert [row.split()[0] for row in rows] == ["as", "1", "1", "8", "8"]
+
+
+@pytest.mark.slow
+def test_darshan_logs_are_taken(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    darshan = pytest.importorskip("darshan")
+    logs = Path(darshan.__file__).parent / "examples" / "example_logs"
+    words = ["--machine", "shaheen", "--stripes", "1,8", "--plot", str(tmp_path / "io.svg")]
+    assert main(["whatif", str(logs / "example.darshan"), *words]) == 0
+    printed = capsys.readouterr().out
+    assert "2,048 ranks instead of 2048: predicted, not measured" in printed
+    assert "vpicio.hdf5: 2,048 ranks on 1 target keep each busy for" in printed
+    assert (tmp_path / "io.svg").read_text().count("<title>") == 3
+    assert main(["whatif", str(logs / "dxt.darshan"), "--machine", "shaheen"]) == 0
+    assert capsys.readouterr().out.startswith("the recorded run on Shaheen II")
+
+
+def test_fewer_aggregators_take_longer() -> None:
+    machine = MACHINE.with_values({"exchange_rate": 1e6, "node_rate": 1e6})
+    job = make_job(ranks=16)
+    add_record(job, range(16), "/s/shared", writes=16, bytes_written=16 * MB, write_time=1.0, opens=1)
+    outcomes, _ = predict(job, machine, (8,), 16, (1, 4))
+    alone, one, four = outcomes[1:]
+    assert (alone.aggregators, one.aggregators, four.aggregators) == (0, 1, 4)
+    assert one.io > 2 * four.io
+    assert "collective by 4" in "\n".join(told(job, outcomes, machine, 16))
+
+
+def test_machines_are_listed_and_logs_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["whatif", "--list"]) == 0
+    assert "shaheen        Shaheen II at KAUST" in capsys.readouterr().out
+    assert main(["whatif"]) == 2
+    assert main(["whatif", str(tmp_path), "--machine", "nowhere"]) == 2
+    assert "no machine nowhere; there are ascent," in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""Programs under libpario.so with buffered files, beside the same without."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.preload.conftest import library as library
+
+VICTIMS = Path(__file__).parent / "victims"
+
+
+@dataclass
+class Done:
+    """What a program came to, and what the files of its folder hold afterwards."""
+
+    status: int
+    stdout: str
+    stderr: str
+    files: dict[str, bytes]
+    folder: Path
+
+
+Start = Callable[..., Done]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compiles a victim, once."""
+    folder = tmp_path_factory.mktemp("streams")
+    compilers = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
+
+    def compile_victim(source: str) -> Path:
+        program = folder / Path(source).stem
+        if not program.exists():
+            subprocess.run([compilers[Path(source).suffix], "-O1", "-o", program, VICTIMS / source, "-pthread"], check=True, cwd=folder)
+        return program
+
+    return compile_victim
+
+
+@pytest.fixture
+def start(library: Path, tmp_path: Path) -> Start:
+    """Runs a command in a folder of its own; `streams` as in PARIO_STREAMS, empty: without pario."""
+    number = 0
+
+    def run(*command: object, streams: str = "", env: dict[str, str] | None = None, seconds: float = 120) -> Done:
+        nonlocal number
+        number += 1
+        folder = tmp_path / f"run{number}"
+        folder.mkdir()
+        pario = {"LD_PRELOAD": str(library), "PARIO_STREAMS": streams} if streams else {}
+        done = subprocess.run(
+            list(map(str, command)), cwd=folder, env=os.environ | pario | (env or {}), capture_output=True, text=True, timeout=seconds
+        )
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+        return Done(done.returncode, done.stdout, done.stderr, files, folder)
+
+    return run

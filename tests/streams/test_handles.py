@@ -1,0 +1,96 @@
+"""Kept handles: opening and closing one file again and again reaches the kernel once, and nothing else is different."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.streams.conftest import Start
+
+Build = Callable[[str], Path]
+HANDLES = "*.dat:size=64K:handles"
+LAZY = [f"{HANDLES}:lazyclose", "*.dat:size=64K:lazyclose"]
+COME_AND_GO = "open|openat|creat|close|dup|dup2|fcntl|lseek|newfstatat|statx|access"
+
+
+@pytest.mark.parametrize("how", ["truths", "processes", "numbers", "modes", "looks", "names", "in_processes", "closed_and_gone"])
+@pytest.mark.parametrize("streams", [HANDLES, *LAZY])
+def test_a_program_sees_what_it_sees_without(start: Start, build: Build, streams: str, how: str) -> None:
+    plain = start(build("reopen.c"), how, 30)
+    kept = start(build("reopen.c"), how, 30, streams=streams)
+    assert (kept.status, kept.stdout, kept.stderr) == (plain.status, plain.stdout, plain.stderr)
+    assert kept.files == plain.files
+
+
+@pytest.mark.parametrize("how", ["exit", "_exit", "quick_exit", "abort", "signal", "exec"])
+@pytest.mark.parametrize("streams", LAZY)
+def test_what_was_closed_is_in_the_file_however_the_program_ends(start: Start, build: Build, streams: str, how: str) -> None:
+    plain = start(build("reopen.c"), "ends", how)
+    lazy = start(build("reopen.c"), "ends", how, streams=streams)
+    assert (lazy.status, lazy.stdout, lazy.stderr) == (plain.status, plain.stdout, plain.stderr)
+    assert lazy.files == plain.files
+
+
+@pytest.mark.parametrize("streams", LAZY)
+def test_bytes_that_fail_behind_a_close_are_reported_at_the_next_chance(start: Start, build: Build, streams: str) -> None:
+    stream = start(build("reopen.c"), "fails_in_a_stream", streams=streams)
+    descriptor = start(build("reopen.c"), "fails_in_a_descriptor", streams=streams)
+    for done in (stream, descriptor):
+        assert done.stdout.splitlines()[0] == "close 0 "
+        assert "out.dat: " in done.stderr and "EFBIG" in done.stderr
+    if "handles" in streams:
+        assert stream.stdout.splitlines()[1:] == ["next close -1 EFBIG", "another one 0 "]
+        assert descriptor.stdout.splitlines()[1:] == ["next write -1 EFBIG", "another one 1 ", "next close 0 "]
+
+
+def calls(start: Start, streams: str, *command: object) -> dict[str, int]:
+    """How often the kernel was called, by name, over all threads."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    traced = start("strace", "-f", "-o", "calls", "sh", "-c", 'exec "$@"', "sh", *command, streams=streams)
+    assert traced.status == 0, traced.stderr
+    counts: dict[str, int] = {}
+    for name in re.findall(r"^\d+ +(\w+)\(", traced.files["calls"].decode(errors="replace"), re.MULTILINE):
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize(("how", "lines"), [("nothing", 0), ("append", 5), ("stdio", 5)])
+def test_opening_again_reaches_the_kernel_not_at_all(start: Start, build: Build, how: str, lines: int) -> None:
+    few, many = (calls(start, HANDLES, build("reopen.c"), how, times) for times in (10, 1010))
+    more = {name: many[name] - few.get(name, 0) for name in many if re.fullmatch(COME_AND_GO, name)}
+    # A name is asked for again ten times a second.
+    assert sum(more.values()) < 300, more
+    assert many.get("write", 0) + many.get("pwritev", 0) - few.get("write", 0) - few.get("pwritev", 0) == (1000 if lines else 0)
+
+
+@pytest.mark.parametrize("how", ["append", "stdio"])
+def test_what_is_closed_lazily_and_opened_again_is_written_together(start: Start, build: Build, how: str) -> None:
+    many = calls(start, LAZY[0], build("reopen.c"), how, 3000)
+    assert many.get("write", 0) + many.get("pwritev", 0) < 20
+
+
+def test_what_another_process_has_put_in_its_place_is_seen_and_the_handle_is_given_up(library: Path, build: Build, tmp_path: Path) -> None:
+    env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": HANDLES}
+    with subprocess.Popen([build("reopen.c"), "others"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as program:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        (tmp_path / "new").write_text("theirs")
+        (tmp_path / "new").rename(tmp_path / "out.dat")
+        (tmp_path / "gone").touch()
+        said, _ = program.communicate(timeout=60)
+    assert said.splitlines() == ["out.dat: mine", "out.dat: theirs", "held 0"]
+
+
+def test_bytes_are_in_the_file_when_it_has_been_closed(start: Start, build: Build) -> None:
+    script = 'import os, sys\nfor i in range(20):\n  with open("out.dat", "a") as out: out.write("x" * 10)\n'
+    script += '  assert os.stat("out.dat").st_size == 10 * (i + 1)'
+    assert start("python3", "-c", script, streams=HANDLES).status == 0

@@ -1,0 +1,38 @@
+// What programs that close and open one file again and again have in common. Needs _GNU_SOURCE.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char kName[] = "out.dat";
+
+static int must(const char* what, long result) {
+  if (result < 0) {
+    printf("%s: %s\n", what, strerrorname_np(errno));
+    exit(1);
+  }
+  return (int)result;
+}
+
+static void say(const char* what, long result) { printf("%s %ld %s\n", what, result, result < 0 ? strerrorname_np(errno) : ""); }
+
+static int open_one(int flags) { return must("open", open(kName, flags, 0644)); }
+
+/// Numbers of descriptors that are open on the file, as the kernel sees them.
+static int held(void) {
+  int count = 0;
+  DIR* all = opendir("/proc/self/fd");
+  char path[300], target[300];
+  for (struct dirent* one; (one = readdir(all)) != NULL;) {
+    snprintf(path, sizeof path, "/proc/self/fd/%s", one->d_name);
+    const long size = readlink(path, target, sizeof target - 1);
+    if (size <= 0) continue;
+    target[size] = 0;
+    count += strstr(target, kName) != NULL;
+  }
+  closedir(all);
+  return count;
+}

@@ -1,0 +1,137 @@
+"""Runs programs of the suites and judges them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import uuid
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.mpi.conftest import Mpi
+from tests.suites.recipes import build
+from tests.suites.sources import SUITES, Failed, Unavailable
+from tests.suites.sources import run as run_step
+from tests.suites.table import Program, Suite
+
+SECONDS = 180
+#: What no passing program prints, whatever its status is.
+_WRONG = re.compile(r"Found\s+[1-9]\d* errors|fail with|FAILED|AddressSanitizer")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one run ended: passed, failed or skipped, and why."""
+
+    program: Program
+    verdict: str
+    why: str = ""
+    output: str = ""
+
+
+def under_pario(library: Path | None, extra: dict[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program whose MPI-IO is pario's (or, without a library, its MPI's)."""
+    environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+    if library:
+        environment |= {"LD_PRELOAD": str(library.resolve()), "PARIO_MPIIO": "1"}
+    # Some programs take the distance of two allocations for an int, which it is in one arena only.
+    return environment | {"MALLOC_ARENA_MAX": "1"} | (extra or {})
+
+
+@cache
+def patience() -> Path:
+    """The library that lets ranks wait without keeping the others from running (patience.c)."""
+    made = SUITES / "build" / "patience.so"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    run_step(["cc", "-O1", "-shared", "-fPIC", "-o", made, Path(__file__).with_name("patience.c"), "-ldl"])
+    return made
+
+
+def of_suite(library: Path | None) -> dict[str, str]:
+    environment = under_pario(library)
+    environment["LD_PRELOAD"] = ":".join(filter(None, [environment.get("LD_PRELOAD"), str(patience())]))
+    return environment
+
+
+def execute(
+    command: list[str], directory: Path, environment: dict[str, str], seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str] | None:
+    """Runs a command; None when it did not end in time. Whatever happens, no process of it is left."""
+    mark = f"PARIO_TEST_RUN={uuid.uuid4().hex}"
+    name, value = mark.split("=")
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment | {name: value},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds)
+            return subprocess.CompletedProcess(command, process.returncode, output, "")
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end_all(mark)
+
+
+def end_all(mark: str) -> None:
+    """Ends the processes that have inherited a mark: launchers put ranks into sessions of their own."""
+    for stat in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in stat.read_bytes():
+                os.kill(int(stat.parent.name), signal.SIGKILL)
+        except OSError:
+            continue  # it has ended, or is not ours
+
+
+def run(suite: Suite, program: Program, mpi: Mpi, library: Path | None, seconds: float = SECONDS) -> Result:
+    """Builds and runs a program in an empty directory."""
+    if mpi.name not in suite.mpis:
+        return Result(program, "skipped", f"not built for {mpi.name}")
+    if missing := mpi.missing():
+        return Result(program, "skipped", f"{mpi.name}: no {missing}")
+    try:
+        command = build(suite, program, mpi)
+    except Unavailable as unavailable:
+        return Result(program, "skipped", str(unavailable))
+    except Failed as failed:
+        return Result(program, "failed", f"not built: {_telling(str(failed))}", str(failed))
+    directory = SUITES / "run" / mpi.name / suite.name / f"{program.name}-{program.ranks}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    done = execute(mpi.start(*command, *program.arguments, ranks=program.ranks), directory, of_suite(library), seconds)
+    result = judge(suite, program, done, seconds)
+    (directory.parent / f"{directory.name}.output").write_text(result.output)
+    shutil.rmtree(directory, ignore_errors=True)
+    return result
+
+
+def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str] | None, seconds: float) -> Result:
+    if done is None:
+        return Result(program, "failed", f"did not end in {seconds:.0f} seconds")
+    why = ""
+    if done.returncode != 0:
+        why = f"status {done.returncode}"
+    elif suite.expect not in done.stdout:
+        why = f"does not print '{suite.expect}'"
+    elif wrong := _WRONG.search(done.stdout):
+        why = f"prints '{wrong[0]}'"
+    if why:
+        return Result(program, "failed", f"{why}: {_telling(done.stdout)}", done.stdout)
+    return Result(program, "passed", output=done.stdout)
+
+
+def _telling(output: str) -> str:
+    """The line that most probably says what is wrong."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"err|fail|abort|signal|differ|wrong|unexpected|expected", line, re.IGNORECASE)]
+    return (telling or lines or [""])[0][:160]

@@ -1,0 +1,86 @@
+"""Fetches the sources of the suites: Debian's source packages with apt, PyPI's source archives with pip.
+
+They lie in PARIO_SUITES (else build/suites) and are fetched once.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SUITES = Path(os.environ.get("PARIO_SUITES") or ROOT / "build" / "suites").resolve()
+_APT_TOOLS = ("apt-get", "dpkg-source")
+
+
+class Unavailable(Exception):
+    """Something that a suite needs cannot be had here; the text says what."""
+
+
+class Failed(Exception):
+    """A step of fetching or building did not work; the text is what it was and what it said."""
+
+
+def source(name: str) -> Path:
+    """The folder with the sources of a package."""
+    folder = SUITES / name
+    if not (folder / ".complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        SUITES.mkdir(parents=True, exist_ok=True)
+        (_from_pypi if name == "mpi4py" else _from_debian)(name, folder)
+        (folder / ".complete").touch()
+    return folder
+
+
+def run(command: list[str | Path], **options: object) -> None:
+    """Runs a step of fetching or building; its output is told only when it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
+    if done.returncode != 0:
+        raise Failed(f"{Path(command[0]).name} ... {command[-1]}: {done.stderr or done.stdout}")
+
+
+def _from_debian(name: str, folder: Path) -> None:
+    if missing := [tool for tool in _APT_TOOLS if not shutil.which(tool)]:
+        raise Unavailable(f"no {', '.join(missing)} to fetch Debian's source package of {name}")
+    options = _apt_options()
+    run(["apt-get", *options, "update"])
+    with_files = SUITES / "packages"
+    with_files.mkdir(exist_ok=True)
+    run(["apt-get", *options, "source", "--download-only", name], cwd=with_files)
+    run(["dpkg-source", "-x", max(with_files.glob(f"{name}_*.dsc")), folder])
+
+
+def _apt_options() -> list[str]:
+    """An apt configuration of our own, so that the machine's stays as it is."""
+    apt = SUITES / "apt"
+    (apt / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    (apt / "parts").mkdir(exist_ok=True)
+    codename = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    key = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    (apt / "sources.list").write_text(f"deb-src [signed-by={key}] http://deb.debian.org/debian {codename} main\n")
+    places = {"Dir::Etc::sourcelist": apt / "sources.list", "Dir::Etc::sourceparts": apt / "parts", "Dir::State::lists": apt / "lists"}
+    return ["-qq", *(word for key, value in places.items() for word in ("-o", f"{key}={value}")), "-o", "APT::Sandbox::User=root"]
+
+
+def _from_pypi(name: str, folder: Path) -> None:
+    """pip reads an archive's metadata by its build system, which is installed aside for that."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        wanted = f"{name}=={version(name)}"
+    except PackageNotFoundError:
+        raise Unavailable(f"{name} is not installed") from None
+    with_files, tools = SUITES / "packages", SUITES / "tools"
+    with_files.mkdir(exist_ok=True)
+    if not (tools / "bin" / "pip").exists():
+        run([sys.executable, "-m", "venv", tools])
+    run([tools / "bin" / "pip", "install", "-q", "setuptools", "wheel", "cython"])
+    run([tools / "bin" / "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", with_files, wanted])
+    with tarfile.open(max(with_files.glob(f"{name}-*.tar.gz"))) as archive:
+        archive.extractall(SUITES, filter="data")
+    next(path for path in SUITES.glob(f"{name}-*") if path.is_dir()).rename(folder)

@@ -1,0 +1,70 @@
+#include "archive/frames.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace pario::archive {
+namespace {
+
+/// A shard of three frames with 5, 10 and 15 bytes.
+class ArchiveFrames : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".zst";
+    std::ofstream out(path_, std::ios::binary);
+    std::vector<FrameSize> sizes;
+    Compressor compressor(3);
+    for (const std::uint32_t size : {5U, 10U, 15U}) {
+      const Bytes plain(size, static_cast<std::byte>('a' + size));
+      const auto frame = compressor.frame(plain);
+      ASSERT_TRUE(frame.ok());
+      sizes.push_back({static_cast<std::uint32_t>(frame->size()), size});
+      put(out, *frame);
+    }
+    put(out, table_of(sizes));
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  static void put(std::ofstream& out, const Bytes& bytes) {
+    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  void damage(std::streamoff from_end) const {
+    std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(from_end, std::ios::end);
+    file.put('!');
+  }
+  std::string path_;
+};
+
+TEST_F(ArchiveFrames, BytesAcrossFramesAreRead) {
+  auto shard = Shard::open(path_);
+  ASSERT_TRUE(shard.ok());
+  EXPECT_EQ((*shard)->size(), 30U);
+  std::string text(4, '\0');
+  ASSERT_TRUE((*shard)->read({13, 17}, reinterpret_cast<std::byte*>(text.data())).ok());
+  EXPECT_EQ(text, "kkpp");
+}
+
+TEST_F(ArchiveFrames, AShardThatWasCutOffIsRefused) {
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
+  EXPECT_FALSE(Shard::open(path_).ok());
+}
+
+TEST_F(ArchiveFrames, DamagedBytesAreAnError) {
+  std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(10);
+  file.put('!');
+  file.close();
+  auto shard = Shard::open(path_);
+  ASSERT_TRUE(shard.ok());
+  EXPECT_FALSE((*shard)->read_frame(0).ok());
+}
+
+TEST_F(ArchiveFrames, DamageOfTheTableIsSeen) {
+  damage(-17);
+  EXPECT_FALSE(Shard::open(path_).ok());
+}
+
+}  // namespace
+}  // namespace pario::archive

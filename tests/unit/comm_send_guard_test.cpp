@@ -1,0 +1,34 @@
+// Messages that UCX refuses, as it refuses those to a dead rank. Where there is no UCX it refuses all.
+#include "comm/send_guard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" void* ucp_tag_send_nbx(void* endpoint, const void* data, std::size_t count, std::uint64_t tag, const void* parameters);
+
+namespace pario::comm {
+namespace {
+
+void* send() { return ucp_tag_send_nbx(nullptr, nullptr, 0, 0, nullptr); }
+
+TEST(SendGuard, TheProgramsOwnMessagesFailAsTheyDo) { EXPECT_NE(send(), nullptr); }
+
+TEST(SendGuard, GuardedMessagesAreLost) {
+  const SendGuard guard;
+  EXPECT_FALSE(guard.lost());
+  EXPECT_EQ(send(), nullptr);
+  EXPECT_TRUE(guard.lost());
+}
+
+TEST(SendGuard, AnInnerGuardKnowsOfItsOwnMessagesOnly) {
+  const SendGuard outer;
+  send();
+  const SendGuard inner;
+  EXPECT_FALSE(inner.lost());
+  EXPECT_TRUE(outer.lost());
+}
+
+}  // namespace
+}  // namespace pario::comm

@@ -1,0 +1,495 @@
+// Writes that are kept back: what the program, the other ranks and the file see of them, and when.
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "engine_support.hpp"
+#include "pattern_model.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr int kOne[] = {0};
+constexpr int kFour[] = {0, 0, 1, 1};
+
+OpenRequest behind(const std::string& path, std::uint64_t bound = 1 << 16) {
+  OpenRequest request = fresh(path);
+  request.hints.pario_write_behind = bound;
+  return request;
+}
+
+OpenRequest merging(const std::string& path, std::uint64_t bound = 1 << 16) {
+  OpenRequest request = fresh(path);
+  request.hints.pario_merge_collectives = bound;
+  return request;
+}
+
+void write_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length, With with = With::alone) {
+  std::vector<std::byte> bytes = bytes_at(offset, length);
+  const auto written = file.write(plain(bytes, offset), with, "write_at");
+  ASSERT_TRUE(written.ok()) << written.error().text();
+  EXPECT_EQ(*written, length);
+}
+
+std::vector<std::byte> read_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length, With with = With::alone) {
+  std::vector<std::byte> bytes(length);
+  const auto read = file.read(plain(bytes, offset), with, "read_at");
+  EXPECT_TRUE(read.ok()) << read.error().text();
+  bytes.resize(read.ok() ? *read : 0);
+  return bytes;
+}
+
+TEST(EngineWriteBehind, ManyWritesBecomeOne) {
+  const Directory directory;
+  with_file(kOne, behind(directory / "one"), [&](SharedFile& file, comm::Comm&) {
+    for (std::uint64_t i = 0; i < 100; ++i) write_bytes(file, (i * 37 % 100) * 8, 8);
+    EXPECT_TRUE(contents(directory / "one").empty()) << "nothing has been written yet";
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(contents(directory / "one"), bytes_at(0, 800));
+    const Statistics statistics = file.statistics();
+    EXPECT_EQ(statistics.independent_writes, 100u);
+    EXPECT_EQ(statistics.behind_calls, 100u);
+    EXPECT_EQ(statistics.behind_writes, 1u);
+    EXPECT_EQ(statistics.tally.file_writes, 1u);
+    EXPECT_EQ(statistics.bytes_written, 800u);
+  });
+}
+
+TEST(EngineWriteBehind, IsOffUnlessAskedFor) {
+  const Directory directory;
+  with_file(kOne, fresh(directory / "off"), [&](SharedFile& file, comm::Comm&) {
+    write_bytes(file, 0, 8);
+    EXPECT_EQ(contents(directory / "off").size(), 8u);
+    EXPECT_EQ(file.statistics().behind_calls, 0u);
+  });
+}
+
+TEST(EngineWriteBehind, StaysWithinItsBound) {
+  const Directory directory;
+  with_file(kOne, behind(directory / "bound", 4096), [&](SharedFile& file, comm::Comm&) {
+    for (std::uint64_t i = 0; i < 1000; ++i) write_bytes(file, i * 20, 10);
+    const Statistics before = file.statistics();
+    EXPECT_OK(file.sync());
+    EXPECT_GT(before.bytes_written, 2 * 4096u);
+    EXPECT_GE(file.statistics().tally.file_writes + file.statistics().tally.modified, 2u);
+    EXPECT_EQ(file.statistics().behind_calls, 1000u);
+  });
+  const std::vector<std::byte> found = contents(directory / "bound");
+  for (std::uint64_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 20 < 10 ? byte_at(i) : std::byte{0}) << i;
+}
+
+TEST(EngineWriteBehind, IsWrittenAfterItsDelay) {
+  const Directory directory;
+  OpenRequest request = behind(directory / "late");
+  request.hints.pario_write_behind_delay = 1;
+  with_file(kOne, request, [&](SharedFile& file, comm::Comm&) {
+    write_bytes(file, 0, 8);
+    while (contents(directory / "late").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(contents(directory / "late"), bytes_at(0, 8));
+    EXPECT_EQ(read_bytes(file, 0, 8), bytes_at(0, 8));
+  });
+}
+
+TEST(EngineWriteBehind, LargeWritesGoPastInOrder) {
+  const Directory directory;
+  with_file(kOne, behind(directory / "large", 1 << 20), [&](SharedFile& file, comm::Comm&) {
+    std::vector<std::byte> old(100, std::byte{2});
+    EXPECT_OK(file.write(plain(old, 1000), With::alone, "write_at"));
+    write_bytes(file, 0, 100'000);
+    write_bytes(file, 200'000, 8);
+    EXPECT_EQ(file.statistics().behind_calls, 2u);
+  });
+  std::vector<std::byte> expected = bytes_at(0, 100'000);
+  expected.resize(200'000);
+  const std::vector<std::byte> last = bytes_at(200'000, 8);
+  expected.insert(expected.end(), last.begin(), last.end());
+  EXPECT_EQ(contents(directory / "large"), expected);
+}
+
+TEST(EngineWriteBehind, TheRankReadsWhatItHasWritten) {
+  const Directory directory;
+  with_file(kOne, behind(directory / "read"), [&](SharedFile& file, comm::Comm&) {
+    write_bytes(file, 100, 50);
+    EXPECT_EQ(*file.size(), 150u);
+    EXPECT_EQ(file.statistics().behind_writes, 0u) << "asking for the size writes nothing";
+    EXPECT_EQ(read_bytes(file, 0, 50), std::vector<std::byte>(50)) << "the hole before it";
+    write_bytes(file, 200, 50);
+    EXPECT_EQ(read_bytes(file, 120, 100).size(), 100u);
+    EXPECT_EQ(read_bytes(file, 200, 100), bytes_at(200, 50));
+    std::vector<std::byte> again(10, std::byte{7});
+    EXPECT_OK(file.write(plain(again, 205), With::alone, "write_at"));
+    EXPECT_EQ(read_bytes(file, 205, 10), again);
+  });
+}
+
+TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
+  const Directory directory;
+  const std::string path = directory / "needed";
+  with_file(kOne, behind(path), [&](SharedFile& file, comm::Comm&) {
+    std::uint64_t size = 0;
+    const auto grows = [&] { write_bytes(file, size, 10), size += 10; };
+    grows();
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(contents(path).size(), size);
+    grows();
+    EXPECT_EQ(read_bytes(file, 0, 10, With::together), bytes_at(0, 10));
+    EXPECT_EQ(contents(path).size(), size);
+    grows();
+    EXPECT_OK(file.resize(size + 5));
+    EXPECT_EQ(contents(path).size(), size += 5);
+    grows();
+    file.set_atomic(true);
+    EXPECT_EQ(contents(path).size(), size);
+    grows();
+    EXPECT_EQ(contents(path).size(), size) << "in atomic mode nothing is kept back";
+    file.set_atomic(false);
+    grows();
+    hints::FileHints hints = file.hints();
+    hints.pario_write_behind = 0;
+    EXPECT_OK(file.set_hints(hints));
+    EXPECT_EQ(contents(path).size(), size);
+    hints.pario_write_behind = 1 << 16;
+    EXPECT_OK(file.set_hints(hints));
+    grows();
+    write_what_is_kept();
+    EXPECT_EQ(contents(path).size(), size);
+    grows();
+    const auto operation = file.start(plan::Direction::read, {}, With::together, "iread_all");
+    operation->wait();
+    EXPECT_EQ(contents(path).size(), size);
+    grows();
+  });
+  EXPECT_EQ(contents(path).size(), 95u) << "closing writes the rest";
+}
+
+/// The file of rank `bad` fails to write [begin, end) with that number while `broken`.
+Opener breaking(const comm::Comm& ranks, int bad, base::Extent where, int number, const std::shared_ptr<std::atomic<bool>>& broken) {
+  const bool mine = ranks.rank() == bad;
+  return [=](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
+    auto file = storage::open(request);
+    if (!file || !mine) return file;
+    return storage::make_faulty(std::move(*file), [=](const char* name, base::Extent extent) {
+      const bool hit = *broken && std::string_view(name) == "write" && !base::intersection(extent, where).empty();
+      return hit ? storage::Fault{storage::Fault::Kind::error, number} : storage::Fault{};
+    });
+  };
+}
+
+std::shared_ptr<std::atomic<bool>> broken_disk() { return std::make_shared<std::atomic<bool>>(true); }
+
+TEST(EngineWriteBehind, ErrorsAreThoseOfTheNextCallOfTheRank) {
+  const Directory directory;
+  comm::run_as_threads(kOne, [&](std::shared_ptr<comm::Comm> ranks) {
+    auto file = SharedFile::open_with(ranks, behind(directory / "error"), breaking(*ranks, 0, {40, 60}, ENOSPC, broken_disk()));
+    ASSERT_TRUE(file.ok());
+    write_bytes(**file, 30, 20);
+    write_what_is_kept();
+    std::vector<std::byte> bytes(10);
+    const auto next = (*file)->read(plain(bytes, 500), With::alone, "read_at");
+    ASSERT_FALSE(next.ok());
+    EXPECT_EQ(next.error().number, ENOSPC);
+    EXPECT_EQ(next.error().where, (base::Extent{30, 50}));
+    EXPECT_NE(next.error().text().find("kept back"), std::string::npos) << next.error().text();
+    EXPECT_TRUE((*file)->read(plain(bytes, 500), With::alone, "read_at").ok()) << "it is told once";
+    EXPECT_OK((*file)->close());
+  });
+}
+
+/// Rank 2 cannot write what it has kept back; `call` is the collective call that all ranks make next.
+void told_to_all(const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
+  const Directory directory;
+  const auto broken = broken_disk();
+  comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
+    auto file = SharedFile::open_with(ranks, behind(directory / "told"), breaking(*ranks, 2, {100, 200}, EIO, broken));
+    ASSERT_TRUE(file.ok());
+    if (ranks->rank() == 2) write_bytes(**file, 150, 10);
+    const base::Status status = call(**file, *ranks);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, EIO) << status.error().text();
+    EXPECT_EQ(status.error().rank, 2);
+    EXPECT_EQ(status.error().where, (base::Extent{150, 160}));
+    EXPECT_OK((*file)->close());
+  });
+}
+
+TEST(EngineWriteBehind, ErrorsAreToldToAllRanks) {
+  told_to_all([](SharedFile& file, comm::Comm&) { return file.sync(); });
+  told_to_all([](SharedFile& file, comm::Comm&) { return file.resize(1000); });
+  told_to_all([](SharedFile& file, comm::Comm& ranks) {
+    std::vector<std::byte> bytes(10);
+    return file.write(plain(bytes, static_cast<std::uint64_t>(ranks.rank()) * 10), With::together, "write_all").status();
+  });
+  told_to_all([](SharedFile& file, comm::Comm&) { return file.read({}, With::together, "read_all").status(); });
+  told_to_all([](SharedFile& file, comm::Comm&) { return file.close(); });
+}
+
+TEST(EngineWriteBehind, IsVerifiedWhenItIsWritten) {
+  comm::run_as_threads(kOne, [&](std::shared_ptr<comm::Comm> ranks) {
+    OpenRequest request = behind("null");
+    request.hints.pario_verify = true;
+    auto file = SharedFile::open_with(ranks, request, [](const storage::OpenRequest&) -> base::Result<std::unique_ptr<storage::File>> {
+      return storage::make_null("null");
+    });
+    ASSERT_TRUE(file.ok());
+    write_bytes(**file, 10, 10);
+    EXPECT_FALSE((*file)->sync().ok());
+    EXPECT_OK((*file)->close());
+  });
+}
+
+TEST(EngineMerge, CallsBecomeOneExchange) {
+  const Directory directory;
+  OpenRequest request = merging(directory / "merged", 1 << 20);
+  request.hints.romio_cb_write = hints::Choice::enable;
+  with_file(kFour, request, [&](SharedFile& file, comm::Comm& ranks) {
+    std::vector<std::byte> bytes(1000);
+    for (std::uint64_t array = 0; array < 4; ++array) {
+      pattern::Access access = plain(bytes, 0);
+      access.view = dealt(ranks.rank(), 4, 100);
+      access.view.displacement += array * 4000;
+      fill(access);
+      EXPECT_OK(file.write(access, With::together, "write_all"));
+      std::ranges::fill(bytes, std::byte{0});
+    }
+    EXPECT_EQ(*file.size(), 16'000u);
+    EXPECT_EQ(contents(directory / "merged").size(), 0u);
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(contents(directory / "merged"), bytes_at(0, 16'000));
+    const Statistics statistics = file.statistics();
+    EXPECT_EQ(statistics.merged_calls, 4u);
+    EXPECT_EQ(statistics.merged_exchanges, 1u);
+    EXPECT_EQ(statistics.window_calls, 1u);
+    EXPECT_EQ(statistics.bytes_written, 4000u);
+  });
+}
+
+TEST(EngineMerge, WhatDoesNotFitGoesFirst) {
+  const Directory directory;
+  with_file(kFour, merging(directory / "full", 10'000), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto rank = static_cast<std::uint64_t>(ranks.rank());
+    // Only rank 3's bytes are too many for a third call.
+    for (std::uint64_t call = 0; call < 4; ++call) write_bytes(file, call * 10'000 + rank * 100, rank == 3 ? 2000 : 10, With::together);
+    EXPECT_EQ(file.statistics().merged_exchanges, 1u);
+    EXPECT_EQ(file.statistics().merged_calls, 4u);
+    write_bytes(file, 100'000 + rank * 6000, 6000, With::together);
+    EXPECT_EQ(file.statistics().merged_exchanges, 2u) << "order is kept";
+    EXPECT_EQ(file.statistics().merged_calls, 4u) << "too large to be kept";
+    EXPECT_EQ(contents(directory / "full").size(), 124'000u);
+  });
+}
+
+TEST(EngineMerge, LaterCallsWinAndReadsSeeThem) {
+  const Directory directory;
+  with_file(kFour, merging(directory / "order"), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto place = static_cast<std::uint64_t>(ranks.rank()) * 100;
+    std::vector<std::byte> first(100, std::byte{1}), second(50, std::byte{2}), third(20, std::byte{3});
+    EXPECT_OK(file.write(plain(first, place), With::together, "write_all"));
+    const auto operation = file.start(plan::Direction::write, plain(second, place + 30), With::together, "iwrite_all");
+    operation->wait();
+    EXPECT_OK(operation->result());
+    std::vector<std::byte> expected = first;
+    std::fill_n(expected.begin() + 30, 50, std::byte{2});
+    EXPECT_EQ(read_bytes(file, place, 100), expected) << "alone";
+    EXPECT_EQ(file.statistics().merged_exchanges, 0u);
+    EXPECT_OK(file.write(plain(third, place), With::together, "write_all"));
+    std::fill_n(expected.begin(), 20, std::byte{3});
+    EXPECT_EQ(read_bytes(file, place, 100, With::together), expected) << "together";
+    EXPECT_EQ(file.statistics().merged_exchanges, 1u);
+    EXPECT_OK(file.write(plain(first, place), With::together, "write_all"));
+    EXPECT_OK(file.write(plain(third, place + 10), With::alone, "write_at"));
+    expected = first;
+    std::fill_n(expected.begin() + 10, 20, std::byte{3});
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(read_bytes(file, place, 100), expected) << "an independent write after a merged one";
+  });
+}
+
+TEST(EngineMerge, ErrorsAreToldToAllRanksByTheCallThatExchanges) {
+  const Directory directory;
+  const auto broken = broken_disk();
+  comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
+    OpenRequest request = merging(directory / "broken");
+    request.hints.romio_cb_write = hints::Choice::disable;
+    auto file = SharedFile::open_with(ranks, request, breaking(*ranks, 1, {0, 1000}, ENOSPC, broken));
+    ASSERT_TRUE(file.ok());
+    const auto failing = [&](const base::Status& status) {
+      ASSERT_FALSE(status.ok());
+      EXPECT_EQ(status.error().number, ENOSPC) << status.error().text();
+      EXPECT_EQ(status.error().rank, 1);
+      EXPECT_EQ(status.error().where, (base::Extent{10, 20})) << status.error().text();
+    };
+    const auto place = static_cast<std::uint64_t>(ranks->rank()) * 10;
+    std::vector<std::byte> none(10);
+    write_bytes(**file, place, 10, With::together);
+    failing((*file)->sync());
+    write_bytes(**file, place, 10, With::together);
+    failing((*file)->read(plain(none, 0), With::together, "read_all").status());
+    write_bytes(**file, place, 10, With::together);
+    (*file)->set_atomic(true);
+    failing((*file)->write(plain(none, 2000 + place), With::together, "write_all").status());
+    (*file)->set_atomic(false);
+    write_bytes(**file, place, 10, With::together);
+    failing((*file)->close());
+  });
+}
+
+TEST(EngineMerge, ARankInAnotherCallIsFoundAndNothingIsLost) {
+  const Directory directory;
+  with_file(kFour, merging(directory / "mixed"), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto place = static_cast<std::uint64_t>(ranks.rank()) * 10;
+    write_bytes(file, place, 10, With::together);
+    std::vector<std::byte> bytes = bytes_at(100 + place, 10);
+    const auto moved = ranks.rank() == 3 ? file.read(plain(bytes, place), With::together, "read_all")
+                                         : file.write(plain(bytes, 100 + place), With::together, "write_all");
+    EXPECT_FALSE(moved.ok());
+    static_cast<void>(file.sync());
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(contents(directory / "mixed"), bytes_at(0, 40));
+  });
+}
+
+TEST(EngineMerge, ARankThatCannotTakePartStopsTheCallOnly) {
+  const Directory directory;
+  with_file(kFour, merging(directory / "refused"), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto place = static_cast<std::uint64_t>(ranks.rank()) * 10;
+    std::vector<std::byte> bytes(10);
+    for (const auto direction : {plan::Direction::write, plan::Direction::read}) {
+      write_bytes(file, place, 10, With::together);
+      if (ranks.rank() == 1)
+        file.refuse(direction, EINVAL, "bad");
+      else if (direction == plan::Direction::write)
+        EXPECT_FALSE(file.write(plain(bytes, place), With::together, "write_all").ok());
+      else
+        EXPECT_FALSE(file.read(plain(bytes, place), With::together, "read_all").ok());
+    }
+    EXPECT_OK(file.sync());
+    EXPECT_EQ(contents(directory / "refused"), bytes_at(0, 40));
+  });
+}
+
+TEST(EngineKeep, WhatIsKeptWhenTheProgramEndsIsWritten) {
+  const Directory directory;
+  const std::string path = directory / "exit";
+  const auto leave = [&] {
+    OpenRequest request = behind(path);
+    request.hints.pario_merge_collectives = 1 << 16;
+    auto file = SharedFile::open(comm::make_self(), request);
+    write_bytes(**file, 0, 50, With::together);
+    write_bytes(**file, 50, 50);
+    static_cast<void>(file->release());
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(contents(path), bytes_at(0, 100));
+}
+
+TEST(EngineKeep, WhatIsLostWhenTheProgramEndsIsSaid) {
+  const Directory directory;
+  const auto leave = [&] {
+    const auto ranks = comm::make_self();
+    auto file = SharedFile::open_with(ranks, behind(directory / "lost"), breaking(*ranks, 0, {0, 100}, ENOSPC, broken_disk()));
+    write_bytes(**file, 10, 50);
+    static_cast<void>(file->release());
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "the program has ended, and pwrite .*lost \\[10, 60\\): ENOSPC");
+}
+
+/// Random calls of ranks that each have bytes of their own, dealt out, against a model of each rank's bytes.
+class Player {
+ public:
+  Player(std::uint64_t seed, SharedFile& file, const comm::Comm& ranks)
+      : common_(seed),
+        own_(seed * 100 + static_cast<std::uint64_t>(ranks.rank())),
+        file_(file),
+        view_(dealt(ranks.rank(), ranks.size(), 7)) {}
+
+  void step() {
+    switch (common_.upto(9)) {
+      case 0:
+        EXPECT_OK(file_.sync());
+        return;
+      case 1:
+        return read(With::together);
+      case 2:
+      case 3:
+      case 4:
+        return write(With::together);
+      default:
+        for (std::uint64_t i = own_.upto(4); i > 0; --i) own_.one_in(3) ? read(With::alone) : write(With::alone);
+    }
+  }
+  const std::vector<std::byte>& model() const { return model_; }
+  const pattern::FileView& view() const { return view_; }
+
+ private:
+  pattern::Access access(std::vector<std::byte>& bytes, std::uint64_t position) const {
+    return {.buffer = bytes.data(), .view = view_, .position = position, .bytes = bytes.size()};
+  }
+  void write(With with) {
+    std::vector<std::byte> bytes(own_.one_in(20) ? own_.upto(5000) : own_.upto(60), static_cast<std::byte>(own_.upto(255)));
+    const std::uint64_t position = own_.upto(3000);
+    const bool starts = (with == With::together ? common_ : own_).one_in(4);  // other ranks start theirs, too
+    const auto written =
+        starts ? started(plan::Direction::write, bytes, position, with) : file_.write(access(bytes, position), with, "write");
+    EXPECT_TRUE(written.ok() && *written == bytes.size());
+    if (bytes.empty()) return;
+    model_.resize(std::max<std::size_t>(model_.size(), position + bytes.size()));
+    std::ranges::copy(bytes, model_.begin() + static_cast<std::ptrdiff_t>(position));
+  }
+  base::Result<std::uint64_t> started(plan::Direction direction, std::vector<std::byte>& bytes, std::uint64_t position, With with) {
+    const auto operation = file_.start(direction, access(bytes, position), with, "start");
+    operation->wait();
+    return operation->result();
+  }
+  void read(With with) {
+    const std::uint64_t position = model_.empty() ? 0 : own_.upto(model_.size() - 1);
+    const auto length = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(own_.upto(100), model_.size() - position));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(length));
+    const auto count = file_.read(access(bytes, position), with, "read");
+    const auto begin = model_.begin() + static_cast<std::ptrdiff_t>(position);
+    EXPECT_TRUE(count.ok() && *count == bytes.size());
+    EXPECT_EQ(bytes, std::vector<std::byte>(begin, begin + length));
+  }
+
+  pattern::Random common_, own_;
+  SharedFile& file_;
+  pattern::FileView view_;
+  std::vector<std::byte> model_;
+};
+
+void play(std::uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  pattern::Random random(seed);
+  const auto all_shapes = shapes();
+  const std::vector<int> shape = all_shapes[random.upto(all_shapes.size() - 1)];
+  const Directory directory;
+  OpenRequest request = fresh(directory / "random");
+  request.hints.pario_write_behind = random.one_in(3) ? 0 : 256u << random.upto(8);
+  request.hints.pario_merge_collectives = random.one_in(3) ? 0 : 256u << random.upto(8);
+  request.hints.romio_cb_write = static_cast<hints::Choice>(random.upto(2));
+  request.hints.romio_ds_write = static_cast<hints::Choice>(random.upto(2));
+  request.hints.cb_buffer_size = 4096;
+  if (shape.back() > 0 && request.hints.romio_ds_write == hints::Choice::enable) request.hints.romio_ds_write = hints::Choice::automatic;
+  std::vector<std::byte> expected;
+  std::mutex mutex;
+  with_file(shape, request, [&](SharedFile& file, comm::Comm& ranks) {
+    Player player(seed, file, ranks);
+    for (int i = 0; i < 30; ++i) player.step();
+    const std::scoped_lock lock(mutex);
+    for (std::size_t i = 0; i < player.model().size(); ++i) {
+      const std::uint64_t offset = player.view().offset_of(i);
+      expected.resize(std::max<std::size_t>(expected.size(), offset + 1));
+      expected[offset] = player.model()[i];
+    }
+  });
+  EXPECT_EQ(contents(request.path), expected);
+}
+
+TEST(EngineKeep, AgreesWithAModelOfBytes) {
+  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(100);
+  for (std::uint64_t i = 0; i < cases && !::testing::Test::HasFailure(); ++i) play(seed + i);
+}
+
+}  // namespace
+}  // namespace pario::engine

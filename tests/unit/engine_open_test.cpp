@@ -1,0 +1,111 @@
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "engine_support.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr int kFour[] = {0, 0, 1, 1};
+
+/// What all ranks get when they open: the errno, 0 for success.
+std::vector<int> outcomes(const OpenRequest& request, const Opener& opener = {}) {
+  std::vector<int> numbers(4, -1);
+  comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
+    auto file = opener ? SharedFile::open_with(ranks, request, opener) : SharedFile::open(ranks, request);
+    numbers[static_cast<std::size_t>(ranks->rank())] = file ? 0 : file.error().number;
+    if (file) EXPECT_OK((*file)->close());
+  });
+  return numbers;
+}
+
+TEST(EngineOpen, CreatesAFileOnce) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "new");
+  request.flags = O_RDWR | O_CREAT | O_EXCL;
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, 0));
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, EEXIST));
+}
+
+TEST(EngineOpen, TellsAllRanksOfAFileThatIsNotThere) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "none");
+  request.flags = O_RDONLY;
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, ENOENT));
+}
+
+TEST(EngineOpen, FailsOnAllRanksWhenItFailsOnOne) {
+  const Directory directory;
+  std::atomic<int> opened{0};
+  const Opener third_fails = [&](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
+    if (opened.fetch_add(1) == 2) return base::Error{.number = EMFILE, .operation = "open", .path = request.path};
+    return storage::open(request);
+  };
+  EXPECT_EQ(outcomes(fresh(directory / "a"), third_fails), std::vector<int>(4, EMFILE));
+}
+
+TEST(EngineOpen, DeletesOnCloseWhenAsked) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "gone");
+  request.delete_on_close = true;
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, 0));
+  EXPECT_EQ(directory.entries(), 0u);
+}
+
+TEST(EngineOpen, GivesANewFileThePermissionsOfTheHint) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "mode");
+  request.hints.file_perm = "0600";
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, 0));
+  struct stat facts{};
+  ASSERT_EQ(::stat(request.path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600u);
+}
+
+TEST(EngineOpen, RefusesBadHintsWhenStrict) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "strict");
+  request.rejected = {{{"cb_nodez", "4"}, "unknown hint cb_nodez: did you mean cb_nodes?"}};
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, 0));
+  request.hints.pario_strict = true;
+  EXPECT_EQ(outcomes(request), std::vector<int>(4, EINVAL));
+}
+
+TEST(EngineOpen, TakesTheHintsOfRank0) {
+  const Directory directory;
+  comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
+    OpenRequest request = fresh(directory / "hints");
+    request.hints.cb_buffer_size = 65536 * static_cast<std::uint64_t>(ranks->rank() + 1);
+    auto file = SharedFile::open(ranks, request);
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ((*file)->hints().cb_buffer_size, 65536u);
+    EXPECT_OK((*file)->close());
+  });
+}
+
+TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
+  const Directory directory;
+  for (const auto& shape : shapes())
+    with_file(shape, fresh(directory / "size"), [](SharedFile& file, comm::Comm&) {
+      EXPECT_OK(file.resize(1000));
+      EXPECT_EQ(file.size().value(), 1000u);
+      EXPECT_OK(file.agree(base::Status()));
+      EXPECT_OK(file.preallocate(5000));
+      EXPECT_EQ(file.size().value(), 5000u);
+      EXPECT_OK(file.sync());
+    });
+}
+
+TEST(EngineOpen, NamesRanksWhoseValuesDiffer) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "values"), [](SharedFile& file, comm::Comm& ranks) {
+    EXPECT_OK(file.agree(7, "set_view"));
+    const base::Status status = file.agree(ranks.rank() % 2 == 1 ? 8u : 7u, "set_view");
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().text().find("ranks 1 and 3"), std::string::npos) << status.error().text();
+  });
+}
+
+}  // namespace
+}  // namespace pario::engine

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "hints/hints.hpp"
+
+namespace pario::hints {
+namespace {
+
+/// The reason that set() gives; the hints stay as they are unless it says yes.
+std::string reason_of(const std::string& key, const std::string& value, bool taken = false) {
+  FileHints hints = default_file_hints();
+  std::string reason;
+  EXPECT_EQ(set(hints, {key, value}, reason), taken) << key << '=' << value;
+  return reason;
+}
+
+TEST(FileHints, DefaultsAreThoseOfTheTableAndAllValid) {
+  FileHints hints = default_file_hints();
+  EXPECT_EQ(hints.romio_cb_write, Choice::automatic);
+  EXPECT_EQ(hints.cb_buffer_size, 4u << 20);
+  EXPECT_EQ(hints.cb_nodes, 0u);
+  EXPECT_FALSE(hints.pario_check);
+  std::string reason;
+  for (const HintInfo& info : file_table()) EXPECT_TRUE(set(hints, {info.key, info.initial}, reason)) << reason;
+}
+
+TEST(FileHints, AreSetByKeyOrAlias) {
+  FileHints hints = default_file_hints();
+  std::string reason;
+  EXPECT_TRUE(set(hints, {"cb_buffer_size", "16M"}, reason));
+  EXPECT_TRUE(set(hints, {"cb_aggregators", "7"}, reason));
+  EXPECT_TRUE(set(hints, {"romio_ds_write", "DISABLE"}, reason));
+  EXPECT_TRUE(set(hints, {"romio_cb_read", "true"}, reason));
+  EXPECT_TRUE(set(hints, {"pario_verify", "yes"}, reason));
+  EXPECT_TRUE(set(hints, {"striping_factor", "-1"}, reason));
+  EXPECT_EQ(hints.cb_buffer_size, 16u << 20);
+  EXPECT_EQ(hints.cb_nodes, 7u);
+  EXPECT_EQ(hints.romio_ds_write, Choice::disable);
+  EXPECT_EQ(hints.romio_cb_read, Choice::enable);
+  EXPECT_TRUE(hints.pario_verify);
+  EXPECT_EQ(hints.striping_factor, 65535u);
+  EXPECT_EQ(reason, "");
+}
+
+TEST(FileHints, BadValueIsNamedWithWhatWasExpected) {
+  EXPECT_EQ(reason_of("cb_buffer_size", "12"), "cb_buffer_size=12: expected a size such as 64K, 256M or 2G, from 4096 to 2147483648");
+  EXPECT_EQ(reason_of("cb_nodes", "many"), "cb_nodes=many: expected a number from 0 to 1048576");
+  EXPECT_EQ(reason_of("romio_cb_write", "sometimes"), "romio_cb_write=sometimes: expected automatic, enable or disable");
+  EXPECT_EQ(reason_of("file_perm", "0689"), "file_perm=0689: expected octal digits");
+  EXPECT_EQ(reason_of("pario_report", "timer"), "pario_report=timer: expected words of: hints statistics timers all json");
+}
+
+TEST(FileHints, BlankInAValueIsPointedOut) {
+  EXPECT_EQ(reason_of("cb_buffer_size", " 1M"), "cb_buffer_size= 1M: a blank too many: did you mean cb_buffer_size=1M?");
+}
+
+TEST(FileHints, MisspeltKeyIsAnErrorWithASuggestion) {
+  EXPECT_EQ(reason_of("romio_cb_wirte", "enable"), "unknown hint romio_cb_wirte: did you mean romio_cb_write?");
+  EXPECT_EQ(reason_of("stripe_cout", "4"), "unknown hint stripe_cout: did you mean stripe_count?");
+  EXPECT_EQ(reason_of("colour", "red"), "unknown hint colour");
+}
+
+TEST(FileHints, KeysOfOtherLibrariesAreTakenWithTheReasonWhyTheyChangeNothing) {
+  EXPECT_EQ(reason_of("romio_no_indep_rw", "true", true),
+            "romio_no_indep_rw has no meaning here because ranks open a file for a few microseconds only, so all do");
+  EXPECT_EQ(reason_of("nc_header_align_size", "1M", true), "nc_header_align_size has no meaning here because it is for PnetCDF");
+  EXPECT_TRUE(known("cb_config_list"));
+  EXPECT_TRUE(known("cb_nodes"));
+  EXPECT_FALSE(known("cb_node"));
+  EXPECT_EQ(canonical("cb_config_list"), "");
+  EXPECT_EQ(canonical("stripe_size"), "striping_unit");
+}
+
+TEST(FileHints, SettingsAreTheTextsThatSetTakes) {
+  FileHints hints = default_file_hints();
+  std::string reason;
+  ASSERT_TRUE(set(hints, {"pario_report", "hints json"}, reason));
+  ASSERT_TRUE(set(hints, {"cb_buffer_size", "1M"}, reason));
+  FileHints copy = default_file_hints();
+  for (const Setting& setting : settings_of(hints)) EXPECT_TRUE(set(copy, setting, reason)) << reason;
+  EXPECT_EQ(copy.pario_report, "hints json");
+  EXPECT_EQ(copy.cb_buffer_size, 1u << 20);
+  EXPECT_EQ(settings_of(hints).front().key, "romio_cb_write");
+  EXPECT_EQ(settings_of(hints).front().value, "automatic");
+}
+
+StripingHints striping_of(std::string_view specifications, std::string_view path) {
+  StripingHints hints;
+  EXPECT_TRUE(striping_hints_of(specifications, path, hints)) << specifications << " says nothing of " << path;
+  return hints;
+}
+
+TEST(StripingHints, TheLastPatternThatMatchesWinsKeyByKey) {
+  const auto hints = striping_of("*:stripe_count=2:striping_unit=1M,*.h5:striping_factor=8,*.nc:striping_factor=4", "/scratch/a.h5");
+  EXPECT_EQ(hints.striping_factor, 8u);
+  EXPECT_EQ(hints.striping_unit, 1u << 20);
+  EXPECT_EQ(hints.start_iodevice, 65535u);
+  EXPECT_EQ(striping_of("*:expected_size=200G", "/x").pario_expected_size, 200ull << 30);
+}
+
+TEST(StripingHints, OtherKeysAndWhatIsMalformedMeanNothing) {
+  StripingHints hints;
+  for (const char* one : {"", "*.nc:striping_factor=8", "*:cb_nodes=2", "*:striping_factor=many", "striping_factor=8"})
+    EXPECT_FALSE(striping_hints_of(one, "/scratch/a.h5", hints)) << one;
+  EXPECT_EQ(hints, default_striping_hints());
+}
+
+}  // namespace
+}  // namespace pario::hints

@@ -1,0 +1,153 @@
+// Shuffles by several ranks, which are threads here: the bytes of one, and an Error of one is one of all.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <random>
+#include <thread>
+
+#include "records/leftovers.hpp"
+#include "records_support.hpp"
+
+namespace pario::records {
+namespace {
+
+/// Threads that meet.
+class Meeting {
+ public:
+  explicit Meeting(unsigned count) : given_(count), barrier_(count) {}
+  Ranks seat(unsigned rank) {
+    return {.rank = rank, .count = static_cast<unsigned>(given_.size()), .gather = [this, rank](const std::string& mine) {
+              given_[rank] = mine;
+              barrier_.arrive_and_wait();
+              std::vector<std::string> all = given_;
+              barrier_.arrive_and_wait();
+              return base::Result<std::vector<std::string>>(std::move(all));
+            }};
+  }
+
+ private:
+  std::vector<std::string> given_;
+  std::barrier<> barrier_;
+};
+
+class RanksShuffle : public Records {
+ protected:
+  ShuffleRequest request(const std::string& input) const {
+    return {.inputs = {input}, .outputs = {file("out")}, .seed = 7, .memory = std::uint64_t{4} << 30, .temporary = directory};
+  }
+  /// What each of the ranks came to; `change` makes one's request another.
+  static std::vector<std::string> outcomes(const ShuffleRequest& request, unsigned count,
+                                           const std::function<void(ShuffleRequest&)>& change = {}) {
+    Meeting meeting(count);
+    std::vector<std::string> out(count);
+    std::vector<std::jthread> threads;
+    for (unsigned rank = 0; rank < count; ++rank)
+      threads.emplace_back([&, rank] {
+        ShuffleRequest mine = request;
+        mine.ranks = meeting.seat(rank);
+        if (rank + 1 == count && change) change(mine);
+        const auto done = shuffle(mine);
+        out[rank] = done.ok() ? std::to_string(done->records) + " records" : done.error().text();
+      });
+    threads.clear();
+    return out;
+  }
+  static std::string joined(const std::vector<std::string>& paths) {
+    std::string out;
+    for (const std::string& path : paths) out += bytes_of(path);
+    return out;
+  }
+  std::string lines(int count, std::uint64_t longest) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += std::string(random_() % (longest + 1), static_cast<char>('a' + i % 26)) + "\n";
+    return out;
+  }
+  ShufflePlan small_plan(Way way) {
+    ShufflePlan plan{.way = way, .buckets = static_cast<std::uint32_t>(1 + random_() % 9), .threads = 2, .chunk = 1 + random_() % 5000};
+    plan.buffer = 4096;
+    plan.inline_limit = way == Way::gather ? 0 : random_() % 2 == 0 ? 4096 - 64 : random_() % 300;
+    plan.bucket_limit = 32'768;
+    return plan;
+  }
+
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(RanksShuffle, TheBytesAreThoseOfOne) {
+  for (int round = 0; round < 24; ++round) {
+    const int count = static_cast<int>(random_() % 800);
+    ShuffleRequest asked = request(make("in.txt", lines(count, round % 2 == 0 ? 20 : 3000)));
+    asked.outputs.clear();
+    for (int shard = 0; shard < 1 + round % 5; ++shard) asked.outputs.push_back(file("out" + std::to_string(shard)));
+    ASSERT_TRUE(shuffle(asked).ok());
+    const std::string alone = joined(asked.outputs);
+    asked.plan = small_plan(round % 3 == 0 ? Way::gather : Way::buckets);
+    asked.plan->direct = round % 4 == 0;
+    const auto ranks = static_cast<unsigned>(1 + random_() % 4);
+    const auto done = outcomes(asked, ranks);
+    ASSERT_EQ(done, std::vector<std::string>(ranks, std::to_string(count) + " records")) << round;
+    ASSERT_EQ(joined(asked.outputs), alone) << round << ": " << ranks << " ranks";
+    std::filesystem::remove(file("in.txt"));
+    EXPECT_EQ(entries().size(), asked.outputs.size()) << "nothing else is left";
+    for (const std::string& output : asked.outputs) std::filesystem::remove(output);
+  }
+}
+
+TEST_F(RanksShuffle, ThePlanIsOneForAllAndNotInMemory) {
+  const std::string path = make("in.txt", lines(5000, 50));
+  ShuffleRequest asked = request(path);
+  ASSERT_TRUE(shuffle(asked).ok());
+  const std::string alone = bytes_of(file("out"));
+  const auto done = outcomes(asked, 3, [](ShuffleRequest& last) { last.memory /= 8; });
+  EXPECT_EQ(done, std::vector<std::string>(3, "5000 records"));
+  EXPECT_EQ(bytes_of(file("out")), alone);
+  asked.way = Way::memory;
+  EXPECT_NE(outcomes(asked, 2)[1].find("not in memory"), std::string::npos);
+}
+
+TEST_F(RanksShuffle, PackedFilesGetTheirIndex) {
+  std::filesystem::create_directory(file("tree"));
+  for (int i = 0; i < 40; ++i) make("tree/" + std::to_string(i), lines(3, 3000));
+  ASSERT_TRUE(pack({.directory = file("tree"), .output = file("in.prec")}).ok());
+  ShuffleRequest asked = request(file("in.prec"));
+  asked.kind = Kind::packed;
+  ASSERT_TRUE(shuffle(asked).ok());
+  const std::string alone = bytes_of(file("out"));
+  EXPECT_EQ(outcomes(asked, 3), std::vector<std::string>(3, "40 records"));
+  EXPECT_EQ(bytes_of(file("out")), alone);
+}
+
+TEST_F(RanksShuffle, AnErrorOfOneIsOneOfAllAndNothingIsLeft) {
+  ShuffleRequest asked = request(make("in.txt", lines(1000, 50)));
+  asked.plan = small_plan(Way::buckets);
+  const std::string none = directory + "/none";
+  const auto temporary = outcomes(asked, 3, [&](ShuffleRequest& last) { last.temporary = none; });
+  const auto input = outcomes(asked, 3, [&](ShuffleRequest& last) { last.inputs = {none}; });
+  for (const auto& told : {temporary, input})
+    for (const std::string& text : told) {
+      EXPECT_NE(text.find("ENOENT"), std::string::npos) << text;
+      EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
+    }
+  EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
+}
+
+TEST_F(RanksShuffle, WhatAKilledRunLeftIsRemovedByTheNext) {
+  const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
+  make("out.pario-part.123", "half");
+  make(".pario-shuffle-77.0.out", "buckets");
+  make(".pario-shuffle-77.0.txt.out", "of another output");
+  make("other.pario-part.123", "of another output");
+  ASSERT_TRUE(shuffle(asked).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{".pario-shuffle-77.0.txt.out", "in.txt", "other.pario-part.123", "out"}));
+}
+
+TEST_F(RanksShuffle, WhatSomebodyStillWritesStays) {
+  const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
+  const auto held = open_held(file("out.pario-part.123"), Caching::page_cache);
+  ASSERT_TRUE(held.ok());
+  ASSERT_TRUE(shuffle(asked).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", "out.pario-part.123"}));
+}
+
+}  // namespace
+}  // namespace pario::records

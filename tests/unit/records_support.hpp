@@ -1,0 +1,49 @@
+// What the tests of room records share: a scratch directory, files of bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "records/records.hpp"
+
+namespace pario::records {
+
+/// An empty directory while the test runs.
+class Records : public testing::Test {
+ protected:
+  Records() {
+    std::string pattern = testing::TempDir() + "pario-records-XXXXXX";
+    directory = mkdtemp(pattern.data());
+  }
+  ~Records() override { std::filesystem::remove_all(directory); }
+
+  std::string file(const std::string& name) const { return directory + "/" + name; }
+  std::string make(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
+    std::ofstream(file(name), std::ios::binary) << bytes;
+    return file(name);
+  }
+  static std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// Names in the directory: what a failed call has left.
+  std::vector<std::string> entries() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+
+  std::string directory;
+};
+
+inline std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace pario::records

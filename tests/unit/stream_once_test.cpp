@@ -1,0 +1,181 @@
+// Files read once: the processes of a node have every piece from the one that has read it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "stream/stream.hpp"
+
+namespace {
+
+using namespace pario;
+using layout::Kind;
+
+constexpr std::uint64_t MiB = 1 << 20;
+
+/// What all processes of a test count.
+struct Counts {
+  std::atomic<std::uint64_t> bytes, reading;
+};
+
+Counts* counts = nullptr;
+stream::Kernel plain;
+bool stops = false;
+
+long counted_read(int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
+  ++counts->reading;
+  while (stops) ::usleep(1000);
+  const long result = plain.preadv(descriptor, pieces, count, offset);
+  if (result > 0) counts->bytes += static_cast<std::uint64_t>(result);
+  return result;
+}
+
+hints::StreamHints once() {
+  auto hints = hints::default_stream_hints();
+  hints.read_once = true;
+  hints.prefetch = 0;
+  return hints;
+}
+
+class ReadOnce : public testing::Test {
+ protected:
+  void SetUp() override {
+    plain = stream::kernel;
+    counts = static_cast<Counts*>(::mmap(nullptr, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    stream::kernel.kind = [](int) { return Kind::nfs; };
+    stream::kernel.preadv = counted_read;
+    ASSERT_NE(::mkdtemp(folder_), nullptr);
+    path_ = std::string(folder_) + "/file";
+    write(9 * MiB + 17, 1);
+  }
+  void TearDown() override {
+    stops = false;
+    stream::end();
+    stream::kernel = plain;
+    EXPECT_EQ(copies(), 0u) << "copies are left";
+    std::filesystem::remove_all(folder_);
+    ::munmap(counts, sizeof *counts);
+  }
+
+  void write(std::uint64_t bytes, int seed) {
+    contents_.resize(bytes);
+    for (std::uint64_t i = 0; i < bytes; ++i) contents_[i] = static_cast<char>((i * 2654435761u >> 7) + static_cast<std::uint64_t>(seed));
+    std::ofstream(path_, std::ios::binary) << contents_;
+  }
+
+  /// Reads the whole file by calls of `call` bytes; whether it is right.
+  bool is_read(std::uint64_t call, int flags = O_RDONLY) const {
+    const int fd = ::open(path_.c_str(), flags);
+    stream::Handle* handle = stream::open(fd, flags, once(), path_);
+    if (handle == nullptr) return false;
+    std::string found, data(call, 0);
+    const iovec piece{data.data(), data.size()};
+    for (long result = 1; result > 0;) {
+      result = stream::read(*handle, {&piece, 1}, {});
+      if (result > 0) found.append(data, 0, static_cast<std::size_t>(result));
+    }
+    stream::close(*handle, -1);
+    ::close(fd);
+    return found == contents_;
+  }
+
+  std::size_t copies() const {
+    struct stat status;
+    if (::stat(path_.c_str(), &status) != 0) return 0;
+    const std::string mine = "-once-" + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino) + "-";
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      count += entry.path().filename().string().find(mine) != std::string::npos;
+    return count;
+  }
+
+  template <class Work>
+  static pid_t in_child(Work work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      stream::after_fork_in_child();
+      const bool right = work();
+      stream::end();
+      ::_exit(right ? 0 : 1);
+    }
+    return child;
+  }
+  static int end_of(pid_t child) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return status;
+  }
+
+  char folder_[40] = "/tmp/pario-once-XXXXXX";
+  std::string path_, contents_;
+};
+
+TEST_F(ReadOnce, ManyProcessesReadEveryByteOnce) {
+  ASSERT_TRUE(is_read(MiB));  // has the copy until the end
+  pid_t children[6];
+  for (pid_t& child : children) child = in_child([&] { return is_read(100'000) && is_read(5 * MiB); });
+  for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
+  EXPECT_EQ(counts->bytes, contents_.size());
+  EXPECT_EQ(copies(), 1u);
+}
+
+TEST_F(ReadOnce, ProcessesThatBeginTogetherShareTheWork) {
+  pid_t children[4];
+  for (pid_t& child : children)
+    child = in_child([&] {
+      const bool right = is_read(MiB);
+      for (int i = 0; i < 10'000 && counts->bytes < contents_.size(); ++i) ::usleep(1000);
+      ::usleep(200'000);
+      return right;
+    });
+  for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
+  EXPECT_EQ(counts->bytes, contents_.size());
+}
+
+TEST_F(ReadOnce, WhoIsKilledWhileReadingHoldsUpNobody) {
+  const pid_t child = in_child([&] {
+    stops = true;
+    return is_read(MiB);
+  });
+  while (counts->reading == 0) ::usleep(1000);
+  ::kill(child, SIGKILL);
+  end_of(child);
+  EXPECT_TRUE(is_read(MiB));
+  EXPECT_EQ(counts->bytes, contents_.size());
+}
+
+TEST_F(ReadOnce, AFileThatWasChangedIsReadAgain) {
+  EXPECT_TRUE(is_read(MiB));
+  ::usleep(20'000);  // a tick of the file system's clock
+  write(6 * MiB, 2);
+  EXPECT_TRUE(is_read(MiB));
+  EXPECT_EQ(counts->bytes, (9 * MiB + 17) + 6 * MiB);
+}
+
+TEST_F(ReadOnce, AFileThatIsWrittenIsTheKernels) {
+  EXPECT_TRUE(is_read(MiB, O_RDWR));
+  EXPECT_EQ(copies(), 0u);
+}
+
+TEST_F(ReadOnce, ALocalFileNeedsNoCopy) {
+  stream::kernel.kind = [](int) { return Kind::local; };
+  EXPECT_TRUE(is_read(MiB));
+  EXPECT_EQ(copies(), 0u);
+}
+
+TEST_F(ReadOnce, AFileLargerThanTheMemoryForBuffersIsNotCopied) {
+  stream::set_memory_limit(4 * MiB);
+  EXPECT_TRUE(is_read(MiB));
+  EXPECT_EQ(copies(), 0u);
+  stream::set_memory_limit(256 * MiB);
+}
+
+}  // namespace

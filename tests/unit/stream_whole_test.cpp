@@ -1,0 +1,270 @@
+// Files kept whole: read once, served from memory, and never as they were before a change.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "stream/stream.hpp"
+
+namespace {
+
+using namespace pario;
+
+stream::Kernel plain;
+std::atomic<int> reads{0}, seeks{0};
+long changes = 0;
+
+/// Time stamps as a clock makes them that ticks at every change, long ago.
+int stamped(int descriptor, struct stat& status) {
+  const int result = plain.status(descriptor, status);
+  status.st_mtim = status.st_ctim = {1'000'000 + changes, 1};
+  return result;
+}
+
+hints::StreamHints whole(std::uint64_t most = 1 << 20) {
+  auto hints = hints::default_stream_hints();
+  hints.size = 4096;
+  hints.count = 2;
+  hints.prefetch = 0;
+  hints.whole = most;
+  return hints;
+}
+
+class KeptWhole : public testing::Test {
+ protected:
+  void SetUp() override {
+    plain = stream::kernel;
+    reads = seeks = 0;
+    stream::kernel.status = stamped;
+    stream::kernel.preadv = [](int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
+      ++reads;
+      return plain.preadv(descriptor, pieces, count, offset);
+    };
+    stream::kernel.seek = [](int descriptor, std::int64_t offset, int whence) {
+      ++seeks;
+      return plain.seek(descriptor, offset, whence);
+    };
+    ASSERT_NE(::mkdtemp(folder_), nullptr);
+    path_ = std::string(folder_) + "/table";
+    change(std::string(100'000, 'a'));
+  }
+  void TearDown() override {
+    stream::kernel = plain;
+    std::filesystem::remove_all(folder_);
+  }
+  void change(const std::string& contents) {
+    std::ofstream(path_, std::ios::binary) << contents;
+    ++changes;
+  }
+  static void wait_until_it_is_looked_again() { std::this_thread::sleep_for(std::chrono::milliseconds(120)); }
+
+  char folder_[40] = "/tmp/pario-whole-XXXXXX";
+  std::string path_;
+};
+
+/// The file, open as a program has it.
+class Open {
+ public:
+  explicit Open(const std::string& path, int flags = O_RDONLY, const hints::StreamHints& hints = whole())
+      : descriptor_(::open(path.c_str(), flags)), handle_(stream::open(descriptor_, flags, hints, path)) {}
+  ~Open() {
+    stream::close(*handle_, -1);
+    ::close(descriptor_);
+  }
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+
+  std::string read(std::size_t bytes) {
+    std::string data(bytes, 0);
+    const iovec piece{data.data(), data.size()};
+    const long result = stream::read(*handle_, {&piece, 1}, {});
+    data.resize(result < 0 ? 0 : static_cast<std::size_t>(result));
+    return data;
+  }
+  std::string read_at(std::uint64_t offset, std::size_t bytes) {
+    return seek(static_cast<std::int64_t>(offset), SEEK_SET) < 0 ? "" : read(bytes);
+  }
+  long seek(std::int64_t offset, int whence) { return stream::seek(*handle_, offset, whence); }
+  void write(const std::string& data, std::uint64_t offset) {
+    const iovec piece{const_cast<char*>(data.data()), data.size()};
+    EXPECT_EQ(stream::write(*handle_, {&piece, 1}, offset), static_cast<long>(data.size()));
+  }
+  stream::Handle& handle() { return *handle_; }
+
+ private:
+  int descriptor_;
+  stream::Handle* handle_;
+};
+
+TEST_F(KeptWhole, ScatteredReadsAndSeeksReachTheKernelOnce) {
+  Open file(path_);
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(file.seek(0, SEEK_CUR), i == 0 ? 0 : i * 97 - 97 + 10);
+    EXPECT_EQ(file.seek(0, SEEK_END), 100'000);
+    EXPECT_EQ(file.read_at(static_cast<std::uint64_t>(i) * 97, 10), "aaaaaaaaaa");
+  }
+  EXPECT_EQ(reads, 1);
+  EXPECT_EQ(seeks, 0);
+}
+
+TEST_F(KeptWhole, ReadsEndWhereTheFileEnds) {
+  Open file(path_);
+  EXPECT_EQ(file.read_at(99'990, 100).size(), 10u);
+  EXPECT_EQ(file.read(100), "");
+  EXPECT_EQ(file.read_at(200'000, 100), "");
+  EXPECT_EQ(file.seek(-100'001, SEEK_END), -EINVAL);
+}
+
+TEST_F(KeptWhole, AFileThatIsOpenedAgainIsNotReadAgain) {
+  for (int i = 0; i < 10; ++i) {
+    Open file(path_);
+    EXPECT_EQ(file.read(100'000).size(), 100'000u);
+  }
+  EXPECT_EQ(reads, 1);
+}
+
+TEST_F(KeptWhole, AFileThatHasChangedWhenItIsOpenedAgainIsReadAgain) {
+  EXPECT_EQ(Open(path_).read(3), "aaa");
+  change(std::string(100'000, 'b'));
+  EXPECT_EQ(Open(path_).read(3), "bbb");
+}
+
+TEST_F(KeptWhole, WhatAnotherProcessChangesIsSeenSoonInAFileThatStaysOpen) {
+  Open file(path_);
+  EXPECT_EQ(file.read(3), "aaa");
+  change(std::string(50'000, 'b'));
+  wait_until_it_is_looked_again();
+  EXPECT_EQ(file.read(3), "bbb");
+  EXPECT_EQ(file.seek(0, SEEK_END), 50'000);
+}
+
+TEST_F(KeptWhole, WhatThisProcessChangesIsSeenAtOnce) {
+  Open file(path_);
+  EXPECT_EQ(file.read(3), "aaa");
+  struct stat status;
+  ASSERT_EQ(plain.status(::open(path_.c_str(), O_RDONLY | O_CLOEXEC), status), 0);
+  stream::flush(status.st_dev, status.st_ino);  // as before truncate() by name
+  change(std::string(50'000, 'b'));
+  EXPECT_EQ(file.read(3), "bbb");
+  {
+    Open writer(path_, O_RDWR);
+    writer.write("xyz", 0);
+    EXPECT_EQ(file.read_at(0, 4), "xyzb");
+    EXPECT_EQ(file.seek(0, SEEK_END), 50'000);
+    writer.write("end", 50'000);
+    EXPECT_EQ(file.seek(0, SEEK_END), 50'003);
+  }
+  ++changes;
+  wait_until_it_is_looked_again();
+  EXPECT_EQ(file.read_at(49'999, 10), "bend");
+}
+
+TEST_F(KeptWhole, AFileIsNotKeptWhileItsTimeStampMayStayTheSameOverAChange) {
+  stream::kernel.status = plain.status;  // it has just been written
+  change("just now");
+  Open file(path_);
+  EXPECT_EQ(file.read(4), "just");
+  ::usleep(1000);
+  change("and then");
+  EXPECT_EQ(file.read_at(0, 8), "and then");
+}
+
+TEST_F(KeptWhole, LargeFilesAndThoseForWhichNoMemoryIsLeftAreReadAsEver) {
+  Open large(path_, O_RDONLY, whole(50'000));
+  EXPECT_EQ(large.read(10), "aaaaaaaaaa");
+  EXPECT_EQ(large.read_at(10, 10), "aaaaaaaaaa");
+  EXPECT_EQ(reads, 2);
+}
+
+TEST_F(KeptWhole, CopiesThatNobodyUsesGiveWay) {
+  stream::set_memory_limit(250'000);
+  for (int i = 0; i < 10; ++i) {
+    path_ = std::string(folder_) + "/" + std::to_string(i);
+    change(std::string(100'000, static_cast<char>('a' + i)));
+    Open file(path_);
+    EXPECT_EQ(file.read(2), std::string(2, static_cast<char>('a' + i)));
+    EXPECT_EQ(file.read_at(50'000, 2), std::string(2, static_cast<char>('a' + i)));
+    EXPECT_EQ(reads, i + 1);
+  }
+  stream::set_memory_limit(256 << 20);
+}
+
+TEST_F(KeptWhole, TheChildOfAForkSeesItsOwnChanges) {
+  EXPECT_EQ(Open(path_).read(3), "aaa");
+  stream::before_fork();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    stream::after_fork_in_child();
+    change(std::string(20, 'c'));
+    ::_exit(Open(path_).read(3) == "ccc" ? 0 : 1);
+  }
+  stream::after_fork_in_parent();
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeptWhole, RandomReadsAndChangesAreWhatTheKernelGives) {
+  std::mt19937 random(7);
+  const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(random); };
+  Open file(path_);
+  for (int i = 0; i < 2000; ++i) {
+    if (below(20) == 0) {
+      stream::settle(file.handle());
+      change(std::string(static_cast<std::size_t>(below(200'000)), static_cast<char>('a' + below(26))));
+      stream::resume(file.handle());
+    }
+    std::ifstream now(path_, std::ios::binary);
+    const std::string contents{std::istreambuf_iterator<char>(now), {}};
+    const auto at = static_cast<std::uint64_t>(below(200'000));
+    const auto bytes = static_cast<std::size_t>(below(9000));
+    EXPECT_EQ(file.read_at(at, bytes), at < contents.size() ? contents.substr(at, bytes) : "");
+    EXPECT_EQ(file.seek(0, SEEK_END), static_cast<long>(contents.size()));
+  }
+}
+
+/// Whose writes are held up until it is told.
+std::promise<void> go;
+
+TEST(Resting, WhatIsAboutToBeClosedIsWrittenWithoutBeingWaitedFor) {
+  char folder[] = "/tmp/pario-rest-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/out";
+  plain = stream::kernel;
+  stream::kernel.pwritev = [](int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
+    go.get_future().wait();
+    return plain.pwritev(descriptor, pieces, count, offset);
+  };
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+  stream::Handle* handle = stream::open(descriptor, O_WRONLY, whole(0), path);
+  const iovec piece{const_cast<char*>("late"), 4};
+  EXPECT_EQ(stream::write(*handle, {&piece, 1}, {}), 4);
+  EXPECT_TRUE(stream::rest(*handle, stream::Rest::leaving)) << "returns while the write is under way";
+  EXPECT_EQ(std::filesystem::file_size(path), 0u);
+  go.set_value();
+  EXPECT_EQ(stream::close(*handle, -1), 0);
+  ::close(descriptor);
+  EXPECT_EQ(std::filesystem::file_size(path), 4u);
+  stream::kernel = plain;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Resting, AHandleWithNothingToWriteIsClosedAtOnce) {
+  const int descriptor = ::open("/tmp", O_TMPFILE | O_RDWR, 0600);
+  stream::Handle* handle = stream::open(descriptor, O_RDWR, whole(0), "nothing");
+  EXPECT_FALSE(stream::rest(*handle, stream::Rest::leaving));
+  EXPECT_TRUE(stream::rest(*handle, stream::Rest::waiting));
+  stream::close(*handle, -1);
+  ::close(descriptor);
+}
+
+}  // namespace

@@ -1,0 +1,42 @@
+"""Checks that files and functions stay small: at most 500 lines a file, 60 lines a function (Python here; C++ by clang-tidy)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FILE_LINES = 500
+FUNCTION_LINES = 60
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def long_functions(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines; at most {FUNCTION_LINES}"
+
+
+def main() -> int:
+    found = []
+    for path in tracked("*.cpp", "*.hpp", "*.c", "*.h", "*.py", "*.S"):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > FILE_LINES:
+            found.append(f"{path.relative_to(ROOT)} has {lines} lines; at most {FILE_LINES}")
+    for path in tracked("*.py"):
+        found += long_functions(path)
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
