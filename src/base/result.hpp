@@ -31,7 +31,7 @@ const char* errno_name(int number);
 /// Success, or an Error.
 class [[nodiscard]] Status {
  public:
-  Status() = default;
+  Status() {}  // NOLINT(modernize-use-equals-default): that would have `return {}` fill all of an Error with zeros
   Status(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor): a function returns either
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
