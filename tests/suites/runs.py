@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -77,7 +78,9 @@ def execute(
         try:
             output, _ = process.communicate(timeout=seconds)
             return subprocess.CompletedProcess(command, process.returncode, output, "")
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
+            said = bytes(late.output or b"").decode(errors="replace")
+            print(f"did not end in {seconds:g} s: {shlex.join(command)}; it had printed:\n{said[-4000:]}")  # pytest shows it with the failure
             return None
         finally:
             end_all(mark)
