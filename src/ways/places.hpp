@@ -22,7 +22,7 @@ class Places {
   std::uint64_t step_, count_, told_ = 0;
   std::uint64_t between_;  ///< places that are told without a look at the clock
   std::uint64_t end_ = 0;  ///< of the time, in nanoseconds
-  std::vector<std::uint32_t> order_;
+  std::vector<std::uint64_t> order_;
 };
 
 }  // namespace pario::ways

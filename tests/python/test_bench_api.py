@@ -126,6 +126,13 @@ def test_errors_name_what_was_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("pieces", ["4", "12", "2G", "4K,"])
+def test_pieces_that_no_call_can_move_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], pieces: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "api", str(tmp_path), "--pieces", pieces, "--size", "1T"])
+    assert "expected" in capsys.readouterr().err
+
+
 def test_only_results_with_the_same_settings_are_compared(tmp_path: Path) -> None:
     one = document(read={4096: [100.0, 101.0]})
     keep(tmp_path, one)

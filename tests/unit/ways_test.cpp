@@ -125,6 +125,21 @@ TEST(Places, AreToldOnceEachInOrderOrNot) {
   }
 }
 
+TEST(Places, OfTinyPiecesAreAllOverTheLargestFiles) {
+  constexpr std::uint64_t kLarge = std::uint64_t{1} << 44, kTiny = 512, kTold = 1 << 20;
+  Places places(kLarge, kTiny, true);
+  places.start(3600);
+  std::vector<std::uint64_t> told;
+  while (const auto place = places.next()) told.push_back(*place);
+  ASSERT_EQ(told.size(), kTold);
+  EXPECT_FALSE(std::ranges::is_sorted(told));
+  std::ranges::sort(told);
+  for (std::uint64_t i = 0; i < kTold; ++i) {
+    EXPECT_EQ(told[i] % kTiny, 0u);
+    ASSERT_EQ(told[i] / (kLarge / kTold), i);  // one of each part, and so none twice
+  }
+}
+
 TEST(Places, EndWithTheTime) {
   Places places(std::uint64_t{1} << 40, 1 << 20, false);
   places.start(0);

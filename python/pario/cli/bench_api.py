@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pario.bench.ways import Condition
 
 HELP = "the calls by which a program can move bytes"
+_LARGEST = 1 << 30  # of the pieces: a call moves less than 2 GiB, whatever it is asked for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _sizes(text: str) -> tuple[int, ...]:
     pieces = tuple(sorted({size(word) for word in text.split(",")}))
-    if pieces[0] < 8 or any(piece % 8 for piece in pieces):
-        raise argparse.ArgumentTypeError(f"{text}; expected multiples of 8 bytes")
+    if pieces[0] < 8 or pieces[-1] > _LARGEST or any(piece % 8 for piece in pieces):
+        raise argparse.ArgumentTypeError(f"{text}; expected multiples of 8 bytes, 1G at most")
     return pieces
 
 
