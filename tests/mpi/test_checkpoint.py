@@ -127,3 +127,15 @@ def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:
     whole = "[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0]"
     others = ["saved", twice, absent, whole]
     assert done.stdout.splitlines() == [*others, "saved", twice, "of the program", whole, *others]
+
+
+def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path) -> None:
+    done = run("checkpoint_unopened.py", tmp_path, ranks=3)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    each = lines[: len(lines) // 3]
+    assert lines == each * 3
+    assert [each[rank * 6 : rank * 6 + 3] for rank in range(3)] == [["told who cannot open it"] * 3] * 3
+    exhausted = [line for rank in range(3) for line in each[rank * 6 + 3 : rank * 6 + 6]]  # all can be read where that rank opens nothing
+    assert all(line == "done" or "open" in line for line in exhausted) and "done" not in exhausted[:3]
+    assert each[-1] == "1.015625"

@@ -20,7 +20,7 @@ from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, read_header
 from pario.checkpoint.layout import Block
 from pario.checkpoint.ranks import ranks_of
-from pario.checkpoint.shared import kept, read_shared
+from pario.checkpoint.shared import kept, read_shared, scratch_needed
 from pario.checkpoint.store import Store, document
 from pario.progress import Show, told
 from pario.ranks import PATIENCE, Ranks
@@ -147,6 +147,7 @@ class State(Mapping[str, types.Array]):
         takers = out or {}
         wanted: list[_Request] = []
         read: dict[str, types.Array] = {}
+        scratch: list[types.Array] = []
         moves: dict[str, list[transfer.Move]] = {}
 
         def ask() -> _Asked:
@@ -155,6 +156,8 @@ class State(Mapping[str, types.Array]):
                 data = read[request.name] = self._room(request, takers.get(request.name))
                 for file, some in self._moves(request, data).items():
                     moves.setdefault(file, []).extend(some)
+            shared = [request.name for request in wanted if self._is_shared(request)]
+            scratch.append(np.empty(max((scratch_needed(self._entry(name)) for name in shared), default=0), np.uint8))
             boxes = ((move.stored, move.box, move.data.dtype.itemsize) for some in moves.values() for move in some)
             return _Asked(wanted, list(moves), transfer.are_large(boxes))
 
@@ -162,7 +165,7 @@ class State(Mapping[str, types.Array]):
 
         def work() -> list[int | None]:
             with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
-                self._read(wanted, read, moves, together, show)
+                self._read(wanted, read, scratch[0], moves, together, show)
             return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
 
         self._ranks.together(f"reading {self.path}", work, lambda sums: self._compare(wanted, tiling, sums))
@@ -239,6 +242,7 @@ class State(Mapping[str, types.Array]):
         self,
         wanted: Sequence[_Request],
         read: dict[str, types.Array],
+        scratch: types.Array,
         moves: Mapping[str, Sequence[transfer.Move]],
         together: Sequence[str] | None,
         show: Show,
@@ -250,7 +254,7 @@ class State(Mapping[str, types.Array]):
                 with kept(failed):
                     read[request.name] = read_box(self._header, entry, request.box)
             elif self._is_shared(request):
-                read_shared(self._ranks, self._header, entry, read[request.name], failed, show)
+                read_shared(self._ranks, self._header, entry, read[request.name], scratch, failed, show)
         for file in moves if together is None else together:
             with kept(failed):
                 transfer.read(None if together is None else self._ranks.comm, self._header.file(file), moves.get(file, ()), show=show)

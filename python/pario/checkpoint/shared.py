@@ -23,8 +23,23 @@ _WINDOW = 1 << 30
 _SMALL = 1 << 20
 
 
-def read_shared(ranks: Ranks, header: Header, entry: Entry, data: Array, failed: list[Exception], show: Show = silent) -> None:
-    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that is kept."""
+def scratch_needed(entry: Entry) -> int:
+    """Bytes that :func:`read_shared` needs beside what it fills."""
+    layout = entry.layout
+    return 0 if _is_in_order(entry) or layout.nbytes <= _SMALL else min(layout.nbytes, max(_WINDOW, layout.dtype.itemsize))
+
+
+def _is_in_order(entry: Entry) -> bool:
+    """Whether the file has it as memory does."""
+    return len(entry.extents or ()) == 1
+
+
+def read_shared(
+    ranks: Ranks, header: Header, entry: Entry, data: Array, scratch: Array, failed: list[Exception], show: Show = silent
+) -> None:
+    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that is kept. ``scratch``: bytes, which the
+    caller gets where it may fail; here the others would wait.
+    """
     if data.nbytes <= _SMALL:
         if ranks.rank == 0:
             _read(None, header, entry.moves(whole(data.shape), data), failed)
@@ -32,10 +47,10 @@ def read_shared(ranks: Ranks, header: Header, entry: Entry, data: Array, failed:
         return
     kind = _elements(data.dtype.itemsize)
     extents = entry.extents or ()
-    at, in_order = 0, len(extents) == 1  # as the array itself
+    at, in_order = 0, _is_in_order(entry)
     for window in _windows(extents, max(1, _WINDOW // data.dtype.itemsize)):
         size = sum(box.size for _, box in window)
-        flat = data.reshape(-1)[at : at + size] if in_order else np.empty(size, data.dtype)
+        flat = data.reshape(-1)[at : at + size] if in_order else scratch[: size * data.dtype.itemsize].view(data.dtype)
         bounds = [size * rank // ranks.size for rank in range(ranks.size + 1)]
         share = _share(window, flat, bounds[ranks.rank], bounds[ranks.rank + 1])
         _read(ranks.comm if in_order else None, header, {extents[0].file: [], **share} if in_order else share, failed)

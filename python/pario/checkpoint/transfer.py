@@ -221,14 +221,7 @@ def _by_mpi(comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durab
     from mpi4py import MPI
 
     calls = _calls(comm, moves)
-    info = MPI.Info.Create()
-    info.Set("romio_no_indep_rw", "true")  # only ranks that read and write for others need open the file
-    try:
-        file = MPI.File.Open(comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY, info)
-    except MPI.Exception as error:
-        raise CheckpointError(f"{path}: {_on_one_line(error)}") from error
-    finally:
-        info.Free()
+    file = _opened_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
     failed: list[Exception] = []
     size, done = _bytes(moves), 0
     for call in calls:
@@ -240,6 +233,22 @@ def _by_mpi(comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durab
     _attempt(failed, file.Close)
     if failed:
         raise CheckpointError(f"{path}: {_on_one_line(failed[0])}") from failed[0]
+
+
+def _opened_by_all(mpi: Any, comm: Any, path: str, mode: int) -> Any:
+    """A file that every rank has opened; where one cannot, an error on all of them. Some MPIs tell it to that one alone."""
+    info = mpi.Info.Create()
+    info.Set("romio_no_indep_rw", "true")  # only ranks that read and write for others need open the file
+    file, said = None, ""
+    try:
+        file = mpi.File.Open(comm, path, mode, info)
+    except Exception as error:
+        said = _on_one_line(error)
+    info.Free()
+    for rank, text in enumerate(comm.allgather(said)):
+        if text:  # where it is open it stays open: closing is a call of all ranks
+            raise CheckpointError(f"{path}: rank {rank} cannot open it: {text}")
+    return file
 
 
 def _on_one_line(error: Exception) -> str:

@@ -1,0 +1,86 @@
+"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py DIRECTORY``. Prints what each rank is told."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from mpi4py import MPI
+
+from pario import checkpoint
+
+comm = MPI.COMM_WORLD
+SHAPE = (64, 64, 64)  # of rows that are no large runs
+begin, end = (rank * 64 // comm.size for rank in (comm.rank, comm.rank + 1))
+box = checkpoint.geometry.Box((0, 0, begin), (64, 64, end - begin))
+arrays = {"T": checkpoint.block(np.full(box.shape, float(comm.rank)), SHAPE, box.begin)}
+
+
+def told(work: Callable[[], object], rank: int) -> str:
+    """Of the failure of a rank."""
+    comm.Barrier()
+    try:
+        work()
+        return "done"
+    except (checkpoint.CheckpointError, OSError) as error:
+        return "told who cannot open it" if f"rank {rank}" in str(error) else str(error)
+
+
+@contextmanager
+def no_descriptors_on(rank: int) -> Iterator[None]:
+    """That rank opens nothing more."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    if comm.rank == rank:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@contextmanager
+def opening_fails_on(rank: int) -> Iterator[None]:
+    """And nowhere else: as by MPIs that do not tell the others."""
+    opened = MPI.File.Open
+
+    class File(MPI.File):
+        @classmethod
+        def Open(cls, *arguments: object) -> MPI.File:
+            file = opened(*arguments)
+            if comm.rank == rank:
+                raise MPI.Exception(MPI.ERR_NO_SUCH_FILE)
+            return file
+
+    original, MPI.File = MPI.File, File
+    yield
+    MPI.File = original
+
+
+def main(directory: str) -> None:
+    def save() -> object:
+        return writer.save(2, arrays)
+
+    def whole() -> object:
+        return checkpoint.load(comm, directory, step=1)["T"]
+
+    def part() -> object:
+        return checkpoint.load(comm, directory, step=1).read("T", box.begin, box.shape)
+
+    lines = []
+    with checkpoint.Writer(comm, directory, durable=False) as writer:
+        writer.save(1, arrays)
+        for rank in range(comm.size):
+            with opening_fails_on(rank):
+                lines += [told(work, rank) for work in (save, whole, part)]
+            with no_descriptors_on(rank):
+                lines += [told(work, rank) for work in (save, whole, part)]
+        writer.save(3, arrays)
+    lines.append(str(float(checkpoint.load(comm, directory)["T"].mean())))
+    for some in comm.gather(lines) or []:
+        print("\n".join(some))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
