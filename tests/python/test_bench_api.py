@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ from pario.bench.verdicts import Rates, result_of, verdicts
 from pario.bench.ways import CONDITIONS, FORMAT, VERSION, WAYS, Request, make_file, measure
 from pario.cli import main
 from pario.report.lines import Axes, Panel, figure
+from pario.report.picture import check, draw
 
 IN_ORDER, AT_RANDOM = "read in order from memory", "read at random from memory"
 
@@ -117,7 +119,8 @@ def test_the_command_prints_plots_keeps_and_compares(tmp_path: Path, capsys: pyt
     ("words", "message"),
     [
         (["--size", "64K"], "expected at least 32 of the largest pieces"),
-        (["--plot", "rates.png"], "expected a name that ends in .svg or .html"),
+        (["--plot", "rates.pdf"], "expected a name that ends in .svg, .html or .png"),
+        (["--plot", "/nonexistent/rates.svg"], "no directory /nonexistent"),
         (["--compare", "/nonexistent"], "/nonexistent: [Errno 2]"),
     ],
 )
@@ -150,9 +153,38 @@ def test_changes_are_clear_when_no_repetition_is_between() -> None:
     assert found == {"a": (3.0, True), "b": (2.0, False), "c": (9.0, False)}
 
 
+AXES = Axes("n", "rate", str, lambda value: f"{value:.0f}")
+PANELS = [Panel(f"panel {number}", {"a & b": [(1.0, 10.0), (10.0, 1000.0)]}) for number in range(3)] + [Panel("none", {})]
+
+
+def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for suffix, begin in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG\r\n")):
+        path = tmp_path / f"picture{suffix}"
+        check(path)
+        draw(path, "<title>", PANELS, AXES, "what was <told>")
+        assert path.read_bytes().startswith(begin)
+    page = (tmp_path / "picture.html").read_text()
+    assert "&lt;title&gt;" in page and "what was &lt;told&gt;" in page and page.count("<svg") == 1
+    from matplotlib import pyplot
+
+    assert not pyplot.get_fignums()
+    height, width, _ = pyplot.imread(tmp_path / "picture.png").shape
+    assert width > height > 800  # two panels across, two rows
+
+
+def test_without_matplotlib_png_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["bench", "api", str(tmp_path), "--plot", str(tmp_path / "rates.png")]) == 2
+    assert "needs matplotlib" in capsys.readouterr().err
+    assert main(["bench", "api", str(tmp_path), "--size", "8K", "--pieces", "8", "--plot", str(tmp_path)]) == 2
+    assert not [path for path in tmp_path.iterdir() if path.name != "state"]
+
+
 def test_pictures_show_each_line_where_its_values_are() -> None:
-    axes = Axes("n", "rate", str, lambda value: f"{value:.0f}")
-    text = figure([Panel("<one>", {"a & b": [(1.0, 10.0), (10.0, 1000.0)], "flat": [(1.0, 10.0)]}), Panel("none", {})], axes)
+    text = figure([Panel("<one>", {"a & b": [(1.0, 10.0), (10.0, 1000.0)], "flat": [(1.0, 10.0)]}), Panel("none", {})], AXES)
     root = ElementTree.fromstring(text)
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["a & b: 1.0: 10, 10.0: 1000", "flat: 1.0: 10"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below, write
+from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
 from pario.cli.numbers import size
 from pario.errors import ParioError
 from pario.progress import Line
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=size, default=256 << 20, metavar="SIZE", help="of the file (default 256M)")
     add("--pieces", type=_sizes, metavar="SIZE,...", help="that are moved at a time (default 512,4K,64K,1M)")
     add("--seconds", type=_seconds, default=0.05, metavar="S", help="that a single measurement lasts at most (default 0.05)")
-    add("--plot", type=Path, metavar="FILE", help="a picture of the rates, by its name .svg or .html")
+    add("--plot", type=Path, metavar="FILE", help="a picture of the rates, by its name .svg, .html or .png")
     add_keeping(parser)
 
 
@@ -55,14 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures, and shows tables and sentences."""
     from pario.bench.verdicts import result_of
     from pario.bench.ways import LEAST_PIECES, PIECES, Request, measure
+    from pario.report.picture import check
 
     pieces = arguments.pieces or PIECES
     if arguments.size < LEAST_PIECES * pieces[-1]:
         raise ParioError(
             f"--size {arguments.size}: expected at least {LEAST_PIECES} of the largest pieces, {LEAST_PIECES * pieces[-1]} bytes"
         )
-    if arguments.plot and arguments.plot.suffix not in (".svg", ".html"):
-        raise ParioError(f"--plot {arguments.plot}: expected a name that ends in .svg or .html")
+    if arguments.plot:
+        check(arguments.plot)
     before = earlier(arguments)
     line = Line("pario bench api")
     with place_below(arguments.directory) as place:
@@ -121,18 +122,14 @@ def _remarks(document: dict[str, Any], result: Result) -> Iterator[str]:
 
 
 def _plot(path: Path, result: Result, told: str) -> None:
-    from html import escape
-
     from pario.bench.ways import CONDITIONS
-    from pario.report.lines import Axes, Panel, figure
+    from pario.report.lines import Axes, Panel
+    from pario.report.picture import draw
 
     panels = []
     for condition in CONDITIONS:
         found = {way: [(piece, result.of(way, condition, piece)) for piece in result.pieces] for way in result.ways(condition)}
         lines = {way: [(float(piece), rates.median) for piece, rates in line if rates] for way, line in found.items()}
-        panels.append(Panel(condition.name, lines))
-    picture = figure([panel for panel in panels if panel.lines], Axes("bytes at a time", "bytes per second", wording.block, wording.rate))
-    if path.suffix == ".html":
-        head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>pario bench api</title>'
-        picture = f"{head}<body>\n{picture}<pre>{escape(told)}</pre></body></html>\n"
-    write(path, picture)
+        panels.append(Panel(condition.name, {way: line for way, line in lines.items() if line}))
+    axes = Axes("bytes at a time", "bytes per second", wording.block, wording.rate)
+    draw(path, "pario bench api", [panel for panel in panels if panel.lines], axes, told)

@@ -256,28 +256,19 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.examine import slice_of
+    from pario.report.picture import pyplot, save
 
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise CheckpointError("plot needs matplotlib: pip install matplotlib") from error
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
+    plotter = pyplot()
     header = _found(arguments.path, arguments.step)
     data = slice_of(header, arguments.array, arguments.axis, arguments.index)
-    figure, axes = pyplot.subplots(figsize=(8, 6))
+    figure, axes = plotter.subplots(figsize=(8, 6))
     if data.ndim == 1:
         axes.plot(data)
     else:
         figure.colorbar(axes.imshow(data, origin="lower", aspect="auto"))
     axes.set_title(f"{arguments.array}, step {header.step}")
     output = arguments.output or arguments.array.replace("/", "-") + ".png"
-    try:
-        figure.savefig(output, dpi=120)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{output}: {getattr(error, 'strerror', None) or error}") from error
+    save(figure, Path(output))
     print(output)
     return 0

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=positive, metavar="N", help="divide the same work among so many ranks (default: as it was)")
     parser.add_argument("--list", action="store_true", help="list the machines")
     parser.add_argument("--tables", action="store_true", help="print what is predicted beside what was published, in Markdown")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="a picture: seconds of I/O by stripes")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture, seconds of I/O by stripes: by its name .svg, .html or .png")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -58,8 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if not arguments.logs:
         raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
-    if arguments.plot and (arguments.plot.suffix != ".svg" or not arguments.machine):
-        raise ParioError(f"--plot {arguments.plot}: expected a name that ends in .svg, and a --machine")
+    if arguments.plot:
+        _check_plot(arguments)
     from pario.model.machine import load
     from pario.tables import read
 
@@ -68,17 +68,23 @@ def run(arguments: argparse.Namespace) -> int:
         job = read(arguments.logs)
     ranks = arguments.ranks or job.ranks
     outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
+    lines = [*told(job, outcomes, machine, ranks), *_not_counted(machine, uses)]
     if arguments.plot:
-        _plot(arguments.plot, outcomes)
+        _plot(arguments.plot, outcomes, "\n".join(lines))
     if arguments.json:
         json.dump(_document(outcomes, uses, machine, ranks), sys.stdout, indent=2)
         print()
     else:
-        for line in told(job, outcomes, machine, ranks):
-            print(line)
-        for line in _not_counted(machine, uses):
-            print(line)
+        print("\n".join(lines))
     return 0
+
+
+def _check_plot(arguments: argparse.Namespace) -> None:
+    from pario.report.picture import check
+
+    check(arguments.plot)
+    if not arguments.machine:
+        raise ParioError(f"--plot {arguments.plot}: expected a --machine")
 
 
 def _machines() -> Iterator[str]:
@@ -133,9 +139,10 @@ def _way(found: Outcome) -> str:
     return f"{found.way} by {found.aggregators}" if found.aggregators else found.way
 
 
-def _plot(path: Path, outcomes: list[Outcome]) -> None:
+def _plot(path: Path, outcomes: list[Outcome], told: str) -> None:
     """Seconds of I/O over stripes, a line for each way; and what it took."""
-    from pario.report.lines import Axes, Panel, figure
+    from pario.report.lines import Axes, Panel
+    from pario.report.picture import draw
 
     there = [found for found in outcomes if found.stripes and found.io > 0]
     lines = {way: [(float(found.stripes), found.io) for found in there if _way(found) == way] for way in dict.fromkeys(map(_way, there))}
@@ -143,7 +150,7 @@ def _plot(path: Path, outcomes: list[Outcome]) -> None:
     if counts and outcomes[0].io > 0:
         lines["as it was"] = [(float(count), outcomes[0].io) for count in sorted({min(counts), max(counts)})]
     axes = Axes("stripes of a file", "seconds of I/O, predicted", wording.count, wording.seconds)
-    path.write_text(figure([Panel("Seconds of I/O by stripes", lines)], axes), encoding="utf-8")
+    draw(path, "pario whatif", [Panel("Seconds of I/O by stripes", lines)], axes, told)
 
 
 def _not_counted(machine: Machine | None, uses: list[Use]) -> Iterator[str]:

@@ -35,7 +35,7 @@ class Axes:
 
 def figure(panels: Sequence[Panel], axes: Axes, across: int = 2) -> str:
     """The picture."""
-    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    names = names_of(panels)
     across = min(across, len(panels))
     rows, per_row = math.ceil(len(panels) / across), max(across * _WIDTH // 170, 1)
     legend = math.ceil(len(names) / per_row) * _LINE + 10
@@ -49,9 +49,19 @@ def figure(panels: Sequence[Panel], axes: Axes, across: int = 2) -> str:
     return "\n".join([*body, "</svg>"]) + "\n"
 
 
+def look(number: int) -> tuple[str, str]:
+    """Colour and dashes of the n-th line."""
+    return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
+
+
+def names_of(panels: Sequence[Panel]) -> list[str]:
+    """Of all lines, in the order of the legend."""
+    return list(dict.fromkeys(name for panel in panels for name in panel.lines))
+
+
 def _stroke(number: int) -> str:
-    dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
-    return f'fill="none" stroke="{_COLOURS[number % len(_COLOURS)]}" stroke-width="1.8"' + (f' stroke-dasharray="{dash}"' if dash else "")
+    colour, dash = look(number)
+    return f'fill="none" stroke="{colour}" stroke-width="1.8"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
 def _panel(panel: Panel, axes: Axes, names: Sequence[str]) -> Iterator[str]:
