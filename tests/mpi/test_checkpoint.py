@@ -69,15 +69,13 @@ def test_many_decompositions(tmp_path: Path, saving: int, loading: int, seed: in
         assert done.stdout == "good\n", done.stderr
 
 
-@pytest.mark.parametrize(
-    ("kind", "ranks", "files", "moments"),
-    [("serial", 1, 1, 5), ("mpi", 2, 1, 5), ("mpi", 2, 2, 5), ("staged", 2, 1, 5)]
-    + [
-        pytest.param(*case, marks=pytest.mark.slow)
-        for case in (("serial", 1, 1, 100), ("mpi", 2, 1, 100), ("mpi", 2, 2, 30), ("staged", 2, 1, 20))
-    ],
-)
-def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, kind: str, ranks: int, files: int, moments: int) -> None:
+_FEW = [("serial", 1, 1, 5), ("mpi", 2, 1, 5), ("mpi", 2, 2, 5), ("staged", 2, 1, 5), ("staged", 2, "rank", 5)]
+_MANY = [("serial", 1, 1, 100), ("mpi", 2, 1, 100), ("mpi", 2, 2, 30), ("mpi", 3, "node", 30), ("staged", 2, 1, 20), ("staged", 3, 2, 20)]
+Files = int | str
+
+
+@pytest.mark.parametrize(("kind", "ranks", "files", "moments"), [*_FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in _MANY)])
+def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, kind: str, ranks: int, files: Files, moments: int) -> None:
     chance = random.Random(moments + ranks)
     for moment in range(moments):
         place = tmp_path / str(moment)
@@ -101,7 +99,7 @@ def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, ki
         )
 
 
-def _run_until_killed(place: Path, kind: str, ranks: int, files: int, chance: random.Random) -> None:
+def _run_until_killed(place: Path, kind: str, ranks: int, files: Files, chance: random.Random) -> None:
     """Some time after its first checkpoint was complete."""
     program = [sys.executable, str(PROGRAMS / "checkpoint_forever.py"), str(place), kind, str(files)]
     if kind != "serial":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 import warnings
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pario.checkpoint.writer
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, block, container, draining, load, packing, stage
 from pario.checkpoint.geometry import whole
@@ -25,7 +27,8 @@ HERE = threading.local()
 @pytest.fixture(autouse=True)
 def _node_names(monkeypatch):
     """The ranks are on as many nodes as :func:`writer` says."""
-    monkeypatch.setattr(draining, "node_name", lambda: HERE.name)
+    for module in (draining, pario.checkpoint.writer):
+        monkeypatch.setattr(module, "node_name", lambda: HERE.name)
 
 
 def writer(ranks, place, nodes=1, **options) -> Writer:
@@ -48,22 +51,24 @@ def staged(place) -> list[str]:
 
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-@pytest.mark.parametrize("large", [0, packing.LARGE], ids=["by all", "packed"])
-def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large):
+@pytest.mark.parametrize(("large", "files"), [(0, 1), (packing.LARGE, 1), (0, 2), (0, "node"), (0, "rank"), (packing.LARGE, "rank")])
+def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large, files):
     monkeypatch.setattr(packing, "LARGE", large)
 
     def program(ranks):
-        with writer(ranks, tmp_path, nodes) as ckpt:
+        with writer(ranks, tmp_path, nodes, files=files) as ckpt:
             for number in range(3):
                 path = ckpt.save(number, {"T": part(ranks, number), "rank": checkpoint.per_rank(ranks.rank)}, {"time": number})
             last = ckpt.save_async(3, {"T": part(ranks, 3), "step": 3})
             return path, last.result()
 
-    names = [tmp_path / "ckpt" / f"step-0000000{number}.h5" for number in (2, 3)]
+    names = [tmp_path / "ckpt" / f"step-0000000{number}{'.h5' if files == 1 else ''}" for number in (2, 3)]
     assert run(3, program, threads=threads) == [tuple(names)] * 3
     for number in range(4):
         assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
     assert load(None, names[0])["rank"].tolist() == [0, 1, 2] and load(None, names[0]).attrs == {"time": 2}
+    parts = {1: 0, 2: 2, "node": nodes, "rank": 3}[files]
+    assert len(list(names[1].glob("part*"))) == parts
     assert staged(tmp_path) == []
 
 
@@ -96,11 +101,11 @@ def broken(*_, **options):
     raise OSError(28, "No space left on device", "there")
 
 
-def leave(place, nodes, monkeypatch, *steps):
+def leave(place, nodes, monkeypatch, *steps, **options):
     """What Writers leave in the stages that cannot drain."""
 
     def program(ranks):
-        ckpt = writer(ranks, place, nodes)
+        ckpt = writer(ranks, place, nodes, **options)
         for step in steps:
             with pytest.raises((CheckpointError, OSError), match="No space left on device"):
                 ckpt.save_async(step, {"T": part(ranks, step)}).result()
@@ -320,9 +325,40 @@ def test_what_is_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
     assert staged(tmp_path) == []
 
 
-def test_parts_are_not_staged(tmp_path):
-    with pytest.raises(CheckpointError, match=r"files=2 and stage='.*': what is staged becomes one file"):
-        Writer(None, tmp_path, files=2, stage=tmp_path / "node")
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize(("left", "later"), [("rank", 1), (1, "node")])
+def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(tmp_path, monkeypatch, nodes, left, later):
+    """As one file, too; and what was one file by one that saves parts."""
+    leave(tmp_path, nodes, monkeypatch, 1, 2, files=left)
+    with pytest.warns(UserWarning, match="it is drained"):
+        run(nodes, lambda ranks: writer(ranks, tmp_path, nodes, files=later).close())
+    for step in (1, 2):
+        assert (load(None, tmp_path / "ckpt", step=step)["T"] == expected(step)).all()
+    assert staged(tmp_path) == []
+    with writer(None, tmp_path, files=left) as ckpt:
+        for number in (1, 3):
+            ckpt.save(2, {"T": number})
+    assert load(None, tmp_path / "ckpt")["T"] == 3
+
+
+def test_parts_that_are_not_there_as_a_whole_are_named_and_removed(tmp_path, monkeypatch):
+    leave(tmp_path, 2, monkeypatch, 1, files="node")
+    shutil.rmtree(tmp_path / "node1")
+    with pytest.warns(UserWarning, match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed"):
+        run(2, lambda ranks: writer(ranks, tmp_path, 2, files="node").close())
+    assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
+
+
+def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
+    def program(ranks):
+        with writer(ranks, tmp_path, 2, files="rank", stage_bytes=10**5) as ckpt:
+            ckpt.save(1, {"T": block(np.zeros(10**4), (2 * 10**4,), (10**4 * ranks.rank,))})
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(packing, "LARGE", 0)
+        told = run(2, program)
+    assert all("the stage takes 100000" in str(one) for one in told), told
+    assert staged(tmp_path) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), min_size=1), st.integers(41, 50))
@@ -333,7 +369,8 @@ def test_each_byte_of_a_file_is_drained_once(pieces, size):
     owners = dict(pieces)
     between = [(pair, owners[pair[0]]) for pair in pairwise(places)]
     ranges = [stage.joined(np.array([pair for pair, owner in between if owner == rank], int).reshape(-1, 2)) for rank in range(3)]
-    found = stage.shares(ranges, [0, 1, 2])
+    written = [stage.Written({"": theirs}, {} if rank else {"": size}) for rank, theirs in enumerate(ranges)]
+    found = [theirs[""] for theirs in stage.shares(written, [0, 1, 2])]
     count = np.zeros(size, int)
     for rows in found:
         for begin, end in np.minimum(rows, size):

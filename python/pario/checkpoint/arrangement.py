@@ -62,6 +62,13 @@ class Arrangement:
     unpacking: Unpacking | None = None
     firsts: Sequence[Mapping[str, int]] = ()  # for each rank, which of its sums is the first of an array
     part: tuple[str, Skeleton] | None = None  # name and skeleton of the part that this rank makes
+    container: str = ""  # the name of rank 0's file
+
+    @property
+    def made_here(self) -> dict[str, int]:
+        """The files that this rank makes, as extents name them, and their sizes."""
+        made = {} if self.skeleton is None else {self.container: self.skeleton}
+        return {name: skeleton.places.size for name, skeleton in (*made.items(), *([self.part] if self.part else []))}
 
     def parcel(self, given: Sequence[Given], copy: Callable[[Sequence[Given]], Sequence[Given]]) -> Parcel:
         """What is given; ``copy`` makes the copy of arrays that are not packed."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pario.checkpoint.arrangement import Arrangement
 from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.stage import Stage, Staged, judge, node_name, places, shares, written_by
+from pario.checkpoint.stage import Stage, Staged, Written, judge, node_name, places, shares, written_by
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import Move
 from pario.checkpoint.types import Array
@@ -28,16 +26,23 @@ class Draining:
     """
 
     def __init__(
-        self, ranks: Ranks, directory: str | os.PathLike[str], store: Store, publish: Callable[[int], Path], *, durable: bool, most: int
+        self,
+        ranks: Ranks,
+        directory: str | os.PathLike[str],
+        store: Store,
+        publish: Callable[[Store, int], Path],
+        *,
+        durable: bool,
+        most: int,
     ) -> None:
         self._ranks, self._in_background = ranks, ranks.again()
         self._store, self._publish, self._durable, self._most = store, publish, durable, most
         what = f"the stages of {store.directory}"
         place = ranks.deal(what, node_name, places)
-        self._stage, self._leads, self.nodes = Stage(directory, store.directory, place), place.leads, place.nodes
+        self._stage, self._leads, self.nodes = Stage(directory, store, place), place.leads, place.nodes
         self._arrangement: Arrangement | None = None
-        self._share = np.empty((0, 2), np.int64)  # what this node drains of such an arrangement
-        self._sizes: dict[int, int] = {}  # of what is staged, on rank 0
+        self._share: Mapping[str, Array] = {}  # what this node drains of such an arrangement
+        self._size, self._sizes = 0, dict[int, int]()  # of it, and of what is staged; on rank 0
         try:
             for left in ranks.together(what, lambda: self._stage.claim() if self._leads else [], self._judge):
                 self._end(ranks, left.step, lambda left=left: self._copy_left(left), left)  # type: ignore[misc]
@@ -77,8 +82,8 @@ class Draining:
         expected = sizes[-1] if sizes else 0
         return max((count for count in range(len(sizes) + 1) if sum(sizes[len(sizes) - count :]) + expected <= self._most), default=0)
 
-    def start(self, step: int, arrangement: Arrangement, moves: Sequence[Move], previous: Pending | None) -> Pending:
-        """All ranks have written a step to their stages: it is drained in the background. ``moves``: what this rank has written."""
+    def start(self, step: int, arrangement: Arrangement, moves: Mapping[str, Sequence[Move]], previous: Pending | None) -> Pending:
+        """All ranks have written a step to their stages: it is drained in the background. ``moves``: by file what this rank has written."""
         if self._arrangement is not arrangement:
             self._share = self._shared(step, arrangement, moves)
             self._arrangement = arrangement
@@ -89,24 +94,23 @@ class Draining:
             if self._leads:
                 self._stage.remove(step)
             raise
-        if arrangement.skeleton is not None:
-            self._sizes[step] = arrangement.skeleton.places.size
+        self._sizes[step] = self._size
         ranks = self._in_background
         return Pending(step, lambda: self._copy(step), lambda copied: self._end(ranks, step, copied), previous, alone=ranks.threads)
 
-    def _shared(self, step: int, arrangement: Arrangement, moves: Sequence[Move]) -> Array:
-        """Which bytes of the file this node drains."""
+    def _shared(self, step: int, arrangement: Arrangement, moves: Mapping[str, Sequence[Move]]) -> Mapping[str, Array]:
+        """Which bytes of the files this node drains."""
 
-        def share(everyones: list[tuple[int, Array]]) -> list[Array]:
-            assert arrangement.skeleton is not None
-            size = arrangement.skeleton.places.size
-            if size > self._most:
-                raise CheckpointError(f"step {step} has {size} bytes; the stage takes {self._most}")
+        def share(everyones: list[tuple[int, Written]]) -> list[dict[str, Array]]:
+            self._size = sum(size for _, theirs in everyones for size in theirs.made.values())
+            if self._size > self._most:
+                raise CheckpointError(f"step {step} has {self._size} bytes; the stage takes {self._most}")
             nodes = [node for node, _ in everyones]
-            found = shares([ranges for _, ranges in everyones], nodes)
+            found = shares([theirs for _, theirs in everyones], nodes)
             return [found[node] for node in nodes]
 
-        mine = written_by(moves if self.nodes > 1 else [])
+        ranges = {name: written_by(some) for name, some in moves.items()} if self.nodes > 1 else {}
+        mine = Written(ranges, arrangement.made_here)
         try:
             return self._ranks.deal(f"staging step {step}", lambda: (self._stage.place.node, mine), share)
         except BaseException:
@@ -115,7 +119,7 @@ class Draining:
 
     def _copy(self, step: int) -> None:
         if self._leads:
-            self._stage.drain(step, self._store.part(step), durable=self._durable)
+            self._stage.drain(step, self._store, durable=self._durable)
 
     def _copy_left(self, left: Staged) -> None:
         """This node may have nothing of it, or of that step only what another save has left."""
@@ -127,24 +131,25 @@ class Draining:
         """All nodes have copied what they have of a step. What cannot be finished stays where it is staged, for the next Writer.
         ``left``: by another one.
         """
+        store = self._store if left is None else self._store.of_form(left.in_parts)
         try:
-            path = ranks.together(f"the end of draining step {step}", copied, lambda _: self._finish(step, left))
+            path = ranks.together(f"the end of draining step {step}", copied, lambda _: self._finish(store, step, left))
         except BaseException:
             if ranks.rank == 0:
                 with suppress(OSError):
-                    self._store.discard(step)
+                    store.discard(step)
             raise
         if self._leads and left is None:
             self._stage.remove(step)
         return path
 
-    def _finish(self, step: int, left: Staged | None) -> Path:
+    def _finish(self, store: Store, step: int, left: Staged | None) -> Path:
         """It was saved when it was staged: so it is older than what is staged after it, whenever that is drained."""
         staged = left or self._stage.staged(step)
         if staged is None:
             raise CheckpointError(f"{self._stage.store.path(step)}: what was staged is gone")
-        os.utime(self._store.part(step), ns=(staged.saved, staged.saved))
-        return self._publish(step)
+        os.utime(store.container(step), ns=(staged.saved, staged.saved))
+        return self._publish(store, step)
 
     def _judge(self, left: Sequence[Sequence[Staged]]) -> list[Staged]:
         drained, said = judge(left, max((found.saved for found in self._store.complete()), default=0))

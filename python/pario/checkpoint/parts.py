@@ -43,13 +43,13 @@ def check_files(files: int | str) -> None:
         raise CheckpointError(f"files={files!r}; expected a number from 1 on, '{NODE}' or '{RANK}'")
 
 
-def groups(files: int | str, hosts: Sequence[str]) -> list[int]:
-    """The number of the part that each rank writes to; ``hosts`` are those of the ranks. There are no more parts than ranks."""
+def groups(files: int | str, nodes: Sequence[str]) -> list[int]:
+    """The number of the part that each rank writes to; ``nodes`` are those of the ranks. There are no more parts than ranks."""
     if files == NODE:
-        numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
-        return [numbers[host] for host in hosts]
-    count = len(hosts) if files == RANK else min(int(files), len(hosts))
-    return [rank * count // len(hosts) for rank in range(len(hosts))]
+        numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
+        return [numbers[node] for node in nodes]
+    count = len(nodes) if files == RANK else min(int(files), len(nodes))
+    return [rank * count // len(nodes) for rank in range(len(nodes))]
 
 
 def in_parts(group_of: Sequence[int], ranks: Ranks, saving: Saving, facts: list[Facts]) -> Arrangement:
@@ -65,12 +65,14 @@ def in_parts(group_of: Sequence[int], ranks: Ranks, saving: Saving, facts: list[
     def make() -> Places | None:
         if layouts is None:
             return None
+        Path(saving.path).mkdir(exist_ok=True)  # which rank 0 has made where it is; that may be another node
         made.append(container.create_plain(str(Path(saving.path) / part), layouts))
         return made[0].places
 
     part, layouts, packed = ranks.deal(what, lambda: facts, plan)
     extents = ranks.deal(what, make, lambda places: plans[0].make_master(saving, places))
-    arrangement = Arrangement(facts, extents, True, Packing(facts, packed, ranks.rank), part=(part, made[0]) if made else None)
+    packing = Packing(facts, packed, ranks.rank)
+    arrangement = Arrangement(facts, extents, True, packing, part=(part, made[0]) if made else None, container=MASTER)
     if plans:
         arrangement.layouts, arrangement.skeleton, arrangement.unpacking = plans[0].layouts, plans[0].skeleton, plans[0].unpacking()
         arrangement.firsts = [firsts(theirs) for theirs in plans[0].everyones]

@@ -1,7 +1,7 @@
 """A first stage of checkpoints, in memory or on disks of the nodes: saving ends there, and a thread of each node drains it.
 
-The file of a node has what its ranks wrote, at the places that it has in the checkpoint. A note beside it says which bytes those are, so
-that the next Writer drains what a killed one has left.
+The files of a node have what its ranks wrote, at the places that it has in those of the checkpoint. A note beside them says which bytes
+those are, so that the next Writer drains what a killed one has left.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import runs, strides
-from pario.checkpoint.store import Store
+from pario.checkpoint.store import MASTER, Store
 from pario.checkpoint.transfer import Move, opened, write_all
 from pario.checkpoint.types import Array
 
@@ -29,6 +29,7 @@ _PIECE = 1 << 26
 
 #: Beyond the end of all files.
 END = 1 << 62
+_NONE = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,21 @@ class Staged:
     save: str  # which one it is part of: the same on all nodes
     node: int
     nodes: int  # that have parts of it
-    ranges: Sequence[tuple[int, int]]  # of its bytes that are this node's
+    ranges: Mapping[str, Sequence[tuple[int, int]]]  # of the bytes of each file that are this node's
     saved: int  # nanoseconds
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is several files."""
+        return "" not in self.ranges
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a rank writes of a checkpoint to its stage, by file."""
+
+    ranges: Mapping[str, Array]  # rows of begin and end
+    made: Mapping[str, int]  # files that this rank makes, and their sizes
 
 
 def node_name() -> str:
@@ -71,10 +85,10 @@ def places(names: Sequence[str]) -> list[Place]:
 class Stage:
     """That of this node, for the checkpoints of one directory. All its ranks write to its files; one of them does what is done here."""
 
-    def __init__(self, directory: str | os.PathLike[str], target: Path, place: Place) -> None:
-        target = Path(os.path.realpath(target))  # whatever it is called the next time
-        key = hashlib.blake2b(os.fsencode(target), digest_size=6).hexdigest()
-        self.store, self.place = Store(Path(directory) / f"{target.name}-{key}"), place
+    def __init__(self, directory: str | os.PathLike[str], target: Store, place: Place) -> None:
+        there = Path(os.path.realpath(target.directory))  # whatever it is called the next time
+        key = hashlib.blake2b(os.fsencode(there), digest_size=6).hexdigest()
+        self.store, self.place = Store(Path(directory) / f"{there.name}-{key}", in_parts=target.in_parts), place
         self._saves = 0
 
     def claim(self) -> list[Staged]:
@@ -82,18 +96,26 @@ class Stage:
         self.store.claim()
         return [staged for found in self.store.complete() if (staged := self.staged(found.step)) is not None]
 
-    def keep(self, step: int, ranges: Array) -> None:
-        """All ranks have written a step: it stays until it is drained, whatever becomes of this process. ``ranges`` may end beyond it.
-        Collective over the nodes.
+    def keep(self, step: int, ranges: Mapping[str, Array]) -> None:
+        """All ranks have written a step: it stays until it is drained, whatever becomes of this process. ``ranges``: by file what is this
+        node's, which may end beyond it. Collective over the nodes.
         """
         place = self.place
         self._saves += 1
-        with opened(str(self.store.part(step)), os.O_WRONLY | os.O_CREAT) as file:  # no rank of a node may have written anything
-            rows = np.minimum(ranges, os.fstat(file).st_size).tolist()
+        self.store.begin(step)
+        all_ranges = {MASTER if self.store.in_parts else "": _NONE, **ranges}  # by which a step is found
+        rows = {name: self._in_file(self.store.file(self.store.part(step), name), theirs) for name, theirs in all_ranges.items()}
         staged = Staged(step, f"{place.writer}-{self._saves}", place.node, place.nodes, rows, time.time_ns())
-        self._note(step).unlink(missing_ok=True)  # a note tells of no other file than its own, whenever this ends
+        self._note(step).unlink(missing_ok=True)  # a note tells of no other files than its own, whenever this ends
         self.store.publish(step)
         self._note(step).write_text(json.dumps(asdict(staged)))
+
+    @staticmethod
+    def _in_file(path: Path, ranges: Array) -> list[tuple[int, int]]:
+        """As far as the file goes. No rank of this node may have written anything to it."""
+        with opened(str(path), os.O_WRONLY | os.O_CREAT) as file:
+            found: list[tuple[int, int]] = np.minimum(ranges, os.fstat(file).st_size).tolist()
+        return found
 
     def staged(self, step: int) -> Staged | None:
         """What this node has of a step."""
@@ -102,22 +124,20 @@ class Stage:
         except (OSError, ValueError, TypeError):
             return None
 
-    def drain(self, step: int, target: Path, *, durable: bool) -> None:
-        """Copies what this node has of a step to the same places of a file, which may be new."""
+    def drain(self, step: int, target: Store, *, durable: bool) -> None:
+        """Copies what this node has of a step to the same places of files of a store, which may be new."""
         staged = self.staged(step)
         if staged is None:
             raise CheckpointError(f"{self.store.path(step)}: what was staged is gone")
-        content = np.memmap(self.store.path(step), np.uint8, "r").data if staged.ranges else memoryview(b"")
-        with opened(str(target), os.O_WRONLY | os.O_CREAT) as file:
-            for begin, end in _pieces(staged.ranges):
-                write_all(file, content[begin:end], begin)
-            if durable:
-                os.fsync(file)
+        source, target = self.store.of_form(staged.in_parts), target.of_form(staged.in_parts)
+        target.begin(step)
+        for name, ranges in staged.ranges.items():
+            _copy(source.file(source.path(step), name), target.file(target.part(step), name), ranges, durable=durable)
 
     def remove(self, step: int) -> None:
         """A step that is drained, or shall not be."""
-        for path in (self._note(step), self.store.path(step)):  # one without a note is found again
-            path.unlink(missing_ok=True)
+        self._note(step).unlink(missing_ok=True)  # one without a note is found again
+        self.store.drop(step)
 
     def clear(self) -> None:
         """All steps."""
@@ -153,7 +173,7 @@ def judge(left: Sequence[Sequence[Staged]], newest: int) -> tuple[list[Staged], 
 
 def written_by(moves: Sequence[Move]) -> Array:
     """The ranges of a file that moves fill: rows of begin and end, in order."""
-    found = [np.empty((0, 2), np.int64)]
+    found = [_NONE]
     for move in moves:
         if move.box.size:
             element = move.data.dtype.itemsize
@@ -171,15 +191,29 @@ def joined(ranges: Array) -> Array:
     return np.column_stack([full[first, 0], full[last, 1]])
 
 
-def shares(ranges: Sequence[Array], nodes: Sequence[int]) -> list[Array]:
-    """For each node the bytes of a file that it drains, from those that each rank writes: the first node also has what no rank writes."""
-    count = max(nodes) + 1
-    by_node = [[theirs for theirs, node in zip(ranges, nodes, strict=True) if node == number] for number in range(count)]
-    found = [joined(np.concatenate(some)) for some in by_node]
-    others = joined(np.concatenate([np.empty((0, 2), np.int64), *found[1:]]))
-    bounds = np.concatenate([[0], others.reshape(-1), [END]])
-    found[0] = joined(bounds.reshape(-1, 2))
+def shares(written: Sequence[Written], nodes: Sequence[int]) -> list[dict[str, Array]]:
+    """For each node by file the bytes that it drains, from what each rank writes: who makes a file also has what no rank writes."""
+    found: list[dict[str, Array]] = [{} for _ in range(max(nodes) + 1)]
+    makers = {name: node for theirs, node in zip(written, nodes, strict=True) for name in theirs.made}
+    for name, maker in makers.items():
+        by_node: dict[int, list[Array]] = {maker: []}
+        for theirs, node in zip(written, nodes, strict=True):
+            if name in theirs.ranges:
+                by_node.setdefault(node, []).append(theirs.ranges[name])
+        for node, ranges in by_node.items():
+            found[node][name] = joined(np.concatenate([_NONE, *ranges]))
+        others = joined(np.concatenate([_NONE, *(found[node][name] for node in by_node if node != maker)]))
+        found[maker][name] = joined(np.concatenate([[0], others.reshape(-1), [END]]).reshape(-1, 2))
     return found
+
+
+def _copy(source: Path, target: Path, ranges: Sequence[tuple[int, int]], *, durable: bool) -> None:
+    content = np.memmap(source, np.uint8, "r").data if ranges else memoryview(b"")
+    with opened(str(target), os.O_WRONLY | os.O_CREAT) as file:
+        for begin, end in _pieces(ranges):
+            write_all(file, content[begin:end], begin)
+        if durable:
+            os.fsync(file)
 
 
 def _pieces(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

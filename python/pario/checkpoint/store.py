@@ -68,9 +68,13 @@ class Store:
 
     def __init__(self, directory: str | os.PathLike[str], *, in_parts: bool = False) -> None:
         self.directory = Path(directory)
-        self._in_parts = in_parts
+        self.in_parts = in_parts
         self._lock = -1
         self._removing: threading.Thread | None = None
+
+    def of_form(self, in_parts: bool) -> Store:
+        """The same directory, where what is saved has this form."""
+        return self if in_parts == self.in_parts else Store(self.directory, in_parts=in_parts)
 
     def claim(self, *, torn: bool = True) -> None:
         """Makes the directory, for this process alone to write, and removes what one that was killed has left. ``torn``: also what it was
@@ -135,7 +139,7 @@ class Store:
 
     def path(self, step: int) -> Path:
         """That of a step."""
-        return self.directory / f"step-{step:08d}{'' if self._in_parts else '.h5'}"
+        return self.directory / f"step-{step:08d}{'' if self.in_parts else '.h5'}"
 
     def part(self, step: int) -> Path:
         """That of a step while it is written."""
@@ -144,11 +148,15 @@ class Store:
 
     def container(self, step: int) -> Path:
         """The file that HDF5 programs will open, while it is written."""
-        return self.part(step) / MASTER if self._in_parts else self.part(step)
+        return self.part(step) / MASTER if self.in_parts else self.part(step)
+
+    def file(self, path: Path, name: str) -> Path:
+        """One of the files of a checkpoint at a path, as extents name them."""
+        return path / name if self.in_parts else path
 
     def begin(self, step: int) -> None:
         """Makes room for what is written of a step."""
-        if self._in_parts:
+        if self.in_parts:
             self.part(step).mkdir(exist_ok=True)
 
     def discard(self, step: int) -> None:
@@ -156,10 +164,19 @@ class Store:
         with suppress(OSError):
             _delete(self.part(step))
 
+    def drop(self, step: int) -> None:
+        """What was saved of a step goes at once, as a whole."""
+        self.settle()
+        for found in [one for one in self.complete() if one.step == step]:
+            gone = found.path.with_name(found.path.name + _GONE)
+            _delete(gone)
+            found.path.replace(gone)
+            _delete(gone)
+
     def publish(self, step: int) -> Path:
         """What is written, and on the disk, gets its name, and takes the place of what was saved of this step before."""
         path = self.path(step)
-        if self._in_parts:
+        if self.in_parts:
             sync(self.part(step))
         if path.is_dir():  # which takes the place of no other
             old = path.with_name(path.name + _OLD)

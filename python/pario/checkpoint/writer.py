@@ -28,6 +28,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import REPLICATED, Given, Taker
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
 from pario.progress import Show, silent, told
 from pario.ranks import PATIENCE, Ranks
@@ -87,8 +88,6 @@ class Writer:
             if value is not None and value < 1:
                 raise CheckpointError(f"{name}={value}; expected a number from 1 on")
         check_files(files)
-        if stage is not None and files != 1:
-            raise CheckpointError(f"files={files!r} and stage={os.fspath(stage)!r}: what is staged becomes one file")
         self._files, self._group_of = files, list[int]()
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
@@ -97,7 +96,7 @@ class Writer:
         self._taker = Taker(self._ranks.rank, self._ranks.size)
         self._arrangement: Arrangement | None = None
         self._about: dict[str, Any] = {}
-        self._ranks.together(f"checkpoint.Writer({path})", socket.gethostname, self._begin)
+        self._ranks.together(f"checkpoint.Writer({path})", lambda: (socket.gethostname(), node_name()), self._begin)
         self._draining: Draining | None = None
         if stage is not None:
             try:
@@ -171,7 +170,7 @@ class Writer:
         ranks, task = self._ranks, self._begin_step(step, arrays, attrs, lambda given: given)
         with told(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
             self._conclude(ranks, task, lambda: self._write(ranks, None, task, show))
-        moves = [move for some in task.moves(ranks.rank).values() for move in some]
+        moves = task.moves(ranks.rank)
         self._pending.append(draining.start(step, task.arrangement, moves, self._pending[-1] if self._pending else None))
         return self._pending[-1]
 
@@ -200,15 +199,15 @@ class Writer:
         with self._discarded_on_failure(task.label.step):
             return ranks.together(f"the end of saving step {task.label.step}", write, lambda written: self._finish(task, written))
 
-    def _begin(self, hosts: list[str]) -> None:
+    def _begin(self, where: list[tuple[str, str]]) -> None:
         self._store.claim()
-        self._group_of = groups(self._files, hosts)
+        self._group_of = groups(self._files, [node for _, node in where])
         self._about = {
             "pario": version(),
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "ranks": len(hosts),
-            "hosts": sorted(set(hosts)),
+            "ranks": len(where),
+            "hosts": sorted({host for host, _ in where}),
             "command": sys.argv,
             "git": _git_describe(),
         }
@@ -278,6 +277,8 @@ class Writer:
         part, arrangement = self._place.part(task.label.step), task.arrangement
         if ranks.rank == 0 and not task.made:
             self._copy_container(arrangement, task.label)
+        if self._draining:
+            self._place.begin(task.label.step)  # rank 0 has done it on its own node
         if arrangement.part is not None:
             name, skeleton = arrangement.part
             container.put_skeleton(str(part / name), skeleton)
@@ -297,11 +298,11 @@ class Writer:
             transfer.write_all(file, arrangement.in_order(sums).astype("<u8").tobytes(), arrangement.skeleton.places.sums)
             if self._durable and not self._draining:
                 os.fsync(file)
-        return self._store.path(step) if self._draining else self._publish(step)
+        return self._store.path(step) if self._draining else self._publish(self._store, step)
 
-    def _publish(self, step: int) -> Path:
-        """It gets its name, and older ones go."""
-        path = self._store.publish(step)
+    def _publish(self, store: Store, step: int) -> Path:
+        """It gets its name, and older ones go. ``store``: where the Writer saves, in the form of the checkpoint."""
+        path = store.publish(step)
         if self._keep is not None:
             self._store.prune(self._keep)
         return path

@@ -18,7 +18,7 @@ def content(step: int) -> np.ndarray:
     return np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE) * (step + 1)
 
 
-def main(directory: Path, kind: str, files: int) -> None:
+def main(directory: Path, kind: str, files: int | str) -> None:
     comm, rank, ranks = None, 0, 1
     if kind != "serial":
         from mpi4py import MPI
@@ -43,4 +43,4 @@ def main(directory: Path, kind: str, files: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if sys.argv[3].isdigit() else sys.argv[3])
