@@ -40,10 +40,18 @@ def _of_dtensor(tensor: Any) -> Shards:
 
 
 def part_to_read(shards: Shards) -> tuple[Shape, Shape]:
-    """Where this rank's part begins, and its shape."""
-    if len(shards.parts) > 1:
-        raise CheckpointError(f"a tensor has {len(shards.parts)} shards on this rank; expected one at most")
-    for local, begin in shards.parts:
-        return begin, tuple(local.shape)
-    none = (0,) * len(shards.shape)
-    return none, none
+    """Where the smallest part that has all of this rank's begins, and its shape."""
+    if not shards.parts:
+        none = (0,) * len(shards.shape)
+        return none, none
+    begin = tuple(map(min, zip(*(at for _, at in shards.parts), strict=True)))
+    ends = [[first + length for first, length in zip(at, local.shape, strict=True)] for local, at in shards.parts]
+    return begin, tuple(last - first for first, last in zip(begin, map(max, zip(*ends, strict=True)), strict=True))
+
+
+def put(shards: Shards, read: Any) -> None:
+    """What was read of that part into this rank's."""
+    begin, _ = part_to_read(shards)
+    for local, at in shards.parts:
+        inside = tuple(slice(one - first, one - first + length) for one, first, length in zip(at, begin, local.shape, strict=True))
+        local.copy_(read[inside])

@@ -14,7 +14,7 @@ from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Saved, blocks, replicated
 from pario.checkpoint.reader import Part, State, load
-from pario.checkpoint.sharded import Shards, part_to_read, shards_of
+from pario.checkpoint.sharded import Shards, part_to_read, put, shards_of
 from pario.checkpoint.writer import Writer
 
 #: The array that says what the dictionary looks like.
@@ -86,8 +86,10 @@ def load_state_dict(comm: Any, path: str | Path, *, step: int | None = None, int
         if name not in targets:
             return made
         divided = shards[name]
-        for local in [part for part, _ in divided.parts] if divided else [targets[name].detach()]:
-            local.copy_(made)
+        if divided:
+            put(divided, made)
+        else:
+            targets[name].detach().copy_(made)
         return targets[name]
 
     found: dict[str, Any] = _nested(tree, arrays, tensor)

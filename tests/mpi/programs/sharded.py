@@ -4,6 +4,8 @@ import sys
 
 import torch
 from torch import distributed
+from torch.distributed._shard import sharded_tensor
+from torch.distributed._shard.sharding_spec import EnumerableShardingSpec, ShardMetadata
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
@@ -26,9 +28,41 @@ WAYS = {  # saved, and loaded into
 }
 
 
+OLDER = {  # of ShardedTensor: rank, where a shard begins and what follows its last row
+    "saved": [(0, 0, 3), (1, 3, 4), (0, 4, 7)],
+    "loaded": [(1, 0, 2), (1, 2, 6), (1, 6, 7)],
+    "loaded again": [(1, 0, 1), (0, 1, 7)],
+}
+
+
+def older(way: str) -> sharded_tensor.ShardedTensor:
+    """Rows of a tensor as PyTorch divided them before it had DTensor; ranks may have several shards, or none."""
+    shards = [ShardMetadata([begin, 0], [end - begin, 5], f"rank:{rank}/cpu") for rank, begin, end in OLDER[way]]
+    made = sharded_tensor.zeros(EnumerableShardingSpec(shards), 7, 5)
+    if way == "saved":
+        for shard in made.local_shards():
+            begin = shard.metadata.shard_offsets[0]
+            shard.tensor.copy_(EXPECTED["rows"][begin : begin + shard.metadata.shard_sizes[0]])
+    return made
+
+
+def try_older(ranks: distributed.ProcessGroup, directory: str) -> None:
+    with checkpoint.Writer(ranks, directory, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 1, {"w": older("saved")})
+    whole = checkpoint.load_state_dict(ranks, directory)["w"]
+    assert torch.equal(whole, EXPECTED["rows"]), whole
+    for way in ("loaded", "loaded again"):
+        into = older(way)
+        checkpoint.load_state_dict(ranks, directory, into={"w": into})
+        for shard in into.local_shards():
+            begin = shard.metadata.shard_offsets[0]
+            assert torch.equal(shard.tensor, EXPECTED["rows"][begin : begin + shard.metadata.shard_sizes[0]]), way
+
+
 def main(directory: str) -> None:
     distributed.init_process_group("gloo")
     ranks = distributed.group.WORLD
+    try_older(ranks, f"{directory}/older")
     mesh = init_device_mesh("cpu", (1, ranks.size()))
 
     def divided(which: int, content: dict) -> dict:
