@@ -101,6 +101,7 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) ->
     [
         (["--pattern", "fast"], "--pattern fast: not known; expected one of one, one-text, files"),
         (["--compare", "/nonexistent"], "/nonexistent: [Errno 2]"),
+        (["--mpiexec", "'mpiexec"], "--mpiexec 'mpiexec: No closing quotation"),
         (["--mpiexec", "true"], "the ranks ended with status 0: true -n 4"),
     ],
 )

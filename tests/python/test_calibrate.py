@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -26,6 +28,15 @@ def test_a_rate_of_what_stayed_in_memory_says_so(tmp_path: Path, monkeypatch: py
 def test_of_two_that_write_in_turn_one_that_fails_ends_both(tmp_path: Path, first: str, second: str) -> None:
     with pytest.raises(OSError, match="no/"):
         calibrate._in_turn(tmp_path / first, tmp_path / second)
+
+
+def test_one_that_answers_ends_quietly_when_nobody_listens_any_more(tmp_path: Path) -> None:
+    here, there = multiprocessing.Pipe()
+    others = here.__class__(os.dup(here.fileno()))
+    here.send(0)
+    here.close()
+    calibrate._answer(others, there, tmp_path / "mine")
+    assert (tmp_path / "mine").stat().st_size > 0
 
 
 def test_a_result_that_cannot_be_written_is_kept_and_said(

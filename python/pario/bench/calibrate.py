@@ -172,7 +172,7 @@ def _in_turn(first: Path, second: Path) -> list[float]:
 
 def _answer(others: Connection, mine: Connection, path: Path) -> None:
     others.close()
-    with suppress(EOFError), path.open("r+b" if path.exists() else "wb", buffering=0) as file:
+    with suppress(EOFError, ConnectionError), path.open("r+b" if path.exists() else "wb", buffering=0) as file:
         while True:
             mine.send(_write(file.fileno(), mine.recv() * 2 + 1))
 

@@ -34,7 +34,10 @@ class Request:
 def launcher(words: str | None) -> list[str]:
     """The MPI launcher: what was asked for, else the ``mpiexec`` beside this Python or on the PATH."""
     if words:
-        return shlex.split(words)
+        try:
+            return shlex.split(words)
+        except ValueError as error:
+            raise ParioError(f"--mpiexec {words}: {error}") from error
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
