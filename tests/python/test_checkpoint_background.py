@@ -2,12 +2,13 @@
 
 import errno
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import Writer, block, load, packing, transfer
+from pario.checkpoint import CheckpointError, Writer, background, block, load, packing, relay, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -116,7 +117,7 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
         return told
 
     def full(comm, path, moves, **options):
-        if threading.current_thread().name == "pario-checkpoint" and moves and moves[0].box.begin[0] > 0:
+        if threading.current_thread().name == "pario-checkpoint" and any(move.box.begin[0] > 0 for move in moves):
             raise OSError(errno.ENOSPC, "No space left on device", path)
         write(comm, path, moves, **options)
 
@@ -124,7 +125,7 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
     for told in (first, second):
         assert "No space left on device" in told[0]  # asked for
         assert told[1] == "Pending" and "No space left on device" in told[2]  # not asked for
-    assert "rank 1: " in first[0]
+    assert "rank 0: " in second[0]  # which writes for both
     assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000001.h5", "step-00000005.h5"]
 
 
@@ -134,3 +135,99 @@ def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
         gate.set()
         raise ZeroDivisionError
     assert load(None, tmp_path).step == 3
+
+
+@pytest.fixture
+def writing(monkeypatch) -> list[tuple[str, ...]]:
+    """What is written in the background: for each call that writes anything, the file and where blocks begin."""
+    found, write = [], transfer.write
+
+    def noting(comm, path, moves, **options):
+        if moves:
+            found.append((Path(path).name.split(".")[0], sorted(move.box.begin[0] for move in moves if move.box.begin)))
+        write(comm, path, moves, **options)
+
+    monkeypatch.setattr(transfer, "write", noting)
+    return found
+
+
+def save_twice(tmp_path, monkeypatch, nodes=1, **options):
+    """By three ranks, which have the rows from 0, 4 and 8 on, and are on so many nodes."""
+    here = threading.local()
+    monkeypatch.setattr(relay, "node_name", lambda: here.name)
+
+    def program(ranks):
+        mine, here.name = Program(ranks), f"node{ranks.rank % nodes}"
+        with Writer(ranks, tmp_path, durable=False, **options) as writer:
+            for number in range(2):
+                writer.save_async(number, {"T": mine.step(number)["T"]}).result()
+
+    assert run(3, program) == [None] * 3
+    for number in range(2):
+        assert (load(None, tmp_path, step=number)["T"] == expected(number)).all()
+
+
+def test_one_rank_of_a_node_writes_for_all(tmp_path, monkeypatch, writing):
+    save_twice(tmp_path, monkeypatch)
+    assert writing == [(f"step-0000000{number}", [0, 4, 8]) for number in range(2)]
+
+
+def test_one_rank_of_each_node_writes_for_it(tmp_path, monkeypatch, writing):
+    save_twice(tmp_path, monkeypatch, nodes=2)
+    assert sorted(writing) == [(f"step-0000000{number}", begins) for number in range(2) for begins in ([0, 8], [4])]
+
+
+def test_one_rank_of_a_node_writes_all_parts(tmp_path, monkeypatch, writing):
+    save_twice(tmp_path, monkeypatch, files="rank")
+    assert writing == [(f"part-0000{number}", [4 * number]) for number in range(3)] * 2
+
+
+@pytest.mark.parametrize("hidden", [1, 2])
+def test_ranks_whose_copies_are_not_seen_write_them(tmp_path, monkeypatch, writing, hidden):
+    see, count = relay.seen, iter(range(3))
+    monkeypatch.setattr(relay, "seen", lambda place: see(place) if next(count) >= hidden else None)
+    save_twice(tmp_path, monkeypatch)
+    whose = [[0, 8], [4]] if hidden == 1 else [[0], [4], [8]]
+    assert sorted(writing) == [(f"step-0000000{number}", begins) for number in range(2) for begins in whose]
+
+
+def test_a_rank_that_has_no_memory_to_show_writes_its_own(tmp_path, monkeypatch, writing):
+    def refused(*_):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(background, "Memory", refused)
+    save_twice(tmp_path, monkeypatch)
+    assert sorted(writing) == [(f"step-0000000{number}", [begin]) for number in range(2) for begin in (0, 4, 8)]
+
+
+def test_copies_are_made_where_others_are_arranged(tmp_path):
+    """The same memory for other arrays, larger and smaller ones, and for those that were there before."""
+
+    def program(ranks):
+        with Writer(ranks, tmp_path, durable=False, in_flight=2) as writer:
+            for number, length in enumerate((10, 10, 1000, 1000, 3, 10, 10, 1000)):
+                data = np.full(length, number + ranks.rank / 2)
+                writer.save_async(number, {"T": block(data, (2 * length,), (ranks.rank * length,))})
+                data[...] = -1
+
+    assert run(2, program) == [None, None]
+    for number, length in enumerate((10, 10, 1000, 1000, 3, 10, 10, 1000)):
+        assert load(None, tmp_path, step=number)["T"].tolist() == [number] * length + [number + 0.5] * length
+
+
+def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
+    def program(ranks):
+        mine = Program(ranks)
+        writer = Writer(ranks, tmp_path, durable=False)
+        if ranks.rank == 1:
+            monkeypatch.setattr(writer._snapshots[0], "take", refused)
+        with pytest.raises((CheckpointError, MemoryError), match="no memory"):
+            writer.save_async(1, mine.step(1))
+        writer.save(2, mine.step(2))
+        writer.close()
+
+    def refused(given):
+        raise MemoryError("no memory")
+
+    assert run(2, program) == [None, None]
+    assert [path.name for path in tmp_path.glob("step*")] == ["step-00000002.h5"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,34 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint.given import Given
+from pario.checkpoint.relay import Memory, Moves
 from pario.checkpoint.types import Array
 
 _ALIGNMENT = 64
 
 
 class Snapshot:
-    """Memory for a copy of what a rank gives. It is used again: touching new memory costs more than copying."""
+    """Memory for a copy of what a rank gives. It is used again: touching new memory costs more than copying.
 
-    def __init__(self) -> None:
-        self._memory = np.empty(0, np.uint8)
+    ``seen``: by the other ranks of the node, one of which may write it.
+    """
+
+    def __init__(self, *, seen: bool = False) -> None:
+        self._seen, self._bytes = seen, np.empty(0, np.uint8)
+        #: Where others find the copy, where they do.
+        self.memory: Memory | None = None
+        #: For an arrangement that is known: what this rank writes of the copies of its node.
+        self.moves: Moves | None = None
+
+    def forget(self) -> None:
+        """What is arranged otherwise from now on; also the copies of others, which will make new ones."""
+        self.moves = None
 
     def take(self, given: Sequence[Given]) -> list[Given]:
         """The same with arrays that nobody else changes."""
         needed = sum(data.nbytes + _ALIGNMENT for one in given for data in one.data)
-        if self._memory.size < needed:
-            self._memory = np.empty(0, np.uint8)  # never two at a time
-            self._memory = np.empty(needed, np.uint8)
+        if self._bytes.size < needed:
+            self._allocate(needed)
         at, taken = 0, []
         for one in given:
             copies = []
@@ -37,8 +49,15 @@ class Snapshot:
             taken.append(replace(one, data=tuple(copies)))
         return taken
 
+    def _allocate(self, size: int) -> None:
+        self._bytes, self.memory = np.empty(0, np.uint8), None  # never two at a time
+        if self._seen:
+            with suppress(OSError):
+                self.memory = Memory(size)
+        self._bytes = np.empty(size, np.uint8) if self.memory is None else self.memory.array
+
     def _copy(self, data: Array, at: int) -> Array:
-        room = self._memory[at : at + data.nbytes].view(data.dtype).reshape(data.shape)
+        room = self._bytes[at : at + data.nbytes].view(data.dtype).reshape(data.shape)
         np.copyto(room, data)
         return room
 
@@ -56,7 +75,9 @@ class Pending:
         self.step = step
         #: Whether what became of it was said.
         self.told = False
-        self._write, self._conclude, self._alone = write, conclude, alone
+        self._write: Callable[[], Any] | None = write
+        self._conclude: Callable[[Callable[[], Any]], Path] | None = conclude
+        self._alone = alone
         self._written: Any = None
         self._failed: Exception | None = None
         self._path: Path | None = None
@@ -88,19 +109,22 @@ class Pending:
     def _run(self, previous: Pending | None) -> None:
         if previous is not None:
             previous.join()
+        assert self._write is not None
         try:
             self._written = self._write()
         except Exception as error:
             self._failed = error
+        self._write = None  # it has the copies
         if self._alone:
             self._finish()
 
     def _finish(self) -> None:
+        assert self._conclude is not None
         try:
             self._path = self._conclude(self._outcome)
         except Exception as error:
             self._error = error
-        self._concluded = True
+        self._conclude, self._concluded = None, True
 
     def _outcome(self) -> Any:
         if self._failed is not None:

@@ -80,7 +80,8 @@ class Extent:
         return Move(self.place, self.box, box, data)
 
 
-def _address(data: Array) -> int:
+def address(data: Array) -> int:
+    """Of its first element."""
     return int(data.__array_interface__["data"][0])
 
 
@@ -315,7 +316,7 @@ def _shaped(mpi: Any, move: Move) -> tuple[Any, Any]:
         outer = nested.Create_hvector(length, 1, stride)
         nested.Free()
         nested = outer
-    in_memory = nested.Create_hindexed([1], [_address(data)]).Commit()
+    in_memory = nested.Create_hindexed([1], [address(data)]).Commit()
     for kind in (element, part, nested):
         kind.Free()
     return in_file, in_memory
@@ -325,7 +326,7 @@ def _listed(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
     """Types of all runs of several boxes, in the order of the file."""
     if not moves:
         return mpi.BYTE.Create_contiguous(1).Commit(), mpi.BYTE.Create_contiguous(1).Commit()
-    found = [(*move.runs(), _address(move.data)) for move in moves]
+    found = [(*move.runs(), address(move.data)) for move in moves]
     in_file = np.concatenate([places for places, _, _, _ in found])
     in_memory = np.concatenate([places + address for _, places, _, address in found])
     lengths = np.concatenate([np.full(len(places), length, np.int64) for places, _, length, _ in found])

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pario.checkpoint import container, transfer
+from pario.checkpoint import container, relay, transfer
 from pario.checkpoint.arrangement import Arrangement, Parcel, Saving, Written, in_one_file
 from pario.checkpoint.attributes import check_all
 from pario.checkpoint.background import Pending, Snapshot
@@ -91,7 +91,7 @@ class Writer:
         self._files, self._group_of = files, list[int]()
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
-        self._snapshots, self._pending = [Snapshot() for _ in range(in_flight)], deque[Pending]()
+        self._snapshots, self._pending = [Snapshot(seen=self._ranks.size > 1) for _ in range(in_flight)], deque[Pending]()
         self._store, self._keep, self._durable = Store(path, in_parts=files != 1), keep, durable
         self._taker = Taker(self._ranks.rank, self._ranks.size)
         self._arrangement: Arrangement | None = None
@@ -153,16 +153,26 @@ class Writer:
         self._settle(0 if again else len(self._snapshots) - 1)
         snapshot, ranks = self._snapshots[0], self._in_background
         task = self._begin_step(step, arrays, attrs or {}, snapshot.take)
+        moves = self._shared(snapshot, task)
         self._snapshots.append(self._snapshots.pop(0))  # the others are in use, the oldest one's is next
         pending = Pending(
             step,
-            lambda: self._write(ranks, None, task),
+            lambda: self._write_for_node(ranks, task, moves),
             lambda written: self._conclude(ranks, task, written),
             self._pending[-1] if self._pending else None,
             alone=ranks.threads,
         )
         self._pending.append(pending)
         return pending
+
+    def _shared(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
+        """What this rank writes for its node of the copies of a task, which is found out once for an arrangement."""
+        if snapshot.moves is None:
+            part, ranks = task.arrangement.part, self._ranks
+            made = [part[0]] if part else []
+            with self._discarded_on_failure(task.label.step):
+                snapshot.moves = relay.share(ranks, f"save(step {task.label.step})", snapshot.memory, task.moves(ranks.rank), made)
+        return snapshot.moves
 
     def _save_on_stage(self, draining: Draining, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any]) -> Pending:
         """Returns when it is staged. Waits for older ones to be drained where the stage is full."""
@@ -245,7 +255,8 @@ class Writer:
         again = self._ranks.together(f"save(step {step})", enter, lambda same: all(same) and self._prepare(label))
         if not again:
             self._arrange(label, given)
-            parcels = [self._arranged.parcel(given, copy)]
+            with self._discarded_on_failure(step):
+                parcels = [self._ranks.agree(f"save(step {step})", lambda: self._arranged.parcel(given, copy))]
         return _Task(label, self._arranged, parcels[0], made=not again or not self._arranged.plain)
 
     def _arrange(self, label: Label, given: Sequence[Given]) -> None:
@@ -253,6 +264,8 @@ class Writer:
         saving = Saving(str(self._place.part(label.step)), label, {one.facts.name: one.attrs for one in given}, self._nodes)
         arrange = in_one_file if self._files == 1 else partial(in_parts, self._group_of)
         self._arrangement = None
+        for snapshot in self._snapshots:
+            snapshot.forget()
         with self._discarded_on_failure(label.step):
             self._arrangement = arrange(self._ranks, saving, [one.facts for one in given])
 
@@ -274,6 +287,20 @@ class Writer:
 
     def _write(self, ranks: Ranks, comm: Any, task: _Task, show: Show = silent) -> Written:
         """Writes what this rank writes itself, by MPI-IO where there is a communicator."""
+        part, arrangement = self._make_files(ranks, task), task.arrangement
+        for name, moves in task.moves(ranks.rank, together=comm is not None).items():
+            transfer.write(comm, str(part / name), moves, durable=self._durable and not self._draining, show=show)
+        return arrangement.written(task.parcel)
+
+    def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> Written:
+        """Writes what this rank writes in the background."""
+        part = self._make_files(ranks, task)
+        for name, by_rank in moves.items():
+            relay.write(str(part / name), by_rank, durable=self._durable)
+        return task.arrangement.written(task.parcel)
+
+    def _make_files(self, ranks: Ranks, task: _Task) -> Path:
+        """Those that this rank makes. Returns where they are."""
         part, arrangement = self._place.part(task.label.step), task.arrangement
         if ranks.rank == 0 and not task.made:
             self._copy_container(arrangement, task.label)
@@ -282,9 +309,7 @@ class Writer:
         if arrangement.part is not None:
             name, skeleton = arrangement.part
             container.put_skeleton(str(part / name), skeleton)
-        for name, moves in task.moves(ranks.rank, together=comm is not None).items():
-            transfer.write(comm, str(part / name), moves, durable=self._durable and not self._draining, show=show)
-        return arrangement.written(task.parcel)
+        return part
 
     def _finish(self, task: _Task, written: Sequence[Written]) -> Path:
         """All others have written: rank 0 writes the rest, and the checkpoint gets its checksums and its name."""

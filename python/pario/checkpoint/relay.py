@@ -1,0 +1,123 @@
+"""One rank of each node writes in the background for all of them, from copies that it sees: so one thread of a node writes, and in the
+order of the file, whatever the ranks have of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.checkpoint import transfer
+from pario.checkpoint.geometry import Box
+from pario.checkpoint.stage import node_name
+from pario.checkpoint.transfer import Move, address
+from pario.checkpoint.types import Array, Type
+from pario.ranks import Ranks
+
+#: By file what is written there, of each rank.
+Moves = Mapping[str, Sequence[Sequence[Move]]]
+
+
+class Memory:
+    """Bytes of this process that others of its node find, as long as it is there. Raises OSError where there is no room."""
+
+    def __init__(self, size: int) -> None:
+        self._file = -1
+        self._file = os.memfd_create("pario-checkpoint")
+        os.posix_fallocate(self._file, 0, max(size, 1))  # what is not there is refused here, not where it is touched
+        self.array: Array = np.frombuffer(mmap.mmap(self._file, max(size, 1)), np.uint8)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where others find it, and by what they know that it is this one."""
+        return f"/proc/{os.getpid()}/fd/{self._file}", os.fstat(self._file).st_ino
+
+    def __del__(self) -> None:
+        if self._file >= 0:  # who has found it keeps it
+            os.close(self._file)
+
+
+def seen(place: tuple[str, int]) -> Array | None:
+    """The memory of another process, or None where this one must not see it."""
+    path, number = place
+    with suppress(OSError, ValueError):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            if os.fstat(file).st_ino == number:
+                return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ), np.uint8)
+        finally:
+            os.close(file)
+    return None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A move whose bytes lie somewhere in a memory."""
+
+    file: str
+    place: int
+    stored: Box
+    box: Box
+    dtype: Type
+    at: int
+
+    def move(self, memory: Array) -> Move:
+        data = memory[self.at : self.at + self.box.size * self.dtype.itemsize].view(self.dtype).reshape(self.box.shape)
+        return Move(self.place, self.stored, self.box, data)
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """What a rank has for the one that writes on its node."""
+
+    node: str
+    memory: tuple[str, int]
+    parts: Sequence[_Part]
+
+
+def share(ranks: Ranks, what: str, memory: Memory | None, moves: Mapping[str, Sequence[Move]], made: Sequence[str]) -> Moves:
+    """What this rank writes, by file: the first one of a node for all that it sees of the others, those nothing but into files that they
+    have ``made``. ``moves``: of this rank, whose data lies in ``memory``; where that is None it writes them itself. Collective.
+    """
+    offers = ranks.deal(what, lambda: _offer(memory, moves), _to_first)
+    views = {rank: view for rank, offer in offers if (view := seen(offer.memory)) is not None}
+    taken = ranks.deal(what, lambda: list(views), lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)])
+    found: dict[str, list[list[Move]]] = {name: [] if taken else [list(some)] for name, some in moves.items() if not taken or name in made}
+    for rank, offer in offers:
+        if rank in views:
+            for name in dict.fromkeys(part.file for part in offer.parts):
+                found.setdefault(name, []).append([part.move(views[rank]) for part in offer.parts if part.file == name])
+    return found
+
+
+def _offer(memory: Memory | None, moves: Mapping[str, Sequence[Move]]) -> _Offer | None:
+    if memory is None:
+        return None
+    begin = address(memory.array)
+    parts = [
+        _Part(name, move.place, move.stored, move.box, move.data.dtype, address(move.data) - begin)
+        for name, some in moves.items()
+        for move in some
+        if move.box.size
+    ]
+    return _Offer(node_name(), memory.place, parts)
+
+
+def _to_first(offers: list[_Offer | None]) -> list[list[tuple[int, _Offer]]]:
+    """For each rank what the others of its node offer, where it is their first."""
+    found: list[list[tuple[int, _Offer]]] = [[] for _ in offers]
+    first: dict[str, int] = {}
+    for rank, offer in enumerate(offers):
+        if offer is not None and first.setdefault(offer.node, rank) != rank:
+            found[first[offer.node]].append((rank, offer))
+    return found
+
+
+def write(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool) -> None:
+    """Writes to a file what ranks have of it; ``durable``: it is on the disk then."""
+    transfer.write(None, path, sorted((move for moves in by_rank for move in moves), key=lambda move: move.begin), durable=durable)
