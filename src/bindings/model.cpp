@@ -46,6 +46,15 @@ std::vector<std::string> model_parameters() {
   return names;
 }
 
+/// Of file systems.
+std::vector<std::string> model_kinds() {
+  return {
+#define PARIO_FILE_SYSTEM(kind, ...) #kind,
+#include "layout/layout.def"
+#undef PARIO_FILE_SYSTEM
+  };
+}
+
 model::Machine machine_of(const std::vector<std::pair<std::string, double>>& values) {
   model::Machine machine;
   for (const auto& [name, value] : values) {
@@ -140,6 +149,7 @@ std::pair<Phase, std::string> model_call(const Job& job, bool writes, bool colle
 
 void add_model(nb::module_& module) {
   module.def("model_parameters", &model_parameters);
+  module.def("model_kinds", &model_kinds);
   module.def("model_cost", &model_cost, "machine"_a, "phase"_a);
   module.def("model_turns", &model_turns, "machine"_a, "writes"_a, "clients"_a);
   module.def("model_call", &model_call, "job"_a, "writes"_a, "collective"_a, "type"_a, "places"_a, "settings"_a);

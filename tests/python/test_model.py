@@ -10,13 +10,13 @@ import pytest
 from pario.errors import ParioError
 from pario.model.fit import fit
 from pario.model.load import Flow, Phase, call, cost, job_on, turns
-from pario.model.machine import Machine, load, names, text_of
+from pario.model.machine import WHOLE, Machine, load, names, text_of
 from pario.model.page import missed, page
 from pario.model.published import Table, off, tables
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
 #: Machines of which too little was published to check more rows than there are parameters.
-SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf"}
+SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf", "hal"}
 TABLES = list(tables())
 
 
@@ -29,7 +29,10 @@ def test_predictions_are_within_a_quarter_or_known_to_miss(table: Table) -> None
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_rows_that_parameters_are_fitted_to_are_met(table: Table) -> None:
     machine = load(table.machine)
-    assert all(abs(off(row.published, table.predict(machine, row))) < 0.01 for row in table.rows if row.fits)
+    # What counts things can be off by half a thing, and what is fitted with it gives way.
+    whole = [machine.values[key] for key in machine.fitted if key in WHOLE]
+    near = 0.5 / min(whole) if whole else 0.01
+    assert all(abs(off(row.published, table.predict(machine, row))) < near for row in table.rows if row.fits)
 
 
 @pytest.mark.parametrize("name", sorted(set(names()) - SCARCE))
@@ -73,10 +76,24 @@ def test_a_file_of_a_machine_says_where_each_value_is_from(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
-        ("unit = 1048576", "unit = 0", "unit: 0; expected a number that is at least 1"),
+        ("unit = 1048576", "unit = 0", "unit: 0; expected a whole number from 512 to"),
+        ("unit = 1048576", "unit = 1e30", "unit: 1e.30; expected"),
+        ("unit = 1048576", "unit = 4096.5", "unit: 4096.5; expected a whole number"),
         ("ranks_per_node = 4", "ranks_per_node = 0", "ranks_per_node: 0; expected"),
-        ("value = 8", "value = 0", "targets: 0; expected a number that is at least 1"),
+        ("ranks_per_node = 4", "", "ranks_per_node is missing"),
+        ("value = 8", "value = 0", "targets: 0; expected a whole number from 1 to 1e.06"),
         ("value = 8", "value = nan", "targets: nan; expected"),
+        ("value = 8", "value = 1e9", "targets: 1000000000.0; expected"),
+        ("value = 8", "value = true", "targets: True; expected"),
+        ("value = 8", 'value = "many"', "targets: many; expected"),
+        ("value = 8,", "", "targets: value is missing"),
+        ('"x" }', '"" }', "targets: either source or fitted"),
+        ("[parameters]", "[parameters]\nwrite_rate = { value = 1e-300, source = 'x' }", "write_rate: 1e-300; expected 0 .no limit. or"),
+        ("[parameters]", "[parameters]\nround_trip = { value = inf, source = 'x' }", "round_trip: inf; expected a number from 0 to"),
+        ('"lustre"', '"lister"', "kind: lister; expected one of local, .*lustre"),
+        ('"lustre"', "7", "kind: 7; expected text"),
+        ('title = "mine"', "", "title is missing"),
+        ("[parameters]", "[others]", "parameters is missing"),
         ('targets = { value = 8, source = "x" }', "targets = 8", "parameters: expected a table of tables"),
     ],
 )

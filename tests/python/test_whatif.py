@@ -11,6 +11,7 @@ from pario.cli import main
 from pario.cli.whatif import predict, told
 from pario.model.machine import Machine, load
 from pario.model.whatif import Use, outcome, phase_of, scaled, unknown, uses_of
+from pario.tables.model import Job
 from tests.python.jobs import add_record, make_job
 
 MB = 10**6
@@ -71,6 +72,16 @@ def test_writes_that_are_not_waited_for_keep_several_targets_busy(requests: int,
     assert phase_of(machine, use, 8, "as it is").flows[0].depth == depth
     assert phase_of(machine, dataclasses.replace(use, writes=False), 8, "as it is").flows[0].depth == 1
     assert phase_of(MACHINE, use, 8, "as it is").flows[0].depth == 1
+
+
+@pytest.mark.parametrize(("requests", "interleaved", "depth"), [(64, False, 3), (64, True, 1), (4, True, 2), (1, True, 3)])
+def test_a_rank_that_reads_on_or_much_has_several_requests_under_way(requests: int, interleaved: bool, depth: int) -> None:
+    machine = MACHINE.with_values({"read_ahead": 3, "read_rate": 1e6})
+    use = Use("/s/log", "one rank", False, 1, 1, 8 << 20, requests, 1, interleaved)
+    assert phase_of(machine, use, 8, "as it is").flows[0].depth == depth
+    assert phase_of(MACHINE, use, 8, "as it is").flows[0].depth == 1
+    one, all_of_them = (outcome(each, [dataclasses.replace(use, requests=1)], 8, "as it is", 0).io for each in (MACHINE, machine))
+    assert all_of_them == pytest.approx(8 * 1.048576 / 3, rel=1e-3) and one == 0  # MACHINE has no rate for reading
 
 
 def test_a_file_per_process_is_spread_over_targets_and_creates_files() -> None:
@@ -139,6 +150,53 @@ def test_fewer_aggregators_take_longer() -> None:
     assert (alone.aggregators, one.aggregators, four.aggregators) == (0, 1, 4)
     assert one.io > 2 * four.io
     assert "collective by 4" in "\n".join(told(job, outcomes, machine, 16))
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Job:
+    """What is read, whatever the log's name."""
+    job = make_job(ranks=1)
+    job.processes["rank"][:] = -1  # no MPI
+    monkeypatch.setattr("pario.tables.read", lambda logs: job)
+    return job
+
+
+def test_a_log_without_mpi_or_without_io_is_no_trouble(recorded: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["whatif", "x", "--machine", "shaheen", "--ranks", "64"]) == 0
+    assert "64 ranks instead of 1" in capsys.readouterr().out
+    add_record(recorded, 0, "/s/a", writes=10, bytes_written=10**11, write_time=1.0, opens=1)
+    assert main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,8,8"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[3:]] == ["1", "8"]
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg "), ("html", b"<!doctype html>"), ("png", b"\x89PNG")])
+def test_pictures_are_what_their_names_say(recorded: Job, tmp_path: Path, suffix: str, begin: bytes) -> None:
+    if suffix == "png":
+        pytest.importorskip("matplotlib")
+    add_record(recorded, 0, "/s/a", writes=10, bytes_written=10**11, write_time=1.0, opens=1)
+    path = tmp_path / f"io.{suffix}"
+    assert main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,8", "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ranks", "0"], "0; expected a number from 1 on"),
+        (["--ranks", "1" + "0" * 30], "expected a number from 1 to 1,000,000"),
+        (["--aggregators", "1,99999999999999999999"], "99999999999999999999; expected a number from 1 to"),
+        (["--stripes", ","], "expected a number from 1 on"),
+        (["--plot", "io.pdf", "--machine", "shaheen"], "expected a name that ends in .svg, .html or .png"),
+        (["--plot", "/nonexistent/io.svg", "--machine", "shaheen"], "no directory /nonexistent"),
+        (["--plot", "io.svg"], "expected a --machine"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(recorded: Job, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    try:
+        status = main(["whatif", "x", *words])
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    assert status == 2 and said in capsys.readouterr().err
 
 
 def test_machines_are_listed_and_logs_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

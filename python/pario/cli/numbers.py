@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 
 def size(text: str) -> int:
@@ -20,3 +21,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 on")
     return int(text)
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """The type of numbers from 1 to ``most``."""
+
+    def number(text: str) -> int:
+        if len(text) > len(str(most)) or positive(text) > most:
+            raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 to {most:,}")
+        return int(text)
+
+    return number

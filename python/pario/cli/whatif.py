@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.numbers import positive
+from pario.cli.numbers import up_to
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pario.tables.model import Job
 
 HELP = "what a run would take on another machine, with other stripes, on more ranks"
+#: Ranks, stripes, aggregators; beyond what machines have, and what the model answers for in seconds.
+_COUNT = up_to(1_000_000)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N,N,...",
         help="of collective calls (default: as pario chooses)",
     )
-    parser.add_argument("--ranks", type=positive, metavar="N", help="divide the same work among so many ranks (default: as it was)")
+    parser.add_argument("--ranks", type=_COUNT, metavar="N", help="divide the same work among so many ranks (default: as it was)")
     parser.add_argument("--list", action="store_true", help="list the machines")
     parser.add_argument("--tables", action="store_true", help="print what is predicted beside what was published, in Markdown")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture, seconds of I/O by stripes: by its name .svg, .html or .png")
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(positive(word) for word in text.split(","))
+    return tuple(_COUNT(word) for word in text.split(","))
 
 
 def run(arguments: argparse.Namespace) -> int:

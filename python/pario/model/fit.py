@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pario.model.machine import Machine
+from pario.model.machine import WHOLE, Machine
 from pario.model.published import Row, Table, tables
 
 #: Decades around a value in which a better one is looked for, one after the other; and how often the interval is cut.
@@ -48,7 +48,7 @@ def _better(machine: Machine, name: str, reach: float, error: Callable[[Machine]
 
 def _with(machine: Machine, name: str, value: float) -> Machine:
     same = [other for other in machine.fitted if machine.sources[other] == _SAME + name]
-    return machine.with_values(dict.fromkeys([name, *same], float(round(value)) if name == "targets" else value))
+    return machine.with_values(dict.fromkeys([name, *same], float(max(round(value), 1)) if name in WHOLE else value))
 
 
 def _rounded(machine: Machine) -> Machine:

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pario import state
+from pario import state, wording
 from pario.errors import ParioError
 
 FOLDER = Path(__file__).parent / "machines"
 #: The machine that pario bench --calibrate has measured.
 THIS = "this"
-#: Parameters beside those of the native model: of a number in text, and writes of a rank to a target that it does not wait for.
-OWN = ("number_seconds", "in_flight")
+#: Parameters beside those of the native model: of a number in text, writes of a rank to a target that it does not wait for, and requests
+#: that a rank has under way at a time when it reads in order, or much at once.
+OWN = ("number_seconds", "in_flight", "read_ahead")
+#: Those that count things.
+WHOLE = ("targets", "in_flight", "read_ahead")
+
+
+@dataclass(frozen=True)
+class _Range:
+    """What a number in a machine's file may be."""
+
+    least: float
+    most: float
+    whole: bool = False
+    none: bool = False  # 0, too: no limit
+
+    def check(self, name: str, value: Any) -> float:
+        """The number; raises ValueError."""
+        right = isinstance(value, int | float) and not isinstance(value, bool)
+        right = right and (self.least <= value <= self.most or (self.none and value == 0)) and not (self.whole and value % 1)
+        if not right:
+            zero, number = "0 (no limit) or " if self.none else "", "a whole number" if self.whole else "a number"
+            raise ValueError(f"{name}: {value}; expected {zero}{number} from {self.least:g} to {self.most:g}")
+        return float(value)
+
+
+_UNIT, _RANKS_PER_NODE = _Range(512, 2**40, whole=True), _Range(1, 1e6, whole=True)
+_COUNT, _RATE, _SECONDS = _Range(1, 1e6, whole=True), _Range(1, 1e18, none=True), _Range(0, 1e6)
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,7 @@ def load(name: str) -> Machine:
             return _parse(THIS if name == THIS else path.stem, tomllib.load(file))
     except FileNotFoundError:
         raise ParioError(f"no machine {name}; there are {', '.join(names())}, or a file that ends in .toml") from None
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, tomllib.TOMLDecodeError, TypeError, ValueError) as error:
         raise ParioError(f"{path}: {error}") from error
 
 
@@ -90,34 +115,49 @@ def text_of(machine: Machine) -> str:
 def _parse(name: str, text: dict[str, Any]) -> Machine:
     from pario import _native
 
-    parameters = text["parameters"]
-    if not isinstance(parameters, dict) or not all(isinstance(parameter, dict) for parameter in parameters.values()):
-        raise ValueError("parameters: expected a table of tables, such as targets = { value = 4, source = ... }")
-    known = (*_native.model_parameters(), *OWN)
-    for key, parameter in parameters.items():
-        if key not in known:
-            raise ValueError(f"no such parameter: {key}; there are {', '.join(known)}")
-        if ("source" in parameter) == ("fitted" in parameter):
-            raise ValueError(f"{key}: either source or fitted must say where it comes from")
-    if "targets" not in parameters:
-        raise ValueError("parameters: targets is missing")
-    _check({"unit": text["unit"], "ranks_per_node": text["ranks_per_node"]}, least=1)
-    _check({key: parameter["value"] for key, parameter in parameters.items()}, least=0)
-    _check({"targets": parameters["targets"]["value"]}, least=1)
+    for key in ("title", "kind"):
+        if not isinstance(_needed(text, key), str):
+            raise ValueError(f"{key}: {text[key]}; expected text")
+    if text["kind"] not in (kinds := _native.model_kinds()):
+        raise ValueError(f"kind: {text['kind']}; expected one of {', '.join(kinds)}")
+    parameters = _parameters(text)
     return Machine(
         name,
-        text["title"],
+        wording.printable(text["title"]),
         text["kind"],
-        int(text["unit"]),
-        int(text["ranks_per_node"]),
-        {key: float(parameter["value"]) for key, parameter in parameters.items()},
+        int(_UNIT.check("unit", _needed(text, "unit"))),
+        int(_RANKS_PER_NODE.check("ranks_per_node", _needed(text, "ranks_per_node"))),
+        {key: _range_of(key).check(key, _needed(parameter, "value", f"{key}: ")) for key, parameter in parameters.items()},
         {key: str(parameter.get("source") or parameter["fitted"]) for key, parameter in parameters.items()},
         tuple(key for key, parameter in parameters.items() if "fitted" in parameter),
         str(text.get("remark", "")),
     )
 
 
-def _check(values: Mapping[str, Any], least: int) -> None:
-    for name, value in values.items():
-        if not math.isfinite(float(value)) or float(value) < least:
-            raise ValueError(f"{name}: {value}; expected a number that is at least {least}")
+def _needed(table: Mapping[str, Any], key: str, where: str = "") -> Any:
+    if key not in table:
+        raise ValueError(f"{where}{key} is missing")
+    return table[key]
+
+
+def _parameters(text: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is said of each."""
+    from pario import _native
+
+    parameters = _needed(text, "parameters")
+    if not isinstance(parameters, dict) or not all(isinstance(parameter, dict) for parameter in parameters.values()):
+        raise ValueError("parameters: expected a table of tables, such as targets = { value = 4, source = ... }")
+    known = (*_native.model_parameters(), *OWN)
+    for key, parameter in parameters.items():
+        if key not in known:
+            raise ValueError(f"no such parameter: {key}; there are {', '.join(known)}")
+        if bool(parameter.get("source")) == bool(parameter.get("fitted")):
+            raise ValueError(f"{key}: either source or fitted must say where it comes from")
+    _needed(parameters, "targets", "parameters: ")
+    return parameters
+
+
+def _range_of(parameter: str) -> _Range:
+    if parameter in WHOLE:
+        return _COUNT
+    return _RATE if parameter.endswith("_rate") else _SECONDS

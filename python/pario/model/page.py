@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pario.model.machine import Machine, load
+from pario.model.machine import Machine, load, names
 from pario.model.published import TOLERANCE, Row, Table, off, tables
 
 
@@ -19,6 +19,10 @@ def page() -> Iterator[str]:
         for table in all_tables:
             if table.machine == name:
                 yield from _rows(machine, table)
+    for name in sorted(set(names()) - {table.machine for table in all_tables}):
+        machine = load(name)
+        yield from ("", f"### {machine.title} (`{name}`): nothing published", "")
+        yield from _parameters(machine)
 
 
 def missed(machine: Machine, table: Table) -> list[Row]:

@@ -113,8 +113,10 @@ def _serial(machine: Machine, bytes: int, size: int, measure: str = "seconds") -
 
 
 def _nfs(machine: Machine, bytes: float, threads: int, scattered: bool, writes: bool = False) -> float:
+    """Threads that wait for what they read, and not for what they write."""
     targets = int(machine.values["targets"]) if scattered else 1
-    phase = Phase(writes, (Flow(ranks=threads, targets=targets, bytes=int(bytes)),))
+    depth = 0 if writes else int(machine.values["read_ahead"])
+    phase = Phase(writes, (Flow(ranks=threads, targets=targets, bytes=int(bytes), depth=depth),))
     return bytes / MIB / cost(machine, phase).seconds
 
 

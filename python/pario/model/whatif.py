@@ -131,9 +131,13 @@ def phase_of(machine: Machine, use: Use, stripes: int, way: Way, aggregators: in
 
 
 def _under_way(machine: Machine, use: Use, targets: int) -> int:
-    """Requests of a rank at a time: one. Writes that are not waited for go on to further targets, until one has as many as it may."""
+    """Requests of a rank at a time: one, or what is read ahead, or at once. Writes that are not waited for go on to further targets, until
+    one has as many as it may."""
+    if not use.writes:
+        at_once = -(-use.bytes // (use.requests * machine.unit))
+        return max(min(int(machine.values.get("read_ahead", 1)), at_once if use.interleaved else targets), 1)
     waiting = int(machine.values.get("in_flight", 0))
-    if not use.writes or use.interleaved or not waiting:
+    if use.interleaved or not waiting:
         return 1
     in_a_row = max(machine.unit * use.requests // use.bytes, 1)  # before it is the next target's turn
     return targets if in_a_row <= waiting else max(min(targets, in_a_row // (in_a_row - waiting)), 1)
