@@ -341,6 +341,34 @@ def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(tmp_pat
     assert load(None, tmp_path / "ckpt")["T"] == 3
 
 
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(tmp_path, monkeypatch, threads):
+    """The oldest goes first; all go when a newer one is drained."""
+    with writer(None, tmp_path) as ckpt:
+        ckpt.save(0, {"T": expected(0)})
+    size = (tmp_path / "ckpt" / "step-00000000.h5").stat().st_size
+    drain, seen = stage.Stage.drain, []
+
+    def program(ranks):
+        ckpt = writer(ranks, tmp_path, 2, stage_bytes=2 * size + size // 2)
+        for step in range(1, 6):
+            ranks.agree("", lambda: monkeypatch.setattr(stage.Stage, "drain", broken if step < 5 else drain))  # noqa: B023
+            pending = ckpt.save_async(step, {"T": part(ranks, step)})
+            if step < 5:
+                with pytest.raises((CheckpointError, OSError), match="No space left"):
+                    pending.result()
+            else:
+                pending.result()
+            ranks.agree("", lambda: None)
+            ranks.agree("", lambda: seen.append([name[12] for name in staged(tmp_path) if name.endswith(".json")]))
+        ckpt.close()
+
+    with pytest.warns(UserWarning, match="step 1 could not be drained, and its room is needed; it is removed"):
+        assert run(2, program, threads=threads) == [None, None]
+    assert seen[::2] == seen[1::2] == [["1"] * 2, ["1", "1", "2", "2"], ["2", "2", "3", "3"], ["3", "3", "4", "4"], []]
+    assert load(None, tmp_path / "ckpt").step == 5
+
+
 def test_parts_that_are_not_there_as_a_whole_are_named_and_removed(tmp_path, monkeypatch):
     leave(tmp_path, 2, monkeypatch, 1, files="node")
     shutil.rmtree(tmp_path / "node1")

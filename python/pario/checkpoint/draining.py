@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -43,6 +44,7 @@ class Draining:
         self._arrangement: Arrangement | None = None
         self._share: Mapping[str, Array] = {}  # what this node drains of such an arrangement
         self._size, self._sizes = 0, dict[int, int]()  # of it, and of what is staged; on rank 0
+        self._undrained, self._changing = list[int](), threading.Lock()  # steps that stay where they are staged
         try:
             for left in ranks.together(what, lambda: self._stage.claim() if self._leads else [], self._judge):
                 self._end(ranks, left.step, lambda left=left: self._copy_left(left), left)  # type: ignore[misc]
@@ -75,18 +77,41 @@ class Draining:
         if any(one.step == step for one in pending):
             return 0
         steps = [one.step for one in pending]
-        return self._ranks.together(f"save(step {step})", lambda: None, lambda _: self._fitting(steps))
+        left, dropped = self._ranks.together(f"save(step {step})", lambda: None, lambda _: self._fitting(steps))
+        self._drop(dropped)
+        return left
 
-    def _fitting(self, steps: Sequence[int]) -> int:
-        sizes = [self._sizes[step] for step in steps]
-        expected = sizes[-1] if sizes else 0
-        return max((count for count in range(len(sizes) + 1) if sum(sizes[len(sizes) - count :]) + expected <= self._most), default=0)
+    def _fitting(self, steps: Sequence[int]) -> tuple[int, list[int]]:
+        """And which of those that could not be drained have to make room."""
+        with self._changing:
+            undrained = list(self._undrained)
+        count = next((count for count in range(len(undrained)) if self._fits(undrained[count:])), len(undrained))
+        kept, dropped = undrained[count:], undrained[:count]
+        for step in dropped:
+            warnings.warn(f"{self._store.directory}: step {step} could not be drained, and its room is needed; it is removed", stacklevel=2)
+        going = [one for one in steps if one not in undrained]
+        done = next((done for done in range(len(going)) if self._fits([*kept, *going[done:]])), len(going))
+        return len(steps) - (steps.index(going[done - 1]) + 1 if done else 0), dropped
+
+    def _fits(self, steps: Sequence[int]) -> bool:
+        """Whether one more may be staged beside these, as large as the one before."""
+        return sum(self._sizes[step] for step in steps) + self._size <= self._most
+
+    def _drop(self, steps: Sequence[int]) -> None:
+        """What could not be drained, and is no longer needed where it is staged."""
+        with self._changing:
+            for step in [one for one in self._undrained if one in steps]:
+                self._undrained.remove(step)
+                if self._leads:
+                    self._stage.remove(step)
 
     def start(self, step: int, arrangement: Arrangement, moves: Mapping[str, Sequence[Move]], previous: Pending | None) -> Pending:
         """All ranks have written a step to their stages: it is drained in the background. ``moves``: by file what this rank has written."""
         if self._arrangement is not arrangement:
             self._share = self._shared(step, arrangement, moves)
             self._arrangement = arrangement
+        with self._changing:
+            self._undrained = [one for one in self._undrained if one != step]
         try:
             self._ranks.agree(f"staging step {step}", lambda: self._stage.keep(step, self._share) if self._leads else None)
         except BaseException:
@@ -138,9 +163,14 @@ class Draining:
             if ranks.rank == 0:
                 with suppress(OSError):
                     store.discard(step)
+            if left is None:
+                with self._changing:
+                    self._undrained.append(step)
             raise
-        if self._leads and left is None:
-            self._stage.remove(step)
+        if left is None:
+            if self._leads:
+                self._stage.remove(step)
+            self._drop(list(self._undrained))  # they are older
         return path
 
     def _finish(self, store: Store, step: int, left: Staged | None) -> Path:
