@@ -24,6 +24,7 @@ struct Slot {
   int descriptor = -1;
   std::FILE* stream = nullptr;
   std::vector<char> buffer = {};
+  Word file = 0;
 };
 
 std::uint64_t now() {
@@ -67,6 +68,7 @@ struct Player::State {
   std::vector<Slot> slots;
   std::size_t size;
   std::byte* buffer;
+  Mpi mpi = {};
 
   const char* path(const Operation& op) const { return paths[op.path].c_str(); }
   Slot& slot(const Operation& op) { return slots[op.slot]; }
@@ -109,6 +111,15 @@ template <class Character>
 long characters(const Operation& op, Character character) {
   for (std::int64_t i = 0; i < op.length; ++i) character();
   return op.length;
+}
+
+/// Statuses of every MPI are smaller.
+using Status = std::byte[256];
+
+long of_mpi(int result) {
+  if (result == 0) return 0;  // MPI_SUCCESS of every MPI
+  errno = EIO;
+  return -1;
 }
 
 // One function per verb: what the call returned, negative where it failed.
@@ -172,6 +183,18 @@ PLAY(ungetc) { return std::ungetc('p', state.slot(op).stream); }
 PLAY(fseeko) { return ::fseeko(state.slot(op).stream, op.offset, SEEK_SET); }
 PLAY(ftello) { return ::ftello(state.slot(op).stream) < 0 ? -1 : 0; }
 PLAY(fflush) { return std::fflush(state.slot(op).stream); }
+PLAY(mpi_transfer_at) {
+  using Call = int (*)(Word file, std::int64_t offset, void* buffer, int count, Word type, void* status);
+  const auto call = reinterpret_cast<Call>(state.mpi.functions[op.other]);
+  alignas(16) Status status;
+  return of_mpi(call(state.slot(op).file, op.offset, state.buffer, static_cast<int>(given(op)), state.mpi.byte, status));
+}
+PLAY(mpi_transfer) {
+  using Call = int (*)(Word file, void* buffer, int count, Word type, void* status);
+  const auto call = reinterpret_cast<Call>(state.mpi.functions[op.other]);
+  alignas(16) Status status;
+  return of_mpi(call(state.slot(op).file, state.buffer, static_cast<int>(given(op)), state.mpi.byte, status));
+}
 
 #undef PLAY
 
@@ -187,7 +210,7 @@ constexpr Row kVerbs[] = {
 
 base::Error failure(const State& state, const Operation& op) {
   const auto begin = static_cast<std::uint64_t>(std::max<std::int64_t>(op.offset, 0));
-  const bool extent = op.verb == Verb::pread || op.verb == Verb::pwrite;
+  const bool extent = op.verb == Verb::pread || op.verb == Verb::pwrite || op.verb == Verb::mpi_transfer_at;
   return {.number = errno,
           .operation = kVerbs[static_cast<std::size_t>(op.verb)].name,
           .path = state.paths[op.path],
@@ -202,6 +225,10 @@ Player::Player(std::vector<std::string> paths, std::size_t slots, std::size_t la
 Player::~Player() {
   if (state_->buffer != nullptr) ::munmap(state_->buffer, state_->size);
 }
+
+void Player::use(Mpi mpi) { state_->mpi = std::move(mpi); }
+
+void Player::use_file(std::size_t slot, Word file) { state_->slots[slot].file = file; }
 
 base::Status Player::play(std::span<const Operation> operations, bool with_pauses) {
   if (state_->buffer == nullptr) return base::Error{.number = ENOMEM, .operation = "mmap", .detail = "a buffer for the largest call"};

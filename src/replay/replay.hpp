@@ -1,4 +1,4 @@
-// Room replay: POSIX and stdio calls performed as they are written down, with nothing in between that costs time. They go through the
+// Room replay: POSIX, stdio and blocking MPI-IO calls performed as they are written down, with nothing in between that costs time. They go through the
 // symbols of the C library, so that whatever is preloaded sees them as it sees a program's.
 #pragma once
 
@@ -33,6 +33,15 @@ struct Operation {
 };
 static_assert(sizeof(Operation) == 40);
 
+/// A handle of the MPI of this process, as its functions take it: all their arguments are words (mpi/mpi.hpp).
+using Word = std::uintptr_t;
+
+/// What transfers through MPI need. `functions`: of MPI_File_write_at and its kin, by the numbers in `other`; null: not called here.
+struct Mpi {
+  std::vector<void*> functions;
+  Word byte = 0;  ///< MPI_BYTE
+};
+
 /// The open files of one process. What is open at the end stays open until the process ends, as it would.
 class Player {
  public:
@@ -41,6 +50,11 @@ class Player {
   ~Player();
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
+
+  /// Before transfers through MPI are played.
+  void use(Mpi mpi);
+  /// What a slot is to them.
+  void use_file(std::size_t slot, Word file);
 
   /// Performs operations in their order; pauses only where `with_pauses`. Stops at the first that fails and should not.
   base::Status play(std::span<const Operation> operations, bool with_pauses);

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pario.replay import Script, fidelity, perform, script_of
 from pario.replay.collective import method_of
 from pario.replay.perform import Manner
+from pario.replay.script import BARRIER
 from pario.tables import read
 from pario.tables.model import LAYERS, Job
 from tests.badio import programs
@@ -69,6 +72,37 @@ def test_calls_and_bytes_are_the_same(name: str, built: Path, tmp_path: Path) ->
     script, _, exact = played(job, tmp_path)
     assert exact
     assert script.mpiio == ("as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else "")
+
+
+@needs_mpi4py
+def test_what_is_computed_before_a_barrier_is_waited_for_before_it(built: Path, tmp_path: Path) -> None:
+    """Else ranks would leave it at different times."""
+    for seat in script_of(recorded("missing_collectives", built, tmp_path)).seats:
+        barriers = np.flatnonzero(seat["verb"] == BARRIER)
+        after_another = barriers[1:][np.diff(barriers) == 1]
+        assert len(after_another) and (seat["pause"][after_another] > 0).all()
+
+
+@needs_mpi4py
+def test_blocking_transfers_are_played_natively() -> None:
+    """A process of its own: it starts MPI."""
+    words = """if True:
+        import numpy as np
+        from pario.replay.ranks import Ranks
+        from pario.replay.script import MPI, OPERATION
+        from pario.replay.verbs import numbers
+        names = ["Open", "Write_at_all", "Read", "Iwrite_at"]
+        calls = Ranks().prepare({"groups": [], "paths": [], "names": names, "views": []})
+        operations = np.zeros(5, OPERATION)
+        operations["verb"], operations["other"], operations["length"] = MPI, (0, 1, 2, 3, 1), (0, 8, 8, 8, 1 << 31)
+        print(*calls.native(operations)["verb"] - [MPI, numbers()["mpi_transfer_at"], numbers()["mpi_transfer"], MPI, MPI])
+    """
+    library = programs.library()
+    if library is None:
+        pytest.skip("pario's native parts are not built")
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout == "0 0 0 0 0\n", done.stderr
 
 
 @needs_mpi4py

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pario._native import ReplayPlayer
+from pario.analyze.waiting import COMMUNICATION
 from pario.replay import ReplayError, Script, fidelity, perform, script_of
-from pario.replay.order import waits
+from pario.replay.order import meetings, waits
 from pario.replay.perform import Manner
 from pario.replay.player import largest_of
 from pario.replay.script import END, OPERATION, WAIT, below
@@ -22,9 +26,10 @@ from pario.replay.slots import Calls, assign
 from pario.replay.verbs import numbers, verb_of
 from pario.settings import load
 from pario.tables import read
-from pario.tables.model import Job
+from pario.tables.model import EVENT, Job
 from pario.tables.rows import new_processes
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
+from tests.python.jobs import make_job
 
 PROGRAM = """\
 import ctypes, os
@@ -132,6 +137,18 @@ subprocess.run([sys.executable, "-c", 'import os; found = os.open("one", os.O_RD
     assert fidelity(job, script, perform(script, tmp_path)).exact
 
 
+def test_of_barriers_without_io_in_between_the_first_and_the_last_are_played() -> None:
+    job = make_job(2)
+    job.function_names = ["MPI_Barrier"]
+    for number, start in enumerate((1.0, 2.0, 3.0, 7.0)):
+        events = np.zeros(2, EVENT)
+        events["process"], events["layer"], events["flags"], events["count"] = (0, 1), COMMUNICATION, 8, 1
+        events["offset"], events["start"] = number, (start, start + 0.5)
+        job.events = np.concatenate([job.events, events])
+    found = meetings(job, job.events["process"].astype(np.int64), 2, np.array([0.5, 5.0]))
+    assert sorted((float(job.events["start"][rows[0]]), ranks) for ranks, rows in found) == [(1.0, (0, 1)), (3.0, (0, 1)), (7.0, (0, 1))]
+
+
 def test_who_waits_for_whom() -> None:
     job = Job("x", "pario", processes=new_processes(3))
     job.processes["start"], job.processes["end"] = [0, 0, 5], [4, 6, 9]
@@ -222,6 +239,18 @@ def test_a_place_that_is_no_directory_is_refused(job: Job, tmp_path: Path) -> No
         perform(script_of(job), tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(("total", "refused"), [(1 << 20, True), (0, False)])
+def test_a_place_without_room_is_refused_unless_it_does_not_tell_its_size(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, refused: bool
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=total, free=0))
+    if refused:
+        with pytest.raises(ReplayError, match=r"has 0 B left; the files that the run found need"):
+            perform(script_of(job), tmp_path)
+    else:
+        assert perform(script_of(job), tmp_path).seconds
+
+
 def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
     script = script_of(job)
     script.seats[0] = script.seats[0].copy()
@@ -292,3 +321,23 @@ def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: P
     attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR
     with pytest.raises(ReplayError, match=r"attach .*/folder: EISDIR"):
         perform(Script([attached], ["/folder"], [], ranks=0, directories=[0], slots=1), tmp_path)
+
+
+def test_transfers_through_mpi_get_what_its_functions_take() -> None:
+    seen: list[tuple[int, ...]] = []
+    word = ctypes.c_size_t
+    kinds = [word, ctypes.c_int64, word, ctypes.c_int, word, word]
+    at = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(lambda file, offset, _, count, kind, __: seen.append((file, offset, count, kind)) or 0)
+    plain = ctypes.CFUNCTYPE(ctypes.c_int, word, *kinds[2:])(lambda file, _, count, kind, __: seen.append((file, count, kind)) or 5)
+    player = ReplayPlayer([b"/data"], 2, 100)
+    player.use([ctypes.cast(one, ctypes.c_void_p).value or 0 for one in (at, plain)], 77)
+    player.use_file(1, 42)
+    calls = np.zeros(2, OPERATION)
+    calls["verb"], calls["other"], calls["slot"] = [numbers()["mpi_transfer_at"], numbers()["mpi_transfer"]], (0, 1), 1
+    calls["offset"], calls["length"] = 1 << 40, (100, 50)
+    with pytest.raises(OSError, match=r"mpi_transfer.*EIO"):
+        player.play(calls.view(np.uint8).reshape(2, OPERATION.itemsize), False)
+    assert seen == [(42, 1 << 40, 100, 77), (42, 50, 77)]
+    calls["may_fail"] = 1
+    player.play(calls.view(np.uint8).reshape(2, OPERATION.itemsize), False)
+    assert len(seen) == 4

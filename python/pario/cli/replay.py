@@ -71,6 +71,9 @@ def told(script: Script, performance: Performance, found: Fidelity) -> Iterator[
     """The table, and what is not the same."""
     who = wording.plural(script.ranks, "rank") if script.ranks else wording.plural(len(script.seats), "process", "processes")
     yield f"{wording.plural(script.calls, 'call')} of {who} on {wording.plural(len(script.paths), 'file')}"
+    if found.run_hosts not in (0, len(performance.job.hosts)):
+        theirs = wording.plural(len(performance.job.hosts), "host")
+        yield f"on {theirs}, where the run had {wording.count(found.run_hosts)} (--mpiexec says where ranks go)"
     if script.mpiio:
         yield f"MPI-IO calls were played {script.mpiio}"
     yield f"{'':22} {'run':>14} {'replay':>14}"

@@ -7,3 +7,7 @@ from pario.errors import ParioError
 
 class ReplayError(ParioError):
     """A log that does not hold what a replay needs, or a replay that could not be performed; says what is missing and what to do."""
+
+
+class ApartError(ReplayError):
+    """Ranks that do not share a directory which they need; all of them raise it."""

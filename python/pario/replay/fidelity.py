@@ -33,6 +33,7 @@ class Fidelity:
     rows: tuple[Row, ...]
     run_seconds: float
     replay_seconds: float
+    run_hosts: int = 1
 
     @property
     def exact(self) -> bool:
@@ -53,7 +54,7 @@ def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
         for layer in LAYERS
         for name in COUNTS
     )
-    return Fidelity(tuple(row for row in rows if row.run or row.replay), io_seconds(run, ours), io_seconds(replay, theirs))
+    return Fidelity(tuple(row for row in rows if row.run or row.replay), io_seconds(run, ours), io_seconds(replay, theirs), len(job.hosts))
 
 
 def _count(times: Times, files: NDArray[np.bool_], layer: str, name: str, lowered: bool) -> int:

@@ -18,8 +18,8 @@ _MEETS = re.compile(
 
 
 def meetings(job: Job, lane_of: NDArray[Any], ranks: int, played: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-    """For each collective call of communication that matters the ranks, and the rows of its events. Those between which nobody did any
-    I/O (``played``: when I/O began, ascending) are one.
+    """For each collective call of communication that matters the ranks, and the rows of its events. Of those between which nobody did any
+    I/O (``played``: when I/O began, ascending) the first and the last matter: what is computed in between is no reason to begin apart.
     """
     events = job.events
     blocking = np.array([bool(_MEETS.fullmatch(name)) for name in job.function_names] or [False])
@@ -31,15 +31,16 @@ def meetings(job: Job, lane_of: NDArray[Any], ranks: int, played: NDArray[Any]) 
     rows, key = rows[order], key[:, order]
     cuts = np.flatnonzero(np.any(np.diff(key, axis=1) != 0, axis=0)) + 1
     calls = [part for part in np.split(rows, cuts) if len(part)]
-    last: dict[int, int] = {}
+    runs: dict[tuple[int, int], list[NDArray[Any]]] = {}
     for call in sorted(calls, key=lambda part: float(events["start"][part[-1]])):
         communicator = job.communicators[int(events["file"][call[0]])]
         if len(call) < 2 or len(call) != communicator.size:
             continue
         before = int(np.searchsorted(played, events["start"][call[-1]]))
-        if last.get(communicator.id) != before:
-            last[communicator.id] = before
-            yield communicator.ranks or tuple(range(ranks)), call
+        runs.setdefault((int(events["file"][call[0]]), before), []).append(call)
+    for (number, _), run in runs.items():
+        for call in run[:1] + run[1:][-1:]:
+            yield job.communicators[number].ranks or tuple(range(ranks)), call
 
 
 def waits(job: Job, processes: NDArray[Any], lane: NDArray[Any]) -> dict[int, list[int]]:

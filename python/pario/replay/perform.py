@@ -60,11 +60,23 @@ def perform(script: Script, directory: Path, manner: Manner | None = None) -> Pe
         raise ReplayError(f"{error.filename or directory}: {error.strerror or error}") from error
 
 
+def expect_scratch(directory: Path) -> None:
+    """Before much is done for it: raises ReplayError where no scratch directory can be made there."""
+    if not directory.is_dir():
+        raise ReplayError(f"{directory} is no directory; expected one on the file system that is to be tried")
+    try:
+        with scratch(directory, "pario-replay-"):
+            pass
+    except OSError as error:
+        raise ReplayError(f"no scratch directory can be made in {directory}: {error.strerror}") from error
+
+
 def _check(script: Script, directory: Path) -> None:
     if not directory.is_dir():
         raise ReplayError(f"{directory} is no directory; expected one on the file system that is to be tried")
-    needed, room = sum(made.size for made in script.files), shutil.disk_usage(directory).free
-    if needed > room:
+    needed, usage = sum(made.size for made in script.files), shutil.disk_usage(directory)
+    room = usage.free
+    if usage.total and needed > room:  # a CephFS without statistics has no size
         raise ReplayError(f"{directory} has {wording.size(room)} left; the files that the run found need {wording.size(needed)}")
 
 
@@ -82,10 +94,10 @@ def _prepare(script: Script, root: Path) -> None:
 
 
 def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performance:
-    save(script, about, root)
+    log = manner.log or about / "log"
+    save(script, about, root, log)
     words = [sys.executable, "-m", "pario.replay.player", str(about), *(["pauses"] if manner.pauses else [])]
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
-    log = manner.log or about / "log"
     settings = Settings(output=log, events_limit=None if manner.log else "0", file=manner.settings and _moved(manner.settings))
     with redirect_stderr(io.StringIO()):  # where the log is concerns nobody; the processes keep their own
         outcome = launch(command, settings)

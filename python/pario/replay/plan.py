@@ -90,13 +90,17 @@ class _Plan:
             script.mpiio = f"as the POSIX calls that they became: {self._why_not}" if self._why_not else "as MPI-IO calls"
         made["path"] = paths
         attached["path"] = paths[attached["path"]]
-        made["pause"] = self._pauses(played)
+        kept = self.rows[played]
+        meetings = self._meeting(script, kept)
+        pauses = self._pauses(np.concatenate([kept, *(rows for _, rows, _ in meetings)]))
+        made["pause"][played] = pauses[kept]
+        for operations, rows, _ in meetings:
+            operations["pause"] = pauses[rows]
         functions = np.array(self._job.function_names)[events["function"]]
         script.left_out = counted(functions[~played & ~np.char.endswith(functions.astype(str), "_end")])
         before = self.rows[attached["other"]]
         attached["other"] = 0
-        kept = self.rows[played]
-        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *self._meeting(script, kept)]
+        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *meetings]
         if not script.ranks:
             parts += self._processes(script, kept)
         return tuple(
@@ -150,8 +154,10 @@ class _Plan:
         attached["path"] = attached["other"] = places[calls]
         return attached
 
-    def _pauses(self, played: NDArray[np.bool_]) -> NDArray[Any]:
-        """Nanoseconds that each process neither did I/O nor communicated, between the calls that are played."""
+    def _pauses(self, kept: NDArray[Any]) -> NDArray[Any]:
+        """Nanoseconds that each process neither did I/O nor communicated, between the calls and meetings that are played: of those events,
+        by their rows.
+        """
         events, lanes = self._job.events, self._lanes
         sequence = np.argsort(lanes, kind="stable")
         start, end, lane = events["start"][sequence], events["end"][sequence], lanes[sequence]
@@ -160,16 +166,13 @@ class _Plan:
             mine = slice(int(np.searchsorted(lane, seat)), int(np.searchsorted(lane, seat, "right")))
             idle = np.maximum(start[mine][1:] - np.maximum.accumulate(end[mine])[:-1], 0.0)
             pauses[sequence[mine]] = np.append(0.0, np.cumsum(idle))
-        kept = self.rows[played]
-        found = np.zeros(len(self.rows))
-        order_of_lanes = np.argsort(lanes[kept], kind="stable")
-        by_lane = kept[order_of_lanes]
+        kept = np.sort(kept)
+        by_lane = kept[np.argsort(lanes[kept], kind="stable")]
         since = np.diff(pauses[by_lane], prepend=0.0)
         since[np.flatnonzero(np.diff(lanes[by_lane], prepend=-1))] = 0.0
-        result = np.zeros(len(kept))
-        result[order_of_lanes] = since
-        found[played] = result * _NANOSECONDS
-        return found.astype(np.uint64)
+        found = np.zeros(len(events), np.uint64)
+        found[by_lane] = (since * _NANOSECONDS).astype(np.uint64)
+        return found
 
     def _meeting(self, script: Script, kept: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
         if not script.ranks:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from pario._native import ReplayPlayer
+from pario.errors import ParioError
+from pario.replay.errors import ApartError
 from pario.replay.script import BARRIER, END, NOT_NATIVE, OPERATION, WAIT, load
 from pario.replay.verbs import MOVING, numbers
 
@@ -46,9 +48,13 @@ class Endings:
             time.sleep(_NAP)
 
 
-def play(about: Any, operations: Any, pauses: bool, other: Callable[[Any], None]) -> float:
+def player_for(about: Any, operations: Any) -> ReplayPlayer:
+    """The native player of a process."""
+    return ReplayPlayer([os.fsencode(path) for path in about["paths"]], about["slots"], largest_of(operations))
+
+
+def play(player: ReplayPlayer, operations: Any, pauses: bool, other: Callable[[Any], None]) -> float:
     """Plays all operations, natively as far as possible; the seconds that took."""
-    player = ReplayPlayer([os.fsencode(path) for path in about["paths"]], about["slots"], largest_of(operations))
     rows = np.ascontiguousarray(operations).view(np.uint8).reshape(len(operations), OPERATION.itemsize)
     special = np.flatnonzero(operations["verb"] >= NOT_NATIVE)
     calls = operations[special].tolist()
@@ -86,7 +92,7 @@ def alone(directory: Path, pauses: bool) -> None:
         elif verb == END and process < endings.count:
             endings.mark(process)
 
-    report(directory, seat, lambda: play(about, operations, pauses, special))
+    report(directory, seat, lambda: play(player_for(about, operations), operations, pauses, special))
 
 
 def forked(seats: int) -> int:
@@ -113,8 +119,14 @@ def together(directory: Path, pauses: bool) -> None:
     ranks = Ranks()
 
     def work() -> float:
+        ranks.expect_shared(directory)
         about, operations = load(directory, ranks.rank)
+        for shared in about["shared"]:
+            ranks.expect_shared(Path(shared))
         calls = ranks.prepare(about)
+        operations = calls.native(operations)
+        player = player_for(about, operations)
+        calls.use(player)
 
         def special(call: Any) -> None:
             if call[6] == BARRIER:
@@ -123,20 +135,25 @@ def together(directory: Path, pauses: bool) -> None:
                 calls.play(call)
 
         ranks.meet()
-        return play(about, operations, pauses, special)
+        return play(player, operations, pauses, special)
 
-    report(directory, ranks.rank, work, ranks.abort)
+    def fail(error: Exception) -> None:
+        if isinstance(error, ApartError):
+            ranks.meet()  # whoever sees the directory shall have said so
+        ranks.abort()
+
+    report(directory, ranks.rank, work, fail)
 
 
-def report(directory: Path, seat: int, work: Callable[[], float], fail: Callable[[], None] | None = None) -> None:
+def report(directory: Path, seat: int, work: Callable[[], float], fail: Callable[[Exception], None] | None = None) -> None:
     """Does the work and leaves what came of it."""
     try:
         (directory / f"{seat}.done").write_text(repr(work()))
     except Exception as error:  # what the program did that was played is not known here: anything may go wrong
         with suppress(OSError):  # there is no such directory on this host: the status has to do
-            (directory / f"{seat}.failed").write_text(f"{type(error).__name__}: {error}")
+            (directory / f"{seat}.failed").write_text(str(error) if isinstance(error, ParioError) else f"{type(error).__name__}: {error}")
         if fail:
-            fail()
+            fail(error)
         raise SystemExit(1) from error
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from pario._native import ReplayPlayer
+from pario.replay import script
 from pario.replay.collective import ALONE
+from pario.replay.errors import ApartError
 from pario.replay.layouts import datatype
+from pario.replay.verbs import numbers
+
+#: Counts of bytes up to this are an int; calls that move more are played in Python.
+_MOST = 2**31 - 1
 
 
 class Ranks:
@@ -23,6 +33,16 @@ class Ranks:
     def meet(self) -> None:
         """A barrier over all. Collective."""
         self._world.Barrier()
+
+    def expect_shared(self, directory: Path) -> None:
+        """All ranks see a directory, or all raise ApartError, naming who does not. Collective."""
+        places: list[str] = self._world.allgather("" if directory.is_dir() else socket.gethostname())
+        apart = sorted({place for place in places if place})
+        if apart:
+            raise ApartError(
+                f"{directory} is not there on {', '.join(apart)}: ranks on several hosts need the directories of --on, of -o and of TMPDIR "
+                "(where they are told what to do) to be shared by all hosts"
+            )
 
     def abort(self) -> None:
         """Ends all ranks."""
@@ -40,6 +60,20 @@ class Ranks:
         return self._world.Create_group(self._world.Get_group().Incl(ranks))
 
 
+def _address(method: str) -> int:
+    """Of the function of a blocking transfer, as whatever is preloaded defines it; 0: it is none, or not to be seen."""
+    if not method.startswith(("Read", "Write")):
+        return 0
+    function = getattr(ctypes.CDLL(None), f"MPI_File_{method.lower()}", None)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0 if function else 0
+
+
+def _word(handle: MPI.File | MPI.Datatype) -> int:
+    """A handle as functions of this MPI take it."""
+    kind = ctypes.c_uint32 if MPI._sizeof(handle) == 4 else ctypes.c_uint64
+    return kind.from_address(MPI._addressof(handle)).value
+
+
 class Calls:
     """The open files of a rank, and the calls on them."""
 
@@ -49,6 +83,8 @@ class Calls:
         self._views = about["views"]
         self._groups = groups
         self._files: dict[int, MPI.File] = {}
+        self._addresses = [_address(name) for name in self._names]
+        self._player: ReplayPlayer | None = None
         self._buffer = np.full(1, ord("p"), np.uint8)
         self._others: dict[str, Callable[..., object]] = {
             "Open": self._open,
@@ -61,6 +97,24 @@ class Calls:
             "Seek": lambda slot, offset, *_: self._files[slot].Seek(offset),
             "Delete": lambda slot, offset, length, path: MPI.File.Delete(self._paths[path]),
         }
+
+    def native(self, operations: Any) -> Any:
+        """Operations whose blocking transfers are played by the native player: what Python does between two calls lets other ranks come
+        first to whatever both wait for.
+        """
+        made = np.array(operations)
+        there = np.array([address != 0 for address in self._addresses] or [False])
+        at = np.array(["_at" in name for name in self._names] or [False])
+        mpi = np.flatnonzero(made["verb"] == script.MPI)
+        chosen = mpi[there[made["other"][mpi]] & (made["length"][mpi] <= _MOST)]
+        known = numbers()
+        made["verb"][chosen] = np.where(at[made["other"][chosen]], known["mpi_transfer_at"], known["mpi_transfer"])
+        return made
+
+    def use(self, player: ReplayPlayer) -> None:
+        """The player of these operations; it is told which files are open."""
+        player.use(self._addresses, _word(MPI.BYTE))
+        self._player = player
 
     def meet(self, group: int) -> None:
         """A barrier over a group. Collective over it."""
@@ -94,6 +148,8 @@ class Calls:
         communicator = MPI.COMM_SELF if group == ALONE else self._groups[group]
         assert communicator is not None  # this rank is of the group: it opened the file
         self._files[slot] = MPI.File.Open(communicator, os.fspath(self._paths[path]), amode)
+        if self._player:
+            self._player.use_file(slot, _word(self._files[slot]))
 
     def _set_view(self, slot: int, number: int, *_: Any) -> None:
         view = self._views[number]

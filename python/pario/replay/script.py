@@ -72,8 +72,8 @@ class Script:
         return sum(len(seat) for seat in self.seats)
 
 
-def save(script: Script, directory: Path, root: Path) -> None:
-    """Writes what the processes need into a directory; ``root`` is the scratch directory that their paths lie below."""
+def save(script: Script, directory: Path, root: Path, log: Path) -> None:
+    """Writes what the processes need into a directory; ``root`` is what their paths lie below, ``log`` where logs go."""
     for seat, operations in enumerate(script.seats):
         np.save(directory / f"{seat}.npy", operations)
     about = {
@@ -85,6 +85,7 @@ def save(script: Script, directory: Path, root: Path) -> None:
         "waits": script.waits,
         "names": script.names,
         "views": [asdict(view) for view in script.views],
+        "shared": [str(root), str(log.absolute())],
     }
     (directory / "script.json").write_text(json.dumps(about))
 

@@ -44,7 +44,7 @@ ON_PATHS = frozenset({"stat", "access", "unlink"})
 CLOSING = frozenset({"close", "fclose"})
 AT_OFFSET = {"read": "pread", "write": "pwrite"}
 #: Verbs whose length is that of a buffer in memory.
-MOVING = frozenset({"read", "write", "pread", "pwrite", "fread", "fwrite", "fprintf"})
+MOVING = frozenset({"read", "write", "pread", "pwrite", "fread", "fwrite", "fprintf", "mpi_transfer", "mpi_transfer_at"})
 
 
 @cache
