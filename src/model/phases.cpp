@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "model/model.hpp"
@@ -51,20 +52,67 @@ Flow own_flow(const plan::Situation& situation, std::size_t number, std::uint64_
   return flow;
 }
 
-using Pairs = std::map<std::pair<std::uint32_t, std::uint32_t>, Flow>;
-
-/// The part of a window that lies on one target is a request there.
-void add_window(Pairs& pairs, std::uint32_t node, base::Extent window, const plan::Situation& situation, std::uint32_t writers) {
-  for (std::uint64_t at = window.begin; at < window.end;) {
-    const std::uint64_t end = std::min(window.end, base::round_down(at, situation.layout.unit) + situation.layout.unit);
-    const std::uint32_t target = situation.layout.target_of(at);
-    Flow& flow = pairs[{node, target}];
-    flow.node = node, flow.first_target = target, flow.ranks = writers;
-    flow.bytes += end - at;
-    flow.requests += 1;
-    at = end;
+/// What the windows of a plan come to, by node and target. Windows repeat: a cycle of them is walked, not all.
+class Windows {
+ public:
+  Windows(const plan::Plan& plan, const layout::StripeLayout& layout) : plan_(plan), layout_(layout), cycle_(cycle()) {
+    const std::uint64_t begin = plan.first_window(), end = begin + plan.windows();
+    for (std::uint64_t from = begin; from < end;) {
+      // The first and the last may be parts of windows.
+      const std::uint64_t to = from == begin ? from + 1 : from < end - 1 ? stretch_end(from, end - 1) : end;
+      add_stretch(from, to);
+      from = to;
+    }
   }
-}
+  void tell(Phase& phase) const {
+    for (const auto& [key, flow] : pairs_) phase.flows.push_back(flow);
+    for (const auto& [node, bytes] : taken_in_) phase.exchanged = std::max(phase.exchanged, bytes);
+  }
+
+ private:
+  /// Windows after which targets repeat, and where they say who owns what, owners, too.
+  std::uint64_t cycle() const {
+    const auto repeats = [&](std::uint64_t bytes) { return bytes / std::gcd(bytes, plan_.window); };
+    const std::uint64_t targets = repeats(layout_.unit * layout_.targets);
+    return plan_.cyclic ? std::lcm(targets, repeats((plan_.unit == 0 ? plan_.window : plan_.unit) * plan_.targets)) : targets;
+  }
+  /// The windows that follow `from` and repeat in cycles with it: all, or those of one node.
+  std::uint64_t stretch_end(std::uint64_t from, std::uint64_t end) const {
+    if (plan_.cyclic) return end;
+    std::uint64_t same = from, other = end;
+    while (other - same > 1) {
+      const std::uint64_t middle = same + (other - same) / 2;
+      (plan_.owner(middle) == plan_.owner(from) ? same : other) = middle;
+    }
+    return other;
+  }
+  void add_stretch(std::uint64_t from, std::uint64_t to) {
+    const std::uint64_t times = (to - from) / cycle_;
+    for (std::uint64_t w = from; times > 0 && w < from + cycle_; ++w) add(w, times);
+    for (std::uint64_t w = from + times * cycle_; w < to; ++w) add(w, 1);
+  }
+  /// The part of a window that lies on one target is a request there.
+  void add(std::uint64_t number, std::uint64_t times) {
+    const base::Extent window = plan_.extent_of(number);
+    const auto node = static_cast<std::uint32_t>(plan_.owner(number));
+    taken_in_[node] += times * window.length();
+    for (std::uint64_t at = window.begin; at < window.end;) {
+      const std::uint64_t end = std::min(window.end, base::round_down(at, layout_.unit) + layout_.unit);
+      const std::uint32_t target = layout_.target_of(at);
+      Flow& flow = pairs_[{node, target}];
+      flow.node = node, flow.first_target = target, flow.ranks = plan_.writers;
+      flow.bytes += times * (end - at);
+      flow.requests += times;
+      at = end;
+    }
+  }
+
+  const plan::Plan& plan_;
+  const layout::StripeLayout& layout_;
+  std::uint64_t cycle_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Flow> pairs_ = {};
+  std::map<std::uint32_t, std::uint64_t> taken_in_ = {};
+};
 
 }  // namespace
 
@@ -76,16 +124,7 @@ Phase phase_of(const plan::Situation& situation, const plan::Plan& plan) {
       if (const auto& rank = situation.ranks[number]; rank.bytes > 0)
         phase.flows.push_back(own_flow(situation, number, requests_of(rank, situation.layout), rank.bytes, mixed));
   }
-  if (plan.way != plan::Way::windows) return phase;
-  Pairs pairs;
-  std::map<std::uint32_t, std::uint64_t> taken_in;
-  for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w) {
-    const auto node = static_cast<std::uint32_t>(plan.owner(w));
-    add_window(pairs, node, plan.extent_of(w), situation, plan.writers);
-    taken_in[node] += plan.extent_of(w).length();
-  }
-  for (const auto& [key, flow] : pairs) phase.flows.push_back(flow);
-  for (const auto& [node, bytes] : taken_in) phase.exchanged = std::max(phase.exchanged, bytes);
+  if (plan.way == plan::Way::windows) Windows(plan, situation.layout).tell(phase);
   return phase;
 }
 

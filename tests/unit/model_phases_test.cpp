@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.hpp"
@@ -61,6 +63,49 @@ TEST(Phases, TheBytesThatAnAggregatorTakesInAreCounted) {
   EXPECT_EQ(phase_of(situation, plan::make_plan(situation, hints)).exchanged, 15 * kMiB + (48'000'000 - 45 * kMiB));
   hints.cb_nodes = 1;
   EXPECT_EQ(phase_of(situation, plan::make_plan(situation, hints)).exchanged, 48'000'000u);
+}
+
+/// A plan's windows as they are walked one by one: node, target, bytes, requests.
+using Walked = std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint64_t, std::uint64_t>>;
+Walked walked(const plan::Plan& plan, const layout::StripeLayout& layout) {
+  Walked all;
+  for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w)
+    for (std::uint64_t at = plan.extent_of(w).begin, end = 0; at < plan.extent_of(w).end; at = end) {
+      end = std::min(plan.extent_of(w).end, at / layout.unit * layout.unit + layout.unit);
+      auto& [bytes, requests] = all[{static_cast<std::uint32_t>(plan.owner(w)), layout.target_of(at)}];
+      bytes += end - at, requests += 1;
+    }
+  return all;
+}
+
+TEST(Phases, WindowsThatRepeatAreWhatTheyAreOneByOne) {
+  for (const auto kind : {layout::Kind::lustre, layout::Kind::gpfs, layout::Kind::local})
+    for (const std::uint64_t unit : {kMiB / 16, kMiB, 16 * kMiB})
+      for (const std::uint32_t targets : {1u, 3u, 7u, 8u})
+        for (const std::uint64_t part : {std::uint64_t{1'000'000}, 24 * kMiB, 50'000'001ul}) {
+          const Call ranks = call(24, 4, std::to_string(part), [&](std::uint64_t rank) { return 12'345 + rank * part; });
+          const plan::Situation situation = ranks.on({kind, unit, targets});
+          for (const std::uint32_t nodes : {0u, 1u, 4u}) {
+            hints::FileHints hints = hints::default_file_hints();
+            hints.cb_nodes = nodes, hints.romio_cb_write = hints::Choice::enable;
+            const plan::Plan plan = plan::make_plan(situation, hints);
+            ASSERT_EQ(plan.way, plan::Way::windows);
+            Walked found;
+            for (const Flow& flow : phase_of(situation, plan).flows) found[{flow.node, flow.first_target}] = {flow.bytes, flow.requests};
+            EXPECT_EQ(found, walked(plan, situation.layout)) << plan.text() << ", unit " << unit << ", targets " << targets;
+          }
+        }
+}
+
+TEST(Phases, OfTheLargestFilesAreTold) {
+  constexpr std::uint64_t kPart = std::uint64_t{1} << 50;  // as many windows as nobody walks
+  const Call ranks = call(1024, 16, std::to_string(kPart), [](std::uint64_t rank) { return rank * kPart; });
+  hints::FileHints hints = hints::default_file_hints();
+  hints.romio_cb_write = hints::Choice::enable;
+  for (const auto kind : {layout::Kind::lustre, layout::Kind::gpfs}) {
+    const plan::Situation situation = ranks.on({kind, kMiB, 100});
+    EXPECT_EQ(sums(phase_of(situation, plan::make_plan(situation, hints))).bytes, 1024 * kPart);
+  }
 }
 
 /// The largest array of S3D's checkpoint, in runs of 64 bytes.
