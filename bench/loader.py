@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from loader_rivals import Rival, made
 
-from pario._native import record_order
+from pario._native import RecordOrder
 from pario.records import Dataset, Loader
 
 
@@ -153,7 +153,9 @@ def print_quality() -> None:
     }
     print("| order | deviation |\n|---|---|")
     for name, order in orders.items():
-        records = record_order(order, RECORDS, 0, RECORDS).astype(np.int64)
+        records = (
+            RecordOrder(order, np.array([RECORDS], dtype=np.uint64), np.empty(0, dtype=np.uint64)).numbers(0, RECORDS).astype(np.int64)
+        )
         print(f"| {name} | {deviation(records * CLASSES // RECORDS) / ideal:.2f} |")
 
 

@@ -44,11 +44,14 @@ class HeldLoader {
 
 constexpr std::uint64_t kBetweenSignals = 100'000'000;
 
+using GivenNumbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
 using Places = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>>;
 using Memory = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
 /// Kind, seed, epoch, records of a block, blocks of a group or files that take turns.
 using OrderTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+std::vector<std::uint64_t> numbers_of(const GivenNumbers& given) { return {given.data(), given.data() + given.size()}; }
 
 /// `files`: records of each.
 records::OrderRequest order_request(const OrderTuple& order, std::vector<std::uint64_t> files) {
@@ -58,22 +61,15 @@ records::OrderRequest order_request(const OrderTuple& order, std::vector<std::ui
   if (found == std::end(kNames)) throw nb::value_error(("no order of records: " + name).c_str());
   if (block == 0 || group == 0) throw nb::value_error("blocks and groups of blocks have at least one record");
   const std::uint64_t count = std::accumulate(files.begin(), files.end(), std::uint64_t{0});
-  return {static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group, std::move(files)};
+  records::OrderRequest request{static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group};
+  request.files = std::move(files);
+  return request;
 }
 
 std::uint64_t* new_numbers(std::size_t count, nb::capsule& owner) {
   auto* const numbers = new std::uint64_t[std::max<std::size_t>(count, 1)];
   owner = nb::capsule(numbers, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
   return numbers;
-}
-
-Numbers record_order(const OrderTuple& order, std::uint64_t count, std::uint64_t first, std::uint64_t last) {
-  if (first > last || last > count) throw nb::index_error("record_order: no such positions");
-  const records::Order records(order_request(order, {count}));
-  nb::capsule owner;
-  std::uint64_t* const out = new_numbers(last - first, owner);
-  for (std::uint64_t position = first; position < last; ++position) out[position - first] = records.at(position);
-  return {out, {last - first}, owner};
 }
 
 /// `share`: positions taken, records of a batch, ranks, rank, stride, offset, only full batches.
@@ -83,6 +79,49 @@ records::Schedule schedule_of(const Share& share, std::uint64_t count) {
   const auto& [begin, batch, ranks, rank, stride, offset, only_full] = share;
   if (batch == 0 || rank >= ranks || offset >= stride) throw nb::value_error("no such share of an epoch");
   return {count, begin, batch, ranks, rank, stride, offset, only_full};
+}
+
+/// An order of records, for who reads them otherwise. `groups`: where blocks begin that differ in length, and the end; or none.
+class RecordOrder {
+ public:
+  RecordOrder(const OrderTuple& order, const GivenNumbers& files, const GivenNumbers& groups)
+      : count_(std::accumulate(files.data(), files.data() + files.size(), std::uint64_t{0})), order_(request_of(order, files, groups)) {}
+
+  /// The records at the positions [first, last).
+  Numbers numbers(std::uint64_t first, std::uint64_t last) const {
+    if (first > last || last > count_) throw nb::index_error("no such positions of an order of records");
+    nb::capsule owner;
+    std::uint64_t* const out = new_numbers(last - first, owner);
+    for (std::uint64_t position = first; position < last; ++position) out[position - first] = order_.at(position);
+    return {out, {last - first}, owner};
+  }
+
+  /// First position, the one behind the last, and the blocks of those whose records are mixed with the one at `position`; of blocks.
+  std::tuple<std::uint64_t, std::uint64_t, std::vector<std::uint64_t>> turn(std::uint64_t position) const {
+    if (position >= count_) throw nb::index_error("no such position of an order of records");
+    records::BlockOrder::Turn turn = order_.turn_of(position);
+    return {turn.positions.begin, turn.positions.end, std::move(turn.blocks)};
+  }
+
+ private:
+  static records::OrderRequest request_of(const OrderTuple& order, const GivenNumbers& files, const GivenNumbers& groups) {
+    records::OrderRequest request = order_request(order, numbers_of(files));
+    request.begins = numbers_of(groups);
+    const bool fits = groups.size() == 0 || (groups.data()[0] == 0 && groups.data()[groups.size() - 1] == request.count);
+    if (!fits || !std::ranges::is_sorted(request.begins)) throw nb::value_error("blocks do not divide the records");
+    return request;
+  }
+
+  std::uint64_t count_;
+  records::Order order_;
+};
+
+/// Of a step of schedule_steps(): positions [first, last), and those that all ranks have taken with it.
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> schedule_step(const Share& share, std::uint64_t count, std::uint64_t number) {
+  const records::Schedule schedule = schedule_of(share, count);
+  if (number >= schedule.steps()) throw nb::index_error("no such step of an epoch");
+  const records::Schedule::Step step = schedule.step(number);
+  return {step.first, step.last, step.end};
 }
 
 std::uint64_t schedule_steps(const Share& share, std::uint64_t count) { return schedule_of(share, count).steps(); }
@@ -142,7 +181,11 @@ nb::object next(const HeldLoader& loader) {
 }  // namespace
 
 void add_loader(nb::module_& module) {
-  module.def("record_order", record_order, "order"_a, "count"_a, "first"_a, "last"_a);
+  nb::class_<RecordOrder>(module, "RecordOrder")
+      .def(nb::init<const OrderTuple&, const GivenNumbers&, const GivenNumbers&>(), "order"_a, "files"_a, "groups"_a)
+      .def("numbers", &RecordOrder::numbers, "first"_a, "last"_a)
+      .def("turn", &RecordOrder::turn, "position"_a);
+  module.def("schedule_step", schedule_step, "share"_a, "count"_a, "number"_a);
   module.def("schedule_steps", schedule_steps, "share"_a, "count"_a);
   module.def("start_loader", start_loader, "datasets"_a, "order"_a, "share"_a, "memory"_a, "threads"_a, "direct"_a);
   nb::class_<HeldLoader>(module, "RecordLoader").def("next", next).def("threads", [](const HeldLoader& loader) {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "records/order.hpp"
+#include "records/permutation.hpp"
 
 namespace pario::records {
 namespace {

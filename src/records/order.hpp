@@ -6,26 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "records/block_order.hpp"
 #include "records/bucket_order.hpp"
 #include "records/interleave.hpp"
+#include "records/permutation.hpp"
 
 namespace pario::records {
-
-/// A random bijection of [0, count): by the shuffle of Fisher and Yates where a table of it is small, all orders equally likely; else a
-/// Feistel network over the next power of two, walked until it is within (Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
-class Permutation {
- public:
-  /// `stream` tells permutations of one seed apart.
-  Permutation(std::uint64_t count, std::uint64_t seed, std::uint64_t stream, bool table);
-  std::uint64_t at(std::uint64_t position) const;
-
- private:
-  std::uint64_t encipher(std::uint64_t value) const;
-
-  std::uint64_t count_, seed_, stream_;
-  unsigned left_ = 0, right_ = 0;  ///< bits
-  std::vector<std::uint32_t> table_;
-};
 
 enum class Ordering : std::uint8_t {
   as_they_lie,
@@ -37,9 +23,10 @@ enum class Ordering : std::uint8_t {
 struct OrderRequest {
   Ordering ordering = Ordering::as_they_lie;
   std::uint64_t count = 0, seed = 0, epoch = 0;
-  std::uint64_t block = 1, group = 1;     ///< records of a block; blocks of a group, or files that take turns
-  std::vector<std::uint64_t> files = {};  ///< records of each; of interleaved ones
-  std::optional<Index> bucketed = {};     ///< of a file whose records lie in buckets: as they lie is then as its shuffle would have them
+  std::uint64_t block = 1, group = 1;      ///< records of a block; blocks of a group, or files that take turns
+  std::vector<std::uint64_t> files = {};   ///< records of each; of interleaved ones
+  std::vector<std::uint64_t> begins = {};  ///< of blocks that differ in length, and the end
+  std::optional<Index> bucketed = {};      ///< of a file whose records lie in buckets: as they lie is then as its shuffle would have them
 };
 
 /// One thread at a time.
@@ -50,17 +37,15 @@ class Order {
   std::uint64_t at(std::uint64_t position) const;
   /// Positions before that are read together with `position`, because they lie in its bucket; `position` itself without buckets.
   std::uint64_t bucket_end(std::uint64_t position) const { return buckets_ ? buckets_->end_of(position) : position; }
+  /// Of blocks: those that are needed together with the one of `position`.
+  BlockOrder::Turn turn_of(std::uint64_t position) const { return blocks_->turn_of(position); }
 
  private:
-  std::uint64_t in_blocks(std::uint64_t position) const;
-  std::uint64_t place_of(std::uint64_t slot) const;
-
   OrderRequest request_;
-  Permutation all_;  ///< of records, or of blocks
+  Permutation all_;
   Interleaving interleaving_;
   std::optional<BucketOrder> buckets_;
-  std::uint64_t short_slot_ = 0;    ///< where the last block went, which may be shorter
-  std::uint64_t short_length_ = 0;  ///< records of the last block
+  std::optional<BlockOrder> blocks_;
 };
 
 /// Which positions of an epoch are one rank's, batch by batch. Each step takes a batch for every rank, from where the last one ended; what

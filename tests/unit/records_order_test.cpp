@@ -128,6 +128,32 @@ TEST(Order, BlocksStayTogetherWithinTheirGroup) {
   }
 }
 
+TEST(Order, BlocksMayDifferInLengthAndTakeTurnsWithAllTheirRecords) {
+  const std::vector<std::uint64_t> begins = {0, 5, 5, 6, 26, 33, 33};  // two are empty
+  const OrderRequest request{.ordering = Ordering::blocks, .count = 33, .seed = 5, .epoch = 2, .group = 2, .begins = begins};
+  expect_each_once(all_of(request));
+  const Order order(request);
+  std::set<std::uint64_t> blocks;
+  for (std::uint64_t position = 0; position < 33;) {
+    const BlockOrder::Turn turn = order.turn_of(position);
+    EXPECT_EQ(turn.positions.begin, position);
+    std::set<std::uint64_t> expected, found;
+    for (const std::uint64_t block : turn.blocks)
+      for (std::uint64_t record = begins[block]; record < begins[block + 1]; ++record) expected.insert(record);
+    for (; position < turn.positions.end; ++position) found.insert(order.at(position));
+    EXPECT_EQ(found, expected);
+    for (const std::uint64_t block : turn.blocks) EXPECT_TRUE(blocks.insert(block).second) << block;
+  }
+}
+
+TEST(Order, BlocksOfOneLengthComeAsIfTheyWereGiven) {
+  OrderRequest request{.ordering = Ordering::blocks, .count = 103, .seed = 5, .block = 8, .group = 3};
+  const auto expected = all_of(request);
+  for (std::uint64_t begin = 0; begin < 103; begin += 8) request.begins.push_back(begin);
+  request.begins.push_back(103);
+  EXPECT_EQ(all_of(request), expected);
+}
+
 std::vector<std::uint64_t> positions(const Schedule& schedule) {
   std::vector<std::uint64_t> out;
   for (std::uint64_t s = 0; s < schedule.steps(); ++s)
