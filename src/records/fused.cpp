@@ -1,7 +1,5 @@
 #include "records/fused.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -198,7 +196,6 @@ IndexBuilder index_of(std::vector<Written>& all, const Bucketing& bucketing) {
 
 base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan,
                                                  const Show& show) {
-  const std::string& name = request.outputs[0];
   const auto output = Output::make(request.outputs, source.size(), plan.direct ? Caching::direct : Caching::page_cache);
   if (!output.ok()) return output.error();
   Meter meter(show, source.size());
@@ -206,16 +203,17 @@ base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, 
   base::Result<std::vector<Written>> written = fill(job);
   if (!written.ok()) return written.error();
   base::Status status = source.unchanged();
-  if (status) status = (*output)->finish(source.size(), format_of(request.kind).trailer);
+  if (status) status = (*output)->settle(source.size(), format_of(request.kind).trailer);
   if (!status) return status.error();
   IndexBuilder builder = index_of(*written, {request.seed, plan.buckets});
   const std::uint64_t records = builder.count();
-  const base::Result<Fingerprint> fingerprint = fingerprint_of(name, {0, source.size()});
-  status = fingerprint.status();
-  if (status) status = write_whole(index_path(name), builder.finish(request.kind, source.size(), *fingerprint));
-  if (status) return records;
-  ::unlink(name.c_str());  // nobody would know what is in which bucket
-  return status.error();
+  const base::Result<Fingerprint> fingerprint = fingerprint_of((*output)->path_of(0), {0, source.size()});
+  if (!fingerprint.ok()) return fingerprint.error();
+  const auto index = write_aside(index_path(request.outputs[0]), builder.finish(request.kind, source.size(), *fingerprint));
+  status = index.status();
+  if (status) status = (*index)->give_names();  // first: without it nobody would know what is in which bucket of the output
+  if (status) status = (*output)->give_names();
+  return status ? base::Result<std::uint64_t>(records) : status.error();
 }
 
 }  // namespace pario::records

@@ -12,7 +12,7 @@
 
 namespace pario::records {
 
-/// Records written. The output has its name when it is whole and on the disk, its index follows. Of one process and one output.
+/// Records written. Index and output get their names when both are whole and on the disk. Of one process and one output.
 base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan,
                                                  const Show& show);
 

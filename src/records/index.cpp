@@ -240,15 +240,4 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const 
   return body;
 }
 
-base::Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string aside = path + ".new." + std::to_string(::getpid());
-  base::Result<Disk> file = Disk::open(aside, O_WRONLY | O_CREAT | O_TRUNC, Caching::page_cache);
-  if (!file.ok()) return file.error();
-  base::Status status = file->write(0, bytes);
-  if (status && ::fsync(file->number()) != 0) status = file->error("fsync");
-  if (status && ::rename(aside.c_str(), path.c_str()) != 0) status = file->error("rename");
-  if (!status) ::unlink(aside.c_str());
-  return status;
-}
-
 }  // namespace pario::records

@@ -125,7 +125,4 @@ class IndexBuilder {
   std::vector<std::byte> name_bytes_, modes_, times_, sums_, stretches_;
 };
 
-/// Writes a file aside and gives it its name when it is whole; interrupted, nothing is left or changed.
-base::Status write_whole(const std::string& path, std::span<const std::byte> bytes);
-
 }  // namespace pario::records

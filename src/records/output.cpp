@@ -140,7 +140,7 @@ base::Status Output::write_part(std::uint32_t shard, std::uint64_t offset, std::
   return status;
 }
 
-base::Status Output::finish(std::uint64_t size, std::uint64_t trailer) {
+base::Status Output::settle(std::uint64_t size, std::uint64_t trailer) {
   const std::vector<std::byte> zeros(trailer);
   for (std::uint32_t i = 0; i < shards(); ++i) {
     Shard& shard = shards_[i];
@@ -152,6 +152,10 @@ base::Status Output::finish(std::uint64_t size, std::uint64_t trailer) {
     }
     if (base::Status status = close(shard, bytes + trailer); !status) return status;
   }
+  return {};
+}
+
+base::Status Output::give_names() {
   for (Shard& shard : shards_)
     if (base::Status status = give_name(shard); !status) return status;
   return {};
@@ -167,10 +171,10 @@ base::Status Output::close(Shard& shard, std::uint64_t size) {
   return {};
 }
 
-base::Status Output::give_name(Shard& shard) {
+base::Status Output::give_name(Shard& shard) const {
   const auto failed = [&](const char* operation) { return base::Error{.number = errno, .operation = operation, .path = shard.name}; };
   if (shard.aside.empty()) {
-    const std::string self = "/proc/self/fd/" + std::to_string(shard.file.number());
+    const std::string self = path_of(static_cast<std::uint32_t>(&shard - shards_.data()));
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, shard.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
     if (errno != EEXIST) return failed("linkat");
     shard.aside = aside_of(shard.name, static_cast<std::uint64_t>(::getpid()));
@@ -180,6 +184,19 @@ base::Status Output::give_name(Shard& shard) {
   if (::rename(shard.aside.c_str(), shard.name.c_str()) != 0) return failed("rename");
   shard.aside.clear();
   return {};
+}
+
+base::Result<std::unique_ptr<Output>> write_aside(const std::string& path, std::span<const std::byte> bytes) {
+  base::Result<std::unique_ptr<Output>> output = Output::make({path}, bytes.size(), Caching::page_cache);
+  base::Status status = output.status();
+  if (status) status = (*output)->write(0, 0, bytes);
+  if (status) status = (*output)->settle(bytes.size(), 0);
+  return status ? std::move(output) : status.error();
+}
+
+base::Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
+  const base::Result<std::unique_ptr<Output>> output = write_aside(path, bytes);
+  return output.ok() ? (*output)->give_names() : output.status();
 }
 
 base::Result<OutputCursor> OutputCursor::make(Output& output, std::uint64_t buffer) {

@@ -39,8 +39,16 @@ class Output {
   base::Status write(std::uint32_t shard, std::uint64_t offset, std::span<const std::byte> data);
   /// What this rank wrote is on the disk.
   base::Status flush() const;
-  /// The shards end here, with `trailer` zeros; they are on the disk and have their names.
-  base::Status finish(std::uint64_t size, std::uint64_t trailer);
+  /// The shards end here, with `trailer` zeros; they are on the disk.
+  base::Status settle(std::uint64_t size, std::uint64_t trailer);
+  /// What is settled gets its name, in the place of what had it.
+  base::Status give_names();
+  base::Status finish(std::uint64_t size, std::uint64_t trailer) {
+    base::Status status = settle(size, trailer);
+    return status ? give_names() : status;
+  }
+  /// A path that leads this process to a shard as long as it has no name.
+  std::string path_of(std::uint32_t shard) const { return "/proc/self/fd/" + std::to_string(shards_[shard].file.number()); }
 
  private:
   struct Shard {
@@ -63,7 +71,7 @@ class Output {
   base::Status preallocate(std::uint64_t expected);
   base::Status write_part(std::uint32_t shard, std::uint64_t offset, std::span<const std::byte> data);
   base::Status close(Shard& shard, std::uint64_t size);
-  static base::Status give_name(Shard& shard);
+  base::Status give_name(Shard& shard) const;
 
   std::vector<Shard> shards_;
   bool shared_ = false;
@@ -71,6 +79,12 @@ class Output {
   std::condition_variable told_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, Page> pages_;
 };
+
+/// A file of these bytes, without its name.
+base::Result<std::unique_ptr<Output>> write_aside(const std::string& path, std::span<const std::byte> bytes);
+/// Writes a file and gives it its name when it is whole; interrupted, nothing is changed, and nothing left that the next one does not
+/// remove.
+base::Status write_whole(const std::string& path, std::span<const std::byte> bytes);
 
 /// Writes a stretch of the output from its beginning to its end; one thread's.
 class OutputCursor {

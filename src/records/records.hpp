@@ -12,6 +12,7 @@
 #include "records/indexing.hpp"
 #include "records/loader.hpp"
 #include "records/order.hpp"
+#include "records/output.hpp"
 #include "records/packed.hpp"
 #include "records/probe.hpp"
 #include "records/shuffle.hpp"

@@ -184,6 +184,14 @@ TEST_F(Fused, WhatCannotBeDoneIsSaidAndNothingIsLeft) {
   EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
 }
 
+TEST_F(Fused, AnOlderOutputStaysWhereTheIndexCannotBeWritten) {
+  make("out", "older");
+  make("out.pidx/file", "no index can have the name of a directory");
+  EXPECT_FALSE(shuffle(request(make("in.txt", "a\nb\n"))).ok());
+  EXPECT_EQ(bytes_of(file("out")), "older");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", "out.pidx"}));
+}
+
 TEST_F(Fused, TheLeastMemoryThatIsAskedForIsEnough) {
   std::mt19937_64 random(8);
   std::string text;
