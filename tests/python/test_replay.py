@@ -327,8 +327,16 @@ def test_transfers_through_mpi_get_what_its_functions_take() -> None:
     seen: list[tuple[int, ...]] = []
     word = ctypes.c_size_t
     kinds = [word, ctypes.c_int64, word, ctypes.c_int, word, word]
-    at = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(lambda file, offset, _, count, kind, __: seen.append((file, offset, count, kind)) or 0)
-    plain = ctypes.CFUNCTYPE(ctypes.c_int, word, *kinds[2:])(lambda file, _, count, kind, __: seen.append((file, count, kind)) or 5)
+
+    def call_at(file: int, offset: int, buffer: int, count: int, kind: int, status: int) -> int:
+        seen.append((file, offset, count, kind))
+        return 0
+
+    def call(file: int, buffer: int, count: int, kind: int, status: int) -> int:
+        seen.append((file, count, kind))
+        return 5
+
+    at, plain = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(call_at), ctypes.CFUNCTYPE(ctypes.c_int, word, *kinds[2:])(call)
     player = ReplayPlayer([b"/data"], 2, 100)
     player.use([ctypes.cast(one, ctypes.c_void_p).value or 0 for one in (at, plain)], 77)
     player.use_file(1, 42)

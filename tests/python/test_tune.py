@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from pario.replay import perform, script_of
+from pario.cli.tune import line
+from pario.replay import ReplayError, perform, script_of
 from pario.replay.perform import Manner
 from pario.settings import load
+from pario.stripe.layout import Part
 from pario.tables import read
 from pario.tables.model import Job
-from pario.tune import Trial, tune
+from pario.tune import Trial, nothing_to_tune, tune
 from pario.tune.choice import Choice
+from pario.tune.knobs import knobs
+from tests.python.jobs import add_events, add_record, make_job
 from tests.python.test_replay import recorded
 
 SMALL_WRITES = """\
 import os
 out = os.open("out.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-for value in range(4000):
+for value in range(100_000):
     os.write(out, b"8 bytes.")
 os.close(out)
 """
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return read([recorded(tmp_path, SMALL_WRITES)])
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("recorded"), SMALL_WRITES)
+
+
+@pytest.fixture(scope="module")
+def job(log: Path) -> Job:
+    return read([log])
 
 
 def system_writes(job: Job, place: Path) -> Callable[[Choice], float]:
@@ -49,7 +61,7 @@ def system_writes(job: Job, place: Path) -> Callable[[Choice], float]:
 def test_small_writes_become_few_system_writes(job: Job, tmp_path: Path) -> None:
     seen: list[Trial] = []
     found = tune(job, tmp_path, system_writes(job, tmp_path), 5, seen.append)
-    assert found.original.median >= 4000
+    assert found.original.median >= 100_000
     assert found.best is not None and found.best.median <= 10
     assert 0 < len(seen) <= 5
     assert {key for _, settings in found.choice.sections for table, key, _ in settings if table == "streams"} >= {"size", "count"}
@@ -76,6 +88,122 @@ def test_what_one_trial_has_shown_is_left(job: Job, tmp_path: Path) -> None:
     found = tune(job, tmp_path, lambda choice: 1.0 if choice.sections else 2.0, 1, lambda _: None)
     assert len(found.trials) == 1
     assert found.choice == Choice() and found.gain == 0
+
+
+def failing(*failures: int, sides: Callable[[Choice], bool] = lambda choice: bool(choice.sections)) -> Callable[[Choice], float]:
+    """Settings help; of the replays of one side those with these numbers, from 0, fail."""
+    seen = []
+
+    def measure(choice: Choice) -> float:
+        if sides(choice):
+            seen.append(choice)
+            if len(seen) - 1 in failures:
+                raise ReplayError(f"no room for {len(seen) - 1}")
+        return 1.0 if choice.sections else 2.0
+
+    return measure
+
+
+def test_a_trial_that_fails_is_named_and_the_others_go_on(job: Job, tmp_path: Path) -> None:
+    told: list[Trial] = []
+    found = tune(job, tmp_path, failing(0), 8, told.append)
+    assert line(told[0]) == f"{told[0].name}: failed, the others go on: no room for 0"
+    assert not any(trial.failure for trial in told[1:])
+    assert found.choice == told[1].choice != Choice()
+    assert found.original.median == 2.0
+
+
+def test_where_all_trials_fail_nothing_is_set(job: Job, tmp_path: Path) -> None:
+    found = tune(job, tmp_path, failing(*range(100)), 8, lambda _: None)
+    assert (found.choice, found.why) == (Choice(), "no trial could be played")
+
+
+def test_what_fails_when_it_is_tried_again_is_left(job: Job, tmp_path: Path) -> None:
+    trials: list[Trial] = []
+    tune(job, tmp_path, failing(), 8, trials.append)
+    found = tune(job, tmp_path, failing(len(trials) - 1), 8, lambda _: None)
+    assert found.choice == Choice()
+    assert found.why.startswith("what was fastest failed when it was tried again: no room")
+
+
+def test_where_the_original_cannot_be_played_nothing_is_tried(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="no room for 0"):
+        tune(job, tmp_path, failing(0, sides=lambda choice: not choice.sections), 8, lambda _: None)
+
+
+def test_a_run_whose_io_is_over_at_once_has_nothing_to_tune() -> None:
+    job = make_job(1, wall=0.01)
+    add_record(job, 0, "/out", opens=1, writes=1, bytes_written=100, write_time=0.005)
+    assert nothing_to_tune(job) == "all I/O takes 5.00 ms, too little to compare: there is nothing to tune"
+
+
+def test_a_run_without_io_has_nothing_to_tune() -> None:
+    assert nothing_to_tune(make_job(1, wall=10.0)) == "the run of 10.0 s made no I/O calls to files: there is nothing to tune"
+
+
+@pytest.mark.parametrize(("seconds", "worth"), [(0.1, False), (1.0, True)])
+def test_a_run_with_hardly_any_io_has_nothing_to_tune(seconds: float, worth: bool) -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out", opens=1, writes=100, bytes_written=100 << 20, write_time=seconds)
+    add_events(job, 0, "/out", "write", start=np.arange(100) * 0.01, duration=seconds / 100, length=1 << 20)
+    assert bool(nothing_to_tune(job)) is not worth
+    if not worth:
+        assert nothing_to_tune(job).startswith("Not I/O-bound: computation takes 99 % of the 10.0 s run, I/O 1 %")
+        assert nothing_to_tune(job).endswith("; there is nothing to tune")
+
+
+def test_stripes_are_tried_where_the_number_of_targets_is_not_told(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    striped = SimpleNamespace(parts=(Part(unit=1 << 22, count=1),), settable=True)
+    monkeypatch.setattr("pario.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=striped))
+    assert {"8 stripes", "4 stripes"} <= {knob.name for knob in knobs(job, tmp_path)}
+    monkeypatch.setattr("pario.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=SimpleNamespace(parts=())))
+    assert not any("stripe" in knob.name for knob in knobs(job, tmp_path))
+
+
+def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pario", "tune", *words]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
+    done = pario_tune(tmp_path, "-o", "pario.toml", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert "pario: leave it as it is (0 trials): " in done.stderr and "there is nothing to tune" in done.stderr
+    load(tmp_path / "pario.toml")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(("--on", "nowhere"), "nowhere is no directory"), (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml")]
+)
+def test_where_it_cannot_work_the_command_is_not_run(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = pario_tune(tmp_path, *words, "--", "touch", "was_run")
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_says_so_and_leaves_nothing(log: Path, tmp_path: Path, number: signal.Signals) -> None:
+    program = """import os, sys
+from pario.cli import main
+from pario.tune import search
+def measurement(script, directory, *_, **__):
+    from pario.scratch import scratch
+    def measure(choice):
+        with scratch(directory, "pario-replay-"):
+            if choice.sections:
+                os.kill(os.getpid(), int(sys.argv[1]))
+            return 1.0
+    return measure
+search.measurement = measurement
+sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
+"""
+    (tmp_path / "scratch").mkdir()
+    words = [sys.executable, "-c", program, str(int(number)), str(log)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 128 + number, done.stderr
+    assert done.stderr == "pario: interrupted after 0 trials: no settings are written\n"
+    assert not list((tmp_path / "scratch").iterdir()) and not (tmp_path / "pario.toml").exists()
 
 
 def test_choices_are_joined_and_the_later_one_is_right() -> None:

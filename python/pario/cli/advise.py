@@ -6,6 +6,7 @@ Each setting stands with the finding, its evidence and its seconds. Use it with:
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -71,6 +72,12 @@ def hand_out(text: str, path: Path | None, remarks: Iterable[str]) -> None:
         write_settings(path, text)
     for line in remarks:
         print(line, file=sys.stderr)
+
+
+def expect_room_for(path: Path | None) -> None:
+    """Before much is done for it: raises ParioError where a file cannot be made there."""
+    if path is not None and (path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK)):
+        raise ParioError(f"cannot write {path}: expected the name of a file in a directory that is there and may be written")
 
 
 def write_settings(path: Path, text: str) -> None:

@@ -37,19 +37,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tries, and writes the settings."""
-    from pario.cli.advise import hand_out
+    from pario.cli.advise import expect_room_for, hand_out
+    from pario.replay.perform import expect_scratch
+    from pario.tune import Tuning, nothing_to_tune
+
+    expect_scratch(arguments.on)
+    expect_room_for(arguments.output)
+    with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
+        job = _job(arguments.what, Path(place))
+    why = nothing_to_tune(job)
+    tuning = Tuning.without_trials(why) if why else _tuned(job, arguments)
+    hand_out(settings(job, arguments.on, tuning), arguments.output, told(tuning))
+    return 0
+
+
+def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
+    """Tries. Who is interrupted says so: nothing has been written then."""
     from pario.cli.replay import launcher_for
     from pario.replay import script_of
     from pario.tune import tune
     from pario.tune.search import measurement
 
-    with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
-        job = _job(arguments.what, Path(place))
     script = script_of(job)
     measure = measurement(script, arguments.on, tuple(launcher_for(script, arguments.mpiexec)), arguments.think)
-    tuning = tune(job, arguments.on, measure, arguments.trials, _tell)
-    hand_out(settings(job, arguments.on, tuning), arguments.output, told(tuning))
-    return 0
+    done: list[Trial] = []
+
+    def tell(trial: Trial) -> None:
+        done.append(trial)
+        print(f"pario: {line(trial)}", file=sys.stderr)
+
+    try:
+        return tune(job, arguments.on, measure, arguments.trials, tell)
+    except (KeyboardInterrupt, SystemExit) as end:
+        print(f"pario: interrupted after {wording.plural(len(done), 'trial')}: no settings are written", file=sys.stderr)
+        raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
 
 
 def _job(words: list[str], place: Path) -> Job:
@@ -68,9 +89,11 @@ def _job(words: list[str], place: Path) -> Job:
     return read([place / "log"])
 
 
-def _tell(trial: Trial) -> None:
-    times = f"{wording.seconds(trial.seconds)} instead of {wording.seconds(trial.original)}"
-    print(f"pario: {trial.name}: {times}", file=sys.stderr)
+def line(trial: Trial) -> str:
+    """What came of a trial."""
+    if trial.failure:
+        return f"{trial.name}: failed, the others go on: {trial.failure}"
+    return f"{trial.name}: {wording.seconds(trial.seconds)} instead of {wording.seconds(trial.original)}"
 
 
 def settings(job: Job, directory: Path, tuning: Tuning) -> str:

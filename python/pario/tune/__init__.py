@@ -6,6 +6,6 @@
 docs/replay.md says how trials are measured, and when a setting counts as better.
 """
 
-from pario.tune.search import Trial, Tuning, tune
+from pario.tune.search import Trial, Tuning, nothing_to_tune, tune
 
-__all__ = ["Trial", "Tuning", "tune"]
+__all__ = ["Trial", "Tuning", "nothing_to_tune", "tune"]

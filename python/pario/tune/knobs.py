@@ -24,6 +24,8 @@ from pario.tune.choice import Choice
 SMALL = 1 << 20
 #: Files up to this may be kept whole in memory.
 WHOLE = 256 << 20
+#: Targets of a file system that does not tell their number, as CephFS.
+_LIKELY = 8
 #: Of the seconds in I/O: files that take less are not worth a trial. Of files whose names differ in numbers alone so many kinds are set.
 LEAST_SHARE, MOST_KINDS = 0.02, 4
 _POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
@@ -145,10 +147,13 @@ def _small(records: NDArray[np.void], calls: str, size: str) -> NDArray[np.bool_
 
 
 def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:
-    """Numbers of stripes where the file system has them: what the policy chooses, all targets, and one."""
+    """Numbers of stripes where the file system has them: what the policy chooses, all targets, and one. Where it does not tell how many
+    targets there are, numbers that most have.
+    """
     from pario._native import choose_stripes
 
-    targets = facts_of(directory).targets
+    facts = facts_of(directory)
+    targets = facts.targets or (_LIKELY if facts.stripes.parts and facts.stripes.settable else 0)
     if targets < 2:
         return ()
     largest = int(job.records["bytes_written"].max(initial=0))
