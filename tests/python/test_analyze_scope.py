@@ -49,6 +49,15 @@ def test_files_touched_inside_mpi_calls_alone_are_the_librarys() -> None:
     assert (groups(job)["library"].files, groups(job)["library"].bytes_written) == (2, 400)
 
 
+def test_what_python_reads_because_pario_is_there_is_left_out() -> None:
+    job = make_job(1, wall=10.0)
+    for path in ("/opt/lib/pario/launch/hook/sitecustomize.py", "/opt/lib/pario/launch/hook", "/home/ada/pario/launch/hooks.txt"):
+        add_record(job, 0, path, opens=1, reads=1, read_time=1.0, bytes_read=100)
+    analysis = analyze(job)
+    assert [row.path for row in analysis.files] == ["/home/ada/pario/launch/hooks.txt"]
+    assert (analysis.job.files, analysis.job.bytes_read, analysis.verdict.critical.io) == (1, 100, 1.0)
+
+
 def test_known_files_of_the_library_are_told_without_events() -> None:
     job = make_job(2, wall=10.0, has={"posix"})
     add_record(job, range(2), "/dev/shm/vader_segment.node.1", opens=1, open_time=0.1)

@@ -8,7 +8,7 @@ from pario.analyze.arrays import Floats, Table, counts, sums
 from pario.analyze.cells import KINDS, META, READ, WRITE
 from pario.analyze.facts import Facts
 from pario.analyze.model import FileRow
-from pario.analyze.scope import KERNEL, LIBRARY, MISSING, PIPE, STREAM
+from pario.analyze.scope import KERNEL, LIBRARY, MISSING, PARIO, PIPE, STREAM
 from pario.tables.model import LAYERS
 
 MAX_FILE_ROWS = 1000
@@ -27,7 +27,7 @@ def file_table(facts: Facts) -> tuple[tuple[FileRow, ...], int]:
     if not len(facts.records) and not len(facts.times.scope.helpers):
         return (), 0
     columns = _FileColumns(facts)
-    used = (counts(facts.file, len(facts.job.files)) > 0) & ~np.isin(facts.times.scope.origin, list(GROUPS))
+    used = (counts(facts.file, len(facts.job.files)) > 0) & ~np.isin(facts.times.scope.origin, [*GROUPS, PARIO])
     order = np.argsort(-columns.seconds, kind="stable")
     order = order[used[order]]
     single = tuple(columns.row(int(file)) for file in order[:MAX_FILE_ROWS])

@@ -11,9 +11,9 @@ from pario.analyze.arrays import Floats, Ints, Mask, Table, counts, sums
 from pario.analyze.lanes import Lanes
 from pario.tables.model import LAYERS, Job
 
-#: What a file is to the program. ``missing``: only looked for, and not found.
-ORIGINS: tuple[str, ...] = ("program", "missing", "library", "kernel", "stream", "pipe")
-PROGRAM, MISSING, LIBRARY, KERNEL, STREAM, PIPE = range(len(ORIGINS))
+#: What a file is to the program. ``missing``: only looked for, and not found. ``pario``: what Python reads because pario is there.
+ORIGINS: tuple[str, ...] = ("program", "missing", "library", "kernel", "stream", "pipe", "pario")
+PROGRAM, MISSING, LIBRARY, KERNEL, STREAM, PIPE, PARIO = range(len(ORIGINS))
 
 #: Flags of events: inside an MPI-IO call, inside another MPI call.
 IN_MPI_IO, IN_MPI = 2, 4
@@ -22,6 +22,8 @@ PIPE_BYTES = 64 << 10
 
 _KERNEL = ("/proc/", "/sys/", "/dev/")
 _MEMORY = "/dev/shm/"
+#: What pario.launch.environment puts into PYTHONPATH, wherever pario is installed.
+_HOOK = re.compile(r"/pario/launch/hook(/|$)")
 #: Files of MPI libraries, for calls that come before MPI_Init and for logs without events.
 _LIBRARY = re.compile(
     r"^/dev/shm/(ucx_|mpich_|vader_segment|sm_segment|osc_|btl_|open_mpi|psm[23]_|cray-shared|Intel_MPI)"
@@ -61,6 +63,7 @@ def _origins(job: Job, lanes: Lanes) -> Ints:
     if lanes.mpi:
         origin[_library(job, lanes)] = LIBRARY
     origin[_by_path(job, [path.startswith(_KERNEL) and not path.startswith(_MEMORY) for path in job.paths])] = KERNEL
+    origin[_by_path(job, [_HOOK.search(path) is not None for path in job.paths])] = PARIO
     origin[job.files["stream"] != 0] = STREAM
     if job.format == "darshan":
         origin[_named_pipes(job)] = PIPE
