@@ -225,6 +225,44 @@ void read_many(const Dataset& dataset, const Numbers& numbers,
             });
 }
 
+/// Bytes of the index. `begins`: where each group begins and the last one ends; `firsts`: of each the first record, and all records.
+std::uint64_t write_groups(const nb::bytes& path, const std::string& format, const Numbers& begins, const Numbers& firsts) {
+  records::IndexRequest request{.path = text_of(path), .kind = kind_named(format)};
+  request.begins = {begins.data(), begins.size()};
+  request.firsts = {firsts.data(), firsts.size()};
+  return carry_out([](auto...) {},
+                   [&](const records::Show&) -> base::Result<std::uint64_t> {
+                     const auto image = records::make_index(request);
+                     if (!image.ok()) return image.error();
+                     base::Status status = records::write_whole(records::index_path(request.path), *image);
+                     return status ? base::Result<std::uint64_t>(image->size()) : status.error();
+                   });
+}
+
+using NewNumbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
+
+NewNumbers new_numbers(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& number) {
+  auto* const out = new std::uint64_t[count];
+  const nb::capsule owner(out, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
+  for (std::uint64_t i = 0; i < count; ++i) out[i] = number(i);
+  return {out, {count}, owner};
+}
+
+/// Format, begins and firsts as they were written, bytes of the index.
+std::tuple<std::string, NewNumbers, NewNumbers, std::uint64_t> read_groups(const nb::bytes& path) {
+  const std::string name = text_of(path);
+  const records::Index index = carry_out([](auto...) {},
+                                         [&](const records::Show&) -> base::Result<records::Index> {
+                                           base::Result<records::Index> opened = records::open_groups(name);
+                                           base::Status status = opened.ok() ? opened->verify() : opened.status();
+                                           return status ? std::move(opened) : status.error();
+                                         });
+  const std::uint64_t count = index.count();
+  const auto begin_of = [&](std::uint64_t group) { return group < count ? index.span(group).begin : index.whole().end; };
+  const auto first_of = [&](std::uint64_t group) { return index.first_of_group(group); };
+  return {records::format_of(index.kind()).name, new_numbers(count + 1, begin_of), new_numbers(count + 1, first_of), index.bytes()};
+}
+
 /// Bytes of records as they lie.
 std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
   std::uint64_t bytes = 0;
@@ -236,13 +274,10 @@ std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
 }
 
 /// Where the records first to last - 1 begin, and where the last ends.
-nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>> offsets(const Dataset& dataset, std::uint64_t first, std::uint64_t last) {
+NewNumbers offsets(const Dataset& dataset, std::uint64_t first, std::uint64_t last) {
   if (first > last || last > dataset.count()) throw nb::index_error("offsets: no such records");
-  auto* const out = new std::uint64_t[last - first + 1];
-  const nb::capsule owner(out, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
-  for (std::uint64_t record = first; record < last; ++record) out[record - first] = dataset.index().span(record).begin;
-  out[last - first] = last == first ? 0 : dataset.index().span(last - 1).end;
-  return {out, {last - first + 1}, owner};
+  const std::uint64_t end = last == first ? 0 : dataset.index().span(last - 1).end;
+  return new_numbers(last - first + 1, [&](std::uint64_t i) { return first + i < last ? dataset.index().span(first + i).begin : end; });
 }
 
 /// Name (empty: none), permissions, nanoseconds since 1970.
@@ -271,6 +306,8 @@ void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
   module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "show"_a);
+  module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
+  module.def("read_record_groups", read_groups, "path"_a);
   module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a,
              "way"_a, "compress"_a, "ranks"_a = 1);
   module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a, "way"_a,

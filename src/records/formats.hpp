@@ -35,6 +35,7 @@ struct Format {
   /// What is wrong with a record; null: nothing that can be known.
   const char* (*damage)(std::span<const std::byte> record);
   std::uint64_t trailer;  ///< zeros with which a file of such records ends
+  bool grouped = false;   ///< records lie together in groups, from which only the packages of the format take them
 };
 
 std::span<const Format> formats();

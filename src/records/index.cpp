@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "records/disk.hpp"
+#include "records/formats.hpp"
 
 namespace pario::records {
 namespace {
@@ -24,7 +25,8 @@ enum class SectionKind : std::uint32_t {
   times = 5,
   sums = 6,
   identities = 7,
-  stretches = 8
+  stretches = 8,
+  firsts = 9
 };
 constexpr std::size_t kSections = 6;                // most
 constexpr std::uint64_t kMostBuckets = 1ULL << 24;  // of a file: more are a damage
@@ -124,6 +126,7 @@ base::Status Index::take_sections() {
   for (std::size_t i = 0; i < head.sections; ++i)
     if (base::Status status = take_section(i); !status) return status;
   if (offsets_.count() == 0) return damaged("it says of no record where it is");
+  if (format_of(kind_).grouped && !has_groups()) return damaged("it says of no group which records it has");
   end_ = offsets_.at(count());
   return end_ < kLargestNumber ? base::Status() : damaged("offsets are damaged");
 }
@@ -152,6 +155,8 @@ base::Status Index::take_section(std::size_t number) {
       break;
     case SectionKind::identities:
       return take_column(identities_, bytes, recorded_, "identities are damaged");
+    case SectionKind::firsts:
+      return take_column(firsts_, bytes, recorded_ + 1, "groups are damaged");
     case SectionKind::stretches:
       return take_stretches(bytes) ? base::Status() : damaged("stretches of buckets are damaged");
   }
@@ -193,7 +198,8 @@ base::Status Index::verify() const {
       return damaged("its body is damaged, a checksum is wrong; make it anew with pario records index");
   }
   for (std::uint64_t record = 0; record < count(); ++record)
-    if (offsets_.at(record) > offsets_.at(record + 1)) return damaged("its body is damaged, a record ends before it begins");
+    if (offsets_.at(record) > offsets_.at(record + 1) || (has_groups() && firsts_.at(record) > firsts_.at(record + 1)))
+      return damaged("its body is damaged, a record ends before it begins");
   return {};
 }
 
@@ -233,6 +239,7 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const 
     add_section(head, body, SectionKind::modes, modes_);
     add_section(head, body, SectionKind::times, times_);
   }
+  if (firsts_.count() != 0) add_section(head, body, SectionKind::firsts, firsts_.finish());
   add_section(head, body, SectionKind::sums, sums_);
   head.checksum = base::xxh64(&head, offsetof(Head, checksum));
   body.insert(body.begin(), reinterpret_cast<const std::byte*>(&head), reinterpret_cast<const std::byte*>(&head) + sizeof head);

@@ -16,7 +16,17 @@
 namespace pario::records {
 
 /// How the records of a file are told apart. The numbers are those of the index file.
-enum class Kind : std::uint32_t { lines = 1, fixed = 2, tfrecord = 3, tar = 4, raw = 5, directory = 6, packed = 7 };
+enum class Kind : std::uint32_t {
+  lines = 1,
+  fixed = 2,
+  tfrecord = 3,
+  tar = 4,
+  raw = 5,
+  directory = 6,
+  packed = 7,
+  parquet = 8,
+  array_record = 9
+};
 
 /// Which file an index is of, as that was when it was indexed.
 struct Fingerprint {
@@ -73,6 +83,11 @@ class Index {
   /// Where the record began in what was shuffled.
   std::uint64_t identity(std::uint64_t record) const { return identities_.at(record); }
 
+  /// Of a file of groups of records, which are what is counted, and has spans, here: the number of the first record of a group; of
+  /// count(), of all records.
+  bool has_groups() const { return firsts_.count() != 0; }
+  std::uint64_t first_of_group(std::uint64_t group) const { return firsts_.at(group); }
+
   /// EINVAL when a checksum of its bodies is wrong, or records do not lie one behind the other.
   base::Status verify() const;
   const std::string& path() const { return path_; }
@@ -99,7 +114,7 @@ class Index {
   std::uint64_t end_ = 0;       ///< of the last record
   Fingerprint fingerprint_;
   std::optional<Bucketing> bucketing_;
-  Column offsets_, names_, identities_;
+  Column offsets_, names_, identities_, firsts_;
   std::span<const std::byte> name_bytes_, modes_, times_, sums_, stretches_;
 };
 
@@ -116,12 +131,14 @@ class IndexBuilder {
   void bucketing(const Bucketing& bucketing);
   void stretch(std::uint64_t bucket);
   void identity(std::uint64_t identity) { identities_.add(identity); }
+  /// Of a file of groups of records: the number of the first record of each, and in the end that of all.
+  void group(std::uint64_t first) { firsts_.add(first); }
   std::uint64_t count() const { return offsets_.count(); }
   /// The index file's bytes. `end`: of the last record.
   std::vector<std::byte> finish(Kind kind, std::uint64_t end, const Fingerprint& fingerprint);
 
  private:
-  ColumnBuilder offsets_, names_, identities_;
+  ColumnBuilder offsets_, names_, identities_, firsts_;
   std::vector<std::byte> name_bytes_, modes_, times_, sums_, stretches_;
 };
 

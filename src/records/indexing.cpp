@@ -75,6 +75,16 @@ base::Result<std::vector<std::byte>> index_directory(const IndexRequest& request
   return builder.finish(Kind::directory, at, *fingerprint);
 }
 
+base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
+  const auto ascend = [](std::span<const std::uint64_t> numbers) { return !numbers.empty() && std::ranges::is_sorted(numbers); };
+  if (request.begins.size() != request.firsts.size() || !ascend(request.begins) || !ascend(request.firsts))
+    return invalid(request, "its groups are found by the package of the format, they must be given in order");
+  IndexBuilder builder;
+  for (std::size_t group = 0; group + 1 < request.begins.size(); ++group) builder.begin(request.begins[group]);
+  for (const std::uint64_t first : request.firsts) builder.group(first);
+  return finish(request, builder, request.begins.front(), request.begins.back());
+}
+
 /// Records from `begin` on are added to those that the builder has.
 base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder, base::Extent known, const Show& show) {
   const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
@@ -146,6 +156,9 @@ base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, con
       return index_directory(request);
     case Kind::packed:
       return invalid(request, "a packed file has its index within it");
+    case Kind::parquet:
+    case Kind::array_record:
+      return index_groups(request);
     default:
       return search(request, builder, {}, show);
   }
@@ -166,8 +179,9 @@ base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, con
   return search(request, builder, {older.whole().begin, older.span(older.count() - 1).begin}, show);
 }
 
-base::Result<Index> open_index(const std::string& path) {
-  if (is_packed(path)) return open_packed(path);
+namespace {
+
+base::Result<Index> open_beside(const std::string& path) {
   base::Result<Index> index = Index::open(index_path(path));
   if (!index.ok()) {
     if (index.error().number != ENOENT) return index;
@@ -175,6 +189,30 @@ base::Result<Index> open_index(const std::string& path) {
   }
   if (base::Status status = hold_against(*index, path); !status) return status.error();
   return index;
+}
+
+}  // namespace
+
+base::Result<Index> open_index(const std::string& path) {
+  if (is_packed(path)) return open_packed(path);
+  base::Result<Index> index = open_beside(path);
+  if (!index.ok() || !index->has_groups()) return index;
+  return base::Error{
+      .number = EINVAL,
+      .operation = "open records",
+      .path = path,
+      .detail = std::string("records of ") + format_of(index->kind()).name +
+                " lie together in groups and have no bytes of their own; pario records convert makes a file whose records do"};
+}
+
+base::Result<Index> open_groups(const std::string& path) {
+  base::Result<Index> index = open_beside(path);
+  if (!index.ok() || index->has_groups()) return index;
+  return base::Error{
+      .number = EINVAL,
+      .operation = "open records",
+      .path = path,
+      .detail = std::string("its index is one of ") + format_of(index->kind()).name + "; make it anew with pario records index"};
 }
 
 }  // namespace pario::records

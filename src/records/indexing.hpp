@@ -18,6 +18,8 @@ struct IndexRequest {
   std::uint64_t record_size = 0;                ///< of fixed
   std::span<const std::uint64_t> lengths = {};  ///< of raw
   unsigned threads = 4;
+  std::span<const std::uint64_t> begins = {};  ///< of a format of groups: where each begins, and the last one ends
+  std::span<const std::uint64_t> firsts = {};  ///< the number of the first record of each, and of all
 };
 /// Searches the file for records; the bytes of the index. The file is not changed.
 base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show = {});
@@ -26,8 +28,11 @@ base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, con
 
 /// Where the index of a file is looked for: beside it.
 std::string index_path(const std::string& path);
-/// The index of a file, its own or the one beside it. ENOENT: there is none; ESTALE: the file is no longer what was indexed, and how.
+/// The index of a file, its own or the one beside it. ENOENT: there is none; ESTALE: the file is no longer what was indexed, and how;
+/// EINVAL: it is one of groups.
 base::Result<Index> open_index(const std::string& path);
+/// The same of a file of groups; EINVAL: it is none.
+base::Result<Index> open_groups(const std::string& path);
 
 /// Of a file whose records span `whole`.
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);

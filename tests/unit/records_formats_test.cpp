@@ -185,6 +185,8 @@ TEST_F(Formats, FormatsAreGuessedByEndingOrContent) {
   EXPECT_EQ(guess_format(make("a.jsonl", ""))->kind, Kind::lines);
   EXPECT_EQ(guess_format(make("t", tfrecord("x")))->kind, Kind::tfrecord);
   EXPECT_EQ(guess_format(make("w", tar_member("a.b", "x")))->kind, Kind::tar);
+  EXPECT_EQ(guess_format(make("p", "PAR1"))->kind, Kind::parquet);
+  EXPECT_EQ(guess_format(make("r-00000-of-00002", "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"))->kind, Kind::array_record);
   EXPECT_EQ(guess_format(directory)->kind, Kind::directory);
   EXPECT_EQ(guess_format(make("unknown", "what is this?")), nullptr);
 }
@@ -196,6 +198,45 @@ TEST_F(Formats, AnIndexIsReadFromItsFile) {
   ASSERT_TRUE(index.ok()) << index.error().text();
   EXPECT_EQ(split("a\nbb\n", *index), (Texts{"a\n", "bb\n"}));
   EXPECT_TRUE(index->verify().ok());
+}
+
+TEST_F(Formats, AnIndexOfGroupsSaysWhichRecordsTheyHave) {
+  const std::string path = make("a.parquet", std::string(100, 'x'));
+  const std::vector<std::uint64_t> begins = {4, 30, 30, 90}, firsts = {0, 7, 7, 19};
+  IndexRequest request{.path = path, .kind = Kind::parquet};
+  request.begins = begins;
+  request.firsts = firsts;
+  write_index(request);
+  const auto index = open_groups(path);
+  ASSERT_TRUE(index.ok()) << index.error().text();
+  EXPECT_TRUE(index->verify().ok());
+  ASSERT_EQ(index->count(), 3);
+  for (std::uint64_t group = 0; group < 3; ++group) EXPECT_EQ(index->span(group), (base::Extent{begins[group], begins[group + 1]}));
+  for (std::uint64_t group = 0; group < 4; ++group) EXPECT_EQ(index->first_of_group(group), firsts[group]);
+  EXPECT_NE(trouble(path).find("pario records convert"), std::string::npos) << trouble(path);
+  make("a.parquet", std::string(101, 'x'));
+  EXPECT_EQ(open_groups(path).error().number, ESTALE);
+}
+
+TEST_F(Formats, GroupsThatNobodyGaveOrThatOverlapAreNoIndex) {
+  const std::string path = make("a.parquet", std::string(100, 'x'));
+  const std::vector<std::uint64_t> begins = {4, 30, 20}, firsts = {0, 7, 8}, behind = {4, 200, 300};
+  IndexRequest request{.path = path, .kind = Kind::parquet};
+  EXPECT_EQ(make_index(request).error().number, EINVAL);
+  request.firsts = firsts;
+  request.begins = begins;
+  EXPECT_EQ(make_index(request).error().number, EINVAL);
+  request.begins = behind;
+  EXPECT_EQ(make_index(request).error().number, EINVAL);
+  write_index({.path = make("a.txt", "one\ntwo\n")});
+  EXPECT_EQ(open_groups(file("a.txt")).error().number, EINVAL);
+}
+
+TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
+  make("a.txt.pidx.pario-part.123", "half");
+  write_index({.path = make("a.txt", "one\ntwo\n")});
+  write_index({.path = file("a.txt")});  // over an older one
+  EXPECT_EQ(entries(), (Texts{"a.txt", "a.txt.pidx"}));
 }
 
 TEST_F(Formats, TenThousandLinesNeedTwentyThousandBytes) {
