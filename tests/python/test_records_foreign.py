@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
-from pario.errors import ParioError
 from pario.records import Dataset
 
 RECORDS = [random.Random(number).randbytes(number * 37 % 5000) for number in range(200)]
@@ -98,12 +97,6 @@ class TestParquet:
     ) -> None:
         assert records("convert", parquet, "-o", tmp_path / "out", "--to", "prec", "--column", column) == 2
         assert words in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-    def test_rows_by_number_need_a_conversion(self, parquet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert records("index", parquet) == 2
-        assert "pario records convert --to prec -o a.prec" in capsys.readouterr().err
-        with pytest.raises(ParioError, match="compressed together"):
-            Dataset(parquet)
 
     def test_a_damaged_file_is_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")

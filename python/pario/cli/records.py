@@ -10,7 +10,7 @@ from typing import Any
 from pario.cli.numbers import positive, size
 
 HELP = "index, pack, shuffle and read files of many records"
-FORMATS = ("lines", "fixed", "tfrecord", "tar", "raw", "directory", "prec")
+FORMATS = ("lines", "fixed", "tfrecord", "tar", "raw", "directory", "prec", "parquet", "arrayrecord")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +56,10 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="", help="of the records (default: by name and content of the file)")
     parser.add_argument("--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)")
     parser.add_argument("--lengths", metavar="FILE", help="of each record (raw): .npy, one number per line (.txt), or 64-bit numbers")
+
+
+def _add_column(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--column", default="", metavar="NAME", help="of Parquet: its bytes or text are the records, not rows as JSON")
 
 
 def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "threads") -> None:
@@ -108,8 +112,10 @@ def _add_looks(actions: Any) -> None:
     stat.add_argument("--json", action="store_true", help="print JSON")
     head = _action(actions, "head", "print the first records", [("path", "a file of records")])
     head.add_argument("-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)")
+    _add_column(head)
     get = _action(actions, "get", "write the data of records to standard output", [("path", "a file of records")])
     get.add_argument("records", nargs="+", type=int, metavar="RECORD", help="its number, from 0 on; -1 is the last")
+    _add_column(get)
     verify = _action(actions, "verify", "read everything and check all checksums there are", [("paths", "a file of records")])
     _add_threads(verify, 4)
 
@@ -123,7 +129,7 @@ def _add_conversions(actions: Any) -> None:
     text = "write records in another format"
     convert = _action(actions, "convert", text, [("paths", "a file of records, or a directory")])
     _add_output(convert)
-    convert.add_argument("--column", metavar="NAME", help="of Parquet: its bytes or text are the records, instead of rows as JSON")
+    _add_column(convert)
     convert.add_argument("--to", choices=("lines", "tfrecord", "tar", "raw", "prec"), required=True, help="format of the output")
 
 

@@ -15,6 +15,7 @@ from pario.errors import ParioError
 
 if TYPE_CHECKING:
     from pario.records import Dataset
+    from pario.records.groups import GroupedFile
 
 #: Characters of a record that ``head`` prints.
 _WIDTH = 160
@@ -24,11 +25,11 @@ _MOST = 20
 _LENGTHS = (1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
 
 
-def _open(path: str) -> Dataset:
+def _open(path: str, column: str = "") -> Dataset:
     from pario.records import Dataset
 
     try:
-        return Dataset(path)
+        return Dataset(path, column=column)
     except OSError as error:
         raise ParioError(error.strerror if error.filename is None and error.strerror else str(error)) from error
 
@@ -36,8 +37,12 @@ def _open(path: str) -> Dataset:
 def _facts(path: str) -> dict[str, Any]:
     import numpy as np
 
+    from pario.records.groups import GroupedFile
+
     dataset = _open(path)
     file = dataset.file
+    if isinstance(file, GroupedFile):
+        return _facts_of_groups(path, file)
     lengths = np.diff(file.offsets(0, len(file)))[: len(file)]
     some = len(lengths) > 0
     percentiles = {f"p{p}": int(np.percentile(lengths, p)) for p in (1, 50, 99)} if some else {}
@@ -55,6 +60,22 @@ def _facts(path: str) -> dict[str, Any]:
     }
 
 
+def _facts_of_groups(path: str, file: GroupedFile) -> dict[str, Any]:
+    import numpy as np
+
+    records = np.diff(file.groups.firsts)
+    return {
+        "path": path,
+        "format": file.format,
+        "records": len(file),
+        "bytes": int(file.groups.begins[-1] - file.groups.begins[0]),
+        "groups": len(records),
+        "least_records": int(records.min(initial=len(file))),
+        "most_records": int(records.max(initial=0)),
+        "index_bytes": file.index_bytes,
+    }
+
+
 def _stat(arguments: argparse.Namespace) -> int:
     found = [_facts(path) for path in arguments.paths]
     if arguments.json:
@@ -63,7 +84,10 @@ def _stat(arguments: argparse.Namespace) -> int:
     for facts in found:
         count = wording.count(facts["records"])
         print(f"{wording.printable(facts['path'])}: {count} records ({facts['format']}), {wording.size(facts['bytes'])}")
-        if facts["records"]:
+        if "groups" in facts:
+            each = f"{wording.count(facts['least_records'])} to {wording.count(facts['most_records'])} records each"
+            print(f"  in {wording.count(facts['groups'])} groups of {each}, which are decoded whole")
+        elif facts["records"]:
             named = (("least", "least"), ("median", "p50"), ("mean", "mean"), ("99 %", "p99"), ("most", "most"))
             print("  length: " + ", ".join(f"{name} {wording.size(facts[key])}" for name, key in named))
         if "buckets" in facts:
@@ -74,7 +98,7 @@ def _stat(arguments: argparse.Namespace) -> int:
 
 
 def _head(arguments: argparse.Namespace) -> int:
-    dataset = _open(arguments.path)
+    dataset = _open(arguments.path, arguments.column)
     for number in range(min(arguments.number, len(dataset))):
         with shown(arguments.path):
             record = dataset[number]
@@ -86,7 +110,7 @@ def _head(arguments: argparse.Namespace) -> int:
 
 
 def _get(arguments: argparse.Namespace) -> int:
-    dataset = _open(arguments.path)
+    dataset = _open(arguments.path, arguments.column)
     for number in arguments.records:
         try:
             with shown(arguments.path):

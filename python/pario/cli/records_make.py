@@ -18,20 +18,21 @@ from pario.errors import ParioError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pario.records.foreign import Foreign
+
 #: Limits of the memory of this process's group, as containers have them.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def format_of(path: str, asked: str) -> str:
-    """What was asked for, or what the file shows."""
+    """What was asked for, or what the file shows; of records that have bytes of their own."""
     from pario._native import guess_record_format
+    from pario.records.foreign import refuse
 
+    refuse(path, asked)
     found = asked or guess_record_format(os.fsencode(path))
     if not found:
         os.stat(path)  # noqa: PTH116  says so if there is no such file
-        from pario.records.foreign import refuse
-
-        refuse(path)
         raise ParioError(f"{wording.printable(path)}: its format is not known; say --format lines, or which")
     return found
 
@@ -46,13 +47,26 @@ def _lengths(path: str | None) -> NDArray[Any]:
 
 def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update: bool) -> None:
     from pario._native import write_record_index
+    from pario.records.foreign import foreign_format
 
+    if foreign := foreign_format(path, arguments.format):
+        _index_groups(path, foreign)
+        return
     with shown(path) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
         records, size = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, show)
     each = f" ({size / records:.2g} B each)" if records else ""
     print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), index of {wording.size(size)}{each}", file=sys.stderr)
+
+
+def _index_groups(path: str, foreign: Foreign) -> None:
+    from pario.records.groups import write_index
+
+    with shown(path):
+        records, groups, size = write_index(path, foreign)
+    found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
+    print(f"{wording.printable(path)}: {found}, index of {wording.size(size)}", file=sys.stderr)
 
 
 def _index(arguments: argparse.Namespace) -> int:
@@ -130,7 +144,7 @@ def _indexed(paths: Sequence[str]) -> list[str]:
     plain = argparse.Namespace(format="", size=0, lengths=None)
     kinds = []
     for path in paths:
-        if not Path(path.rstrip("/") + ".pidx").exists() and format_of(path, "") != "prec":
+        if format_of(path, "") != "prec" and not Path(path.rstrip("/") + ".pidx").exists():
             _index_one(path, plain, threads=4, update=False)
         kinds.append(_format_of_index(path))
     return kinds
@@ -180,14 +194,16 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
 
     from pario._native import write_record_index
     from pario.records.foreign import foreign_format
+    from pario.records.groups import GroupedFile
 
     found = foreign_format(path)
     assert found
     lengths = array("Q")
     with NamedTemporaryFile(dir=Path(arguments.output).parent, prefix=f"{Path(path).name}.") as raw:
-        for record in found.read(path, arguments.column):
-            raw.write(record)
-            lengths.append(len(record))
+        with shown(path):
+            for memory, offsets in GroupedFile(path, found, arguments.column).all_pieces():
+                raw.write(memory[offsets[0] : offsets[-1]].data)
+                lengths.extend(np.diff(offsets).tolist())
         raw.flush()
         try:
             write_record_index(os.fsencode(raw.name), "raw", 0, np.array(lengths), 1, False, lambda *_: None)

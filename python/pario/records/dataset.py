@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pario._native import RecordFile, guess_record_format, open_records, scan_records
 from pario.errors import ParioError
-from pario.records.foreign import refuse
+from pario.records.foreign import foreign_format
+from pario.records.groups import MEMORY, GroupedFile
 
 if TYPE_CHECKING:
     import torch.utils.data
@@ -27,13 +28,25 @@ class Dataset(Sequence[memoryview]):
 
     The index is the one beside the file (``pario records index``), the file's own, or made in memory where there is none. Any number of
     threads and forked processes may use one Dataset; it can be pickled. Lines come without their ends, TFRecords without their frame.
+
+    Rows of Parquet are JSON objects, or the bytes or text of one ``column``. They and records of ArrayRecord lie together in groups, which
+    are decoded whole; ``memory`` bytes of them are kept.
     """
 
-    def __init__(self, path: str | os.PathLike[str], format: str = "", size: int = 0, lengths: Sequence[int] | NDArray[Any] = ()) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "",
+        size: int = 0,
+        lengths: Sequence[int] | NDArray[Any] = (),
+        *,
+        column: str = "",
+        memory: int = MEMORY,
+    ) -> None:
         self.path = os.fspath(path)
-        self._how = (format, size, lengths)
-        #: The native file beneath, and whether its index lies in a file.
-        self.file, self.indexed = _open(self.path, format, size, lengths)
+        self._how = (format, size, lengths, column, memory)
+        #: The file beneath, and whether its index lies in a file.
+        self.file, self.indexed = _open(self.path, *self._how)
         self._count = len(self.file)
 
     @property
@@ -92,8 +105,11 @@ class Dataset(Sequence[memoryview]):
         import numpy as np
 
         wanted = np.array([self._number(int(number)) for number in numbers], dtype=np.uint64)
-        out, places = np.empty(self.file.bytes_of(wanted), dtype=np.uint8), np.empty((len(wanted), 2), dtype=np.uint64)
-        self.file.read_many(wanted, out, places, THREADS if len(wanted) >= _FEW else 1)
+        if isinstance(self.file, GroupedFile):
+            out, places = self.file.read_many(wanted)
+        else:
+            out, places = np.empty(self.file.bytes_of(wanted), dtype=np.uint8), np.empty((len(wanted), 2), dtype=np.uint64)
+            self.file.read_many(wanted, out, places, THREADS if len(wanted) >= _FEW else 1)
         view = memoryview(out.data).toreadonly()
         return [view[begin:end] for begin, end in places.tolist()]
 
@@ -101,16 +117,23 @@ class Dataset(Sequence[memoryview]):
         return self.path, self._how
 
     def __setstate__(self, state: tuple[str, tuple[Any, ...]]) -> None:
-        path, how = state
-        self.__init__(path, *how)  # type: ignore[misc]
+        path, (*how, column, memory) = state
+        self.__init__(path, *how, column=column, memory=memory)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"
 
 
-def _open(path: str, format: str, size: int, lengths: Sequence[int] | NDArray[Any]) -> tuple[RecordFile, bool]:
+def _open(
+    path: str, format: str, size: int, lengths: Sequence[int] | NDArray[Any], column: str, memory: int
+) -> tuple[RecordFile | GroupedFile, bool]:
     import numpy as np
 
+    if foreign := foreign_format(path, format):
+        grouped = GroupedFile(path, foreign, column, memory)
+        return grouped, grouped.index_bytes > 0
+    if column:
+        raise ParioError(f"{path}: column {column}: only records of Parquet have columns")
     name = os.fsencode(path)
     if not format:
         try:
@@ -119,6 +142,5 @@ def _open(path: str, format: str, size: int, lengths: Sequence[int] | NDArray[An
             os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
         format = guess_record_format(name)
         if not format:
-            refuse(path)
             raise ParioError(f"{path}: no index, and its format is not known: say which, Dataset(path, format=...)")
     return scan_records(name, format, size, np.asarray(lengths, dtype=np.uint64), THREADS), False

@@ -1,90 +1,238 @@
-"""Formats whose records only their own packages find: Parquet and ArrayRecord. Converted, they can be read by number."""
+"""Formats whose records lie together in groups, which their own packages take apart: row groups of Parquet, chunks of ArrayRecord."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pario._native import guess_record_format
 from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Rows that are taken apart at a time.
+_ROWS = 4096
+
+
+class Groups(NamedTuple):
+    """Of each group of a file where it begins and the number of its first record; both end with what is behind the last one."""
+
+    begins: NDArray[Any]
+    firsts: NDArray[Any]
+
+
+class Decoded(NamedTuple):
+    """Records in memory: record ``i`` is ``memory[offsets[i]:offsets[i + 1]]``."""
+
+    memory: NDArray[Any]
+    offsets: NDArray[Any]
+
+
+class Decoder(Protocol):
+    """An open file. Any thread, but not after a fork."""
+
+    def groups(self) -> Groups:
+        """Where they are; reads no record."""
+
+    def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
+        """A group, which has the records ``first`` to ``last - 1``, piece by piece."""
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A format, by the endings of its files, the package that reads it, and its records as bytes: of a path, and a column or none."""
+    """A format as ``pario records`` and as people name it, the package that reads it, and how: of a path, and a column or none."""
 
     name: str
-    endings: tuple[str, ...]
+    title: str
     package: str
-    records: Callable[[str, str | None], Iterator[bytes]]
+    _open: Callable[[str, str], Decoder]
 
-    def read(self, path: str, column: str | None = None) -> Iterator[bytes]:
-        """All records in order. Raises ParioError where the package is missing, or cannot read the file."""
+    def open(self, path: str, column: str = "") -> Decoder:
+        """Raises ParioError where the package is missing, or cannot read the file."""
+        with self.errors(path):
+            return self._open(path, column)
+
+    @contextmanager
+    def errors(self, path: str) -> Iterator[None]:
+        """What the package raises becomes a ParioError that names the file."""
         try:
-            yield from self.records(path, column)
+            yield
         except ImportError as error:
-            raise ParioError(f"{path}: reading {self.name} needs the package {self.package}: pip install {self.package}") from error
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ParioError(f"{path}: not read as {self.name}: {error}") from error
+            raise ParioError(f"{path}: reading {self.title} needs the package {self.package}: pip install {self.package}") from error
+        except (OSError, ValueError, RuntimeError, LookupError) as error:
+            raise ParioError(f"{path}: not read as {self.title}: {error}") from error
 
 
-def foreign_format(path: str) -> Foreign | None:
-    """By the ending of a file's name."""
-    return next((one for one in FORMATS if path.endswith(one.endings)), None)
+def foreign_format(path: str, format: str = "") -> Foreign | None:
+    """The one that was asked for, or that the file shows."""
+    name = format or guess_record_format(os.fsencode(path))
+    return next((one for one in FORMATS if one.name == name), None)
 
 
-def refuse(path: str) -> None:
-    """Raises ParioError where records cannot be read by number."""
-    if found := foreign_format(path):
+def refuse(path: str, format: str = "") -> None:
+    """Raises ParioError where records cannot be copied as they lie."""
+    if found := foreign_format(path, format):
         made = Path(path).with_suffix(".prec").name
         raise ParioError(
-            f"{path}: records of {found.name} are compressed together and cannot be read by number; "
-            f"pario records convert --to prec -o {made} makes a file of them that can"
+            f"{path}: records of {found.title} lie together in groups and have no bytes of their own; "
+            f"pario records convert --to prec -o {made} makes a file of them that have, first"
         )
 
 
-def _rows(path: str, column: str | None) -> Iterator[bytes]:
+class _Parquet:
     """Rows as JSON objects, or the bytes of one column."""
-    import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(path) as file:
-        if column and column not in file.schema_arrow.names:
-            raise ParioError(f"{path}: column {column}: expected one of {', '.join(file.schema_arrow.names)}")
-        for batch in file.iter_batches(columns=[column] if column else None):
-            yield from _values(path, column, batch.column(0).to_pylist()) if column else map(_json, batch.to_pylist())
+    def __init__(self, path: str, column: str) -> None:
+        import pyarrow.parquet
+
+        self._path, self._column = path, column
+        with pyarrow.parquet.ParquetFile(path) as file:
+            self._metadata, names = file.metadata, file.schema_arrow.names
+        if column and column not in names:
+            raise ParioError(f"{path}: column {column}: expected one of {', '.join(names)}")
+
+    def groups(self) -> Groups:
+        begins, firsts, end = [], [0], len(b"PAR1")
+        for number in range(self._metadata.num_row_groups):
+            group = self._metadata.row_group(number)
+            places = [_place(group.column(column)) for column in range(group.num_columns)]
+            begins.append(max(end, min((begin for begin, _ in places), default=end)))
+            end = max([begins[-1], *(behind for _, behind in places)])
+            firsts.append(firsts[-1] + group.num_rows)
+        return _groups([*begins, end], firsts)
+
+    def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
+        import pyarrow.parquet
+
+        how: dict[str, Any] = {"metadata": self._metadata, "pre_buffer": False, "page_checksum_verification": True}
+        with pyarrow.parquet.ParquetFile(self._path, **how) as file:  # readers of others are not for several threads
+            columns = [self._column] if self._column else None
+            for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False):
+                yield self._column_of(batch.column(0)) if columns else _joined(map(_json, batch.to_pylist()))
+
+    def _column_of(self, values: Any) -> Decoded:
+        return _plain_bytes(values) or _joined(self._values(values.to_pylist()))
+
+    def _values(self, values: list[Any]) -> Iterator[bytes]:
+        for value in values:
+            if not isinstance(value, str | bytes):
+                raise ParioError(f"{self._path}: column {self._column} holds {type(value).__name__}: expected bytes or text in each row")
+            yield value.encode() if isinstance(value, str) else value
 
 
-def _values(path: str, column: str, values: list[Any]) -> Iterator[bytes]:
-    for value in values:
-        if not isinstance(value, str | bytes):
-            raise ParioError(f"{path}: column {column} holds {type(value).__name__}: expected bytes or text in each row")
-        yield value.encode() if isinstance(value, str) else value
+def _place(column: Any) -> tuple[int, int]:
+    """Where the pages of a column of a row group begin, and end."""
+    begins = [begin for begin in (column.dictionary_page_offset, column.data_page_offset) if begin]
+    begin = min(begins, default=0)
+    return begin, begin + column.total_compressed_size
+
+
+def _plain_bytes(column: Any) -> Decoded | None:
+    """A column of bytes or text as it lies in memory; None of others."""
+    import numpy as np
+    import pyarrow
+
+    plain = (pyarrow.binary(), pyarrow.large_binary(), pyarrow.string(), pyarrow.large_string())
+    if column.type not in plain or column.null_count:
+        return None
+    values = column.cast(pyarrow.large_binary())
+    _, offsets, data = values.buffers()
+    memory = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, dtype=np.uint8)
+    return Decoded(memory, np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1])
 
 
 def _json(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_text).encode()
 
 
-def _plain(value: Any) -> str:
+def _text(value: Any) -> str:
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
 
 
-def _array_records(path: str, column: str | None) -> Iterator[bytes]:
-    if column:
-        raise ParioError(f"{path}: records of ArrayRecord have no columns")
-    from array_record.python.array_record_module import ArrayRecordReader
+class _ArrayRecord:
+    """Records as they were written."""
 
-    reader = ArrayRecordReader(path)
-    try:
-        yield from (reader.read() for _ in range(reader.num_records()))
-    finally:
-        reader.close()
+    def __init__(self, path: str, column: str) -> None:
+        if column:
+            raise ParioError(f"{path}: records of ArrayRecord have no columns")
+        from array_record.python.array_record_module import ArrayRecordReader
+
+        self._path = path
+        # It decodes in the calling thread: there may be several, and after a fork none of the package's own.
+        self._reader = ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")
+
+    def groups(self) -> Groups:
+        begins: list[int] = []
+        records, firsts = self._reader.num_records(), [0]
+        for begin, count in _chunks(self._path):
+            if firsts[-1] >= records:  # what follows are tables of the format
+                return _groups([*begins, begin], firsts)
+            if count:
+                begins.append(begin)
+                firsts.append(firsts[-1] + count)
+        raise ValueError(f"its chunks have {firsts[-1]} of {records} records")
+
+    def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
+        yield _joined(self._reader.read(first, last) if last > first else [])
 
 
-FORMATS = (
-    Foreign("Parquet", (".parquet", ".pq"), "pyarrow", _rows),
-    Foreign("ArrayRecord", (".arrayrecord", ".array_record"), "array_record", _array_records),
-)
+# Riegeli's files, which ArrayRecord uses, are blocks, each with a header; they may lie within chunks and their headers.
+_BLOCK, _BLOCK_HEADER = 1 << 16, 24
+#: Of a chunk: two hashes around the bytes of its data, its kind (one byte) and number of records (seven), bytes when it is decoded.
+_CHUNK = struct.Struct("<QQQQQ")
+
+
+def _chunks(path: str) -> Iterator[tuple[int, int]]:
+    """Where the chunks of a file begin, and how many records they have; the end at last."""
+    with open(path, "rb", buffering=1 << 16) as file:  # noqa: PTH123
+        at, size = 0, os.fstat(file.fileno()).st_size
+        while at < size:
+            file.seek(at)
+            head = file.read(_CHUNK.size + _BLOCK_HEADER)
+            within = -at % _BLOCK
+            if within < _CHUNK.size:
+                head = head[:within] + head[within + _BLOCK_HEADER :]
+            if len(head) < _CHUNK.size:
+                raise ValueError("its last chunk is cut off")
+            _, length, _, kind, _ = _CHUNK.unpack_from(head)
+            yield at, kind >> 8
+            at = max(_behind(at, _CHUNK.size + length), _rounded_up(at + (kind >> 8)))
+    yield at, 0
+
+
+def _behind(begin: int, length: int) -> int:
+    """What ``length`` bytes from ``begin`` on end with, when the headers of blocks lie among them."""
+    usable = _BLOCK - _BLOCK_HEADER
+    return begin + length + (length + (begin + usable - 1) % _BLOCK) // usable * _BLOCK_HEADER
+
+
+def _rounded_up(at: int) -> int:
+    """No chunk begins within the header of a block."""
+    return at + _BLOCK_HEADER - at % _BLOCK if 0 < at % _BLOCK < _BLOCK_HEADER else at
+
+
+def _groups(begins: list[int], firsts: list[int]) -> Groups:
+    import numpy as np
+
+    return Groups(np.array(begins, dtype=np.int64), np.array(firsts, dtype=np.int64))
+
+
+def _joined(records: Iterable[bytes]) -> Decoded:
+    import numpy as np
+
+    memory, offsets = bytearray(), [0]
+    for record in records:
+        memory += record
+        offsets.append(len(memory))
+    return Decoded(np.frombuffer(memory, dtype=np.uint8), np.array(offsets, dtype=np.int64))
+
+
+FORMATS = (Foreign("parquet", "Parquet", "pyarrow", _Parquet), Foreign("arrayrecord", "ArrayRecord", "array_record", _ArrayRecord))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+import warnings
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from pario._native import RecordLoader, schedule_steps, start_loader
+from pario._native import RecordFile, RecordLoader, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.dataset import Dataset
+from pario.records.group_loader import GroupedFiles, GroupLoader
+from pario.records.groups import GroupedFile
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +29,10 @@ MOST_THREADS = 16
 #: Waits that are kept for the percentiles.
 _MOST_WAITS = 100_000
 _STATE_VERSION = 1
+_PERMUTATION = (
+    "Loader: in a full permutation each record may need a group of about {} decoded; groups=N mixes those of N groups, and "
+    "pario records convert makes a file whose records can be read singly"
+)
 
 
 class Batch(Sequence[memoryview]):
@@ -130,6 +139,10 @@ class Loader:
     The records of a file that was shuffled into buckets (``pario records shuffle --fused``) come as the whole shuffle would have written
     them, and with ``shuffle`` in another order that is as random for each seed and epoch: a bucket is read at a time, and put in order.
 
+    Rows of Parquet and records of ArrayRecord lie in groups, which are decoded whole. With ``shuffle`` the groups take turns in random
+    order, and the records of so many ``groups`` are mixed (by default of as many as have 64 MiB in the files): each is decoded once per
+    epoch, by each rank. ``groups=0`` is a full permutation, which decodes groups again and again.
+
     ``transform`` is applied to each record (``workers`` threads, or processes with ``processes=True``), ``collate`` to the list of results.
     ``memory``: bytes that may be read ahead. ``prefetch``: requests at a time; ``"auto"`` adds to them while batches are waited for.
     ``caching``: ``"page_cache"``, ``"direct"`` (what is not in memory is read past the page cache), or ``"auto"``: direct for data larger
@@ -149,6 +162,7 @@ class Loader:
         world: int = 1,
         blocks: tuple[int, int] | None = None,
         interleave: tuple[int, int] | None = None,
+        groups: int | None = None,
         transform: Callable[[memoryview], Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         workers: int = 0,
@@ -165,6 +179,8 @@ class Loader:
         self.seed, self.epoch, self.position = seed, 0, 0
         self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
         self._blocks = blocks or (interleave[::-1] if interleave else (1, 1))
+        self._grouped = self._grouped_files()
+        self._mix_groups(groups)
         self._transform, self._collate, self._workers, self._processes = transform, collate, workers, processes
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
         self._threads = MOST_THREADS if prefetch == "auto" else int(prefetch)
@@ -173,7 +189,7 @@ class Loader:
         if interleave and (shuffle or blocks):
             raise ParioError("Loader: interleave is an order of its own: expected neither shuffle nor blocks")
         self._check(caching)
-        self._direct = caching == "direct" or (caching == "auto" and self._bytes() > _free_memory() / 2)
+        self._direct = caching == "direct" or (caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2)
 
     def _check(self, caching: str) -> None:
         order = "interleave" if self._order == "interleaved" else "blocks"
@@ -188,15 +204,42 @@ class Loader:
         if self._errors not in ("raise", "skip"):
             raise ParioError(f"Loader: errors={self._errors!r}: expected 'raise' or 'skip'")
 
+    def _grouped_files(self) -> GroupedFiles | None:
+        """Those that are decoded group by group; all or none are."""
+        grouped = [one.file for one in self.datasets if isinstance(one.file, GroupedFile)]
+        if grouped and len(grouped) < len(self.datasets):
+            raise ParioError(
+                f"{grouped[0].path}: is decoded group by group: expected no other formats with it; pario records convert helps"
+            )
+        return GroupedFiles(grouped) if grouped else None
+
+    def _mix_groups(self, groups: int | None) -> None:
+        """Makes ``shuffle`` an order of groups where there are any, and not asked otherwise."""
+        files = self._grouped
+        if groups is not None and (groups < 0 or not files or self._order != "shuffled"):
+            expected = "at least 0, with shuffle, and Parquet or ArrayRecord"
+            raise ParioError(f"Loader: groups={groups}: expected {expected}")
+        if not files or self._order != "shuffled":
+            return
+        together = files.mixed() if groups is None else groups
+        if together:
+            self._order, self._blocks = "groups", (zlib.crc32(files.firsts.tobytes()) or 1, together)
+        elif files.mixed():
+            warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
+
     def _bucketing_of(self) -> tuple[int, ...]:
         """Seed and number of the buckets that the records were shuffled into, if they were."""
-        bucketed = [one for one in self.datasets if one.file.bucketing]
+        bucketed = [] if self._grouped else [one for one in self.datasets if one.file.bucketing]
         if bucketed and len(self.datasets) > 1:
             raise ParioError(f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs are shuffled as one")
         return bucketed[0].file.bucketing or () if bucketed else ()
 
     def _bytes(self) -> int:
-        return sum(int(one.file.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self.datasets)
+        return sum(int(one.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self._files())
+
+    def _files(self) -> list[RecordFile]:
+        """Those whose records have bytes of their own."""
+        return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
     def _share(self, stride: int = 1, offset: int = 0) -> tuple[int, int, int, int, int, int, bool]:
         return self.position, self.batch_size, self.world, self.rank, stride, offset, self.drop_last
@@ -211,10 +254,13 @@ class Loader:
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
         """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
+        yield from self._timed(self._transformed(self._read(self._started(self._share(stride, offset)))))
+
+    def _started(self, share: tuple[int, int, int, int, int, int, bool]) -> RecordLoader | GroupLoader:
         order = (self._order, self.seed, self.epoch, *self._blocks)
-        files = [one.file for one in self.datasets]
-        native = start_loader(files, order, self._share(stride, offset), self._memory, self._threads, self._direct)
-        yield from self._timed(self._transformed(self._read(native)))
+        if self._grouped:
+            return GroupLoader(self._grouped, order, share, self._memory, self._threads)
+        return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
     def forever(self) -> Iterator[Any]:
         """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``."""
@@ -247,18 +293,19 @@ class Loader:
                 raise ParioError(f"state of a Loader: {name} were {state[name]!r}, now they are {mine!r}")
         self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
 
-    def _read(self, native: RecordLoader) -> Iterator[tuple[int, Batch]]:
+    def _read(self, native: RecordLoader | GroupLoader) -> Iterator[tuple[int, Batch]]:
         """Batches, each with the position behind it."""
         stats = self.stats
-        while (read := native.next()) is not None:
-            memory, numbers, places, failures, position = read
-            if failures:
-                numbers, places = self._without(failures, numbers, places)
-            stats.batches += 1
-            stats.records += len(numbers)
-            stats.bytes += int((places[:, 1] - places[:, 0]).sum())
-            stats.threads = native.threads()
-            yield position, Batch(memory, numbers, places)
+        with closing(native) if isinstance(native, GroupLoader) else nullcontext():
+            while (read := native.next()) is not None:
+                memory, numbers, places, failures, position = read
+                if failures:
+                    numbers, places = self._without(failures, numbers, places)
+                stats.batches += 1
+                stats.records += len(numbers)
+                stats.bytes += int((places[:, 1] - places[:, 0]).sum())
+                stats.threads = native.threads()
+                yield position, Batch(memory, numbers, places)
 
     def _without(self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         import numpy as np

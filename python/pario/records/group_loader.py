@@ -1,0 +1,185 @@
+"""Batches of records that lie in groups: what ``RecordLoader`` is for records that have bytes of their own, with threads of Python."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pario._native import RecordOrder, schedule_step, schedule_steps
+from pario.records.foreign import Decoded
+from pario.records.groups import GroupedFile, by_group, gathered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Bytes in the files of groups that are mixed where nobody says how many are to be.
+_MIXED = 64 << 20
+
+_Order = tuple[str, int, int, int, int]
+_Share = tuple[int, int, int, int, int, int, bool]
+_Batch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, str]], int]
+
+
+class GroupedFiles:
+    """Files as one: records and groups of the second come behind those of the first."""
+
+    def __init__(self, files: Sequence[GroupedFile]) -> None:
+        import numpy as np
+
+        self._files = files
+        groups = [len(file.groups.firsts) - 1 for file in files]
+        #: Where the records of each file end, and its groups; the first record of each group, and of all.
+        self.ends, self._group_ends = np.cumsum([len(file) for file in files]), np.cumsum(groups)
+        begins = self.ends - [len(file) for file in files]
+        self.firsts = np.concatenate(
+            [*(file.groups.firsts[:-1] + begin for file, begin in zip(files, begins, strict=True)), self.ends[-1:]]
+        )
+        self._bytes = sum(int(file.groups.begins[-1] - file.groups.begins[0]) for file in files)
+
+    @property
+    def count(self) -> int:
+        """Of groups."""
+        return len(self.firsts) - 1
+
+    def groups_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Of records."""
+        return self.firsts.searchsorted(numbers, side="right") - 1
+
+    def mixed(self) -> int:
+        """How many groups are mixed: as many as have 64 MiB. None where each has one record: a full permutation costs no more then."""
+        if self.count >= int(self.firsts[-1]):
+            return 0
+        return max(1, min(self.count, _MIXED * self.count // max(1, self._bytes)))
+
+    def decode(self, group: int, keep: bool) -> Decoded:
+        """``keep``: it may be asked for again soon."""
+        number = int(self._group_ends.searchsorted(group, side="right"))
+        file = self._files[number]
+        within = group - int(self._group_ends[number]) + len(file.groups.firsts) - 1
+        return file.kept(within) if keep else file.decode(within)
+
+
+@dataclass
+class _Turn:
+    """Groups that are needed together, up to a position."""
+
+    end: int
+    groups: list[int]
+    futures: dict[int, Future[Decoded]] = field(default_factory=dict)
+    #: Groups that are not decoded yet, and bytes of those that are.
+    left: int = 0
+    bytes: int = 0
+
+
+class GroupLoader:
+    """The batches of one rank's share of an epoch, for one thread. ``memory``: bytes of decoded groups; it has one turn ahead all the same.
+
+    Where ``groups`` are mixed, or records come as they lie, each group is decoded once; in other orders as often as it has been forgotten
+    when one of its records comes.
+    """
+
+    def __init__(self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int) -> None:
+        import numpy as np
+
+        self._files, self._share, self._memory = files, share, memory
+        self._turns_of = {"groups": self._mixed, "as they lie": self._in_order}.get(order[0], self._step_by_step)
+        self._keep = self._turns_of == self._step_by_step
+        ends = files.ends.astype("u8")
+        counts = np.diff(ends, prepend=np.uint64(0))
+        mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
+        self._order = RecordOrder(("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed)
+        self._count, self._lock, self._largest = int(ends[-1]), threading.Lock(), 0
+        self._threads = max(1, min(threads, os.cpu_count() or 1))
+        self._batches = self._load()
+
+    def next(self) -> _Batch | None:
+        """As ``RecordLoader.next``: memory, numbers, where each record lies, failures, position. None: the epoch has ended."""
+        return next(self._batches, None)
+
+    def close(self) -> None:
+        """Ends its threads, when they have decoded what they have begun."""
+        self._batches.close()
+
+    def threads(self) -> int:
+        """That decode."""
+        return self._threads
+
+    def _load(self) -> Generator[_Batch, None, None]:
+        executor = ThreadPoolExecutor(self._threads, "pario-decode")
+        ahead, held = self._turns_of(), deque[_Turn]()
+        try:
+            for number in range(schedule_steps(self._share, self._count)):
+                first, last, end = schedule_step(self._share, self._count, number)
+                while held and held[0].end <= first:
+                    held.popleft()
+                while not held or held[-1].end < last or self._has_room(held, last):
+                    if (turn := next(ahead, None)) is None:
+                        break
+                    if turn.end > first:
+                        held.append(turn)
+                        turn.left = len(turn.groups)
+                        turn.futures = {group: executor.submit(self._decode, turn, group) for group in turn.groups}
+                if first < last:
+                    yield self._batch(self._order.numbers(first, last), held, end)
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def _has_room(self, held: deque[_Turn], last: int) -> bool:
+        """For another turn: always for one ahead, for more as far as threads and memory go."""
+        if held[-1].end <= last:
+            return True
+        with self._lock:
+            busy = len(held) > 2 * self._threads or sum(turn.left for turn in held) >= 2 * self._threads
+            expected = sum(turn.bytes + turn.left * self._largest for turn in held) + len(held[-1].groups) * self._largest
+        return not busy and 0 < expected < self._memory
+
+    def _decode(self, turn: _Turn, group: int) -> Decoded:
+        size = 0
+        try:
+            decoded = self._files.decode(group, self._keep)
+            size = int(decoded.memory.nbytes)
+        finally:
+            with self._lock:
+                turn.left, turn.bytes, self._largest = turn.left - 1, turn.bytes + size, max(self._largest, size)
+        return decoded
+
+    def _batch(self, numbers: NDArray[Any], held: deque[_Turn], end: int) -> _Batch:
+        import numpy as np
+
+        numbers = numbers.astype(np.int64)
+        parts, failures = [], []
+        groups = self._files.groups_of(numbers)
+        for group, which in by_group(groups):
+            future = next(turn.futures[group] for turn in held if group in turn.futures)
+            if error := future.exception():
+                failures += [(number, str(error)) for number in numbers[which].tolist()]
+            else:
+                parts.append((which, future.result()))
+        memory, places = gathered(parts, numbers - self._files.firsts[groups])
+        return memory, numbers.astype(np.uint64), places, failures, end
+
+    def _mixed(self) -> Iterator[_Turn]:
+        position = self._share[0]
+        while position < self._count:
+            _, position, groups = self._order.turn(position)
+            yield _Turn(position, groups)
+
+    def _in_order(self) -> Iterator[_Turn]:
+        position = self._share[0]
+        while position < self._count:
+            group = int(self._files.groups_of(position))  # type: ignore[arg-type]
+            position = int(self._files.firsts[group + 1])
+            yield _Turn(position, [group])
+
+    def _step_by_step(self) -> Iterator[_Turn]:
+        import numpy as np
+
+        for number in range(schedule_steps(self._share, self._count)):
+            first, last, _ = schedule_step(self._share, self._count, number)
+            groups = self._files.groups_of(self._order.numbers(first, last).astype(np.int64))
+            yield _Turn(last, np.unique(groups).tolist())

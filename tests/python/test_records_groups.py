@@ -1,0 +1,410 @@
+"""Parquet and ArrayRecord by number: records are those that a conversion gives, whatever the groups, and a Loader gives each once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.records import Dataset, Loader
+from pario.records.groups import GroupedFile
+
+#: Rows of each group of the file; one has none.
+GROUPS = (7, 1, 0, 40, 23, 30, 2)
+COUNT = sum(GROUPS)
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "text": f"zwölf {number}", "image": random.Random(number).randbytes(number * 7 % 60), "more": [number, None]}
+
+
+def records(*arguments: object) -> int:
+    return main(["records", *map(str, arguments)])
+
+
+def write_parquet(path: Path, groups: tuple[int, ...] = GROUPS, first: int = 0, **options: Any) -> Path:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import pyarrow.parquet
+
+    table = pyarrow.Table.from_pylist([row(first + number) for number in range(sum(groups))])
+    with pyarrow.parquet.ParquetWriter(path, table.schema, **options) as writer:
+        for begin, count in zip(np.cumsum([0, *groups]).tolist(), groups, strict=False):
+            writer.write_table(table.slice(begin, count))
+    return path
+
+
+def write_array_record(path: Path, contents: list[bytes], options: str) -> Path:
+    module = pytest.importorskip("array_record.python.array_record_module", reason="array_record is not installed")
+    writer = module.ArrayRecordWriter(str(path), options)
+    for record in contents:
+        writer.write(record)
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    return write_parquet(tmp_path / "a.parquet")
+
+
+def converted(path: Path, *options: object) -> list[bytes]:
+    out = path.with_suffix(".converted")
+    assert records("convert", path, "-o", out, "--to", "prec", *options) == 0
+    return list(map(bytes, Dataset(out)))
+
+
+def decoding(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The groups that are decoded from now on."""
+    seen: list[int] = []
+    decode = GroupedFile.decode
+    monkeypatch.setattr(GroupedFile, "decode", lambda self, group: (seen.append(group), decode(self, group))[1])
+    return seen
+
+
+class TestDataset:
+    @pytest.mark.parametrize("indexed", [False, True])
+    @pytest.mark.parametrize("column", ["", "image", "text"])
+    def test_records_are_those_of_a_conversion(self, parquet: Path, indexed: bool, column: str) -> None:
+        expected = converted(parquet, *(("--column", column) if column else ()))
+        assert not indexed or records("index", parquet) == 0
+        dataset = Dataset(parquet, column=column)
+        assert dataset.indexed == indexed and len(dataset) == COUNT and dataset.format == "parquet"
+        assert list(map(bytes, dataset)) == expected and bytes(dataset[-1]) == expected[-1]
+        assert list(map(bytes, dataset[5:60:3])) == expected[5:60:3]
+        wanted = [COUNT - 1, 3, 3, 8, 7, -1, *range(20, 50)]
+        assert list(map(bytes, dataset[wanted])) == [expected[number] for number in wanted]
+        assert dataset[[]] == [] and dataset[0].readonly and dataset[[0]][0].readonly
+        with pytest.raises(IndexError, match=f"record {COUNT} of {COUNT}"):
+            dataset[COUNT]
+
+    def test_rows_are_json(self, parquet: Path) -> None:
+        found = json.loads(bytes(Dataset(parquet)[11]))
+        assert (found["id"], found["text"], found["more"]) == (11, "zwölf 11", [11, None])
+
+    @pytest.mark.parametrize("options", [{"compression": "none"}, {"use_dictionary": False}, {"write_page_checksum": True}])
+    def test_other_ways_to_write_it(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        path = write_parquet(tmp_path / "b.parquet", **options)
+        assert [bytes(record) for record in Dataset(path, column="image")] == [row(number)["image"] for number in range(COUNT)]
+        assert records("verify", path) == 0
+
+    def test_of_many_groups_few_are_decoded_and_fewer_kept(self, parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen = decoding(monkeypatch)
+        dataset = Dataset(parquet, memory=1)
+        dataset[[0, 50, 1, 51, 2]]
+        assert sorted(seen) == [0, 4]
+        dataset[52], dataset[53]
+        assert seen[2:] == []
+        dataset[0], dataset[50]
+        assert seen[2:] == [0, 4]
+        large = Dataset(parquet)
+        list(large), list(large)
+        assert seen[4:] == [0, 1, 3, 4, 5, 6]
+
+    def test_threads_and_forked_and_spawned_processes_share_it(self, parquet: Path) -> None:
+        expected, dataset = converted(parquet), Dataset(parquet, memory=1)
+        with ThreadPoolExecutor(8) as pool:
+            assert [bytes(record) for record in pool.map(dataset.__getitem__, range(COUNT))] == expected
+        for method in ("fork", "spawn"):
+            with multiprocessing.get_context(method).Pool(2) as processes:
+                assert processes.map(nth, [(dataset, number) for number in range(0, COUNT, 10)]) == expected[::10]
+        text = Dataset(parquet, column="text")
+        assert bytes(pickle.loads(pickle.dumps(text))[1]) == b"zw\xc3\xb6lf 1"
+
+    def test_a_child_of_a_fork_waits_for_nobody(self, parquet: Path) -> None:
+        """The parent decodes, and holds its locks, when it forks."""
+        dataset = Dataset(parquet)
+        with dataset.file._lock:  # type: ignore[union-attr]
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if len(dataset[5]) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def test_an_error_is_told_to_all_who_wait_and_the_group_is_tried_again(self, parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        dataset, begun, go = Dataset(parquet), threading.Event(), threading.Event()
+        decode = GroupedFile.decode
+
+        def fail(self: GroupedFile, group: int) -> Any:
+            begun.set()
+            assert go.wait(60)
+            raise ParioError("no")
+
+        monkeypatch.setattr(GroupedFile, "decode", fail)
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(dataset.__getitem__, 0)
+            assert begun.wait(60)
+            second = pool.submit(dataset.__getitem__, 1)
+            go.set()
+            for one in (first, second):
+                with pytest.raises(ParioError, match="no"):
+                    one.result(60)
+        monkeypatch.setattr(GroupedFile, "decode", decode)
+        assert len(dataset[0])
+
+    def test_a_file_that_changed_is_an_error(self, parquet: Path) -> None:
+        dataset = Dataset(parquet)
+        assert records("index", parquet) == 0
+        write_parquet(parquet, (3, 4))
+        with pytest.raises(OSError, match="modified since it was opened"):
+            dataset[0]
+        with pytest.raises(OSError, match="since it was indexed"):
+            Dataset(parquet)
+        assert records("index", parquet, "--update") == 0
+        assert len(Dataset(parquet)) == 7
+
+    def test_an_empty_file(self, tmp_path: Path) -> None:
+        path = write_parquet(tmp_path / "none.parquet", (1,))
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).slice(0, 0), path)
+        assert records("index", path) == 0
+        assert len(Dataset(path)) == 0 and list(Dataset(path)) == [] and Dataset(path)[:] == []
+        assert list(Loader(Dataset(path), 4, shuffle=True)) == []
+
+    def test_columns_are_of_parquet_and_named(self, parquet: Path, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_bytes(b"one\n")
+        for path, column, words in (
+            (parquet, "none", "expected one of id, text, image, more"),
+            (tmp_path / "a.txt", "a", "only records of"),
+        ):
+            with pytest.raises(ParioError, match=words):
+                Dataset(path, column=column)[0]
+        with pytest.raises(ParioError, match="column id holds int"):
+            Dataset(parquet, column="id")[0]
+
+
+def nth(task: tuple[Dataset, int]) -> bytes:
+    return bytes(task[0][task[1]])
+
+
+class TestArrayRecord:
+    @pytest.mark.parametrize(
+        "options",
+        ["group_size:1", "group_size:7", "group_size:1000", "group_size:5,pad_to_block_boundary:true", "group_size:9,uncompressed"],
+    )
+    def test_records_are_those_that_were_written(self, tmp_path: Path, options: str) -> None:
+        """Some chunks are longer than the blocks of the format, and headers of blocks lie in headers of chunks."""
+        expected = [random.Random(number).randbytes(number * 37 % 5000) for number in range(300)]
+        path = write_array_record(tmp_path / "a.arrayrecord", expected, options)
+        for _ in range(2):
+            dataset = Dataset(path)
+            size = int(options.split(",")[0].split(":")[1])
+            assert np.diff(dataset.file.groups.firsts).tolist() == [min(size, 300 - begin) for begin in range(0, 300, size)]  # type: ignore[union-attr]
+            assert list(map(bytes, dataset)) == expected
+            assert list(map(bytes, dataset[[299, 3, 3, 100]])) == [expected[number] for number in (299, 3, 3, 100)]
+            assert records("index", path) == 0
+        assert converted(path) == expected and records("verify", path) == 0
+        loaded = [bytes(record) for batch in Loader(dataset, 32, shuffle=True) for record in batch]
+        assert sorted(loaded) == sorted(expected) != loaded
+        with multiprocessing.get_context("fork").Pool(2) as processes:
+            assert processes.map(nth, [(dataset, number) for number in range(0, 300, 50)]) == expected[::50]
+
+    def test_none(self, tmp_path: Path) -> None:
+        path = write_array_record(tmp_path / "a.arrayrecord", [], "group_size:1")
+        assert len(Dataset(path)) == 0 and records("index", path) == 0 and len(Dataset(path)) == 0
+
+
+class TestCommands:
+    def test_index_stat_head_get_verify(self, parquet: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+        assert records("index", parquet) == 0
+        assert b"103 records (parquet) in 7 groups" in capfdbinary.readouterr().err
+        assert records("stat", parquet) == 0
+        assert b"in 7 groups of 0 to 40 records each" in capfdbinary.readouterr().out
+        assert records("stat", parquet, "--json") == 0
+        (facts,) = json.loads(capfdbinary.readouterr().out)
+        assert (facts["records"], facts["groups"], facts["most_records"]) == (COUNT, 7, 40)
+        assert 0 < facts["bytes"] < parquet.stat().st_size and facts["index_bytes"] == Path(f"{parquet}.pidx").stat().st_size
+        assert records("head", parquet, "-n", 2) == 0
+        assert capfdbinary.readouterr().out.startswith(b"0 (")
+        assert records("get", parquet, 9, -1, "--column", "text") == 0
+        assert capfdbinary.readouterr().out.decode() == f"zwölf 9zwölf {COUNT - 1}"
+        assert records("verify", parquet) == 0
+
+    @pytest.mark.parametrize("action", [("shuffle",), ("split", "--shards", 2), ("merge",)])
+    @pytest.mark.parametrize("indexed", [False, True])
+    def test_what_copies_records_names_the_conversion(
+        self, parquet: Path, action: tuple[object, ...], indexed: bool, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert not indexed or records("index", parquet) == 0
+        assert records(*action, parquet, "-o", parquet.with_name("out")) == 2
+        assert "pario records convert --to prec -o a.prec" in capsys.readouterr().err
+        assert not list(parquet.parent.glob("out*"))
+
+    def test_damage_is_found(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = write_parquet(tmp_path / "a.parquet", (40, 40), compression="none", write_page_checksum=True)
+        place = Dataset(path).file.groups.begins[1] + 300  # type: ignore[union-attr]
+        with path.open("r+b") as file:
+            file.seek(place)
+            byte = file.read(1)
+            file.seek(place)
+            file.write(bytes([byte[0] ^ 255]))
+        assert records("verify", path) == 1
+        assert "record 40: " in capsys.readouterr().out
+        assert len(Dataset(path)[39])
+        with pytest.raises(ParioError, match="record 4"):
+            list(Loader(Dataset(path), 10))
+        loader = Loader(Dataset(path), 10, errors="skip")
+        assert sum(map(len, loader)) == 40 and loader.stats.skipped == 40
+
+    def test_an_index_that_is_damaged_is_named(self, parquet: Path) -> None:
+        assert records("index", parquet) == 0
+        index = Path(f"{parquet}.pidx")
+        whole = bytearray(index.read_bytes())
+        whole[300] ^= 1
+        index.write_bytes(whole)
+        with pytest.raises(OSError, match="make it anew with pario records index"):
+            Dataset(parquet)
+
+    def test_a_package_that_is_missing_is_named(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "a.parquet").write_bytes(b"PAR1")
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+        assert records("index", tmp_path / "a.parquet") == 2
+        assert "pip install pyarrow" in capsys.readouterr().err
+
+
+def numbers(loader: Loader) -> list[int]:
+    """Those of the rest of the epoch, which are also what the records hold."""
+    batches = list(loader)
+    found = [json.loads(bytes(record))["id"] for batch in batches for record in batch]
+    assert found == [number for batch in batches for number in batch.numbers.tolist()]
+    return found
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> list[Dataset]:
+    """Three files whose records are numbered through."""
+    groups = ((20, 3, 30), (50,), (1, 1, 40, 10))
+    firsts = np.cumsum([0, *map(sum, groups)]).tolist()
+    return [Dataset(write_parquet(tmp_path / f"{k}.parquet", each, firsts[k])) for k, each in enumerate(groups)]
+
+
+class TestLoader:
+    def test_in_order_each_group_is_decoded_once(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+        seen = decoding(monkeypatch)
+        assert numbers(Loader(several, 8, memory=1)) == list(range(155))
+        assert len(seen) == 8
+
+    @pytest.mark.parametrize("groups", [None, 1, 3])
+    def test_shuffled_each_group_is_decoded_once_an_epoch(
+        self, several: list[Dataset], groups: int | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = decoding(monkeypatch)
+        loader = Loader(several, 8, shuffle=True, seed=7, groups=groups, memory=1)
+        first, second = numbers(loader), numbers(loader)
+        assert sorted(first) == sorted(second) == list(range(155)) and first != second and len(seen) == 16
+        other = Loader(several, 3, shuffle=True, seed=7, groups=groups, prefetch=1)
+        assert [numbers(other), numbers(other)] == [first, second]
+
+    def test_mixed_groups_lie_together_in_the_order(self, several: list[Dataset]) -> None:
+        bounds = [0, 20, 23, 53, 103, 104, 105, 145, 155]
+        found = numbers(Loader(several, 8, shuffle=True, groups=1))
+        groups = np.searchsorted(bounds, found, side="right") - 1
+        assert 1 + np.count_nonzero(np.diff(groups)) == 8
+        inside = [number for number in found if 53 <= number < 103]
+        assert inside != sorted(inside)
+
+    def test_a_full_permutation_is_that_of_other_formats_and_its_price_is_told(self, several: list[Dataset], tmp_path: Path) -> None:
+        with pytest.warns(UserWarning, match="about 19 decoded"):
+            loader = Loader(several, 8, shuffle=True, seed=3, groups=0)
+        np.zeros(155, dtype="u1").tofile(tmp_path / "plain")
+        plain = Loader(Dataset(tmp_path / "plain", format="fixed", size=1), 8, shuffle=True, seed=3)
+        assert numbers(loader) == [number for batch in plain for number in batch.numbers.tolist()]
+
+    def test_groups_of_one_record_cost_nothing_to_permute(self, tmp_path: Path) -> None:
+        dataset = Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 20))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert sorted(numbers(Loader(dataset, 4, shuffle=True))) == list(range(20))
+        assert Loader(dataset, shuffle=True).state_dict()["order"][0] == "shuffled"
+
+    @pytest.mark.parametrize("how", [{"blocks": (10, 2)}, {"interleave": (2, 4)}])
+    def test_other_orders_are_as_of_other_formats(self, several: list[Dataset], how: dict[str, Any], tmp_path: Path) -> None:
+        plain = []
+        for number, one in enumerate(several):
+            np.zeros(len(one), dtype="u1").tofile(tmp_path / str(number))
+            plain.append(Dataset(tmp_path / str(number), format="fixed", size=1))
+        expected = [number for batch in Loader(plain, 8, seed=2, **how) for number in batch.numbers.tolist()]
+        assert numbers(Loader(several, 8, seed=2, **how)) == expected
+
+    @pytest.mark.parametrize("how", [{}, {"shuffle": True, "groups": 2}, {"blocks": (10, 2)}])
+    def test_resumes_anywhere_on_any_number_of_ranks(self, several: list[Dataset], how: dict[str, Any]) -> None:
+        chance = random.Random(1)
+        expected, seen = numbers(Loader(several, 10, seed=5, **how)), []
+        state = Loader(several, seed=5, **how).state_dict()
+        while state["epoch"] == 0:
+            world, batch = chance.randint(1, 4), chance.randint(1, 20)
+            loaders = [Loader(several, batch, rank=rank, world=world, **how) for rank in range(world)]
+            for loader in loaders:
+                loader.load_state_dict(json.loads(json.dumps(state)))
+            running = [iter(loader) for loader in loaders]
+            for _ in range(chance.randint(1, 4)):
+                steps = [next(each, None) for each in running]
+                seen += [number for got in steps if got is not None for number in got.numbers.tolist()]
+            state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
+        assert seen == expected
+
+    def test_state_of_other_groups_is_refused(self, tmp_path: Path) -> None:
+        loaders = [
+            Loader(Dataset(write_parquet(tmp_path / f"{k}.parquet", groups)), shuffle=True, groups=1)
+            for k, groups in enumerate([(5, 6), (6, 5)])
+        ]
+        with pytest.raises(ParioError, match="order were"):
+            loaders[0].load_state_dict(loaders[1].state_dict())
+
+    def test_how_many_are_mixed_follows_their_bytes(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+        assert Loader(several, shuffle=True)._blocks[1] == 8
+        monkeypatch.setattr("pario.records.group_loader._MIXED", 1)
+        assert Loader(several, shuffle=True)._blocks[1] == 1
+
+    def test_left_in_the_middle_it_ends(self, several: list[Dataset]) -> None:
+        before = threading.active_count()
+        running = iter(Loader(several, 8, shuffle=True))
+        next(running)
+        del running
+        for thread in threading.enumerate():
+            if thread.name.startswith("pario-decode"):
+                thread.join(60)
+        assert threading.active_count() == before
+
+    def test_transforms_and_workers(self, several: list[Dataset]) -> None:
+        found = [n for batch in Loader(several, 8, transform=len, workers=2) for n in batch]
+        assert found == [len(record) for one in several for record in one]
+
+    def test_what_does_not_fit_is_refused(self, several: list[Dataset], tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_bytes(b"one\n")
+        lines = Dataset(tmp_path / "a.txt")
+        with pytest.raises(ParioError, match="expected no other formats with it; pario records convert"):
+            Loader([several[0], lines])
+        for datasets, how in (
+            (lines, {"shuffle": True, "groups": 1}),
+            (several, {"groups": 1}),
+            (several, {"shuffle": True, "groups": -1}),
+        ):
+            with pytest.raises(ParioError, match=r"groups=.*expected at least 0, with shuffle"):
+                Loader(datasets, **how)  # type: ignore[arg-type]
+
+    @pytest.mark.slow
+    def test_torch(self, several: list[Dataset]) -> None:
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+        loaded = torch.utils.data.DataLoader(Loader(several, 10, shuffle=True).torch(), batch_size=None, num_workers=2, collate_fn=_numbers)
+        assert list(loaded) == [batch.numbers.tolist() for batch in Loader(several, 10, shuffle=True)]
+        rows = torch.utils.data.DataLoader(several[0].torch(), batch_size=None, num_workers=2)
+        assert [json.loads(bytes(one.numpy()))["id"] for one in rows] == list(range(53))
+
+
+def _numbers(batch: Any) -> list[int]:
+    return batch.numbers.tolist()  # type: ignore[no-any-return]
