@@ -20,15 +20,7 @@ import pytest
 
 from pario.cli import main
 from pario.records import Dataset
-
-LINES = [f"line {number} {'x' * (number * 7919 % 90)}".encode() for number in range(2000)]
-
-
-@pytest.fixture
-def lines(tmp_path: Path) -> Path:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\n".join(LINES) + b"\n")
-    return path
+from tests.python.support.lines import LINES
 
 
 @pytest.fixture

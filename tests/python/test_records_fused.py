@@ -9,15 +9,7 @@ import pytest
 from pario.cli import main
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
-
-LINES = [f"line {number} {'x' * (number * 7919 % 90)}".encode() for number in range(3000)]
-
-
-@pytest.fixture
-def lines(tmp_path: Path) -> Path:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\n".join(LINES) + b"\n")
-    return path
+from tests.python.support.lines import LINES
 
 
 @pytest.fixture
@@ -84,7 +76,7 @@ def test_what_differs_in_its_buckets_is_another_order(lines, fused, tmp_path):
 
 
 def test_it_is_loaded_by_itself(lines, fused):
-    assert len(Loader([Dataset(lines), Dataset(fused)], 10, interleave=(2, 4))) == 600
+    assert len(Loader([Dataset(lines), Dataset(fused)], 10, interleave=(2, 4))) == 2 * len(LINES) // 10
     with pytest.raises(ParioError, match=r"fused\.jsonl: was shuffled into buckets"):
         Loader([Dataset(lines), Dataset(fused)], 10)
 

@@ -1,0 +1,3 @@
+"""Lines of many lengths, as records."""
+
+LINES = [f"line {number} {'x' * (number * 7919 % 90)}".encode() for number in range(2000)]
