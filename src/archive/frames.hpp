@@ -30,6 +30,7 @@ class Compressor {
 
  private:
   ZSTD_CCtx_s* context_;
+  int level_;
 };
 
 struct FrameSize {

@@ -11,6 +11,7 @@ namespace pario::archive {
 namespace {
 
 constexpr std::size_t kAhead = 64;             // frames that may wait for one that is slow
+constexpr std::uint64_t kLot = 8 << 20;        // bytes that the disk is given together
 constexpr std::size_t kEndOfTar = 2 * kBlock;  // zeros behind the last member
 
 }  // namespace
@@ -68,7 +69,7 @@ base::Status Sink::write(std::size_t number, Packed packed) {
 base::Status Sink::open(std::uint32_t shard) {
   path_ = directory_ + "/" + shard_name(shard);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  at_ = plain_ = 0;
+  at_ = plain_ = sent_ = 0;
   frames_.clear();
   return descriptor_ >= 0 ? base::Status{} : base::Error{.number = errno, .operation = "open", .path = path_};
 }
@@ -77,7 +78,15 @@ base::Status Sink::append(const Bytes& bytes) {
   const long done = base::write_all(descriptor_, bytes.data(), bytes.size(), at_);
   if (done < 0) return base::Error{.number = static_cast<int>(-done), .operation = "write", .path = path_};
   at_ += bytes.size();
+  if (at_ - sent_ >= kLot) send();
   return {};
+}
+
+/// The disk works while others compress, instead of all at the end; what comes of it is for fsync to say.
+void Sink::send() {
+  const auto length = static_cast<off_t>(at_ - sent_);
+  static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(sent_), length, SYNC_FILE_RANGE_WRITE));
+  sent_ = at_;
 }
 
 base::Status Sink::close() {

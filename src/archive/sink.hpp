@@ -45,6 +45,7 @@ class Sink {
   base::Status open(std::uint32_t shard);
   base::Status close();
   base::Status append(const Bytes& bytes);
+  void send();
 
   std::string directory_;
   const Division& division_;
@@ -61,6 +62,7 @@ class Sink {
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t at_ = 0, plain_ = 0, written_ = 0;  ///< in the shard, in its tar, in all shards
+  std::uint64_t sent_ = 0;                          ///< of the shard, to the disk
   std::vector<FrameSize> frames_;
   std::vector<Placed> rows_;
 };
