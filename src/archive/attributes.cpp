@@ -61,11 +61,12 @@ base::Status read_attributes(int descriptor, const std::string& path, Attributes
 }
 
 base::Status write_attributes(int descriptor, const std::string& path, const Attributes& attributes) {
+  base::Status first;
   for (const auto& [name, value] : attributes) {
     if (set(descriptor, path, name.c_str(), value) == 0 || starts_with(name, "security.")) continue;
-    return failed("setxattr", path, name.c_str());
+    if (first) first = failed("setxattr", path, name.c_str());
   }
-  return {};
+  return first;
 }
 
 }  // namespace pario::archive

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr mode_t kOwnDirectory = 0700;  // until all that belongs into it is there
+constexpr mode_t kOwnFile = 0600;
 
 timespec time_of(std::int64_t nanoseconds) {
   const std::int64_t part = ((nanoseconds % kSecond) + kSecond) % kSecond;
@@ -35,8 +36,8 @@ bool is_inside(std::string_view name) {
   return ("/" + std::string(name) + "/").find("/../") == std::string::npos;
 }
 
-Maker::Maker(std::string directory, int root)
-    : directory_(std::move(directory)), root_(root), umask_(current_mask()), is_root_(::geteuid() == 0) {}
+Maker::Maker(std::string directory, int root, Losses& losses)
+    : directory_(std::move(directory)), root_(root), losses_(losses), umask_(current_mask()), is_root_(::geteuid() == 0) {}
 
 base::Error Maker::failed(const char* operation, const Header& header) const {
   return {.number = errno, .operation = operation, .path = directory_ + "/" + header.name};
@@ -58,12 +59,21 @@ base::Status Maker::make_directory(const std::string& name) const {
   return base::Error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
 }
 
+base::Result<int> Maker::open_new(const Header& header, mode_t mode) const {
+  const int descriptor = ::openat(root_, header.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  return descriptor >= 0 ? base::Result<int>(descriptor) : failed("open", header);
+}
+
+base::Result<int> Maker::begin_file(const Header& header) const { return open_new(header, kOwnFile); }
+
+base::Status Maker::finish_file(const Header& header, int descriptor) const { return finish(header, descriptor, kOwnFile & ~umask_); }
+
 base::Status Maker::make_file(const Header& header, TarStream& tar) const {
-  const int descriptor = ::openat(root_, header.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, header.mode & 0777);
-  if (descriptor < 0) return failed("open", header);
-  base::Status status = fill(header, tar, descriptor);
-  if (status) status = finish(header, descriptor, header.mode & 0777 & ~umask_);
-  if (::close(descriptor) != 0 && status) status = failed("close", header);
+  const auto descriptor = open_new(header, header.mode & 0777);
+  if (!descriptor.ok()) return descriptor.error();
+  base::Status status = fill(header, tar, *descriptor);
+  if (status) status = finish(header, *descriptor, header.mode & 0777 & ~umask_);
+  if (::close(*descriptor) != 0 && status) status = failed("close", header);
   return status;
 }
 
@@ -90,25 +100,50 @@ base::Status Maker::fill(const Header& header, TarStream& tar, int descriptor) c
   if (base::Status status = find_data(header, tar, data); !status) return status;
   if (header.sparse && ::ftruncate(descriptor, static_cast<off_t>(header.size)) != 0) return failed("truncate", header);
   for (const base::Extent& piece : data)
-    for (std::uint64_t at = piece.begin; at < piece.end;) {
-      const auto bytes = tar.next(piece.end - at);
-      if (!bytes.ok()) return bytes.status();
-      const long done = base::write_all(descriptor, bytes->data(), bytes->size(), at);
-      if (done < 0) {
-        errno = static_cast<int>(-done);
-        return failed("write", header);
-      }
-      at += bytes->size();
-    }
+    if (base::Status status = put(header, descriptor, piece, tar); !status) return status;
   return {};
 }
 
+base::Status Maker::put(const Header& header, int descriptor, base::Extent part, TarStream& tar) const {
+  for (std::uint64_t at = part.begin; at < part.end;) {
+    const auto bytes = tar.next(part.end - at);
+    if (!bytes.ok()) return bytes.status();
+    const long done = base::write_all(descriptor, bytes->data(), bytes->size(), at);
+    if (done < 0) {
+      errno = static_cast<int>(-done);
+      return failed("write", header);
+    }
+    at += bytes->size();
+  }
+  return {};
+}
+
+base::Status Maker::possible(int result, Missing what, const char* operation, const Header& header) const {
+  return result == 0 ? base::Status{} : losses_.take(what, failed(operation, header));
+}
+
+base::Status Maker::give_attributes(const Header& header, int descriptor) const {
+  const base::Status given = write_attributes(descriptor, directory_ + "/" + header.name, header.attributes);
+  return given ? given : losses_.take(Missing::attributes, given.error());
+}
+
+mode_t Maker::mode_of(const Header& header, bool is_owned) const {
+  const bool is_file = header.type == Type::file;
+  return is_file && !is_owned ? header.mode & ~static_cast<mode_t>(S_ISUID | S_ISGID) : header.mode;
+}
+
 base::Status Maker::finish(const Header& header, int descriptor, mode_t made) const {
-  if (gives_away(header) && ::fchown(descriptor, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group)) != 0)
-    return failed("chown", header);
-  if (base::Status status = write_attributes(descriptor, directory_ + "/" + header.name, header.attributes); !status) return status;
-  const bool as_made = header.mode == made && header.attributes.empty();  // attributes may change permissions
-  if (!as_made && ::fchmod(descriptor, header.mode) != 0) return failed("chmod", header);
+  bool is_owned = is_root_ || header.user == ::geteuid();
+  if (gives_away(header)) {
+    const int given = ::fchown(descriptor, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group));
+    if (base::Status status = possible(given, Missing::owner, "chown", header); !status) return status;
+    is_owned = given == 0;
+  }
+  if (base::Status status = give_attributes(header, descriptor); !status) return status;
+  const mode_t mode = mode_of(header, is_owned);
+  const bool as_made = mode == made && header.attributes.empty();  // attributes may change permissions
+  if (!as_made)
+    if (base::Status status = possible(::fchmod(descriptor, mode), Missing::permissions, "chmod", header); !status) return status;
   const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
   return ::futimens(descriptor, times) == 0 ? base::Status{} : failed("utimens", header);
 }
@@ -119,12 +154,19 @@ base::Status Maker::make_special(const Header& header) const {
   const mode_t kind = header.type == Type::pipe ? S_IFIFO : header.type == Type::block_device ? S_IFBLK : S_IFCHR;
   const int made = is_link ? ::symlinkat(header.target.c_str(), root_, name)
                            : ::mknodat(root_, name, kind | header.mode, makedev(header.major, header.minor));
-  if (made != 0) return failed(is_link ? "symlink" : "mknod", header);
-  if (gives_away(header) &&
-      ::fchownat(root_, name, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group), AT_SYMLINK_NOFOLLOW) != 0)
-    return failed("chown", header);
-  if (!is_link && ::fchmodat(root_, name, header.mode, 0) != 0) return failed("chmod", header);
-  if (base::Status status = write_attributes(-1, directory_ + "/" + header.name, header.attributes); !status) return status;
+  return made == 0 ? finish_special(header) : possible(made, Missing::special, is_link ? "symlink" : "mknod", header);
+}
+
+base::Status Maker::finish_special(const Header& header) const {
+  const char* const name = header.name.c_str();
+  base::Status status;
+  if (gives_away(header))
+    status = possible(::fchownat(root_, name, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group), AT_SYMLINK_NOFOLLOW),
+                      Missing::owner, "chown", header);
+  if (status && header.type != Type::symbolic_link)
+    status = possible(::fchmodat(root_, name, header.mode, 0), Missing::permissions, "chmod", header);
+  if (status) status = give_attributes(header, -1);
+  if (!status) return status;
   const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
   return ::utimensat(root_, name, times, AT_SYMLINK_NOFOLLOW) == 0 ? base::Status{} : failed("utimens", header);
 }

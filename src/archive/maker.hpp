@@ -6,14 +6,15 @@
 #include <string>
 
 #include "archive/header.hpp"
+#include "archive/losses.hpp"
 #include "archive/stream.hpp"
 
 namespace pario::archive {
 
 class Maker {
  public:
-  /// `root` is the descriptor of `directory`, which the caller keeps open.
-  Maker(std::string directory, int root);
+  /// `root` is the descriptor of `directory`; the caller keeps it open, and what members have to go without.
+  Maker(std::string directory, int root, Losses& losses);
 
   /// A member without its time, owner and permissions where it is a directory; what is behind its header is read from `tar`.
   base::Status make(const Header& header, TarStream& tar) const;
@@ -22,7 +23,15 @@ class Maker {
   /// Owner, permissions, attributes and time.
   base::Status finish_directory(const Header& header) const;
 
+  // A file in parts:
+  /// New, to be written by us alone; the caller closes it.
+  base::Result<int> begin_file(const Header& header) const;
+  /// A part of its bytes, which come next in `tar`.
+  base::Status put(const Header& header, int descriptor, base::Extent part, TarStream& tar) const;
+  base::Status finish_file(const Header& header, int descriptor) const;
+
  private:
+  base::Result<int> open_new(const Header& header, mode_t mode) const;
   base::Status make_file(const Header& header, TarStream& tar) const;
   base::Status fill(const Header& header, TarStream& tar, int descriptor) const;
   /// Where its bytes lie; with holes that is read from `tar`.
@@ -30,11 +39,18 @@ class Maker {
   /// `made`: the permissions it has now.
   base::Status finish(const Header& header, int descriptor, mode_t made) const;
   base::Status make_special(const Header& header) const;
+  base::Status finish_special(const Header& header) const;
+  /// Nothing where the call that made `header` what it is went well, or nobody can have it here.
+  base::Status possible(int result, Missing what, const char* operation, const Header& header) const;
+  base::Status give_attributes(const Header& header, int descriptor) const;
+  /// Permissions; none that would let others act as somebody who does not own the file.
+  mode_t mode_of(const Header& header, bool is_owned) const;
   base::Error failed(const char* operation, const Header& header) const;
   bool gives_away(const Header& header) const;
 
   std::string directory_;
   int root_;
+  Losses& losses_;
   mode_t umask_;
   bool is_root_;
 };

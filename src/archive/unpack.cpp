@@ -1,13 +1,20 @@
 #include "archive/unpack.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "archive/aside.hpp"
+#include "archive/division.hpp"
 #include "archive/maker.hpp"
 #include "archive/stream.hpp"
 
@@ -54,13 +61,57 @@ class Reader {
   std::string text_;
 };
 
+/// A file whose parts several threads decompress: made by the one who begins it, finished by the one whose part is the last.
+struct Large {
+  Large(std::size_t number, std::uint64_t size) : member(number), left(size) {}
+  Large(const Large&) = delete;
+  Large& operator=(const Large&) = delete;
+  ~Large() { close(); }
+  int close() { return descriptor < 0 ? 0 : ::close(std::exchange(descriptor, -1)); }
+
+  std::size_t member;
+  std::uint64_t left;  ///< bytes
+  std::mutex mutex;
+  int descriptor = -1;
+  Header header = {};
+};
+
+/// Members [first, last) in the order of the shards, or a part of a large one.
+struct Task {
+  std::size_t first = 0, last = 0;
+  Large* large = nullptr;
+  base::Extent part = {};  ///< of the file
+};
+
+/// Numbers below `count`, each given out once. A worker has a stretch of its own, so that they work in different directories, each of which
+/// the kernel lets one at a time change; who is done helps the others.
+class Shares {
+ public:
+  Shares(std::size_t count, std::size_t workers) : count_(count), next_(workers) {
+    for (std::size_t i = 0; i < workers; ++i) next_[i] = begin_of(i);
+  }
+  std::optional<std::size_t> take(std::size_t worker) {
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const std::size_t of = (worker + i) % next_.size();
+      if (const std::size_t number = next_[of]++; number < begin_of(of + 1)) return number;
+    }
+    return {};
+  }
+
+ private:
+  std::size_t begin_of(std::size_t worker) const { return count_ * worker / next_.size(); }
+  std::size_t count_;
+  std::vector<std::atomic<std::size_t>> next_;
+};
+
 class Unpacker {
  public:
   Unpacker(const Archive& archive, const UnpackRequest& request, const Aside& aside, records::Meter& meter)
       : archive_(archive),
         threads_(request.threads),
         meter_(meter),
-        maker_(aside.path(), aside.number()),
+        losses_(request.strict),
+        maker_(aside.path(), aside.number(), losses_),
         wanted_(request.members),
         order_(request.members) {
     if (order_.empty()) {
@@ -69,15 +120,17 @@ class Unpacker {
     }
   }
 
-  base::Result<std::uint64_t> run() {
+  base::Result<Unpacking> run() {
     if (base::Status status = make_directories(); !status) return status.error();
     std::ranges::sort(order_, {}, [this](std::size_t member) { return std::pair(row(member).shard, row(member).offset); });
     const auto last = std::ranges::stable_partition(order_, [this](std::size_t member) { return !comes_last(row(member)); });
     const auto files = static_cast<std::size_t>(last.begin() - order_.begin());
     if (base::Status status = divide(Members(order_).first(files)); !status) return status.error();
-    base::Status status = records::run_team(threads_, meter_, [this](unsigned) { return work(); });
+    Shares shares(tasks_.size(), threads_);
+    base::Status status = records::run_team(threads_, meter_, [&](unsigned worker) { return work(worker, shares); });
     if (status) status = finish(Members(order_).subspan(files));
-    return status ? base::Result<std::uint64_t>(order_.size()) : status.error();
+    if (!status) return status.error();
+    return Unpacking{order_.size(), losses_.table()};
   }
 
  private:
@@ -98,6 +151,8 @@ class Unpacker {
     return {};
   }
 
+  static bool is_large(const Row& row) { return row.type == Type::file && row.sparse == 0 && row.stored > kLongFrame; }
+
   /// Tasks that have no frame in common.
   base::Status divide(Members members) {
     std::uint64_t bytes = 0;
@@ -107,24 +162,79 @@ class Unpacker {
       if (base::Status status = reader.seek(at); !status) return status;
       if (at.place().end > reader.shard().size()) return reader.shard().damaged("the index names bytes behind its end");
       const bool begins_frame = reader.shard().frame(reader.shard().frame_at(at.offset)).begin == at.offset;
-      if (i == 0 || begins_frame || row(members[i - 1]).shard != at.shard) starts_.push_back(i);
+      if (is_large(at))
+        divide_large(members[i], reader.shard());
+      else if (i == 0 || begins_frame || tasks_.back().large != nullptr || row(members[i - 1]).shard != at.shard)
+        tasks_.push_back({.first = i, .last = i + 1});
+      else
+        ++tasks_.back().last;
       bytes += at.stored;
     }
-    starts_.push_back(members.size());
     meter_.expect(bytes);
     return {};
   }
 
-  base::Status work() {
+  /// A task for each of its frames.
+  void divide_large(std::size_t member, const Shard& shard) {
+    const Row& at = row(member);
+    Large& large = large_.emplace_back(member, at.stored);
+    const base::Extent data = base::Extent::at(at.offset + at.header, at.stored);
+    for (std::size_t frame = shard.frame_at(data.begin); frame < shard.frames() && shard.frame(frame).begin < data.end; ++frame) {
+      const base::Extent part = base::intersection(shard.frame(frame), data);
+      if (!part.empty()) tasks_.push_back({.large = &large, .part = {part.begin - data.begin, part.end - data.begin}});
+    }
+  }
+
+  base::Status work(unsigned worker, Shares& shares) {
     Reader reader(archive_);
-    Header header;
-    for (std::size_t task = next_++; task + 1 < starts_.size() && !meter_.stopped(); task = next_++)
-      for (std::size_t i = starts_[task]; i < starts_[task + 1] && !meter_.stopped(); ++i) {
-        if (base::Status status = reader.read(order_[i], header); !status) return status;
-        if (base::Status status = maker_.make(header, reader.stream()); !status) return status;
-        meter_.add(header.stored);
-      }
+    for (auto number = shares.take(worker); number && !meter_.stopped(); number = shares.take(worker)) {
+      const Task& task = tasks_[*number];
+      base::Status status = task.large != nullptr ? put(*task.large, task.part, reader) : make(task, reader);
+      if (!status) return status;
+    }
     return {};
+  }
+
+  base::Status make(const Task& task, Reader& reader) {
+    Header header;
+    for (std::size_t i = task.first; i < task.last && !meter_.stopped(); ++i) {
+      if (base::Status status = reader.read(order_[i], header); !status) return status;
+      if (base::Status status = maker_.make(header, reader.stream()); !status) return status;
+      meter_.add(header.stored);
+    }
+    return {};
+  }
+
+  base::Status put(Large& large, base::Extent part, Reader& reader) {
+    if (base::Status status = begin(large, reader); !status) return status;
+    const Row& at = row(large.member);
+    if (base::Status status = reader.seek(at); !status) return status;
+    reader.stream().seek(at.offset + at.header + part.begin);
+    if (base::Status status = maker_.put(large.header, large.descriptor, part, reader.stream()); !status) return status;
+    meter_.add(part.length());
+    return end(large, part.length());
+  }
+
+  base::Status begin(Large& large, Reader& reader) {
+    const std::scoped_lock lock(large.mutex);
+    if (large.descriptor >= 0) return {};
+    if (base::Status status = reader.read(large.member, large.header); !status) return status;
+    if (large.header.stored != row(large.member).stored || large.header.sparse)
+      return reader.shard().damaged("a member that is not what the index says");
+    const auto made = maker_.begin_file(large.header);
+    if (!made.ok()) return made.error();
+    large.descriptor = *made;
+    return {};
+  }
+
+  base::Status end(Large& large, std::uint64_t done) {
+    const std::scoped_lock lock(large.mutex);
+    large.left -= done;
+    if (large.left > 0) return {};
+    base::Status status = maker_.finish_file(large.header, large.descriptor);
+    if (large.close() != 0 && status)
+      status = base::Error{.number = errno, .operation = "close", .path = archive_.path() + ": " + large.header.name};
+    return status;
   }
 
   /// Hard links, then directories, deep ones first, as they lie.
@@ -155,24 +265,25 @@ class Unpacker {
   const Archive& archive_;
   unsigned threads_;
   records::Meter& meter_;
+  Losses losses_;
   Maker maker_;
   const std::vector<std::size_t>& wanted_;
-  std::vector<std::size_t> order_;   ///< of members
-  std::vector<std::size_t> starts_;  ///< of tasks, in `order_`
-  std::atomic<std::size_t> next_ = 0;
+  std::vector<std::size_t> order_;  ///< of members
+  std::deque<Large> large_;
+  std::vector<Task> tasks_;
 };
 
 }  // namespace
 
-base::Result<std::uint64_t> unpack(const Archive& archive, const UnpackRequest& request, const records::Show& show) {
+base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request, const records::Show& show) {
   if (base::Status status = archive.index().verify(); !status) return status.error();
   auto aside = Aside::make(request.output);
   if (!aside.ok()) return aside.error();
   records::Meter meter(show);
-  auto made = Unpacker(archive, request, *aside, meter).run();
+  auto made = std::make_unique<Unpacker>(archive, request, *aside, meter)->run();
   if (!made.ok()) return made.error();
   base::Status status = aside->finish();
-  return status ? made : base::Result<std::uint64_t>(status.error());
+  return status ? made : base::Result<Unpacking>(status.error());
 }
 
 }  // namespace pario::archive

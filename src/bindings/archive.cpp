@@ -62,11 +62,17 @@ nb::bytes read(Archive& self, std::size_t number) {
   return nb::bytes(text.data(), text.size());
 }
 
-std::uint64_t unpack(const Archive& self, const nb::bytes& output, const std::vector<std::size_t>& members, unsigned threads,
-                     const Show& show) {
+using Lost = std::tuple<std::string, std::uint64_t, std::string>;
+
+/// Members; what some had to go without: what it is, how many of them, why the first.
+std::tuple<std::uint64_t, std::vector<Lost>> unpack(const Archive& self, const nb::bytes& output, const std::vector<std::size_t>& members,
+                                                    unsigned threads, bool strict, const Show& show) {
   for (const std::size_t number : members) require_member(self, number);
-  const archive::UnpackRequest request{text_of(output), members, threads};
-  return carry_out(show, [&](const records::Show& shown) { return archive::unpack(self, request, shown); });
+  const archive::UnpackRequest request{text_of(output), members, threads, strict};
+  const auto done = carry_out(show, [&](const records::Show& shown) { return archive::unpack(self, request, shown); });
+  std::vector<Lost> losses;
+  for (const auto& [what, loss] : done.losses) losses.emplace_back(archive::text_of(what), loss.members, loss.first);
+  return {done.members, std::move(losses)};
 }
 
 }  // namespace
@@ -80,7 +86,7 @@ void add_archive(nb::module_& module) {
       .def("member", member, "number"_a)
       .def("find", find, "name"_a)
       .def("read", read, "number"_a)
-      .def("unpack", unpack, "output"_a, "members"_a, "threads"_a, "show"_a);
+      .def("unpack", unpack, "output"_a, "members"_a, "threads"_a, "strict"_a, "show"_a);
 }
 
 }  // namespace pario::bindings

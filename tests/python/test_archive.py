@@ -204,6 +204,63 @@ def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
     assert len(Archive(tmp_path / "out")) == 2001
 
 
+def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    for number in range(3000):
+        (tmp_path / "tree" / str(number)).write_bytes(b"1" * 4000)
+    pack(tmp_path / "tree", tmp_path / "out")
+    code = (
+        "import os, sys; from pario.archive import Archive;"
+        "Archive(sys.argv[1]).unpack(sys.argv[2], workers=1, show=lambda *_: os.kill(os.getpid(), 9))"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "out", tmp_path / "back"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "back").exists()
+    Archive(tmp_path / "out").unpack(tmp_path / "back")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "out", "tree"]
+    assert facts_of(tmp_path / "back") == facts_of(tmp_path / "tree")
+
+
+def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "large").write_bytes(random.Random(4).randbytes(10_000_000) * 3 + b"end")
+    (tmp_path / "tree" / "large").chmod(0o400)
+    (tmp_path / "tree" / "small").write_bytes(b"1")
+    pack(tmp_path / "tree", tmp_path / "out")
+    Archive(tmp_path / "out").unpack(tmp_path / "back", workers=5)
+    assert facts_of(tmp_path / "back") == facts_of(tmp_path / "tree")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, and setpriv to be less than that")
+def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "tool").write_text("1")
+    os.chown(tree / "tool", 12345, 12345)
+    (tree / "tool").chmod(0o4755)
+    try:
+        os.mknod(tree / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("root may not make devices here")
+    pack(tree, tmp_path / "out")
+
+    def unpack(*words: str) -> subprocess.CompletedProcess[str]:
+        less = ["setpriv", "--bounding-set=-mknod,-chown", sys.executable, "-m", "pario"]
+        command = [*less, "unpack", str(tmp_path / "out"), "-o", str(tmp_path / "back"), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = unpack("--strict")
+    assert done.returncode == 2
+    assert "EPERM" in done.stderr
+    assert not (tmp_path / "back").exists()
+    done = unpack()
+    assert done.returncode == 1
+    assert "lost: owner of 1 member; the first: chown" in done.stderr
+    assert "lost: devices, pipes and symbolic links of 1 member; the first: mknod" in done.stderr
+    assert [path.name for path in (tmp_path / "back").iterdir()] == ["tool"]
+    assert (tmp_path / "back" / "tool").stat().st_mode & 0o7777 == 0o755  # nobody else's program acts as us
+
+
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a").write_bytes(b"1")

@@ -41,6 +41,23 @@ class Packing:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """What members had to go without, because the file system or this user cannot have it."""
+
+    what: str  # "owner", "extended attributes", ...
+    members: int
+    first: str  # why the first of them
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """What became of an archive that was unpacked."""
+
+    members: int
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True)
 class Member:
     """A file, directory, link or the like in an archive."""
 
@@ -106,10 +123,21 @@ class Archive:
             raise ParioError(f"{printable(name)} in {self._path} is no file")
         return bytes(self._native.read(number))
 
-    def unpack(self, output: str | os.PathLike[str], names: Sequence[str] = (), *, workers: int = 0, show: Show = _silent) -> int:
-        """All members, or these and what is beneath them, into a new directory; how many. Raises OSError; then there is no output."""
+    def unpack(
+        self,
+        output: str | os.PathLike[str],
+        names: Sequence[str] = (),
+        *,
+        workers: int = 0,
+        strict: bool = False,
+        show: Show = _silent,
+    ) -> Unpacking:
+        """All members, or these and what is beneath them, into a new directory. Raises OSError; then there is no output. ``strict``: also
+        where members would have to go without something.
+        """
         numbers = sorted({number for name in names for number in self._beneath(name)})
-        return int(self._native.unpack(os.fsencode(output), numbers, workers or threads(), show))
+        members, losses = self._native.unpack(os.fsencode(output), numbers, workers or threads(), strict, show)
+        return Unpacking(members, tuple(Loss(*loss) for loss in losses))
 
     def _number(self, name: str) -> int:
         number = int(self._native.find(os.fsencode(name.rstrip("/"))))

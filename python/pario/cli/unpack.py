@@ -24,11 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("members", nargs="*", metavar="MEMBER", help="names as pario ls shows them; of directories, all that is beneath")
     parser.add_argument("-o", "--output", metavar="DIR", help="new directory for the members (default: the name of the pack without .pack)")
     parser.add_argument("--stdout", action="store_true", help="write the bytes of the members, which are files, to standard output")
+    parser.add_argument("--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so")
     parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Unpacks, or gathers."""
+    """Unpacks, or gathers. Exit status 1: members had to go without something, which is said."""
     from pario.archive import Archive
     from pario.archive.subdirs import read_note
 
@@ -39,9 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.stdout:
             return _print(archive, arguments.members)
         output = arguments.output or _output_of(arguments.pack)
-        members = archive.unpack(output, arguments.members, workers=arguments.threads, show=show)
-    print(f"{wording.printable(output)}: {wording.plural(members, 'member')}", file=sys.stderr)
-    return 0
+        done = archive.unpack(output, arguments.members, workers=arguments.threads, strict=arguments.strict, show=show)
+    print(f"{wording.printable(output)}: {wording.plural(done.members, 'member')}", file=sys.stderr)
+    for loss in done.losses:
+        print(f"lost: {loss.what} of {wording.plural(loss.members, 'member')}; the first: {wording.printable(loss.first)}", file=sys.stderr)
+    return 1 if done.losses else 0
 
 
 def _output_of(pack: str) -> str:

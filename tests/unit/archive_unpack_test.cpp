@@ -1,0 +1,170 @@
+// Archives that pario pack would not make: what of them is made, and that nothing is made elsewhere.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "archive/archive.hpp"
+#include "archive/frames.hpp"
+#include "archive/header.hpp"
+#include "archive/index.hpp"
+
+namespace pario::archive {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Member {
+  Header header;
+  std::string bytes = {};
+};
+
+Member file(const std::string& name, const std::string& bytes) {
+  return {{.name = name, .mode = 0644, .user = ::geteuid(), .group = ::getegid(), .stored = bytes.size(), .size = bytes.size()}, bytes};
+}
+
+Member link(const std::string& name, const std::string& target, Type type) {
+  return {{.name = name, .target = target, .type = type, .mode = 0777, .user = ::geteuid(), .group = ::getegid()}};
+}
+
+class UnpackTest : public testing::Test {
+ protected:
+  UnpackTest() {
+    std::string place = testing::TempDir() + "unpack-XXXXXX";
+    place_ = ::mkdtemp(place.data());
+    fs::create_directory(place_ / "pack");
+    fs::create_directory(place_ / "outside");
+  }
+  ~UnpackTest() override { fs::remove_all(place_); }
+
+  /// One shard; frames of so many bytes.
+  void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20) const {
+    std::string tar, names;
+    std::vector<Row> rows;
+    for (const auto& [header, bytes] : members) {
+      const std::string text = text_of(header);
+      Row row = {.name = names.size(), .offset = tar.size(), .stored = bytes.size(), .size = header.size, .type = header.type};
+      row.name_size = static_cast<std::uint32_t>(header.name.size());
+      row.header = static_cast<std::uint32_t>(text.size());
+      rows.push_back(row);
+      names += header.name;
+      tar += text + bytes;
+      tar.resize(base::round_up(tar.size(), kBlock));
+    }
+    write_shard(tar, frame_size);
+    ASSERT_TRUE(write_index(place_ / "pack" / kIndex, rows, names, 1).ok());
+  }
+
+  base::Result<Unpacking> unpack(bool strict = false) const {
+    const auto archive = Archive::open(place_ / "pack");
+    return archive::unpack(*archive, {.output = place_ / "back", .members = {}, .threads = 3, .strict = strict}, {});
+  }
+
+  void refused(const std::vector<Member>& members) const {
+    make(members);
+    EXPECT_FALSE(unpack().ok());
+    EXPECT_FALSE(fs::exists(place_ / "back"));
+    EXPECT_TRUE(fs::is_empty(place_ / "outside"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);  // the pack and what is outside
+    fs::remove_all(place_ / "pack");
+    fs::create_directory(place_ / "pack");
+  }
+
+  fs::path place_;
+
+ private:
+  void write_shard(std::string_view tar, std::size_t frame_size) const {
+    Compressor compressor(1);
+    std::ofstream out(place_ / "pack" / shard_name(0), std::ios::binary);
+    const auto put = [&](const Bytes& bytes) { out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes)); };
+    std::vector<FrameSize> frames;
+    for (; !tar.empty(); tar.remove_prefix(std::min(frame_size, tar.size()))) {
+      const std::string_view plain = tar.substr(0, frame_size);
+      const auto frame = compressor.frame(std::as_bytes(std::span(plain)));
+      put(*frame);
+      frames.push_back({static_cast<std::uint32_t>(frame->size()), static_cast<std::uint32_t>(plain.size())});
+    }
+    put(table_of(frames));
+  }
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_F(UnpackTest, NamesThatLeadOutAreRefused) {
+  const std::vector<std::string> names = {"../outside/x", "a/../../outside/x", "..", place_ / "outside/x"};
+  for (const std::string& name : names) refused({file(name, "x")});
+}
+
+TEST_F(UnpackTest, NothingIsPutBehindLinksOfTheArchive) {
+  const std::string outside = place_ / "outside";
+  refused({link("d", outside, Type::symbolic_link), file("d/x", "x")});
+  refused({file("d/x", "x"), link("d", outside, Type::symbolic_link)});
+  refused({link("x", outside + "/x", Type::symbolic_link), file("x", "through a link")});
+}
+
+TEST_F(UnpackTest, HardLinksToWhatIsNotInTheArchiveAreRefused) {
+  for (const std::string target : {"../outside", "/etc/hostname", "nowhere"}) refused({link("l", target, Type::hard_link)});
+  refused({link("s", place_ / "outside", Type::symbolic_link), link("l", "s/x", Type::hard_link)});
+}
+
+TEST_F(UnpackTest, WhatAFileSystemCannotHaveIsCounted) {
+  std::vector<Member> members = {file("a", "1"), file("b", "2"), file("c", "3")};
+  members[0].header.attributes = members[1].header.attributes = {{"nosuchspace.x", "1"}};
+  make(members);
+  const auto done = unpack();
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_EQ(read(place_ / "back" / "a") + read(place_ / "back" / "b") + read(place_ / "back" / "c"), "123");
+  ASSERT_EQ(done->losses.size(), 1U);
+  EXPECT_EQ(done->losses.at(Missing::attributes).members, 2U);
+  EXPECT_NE(done->losses.at(Missing::attributes).first.find("nosuchspace.x"), std::string::npos);
+}
+
+TEST_F(UnpackTest, StrictLosesNothing) {
+  Member member = file("a", "1");
+  member.header.attributes = {{"nosuchspace.x", "1"}};
+  make({member});
+  const auto done = unpack(true);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().number, ENOTSUP);
+  EXPECT_FALSE(fs::exists(place_ / "back"));
+}
+
+TEST_F(UnpackTest, AFileOfManyFramesIsPutTogether) {
+  std::string bytes(9'000'001, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 2654435761U) >> 13);
+  Member large = file("large", bytes);
+  large.header.mode = 0400;
+  large.header.modified = 1'600'000'000'123'456'789;
+  make({file("before", "1"), large, file("behind", "2")}, 300'000);
+  const auto done = unpack();
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_TRUE(read(place_ / "back" / "large") == bytes);
+  EXPECT_EQ(read(place_ / "back" / "before") + read(place_ / "back" / "behind"), "12");
+  struct stat facts{};
+  ASSERT_EQ(::stat((place_ / "back" / "large").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777, 0400U);
+  EXPECT_EQ(facts.st_mtim.tv_nsec, 123'456'789);
+}
+
+TEST_F(UnpackTest, AFileOfSomebodyElseActsForNobody) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can give files to anybody";
+  Member member = file("tool", "1");
+  member.header.mode = 06755;
+  member.header.user = ::geteuid() + 1;
+  make({member});
+  ASSERT_TRUE(unpack().ok());
+  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask, static_cast<fs::perms>(0755));
+}
+
+}  // namespace
+}  // namespace pario::archive
