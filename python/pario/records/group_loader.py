@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Bytes in the files of groups that are mixed where nobody says how many are to be.
-_MIXED = 64 << 20
+_MIXED = 16 << 20
 
 _Order = tuple[str, int, int, int, int]
 _Share = tuple[int, int, int, int, int, int, bool]
@@ -51,7 +51,7 @@ class GroupedFiles:
         return self.firsts.searchsorted(numbers, side="right") - 1
 
     def mixed(self) -> int:
-        """How many groups are mixed: as many as have 64 MiB. None where each has one record: a full permutation costs no more then."""
+        """How many groups are mixed: as many as have 16 MiB. None where each has one record: a full permutation costs no more then."""
         if self.count >= int(self.firsts[-1]):
             return 0
         return max(1, min(self.count, _MIXED * self.count // max(1, self._bytes)))

@@ -140,7 +140,7 @@ class Loader:
     them, and with ``shuffle`` in another order that is as random for each seed and epoch: a bucket is read at a time, and put in order.
 
     Rows of Parquet and records of ArrayRecord lie in groups, which are decoded whole. With ``shuffle`` the groups take turns in random
-    order, and the records of so many ``groups`` are mixed (by default of as many as have 64 MiB in the files): each is decoded once per
+    order, and the records of so many ``groups`` are mixed (by default of as many as have 16 MiB in the files): each is decoded once per
     epoch, by each rank. ``groups=0`` is a full permutation, which decodes groups again and again.
 
     ``transform`` is applied to each record (``workers`` threads, or processes with ``processes=True``), ``collate`` to the list of results.
