@@ -1,4 +1,4 @@
-// Checksums of boxes of arrays.
+// Checksums of boxes of arrays, and meetings of processes.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
@@ -35,11 +35,23 @@ Counts packed_checksums(const nb::bytes& data, const Description& boxes) {
   return checkpoint::checksums(packed, {boxes.data(), boxes.size()});
 }
 
+/// The caller holds the memory, which is that of a word of 32 bits.
+base::FutexWord& word_at(std::uintptr_t address) { return *reinterpret_cast<base::FutexWord*>(address); }
+
+void arrive(std::uintptr_t address, std::uint32_t everyone) { checkpoint::arrive(word_at(address), everyone); }
+
+bool await(std::uintptr_t address, std::uint32_t everyone, double seconds) {
+  const nb::gil_scoped_release free;
+  return checkpoint::await(word_at(address), everyone, static_cast<std::uint64_t>(seconds * 1e9));
+}
+
 }  // namespace
 
 void add_checkpoint(nb::module_& module) {
   module.def("box_checksum", box_checksum, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a);
   module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
+  module.def("arrive", arrive, "address"_a, "everyone"_a);
+  module.def("await_all", await, "address"_a, "everyone"_a, "seconds"_a);
 }
 
 }  // namespace pario::bindings

@@ -1,10 +1,12 @@
-// Room checkpoint: what pario.checkpoint needs of the processor. Pure functions of memory; any thread.
+// Room checkpoint: what pario.checkpoint needs of the processor. Functions of memory; any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "base/base.hpp"
 
 namespace pario::checkpoint {
 
@@ -26,5 +28,11 @@ std::uint64_t checksum(const std::byte* first, const Box& box);
 /// Those of boxes that lie in `data` one behind the other, each in order. `boxes` describes one after the other: the bytes of an element,
 /// the number of axes, and for these `whole`, `begin` and `shape`. The caller has made sure that `data` is what `boxes` says.
 std::vector<std::uint64_t> checksums(std::span<const std::byte> data, std::span<const std::uint64_t> boxes);
+
+/// One process more has come to a meeting: `come` counts them, in memory that all of them share, and may go past 2^32. The one with whom it
+/// is `everyone` wakes the others. What each has written to shared memory before, all see after `await`.
+void arrive(base::FutexWord& come, std::uint32_t everyone);
+/// Sleeps until `everyone` have come; false: they have not within the time. No more than half of all numbers are ever awaited.
+bool await(const base::FutexWord& come, std::uint32_t everyone, std::uint64_t timeout_ns);
 
 }  // namespace pario::checkpoint
