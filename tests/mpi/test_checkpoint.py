@@ -43,6 +43,11 @@ def test_saved_in_several_files(tmp_path: Path, files: str, saving: int, loading
     assert loaded.stdout == "good\n", loaded.stderr
 
 
+def test_ranks_of_a_node_join_short_rows_in_memory(tmp_path: Path) -> None:
+    done = run("checkpoint_nodes.py", tmp_path, ranks=4)
+    assert done.stdout == "good\n", done.stderr
+
+
 def test_merged_by_several_ranks(tmp_path: Path) -> None:
     assert run("checkpoints.py", "save", tmp_path, 80, "rank", ranks=3).stdout == "good\n"
     need(MPI)
@@ -127,13 +132,16 @@ def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [*others, "saved", twice, "of the program", whole, *others]
 
 
-def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path) -> None:
-    done = run("checkpoint_unopened.py", tmp_path, ranks=3)
+@pytest.mark.parametrize("way", ["mpi-io", "memory"])
+def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path, way: str) -> None:
+    done = run("checkpoint_unopened.py", tmp_path, way, ranks=3)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    each = lines[: len(lines) // 3]
-    assert lines == each * 3
-    assert [each[rank * 6 : rank * 6 + 3] for rank in range(3)] == [["told who cannot open it"] * 3] * 3
-    exhausted = [line for rank in range(3) for line in each[rank * 6 + 3 : rank * 6 + 6]]  # all can be read where that rank opens nothing
-    assert all(line == "done" or "open" in line for line in exhausted) and "done" not in exhausted[:3]
-    assert each[-1] == "1.015625"
+    ranks = [lines[len(lines) // 3 * rank : len(lines) // 3 * (rank + 1)] for rank in range(3)]
+    for each in ranks:
+        failing = [each[rank * 6 : rank * 6 + 3] for rank in range(3)]
+        assert failing == [["told who cannot open it" if way == "mpi-io" else "done"] * 3] * 3
+        exhausted = [line for rank in range(3) for line in each[rank * 6 + 3 : rank * 6 + 6]]  # all can be read where it opens nothing
+        assert all(line == "done" or "open" in line for line in exhausted) and "done" not in exhausted[:3:3]
+        assert [line == "done" for line in each] == [line == "done" for line in ranks[0]]
+        assert each[-1] == "1.015625"

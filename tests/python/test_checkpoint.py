@@ -254,7 +254,7 @@ def test_attributes_of_the_next_checkpoint_differ_however_little(tmp_path):
 
 
 def test_copies_that_are_written_together_are_few(monkeypatch):
-    monkeypatch.setattr(transfer, "_MOST_BYTES", 100)
+    monkeypatch.setattr(transfer, "_AT_HAND", 100)
     columns = np.zeros((5, 10), "u1")[:, :4]  # 20 bytes each, with ghost cells
     moves = [transfer.Move(20 * number, whole((5, 4)), whole((5, 4)), columns) for number in range(12)]
     assert [sum(map(len, together)) for _, together in transfer._batches(moves)] == [100, 100, 40]

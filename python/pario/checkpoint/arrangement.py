@@ -11,13 +11,14 @@ import numpy as np
 
 from pario import wording
 from pario.checkpoint import container, transfer
-from pario.checkpoint.checksum import checksum
+from pario.checkpoint.checksum import Tally
 from pario.checkpoint.container import Label, Skeleton
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.exchange import Held, Plan, Stored
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.given import REPLICATED, Facts, Given
 from pario.checkpoint.layout import Layout, agree
-from pario.checkpoint.packing import Packing, Unpacking, merged, small
+from pario.checkpoint.packing import Packing, Unpacking, is_written, merged, small
 from pario.checkpoint.transfer import Extent
 from pario.checkpoint.types import Array
 from pario.ranks import Ranks
@@ -39,6 +40,7 @@ class Parcel:
 
     packed: bytes
     rest: Sequence[Given]
+    tallies: Sequence[Sequence[Tally]]  # of the boxes of these
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,14 @@ class Arrangement:
 
     facts: list[Facts]  # of this rank
     extents: Mapping[str, Sequence[Extent]]  # of this rank's boxes of each array that is not packed
-    plain: bool  # each rank writes its own large runs, without MPI-IO
+    plain: bool  # each rank writes its own large runs, without the others
     packing: Packing
     layouts: Sequence[Layout] = ()
     skeleton: Skeleton | None = None  # of the file that rank 0 makes
     unpacking: Unpacking | None = None
     firsts: Sequence[Mapping[str, int]] = ()  # for each rank, which of its sums is the first of an array
     part: tuple[str, Skeleton] | None = None  # name and skeleton of the part that this rank makes
+    joint: Plan | None = None  # where it is not plain: what the ranks of a node write together
     container: str = ""  # the name of rank 0's file
 
     @property
@@ -70,13 +73,29 @@ class Arrangement:
         made = {} if self.skeleton is None else {self.container: self.skeleton}
         return {name: skeleton.places.size for name, skeleton in (*made.items(), *([self.part] if self.part else []))}
 
+    def held(self, rank: int) -> Held:
+        """What this rank writes into the one file."""
+        found: Held = {}
+        for one in self.facts:
+            if is_written(one, rank):
+                for extent, box in zip(self.extents.get(one.name, ()), one.boxes, strict=False):
+                    if box.size:
+                        found.setdefault(Stored(extent.place, extent.box.begin, extent.box.shape, one.dtype.itemsize), []).append(box)
+        return found
+
     def parcel(self, given: Sequence[Given], copy: Callable[[Sequence[Given]], Sequence[Given]]) -> Parcel:
         """What is given; ``copy`` makes the copy of arrays that are not packed."""
-        return Parcel(self.packing.pack(given), copy([one for one in given if one.facts.name in self.extents]))
+        packed = self.packing.pack(given)
+        rest = copy([one for one in given if one.facts.name in self.extents])
+        return Parcel(packed, rest, [[Tally(box, one.facts.shape) for box in one.facts.boxes] for one in rest])
 
     def written(self, parcel: Parcel) -> Written:
-        """What is to be told of a parcel. Computes its checksums."""
-        rest = [checksum(data, box, one.facts.shape) for one in parcel.rest for box, data in zip(one.facts.boxes, one.data, strict=True)]
+        """What is to be told of a parcel. Computes its checksums, where that was not done while it was written."""
+        rest = [
+            tally.of(data)
+            for one, tallies in zip(parcel.rest, parcel.tallies, strict=True)
+            for tally, data in zip(tallies, one.data, strict=True)
+        ]
         sums = merged(self.packing.sums(parcel.packed), self.packing.numbers, rest)
         return Written(parcel.packed[: self.packing.written], sums)
 

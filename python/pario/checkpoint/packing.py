@@ -31,14 +31,14 @@ class Packing:
     def __init__(self, facts: Sequence[Facts], names: frozenset[str], rank: int) -> None:
         counts = np.cumsum([0, *(len(one.boxes) for one in facts)]).tolist()
         packed = [(place, one) for place, one in enumerate(facts) if one.name in names]
-        packed.sort(key=lambda each: not _is_written(each[1], rank))
+        packed.sort(key=lambda each: not is_written(each[1], rank))
         self._facts = [one for _, one in packed]
         self._places = [place for place, _ in packed]
         #: Which of the rank's sums are those of the parts.
         self.numbers = [counts[place] + number for place, one in packed for number in range(len(one.boxes))]
         rows = [(one.dtype.itemsize, len(one.shape), *one.shape, *box.begin, *box.shape) for one in self._facts for box in one.boxes]
         self._boxes = np.array([number for row in rows for number in row], "u8")
-        self.written = sum(box.size * one.dtype.itemsize for one in self._facts if _is_written(one, rank) for box in one.boxes)
+        self.written = sum(box.size * one.dtype.itemsize for one in self._facts if is_written(one, rank) for box in one.boxes)
 
     def pack(self, given: Sequence[Given]) -> bytes:
         """The bytes of the parts."""
@@ -61,7 +61,8 @@ class Packing:
                 at += box.size * element
 
 
-def _is_written(facts: Facts, rank: int) -> bool:
+def is_written(facts: Facts, rank: int) -> bool:
+    """Whether a rank writes its boxes, or others the same."""
     return facts.kind != REPLICATED or rank == 0
 
 

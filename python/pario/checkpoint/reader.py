@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pario.checkpoint import transfer, types
+from pario.checkpoint import exchange, transfer, types
 from pario.checkpoint.checksum import checksum
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import read_box
@@ -257,7 +257,10 @@ class State(Mapping[str, types.Array]):
                 read_shared(self._ranks, self._header, entry, read[request.name], scratch, failed, show)
         for file in moves if together is None else together:
             with kept(failed):
-                transfer.read(None if together is None else self._ranks.comm, self._header.file(file), moves.get(file, ()), show=show)
+                if together is None or self._ranks.comm is None:
+                    transfer.read(None, self._header.file(file), moves.get(file, ()), show=show)
+                else:
+                    exchange.read(self._ranks.comm, self._header.file(file), moves.get(file, ()), show=show)
         if failed:
             raise failed[0]
 

@@ -42,14 +42,14 @@ class Memory:
             os.close(self._file)
 
 
-def seen(place: tuple[str, int]) -> Array | None:
-    """The memory of another process, or None where this one must not see it."""
+def seen(place: tuple[str, int], *, writing: bool = False) -> Array | None:
+    """The memory of another process, or None where this one must not see it. ``writing``: it is changed."""
     path, number = place
     with suppress(OSError, ValueError):
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDWR if writing else os.O_RDONLY)
         try:
             if os.fstat(file).st_ino == number:
-                return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ), np.uint8)
+                return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writing else 0)), np.uint8)
         finally:
             os.close(file)
     return None

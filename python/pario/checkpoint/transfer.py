@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
 from pario.checkpoint.types import Array
@@ -18,6 +19,8 @@ from pario.progress import Show, silent
 
 #: Bytes that one call moves: some MPIs count bytes by 32 bits.
 _MOST_BYTES = 1 << 29
+#: Bytes that are written at a time: so many stay in the processor's cache after their checksum.
+_AT_HAND = 1 << 20
 #: A box of more runs goes by itself, described by its shape; others go together, described run by run.
 _MOST_RUNS = 4096
 #: Pieces of memory that one call takes (IOV_MAX).
@@ -35,14 +38,15 @@ class Move:
     stored: Box
     box: Box
     data: Array
+    tally: Tally | None = None  # of a larger box; takes what is written
 
-    def parts(self) -> Iterator[Move]:
-        """The same in moves of a limited size."""
-        if self.data.nbytes <= _MOST_BYTES:
+    def parts(self, most: int) -> Iterator[Move]:
+        """The same in moves of so many bytes at most."""
+        if self.data.nbytes <= most:
             yield self
             return
-        for box in pieces(self.box, _MOST_BYTES // self.data.dtype.itemsize):
-            yield Move(self.place, self.stored, box, self.data[box.within(self.box)])
+        for box in pieces(self.box, max(1, most // self.data.dtype.itemsize)):
+            yield replace(self, box=box, data=self.data[box.within(self.box)])
 
     @property
     def single(self) -> bool:
@@ -75,9 +79,9 @@ class Extent:
     place: int
     box: Box
 
-    def move(self, box: Box, data: Array) -> Move:
+    def move(self, box: Box, data: Array, tally: Tally | None = None) -> Move:
         """Between ``data``, which is a box within, and its place."""
-        return Move(self.place, self.box, box, data)
+        return Move(self.place, self.box, box, data, tally)
 
 
 def address(data: Array) -> int:
@@ -85,8 +89,8 @@ def address(data: Array) -> int:
     return int(data.__array_interface__["data"][0])
 
 
-def _small_parts(moves: Sequence[Move]) -> list[Move]:
-    return [part for move in moves if move.box.size for part in move.parts()]
+def _small_parts(moves: Sequence[Move], most: int = _MOST_BYTES) -> list[Move]:
+    return [part for move in moves if move.box.size for part in move.parts(most)]
 
 
 def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
@@ -102,18 +106,24 @@ def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
 
 
 @cache
+def is_ours() -> bool:
+    """Whether MPI-IO is pario's own."""
+    return os.environ.get("PARIO_MPIIO") in ("1", "yes", "on", "true")
+
+
+@cache
 def _takes_types() -> bool:
     """Whether files of this MPI take what mpi4py describes. ROMIO of MPICH 4.0 ends the program (pmodels/mpich#6121); pario's own does."""
     from mpi4py import MPI
 
     old = MPI.Get_library_version().split()[:3]
-    return os.environ.get("PARIO_MPIIO") in ("1", "yes", "on", "true") or not (old[0] == "MPICH" and old[-1].startswith("4.0"))
+    return is_ours() or not (old[0] == "MPICH" and old[-1].startswith("4.0"))
 
 
 def write(comm: Any, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
     """Writes to a file; ``durable``: it is on the disk then. Collective over ``comm``, which may be None: then the file may be new."""
     if comm is None or not _takes_types():
-        _write_alone(path, _small_parts(moves), durable=durable, show=show)
+        _write_alone(path, _small_parts(moves, _AT_HAND), durable=durable, show=show)
     else:
         _by_mpi(comm, path, _small_parts(moves), writing=True, durable=durable, show=show)
 
@@ -163,8 +173,10 @@ def _batches(moves: Sequence[Move]) -> Iterator[tuple[int, list[memoryview]]]:
     """Runs that lie side by side in the file, as those of small arrays do, together."""
     begin, end, together = 0, -1, list[memoryview]()
     for move in moves:
+        if move.tally is not None:
+            move.tally.add(move.data, move.box)
         for at, piece in _pieces(move):
-            if at != end or len(together) == _MOST_PIECES or end - begin >= _MOST_BYTES:  # pieces may be copies
+            if at != end or len(together) == _MOST_PIECES or end - begin >= _AT_HAND:  # pieces may be copies
                 if together:
                     yield begin, together
                 begin, together = at, []
@@ -202,14 +214,15 @@ def _read_alone(path: str, moves: Sequence[Move], show: Show) -> None:
             direct = move.data.flags.c_contiguous
             data = move.data if direct else np.empty(move.data.shape, move.data.dtype)
             for at, piece in _pieces(Move(move.place, move.stored, move.box, data)):
-                _read_all(file, piece, at, path)
+                read_all(file, piece, at, path)
             if not direct:
                 move.data[...] = data
             done += data.nbytes
             show(done, size)
 
 
-def _read_all(file: int, into: memoryview, at: int, path: str) -> None:
+def read_all(file: int, into: memoryview, at: int, path: str) -> None:
+    """Fills ``into``. Raises CheckpointError where the file ends before."""
     while into:
         done = os.preadv(file, [into], at)
         if done == 0:

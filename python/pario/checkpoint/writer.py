@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from pario.checkpoint import container, relay, transfer
+from pario.checkpoint import container, exchange, relay, transfer
 from pario.checkpoint.arrangement import Arrangement, Parcel, Saving, Written, in_one_file
 from pario.checkpoint.attributes import check_all
 from pario.checkpoint.background import Pending, Snapshot
 from pario.checkpoint.container import Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.given import REPLICATED, Given, Taker
+from pario.checkpoint.given import Given, Taker
+from pario.checkpoint.packing import is_written
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.stage import node_name
@@ -53,10 +54,11 @@ class _Task:
         found: dict[str, list[transfer.Move]] = {"": []} if together else {}
         if arrangement.part is not None:
             found[arrangement.part[0]] = []
-        for one in self.parcel.rest:
-            if one.facts.kind != REPLICATED or rank == 0:
-                for extent, box, data in zip(arrangement.extents[one.facts.name], one.facts.boxes, one.data, strict=True):
-                    found.setdefault(extent.file, []).append(extent.move(box, data))
+        for one, tallies in zip(self.parcel.rest, self.parcel.tallies, strict=True):
+            if is_written(one.facts, rank):
+                extents = arrangement.extents[one.facts.name]
+                for extent, box, data, tally in zip(extents, one.facts.boxes, one.data, tallies, strict=True):
+                    found.setdefault(extent.file, []).append(extent.move(box, data, tally))
         return found
 
 
@@ -138,9 +140,8 @@ class Writer:
             return self._store.path(step)
         self._settle(0)
         task, ranks = self._begin_step(step, arrays, attrs or {}, lambda given: given), self._ranks
-        comm = None if task.arrangement.plain else ranks.comm
         with told(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
-            return self._conclude(ranks, task, lambda: self._write(ranks, comm, task, show))
+            return self._conclude(ranks, task, lambda: self._write(ranks, task, show, by_mpi=not task.arrangement.plain))
 
     def save_async(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Pending:
         """The same, but returns when the arrays are copied: the program may change them.
@@ -179,7 +180,7 @@ class Writer:
         self._settle(draining.left(step, self._pending))
         ranks, task = self._ranks, self._begin_step(step, arrays, attrs, lambda given: given)
         with told(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
-            self._conclude(ranks, task, lambda: self._write(ranks, None, task, show))
+            self._conclude(ranks, task, lambda: self._write(ranks, task, show))
         moves = task.moves(ranks.rank)
         self._pending.append(draining.start(step, task.arrangement, moves, self._pending[-1] if self._pending else None))
         return self._pending[-1]
@@ -279,17 +280,23 @@ class Writer:
             container.check_room(str(self._place.part(label.step)), needed)
             if not arrangement.plain:
                 self._copy_container(arrangement, label)
+        if not self._arranged.plain and self._ranks.comm is not None:
+            self._arranged.joint = exchange.plan(self._ranks.comm, self._arranged.held(self._ranks.rank), writing=True)
         return True
 
     def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
         assert arrangement.skeleton is not None
         container.copy(str(self._place.container(label.step)), arrangement.skeleton, label)
 
-    def _write(self, ranks: Ranks, comm: Any, task: _Task, show: Show = silent) -> Written:
-        """Writes what this rank writes itself, by MPI-IO where there is a communicator."""
+    def _write(self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False) -> Written:
+        """Writes what this rank writes itself, or with the others of its node. ``by_mpi``: by MPI-IO where that is not enough."""
         part, arrangement = self._make_files(ranks, task), task.arrangement
-        for name, moves in task.moves(ranks.rank, together=comm is not None).items():
-            transfer.write(comm, str(part / name), moves, durable=self._durable and not self._draining, show=show)
+        for name, moves in task.moves(ranks.rank, together=not arrangement.plain).items():
+            path, durable = str(part / name), self._durable and not self._draining
+            if arrangement.joint is not None:
+                exchange.write(ranks.comm, arrangement.joint, path, moves, durable=durable, show=show)
+            else:
+                transfer.write(ranks.comm if by_mpi else None, path, moves, durable=durable, show=show)
         return arrangement.written(task.parcel)
 
     def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> Written:

@@ -1,15 +1,18 @@
-"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py DIRECTORY``. Prints what each rank is told."""
+"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py DIRECTORY mpi-io|memory``. Prints what each
+rank is told.
+"""
 
 import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 from mpi4py import MPI
 
 from pario import checkpoint
+from pario.checkpoint import exchange
 
 comm = MPI.COMM_WORLD
 SHAPE = (64, 64, 64)  # of rows that are no large runs
@@ -58,7 +61,10 @@ def opening_fails_on(rank: int) -> Iterator[None]:
     MPI.File = original
 
 
-def main(directory: str) -> None:
+def main(directory: str, way: str) -> None:
+    if way == "mpi-io":
+        exchange.plan = lambda *_, **__: None
+
     def save() -> object:
         return writer.save(2, arrays)
 
@@ -72,7 +78,7 @@ def main(directory: str) -> None:
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         writer.save(1, arrays)
         for rank in range(comm.size):
-            with opening_fails_on(rank):
+            with opening_fails_on(rank) if way == "mpi-io" else nullcontext():
                 lines += [told(work, rank) for work in (save, whole, part)]
             with no_descriptors_on(rank):
                 lines += [told(work, rank) for work in (save, whole, part)]
@@ -83,4 +89,4 @@ def main(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

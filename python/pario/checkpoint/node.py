@@ -1,0 +1,91 @@
+"""Ranks that have memory in common, and meet there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from pario import wording
+from pario._native import arrive, await_all
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.relay import Memory, seen
+from pario.checkpoint.types import Array
+from pario.ranks import PATIENCE
+
+#: Attribute of communicators that holds what was found out about their nodes.
+_key: int | None = None
+#: Words of a node for its meetings, and how many bytes they are apart.
+_WORDS, _APART = 2, 64
+
+
+class Node:
+    """The ranks of a communicator that are on this rank's node."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = by_node(comm)
+        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        leaders = comm.allgather(self._comm.bcast(comm.Get_rank()))
+        numbers = {leader: number for number, leader in enumerate(dict.fromkeys(leaders))}
+        #: The number of each rank's node, and of this one's.
+        self.numbers = [numbers[leader] for leader in leaders]
+        self.number = self.numbers[comm.Get_rank()]
+        self._memory: Array | None = None  # with the words in front, in which those who come to a meeting are counted
+        self._meetings = 0
+
+    def memory(self, size: int) -> Array | None:
+        """Bytes that all ranks of the node have, or None on all of them. They stay. Collective over the node."""
+        if self._memory is None or self._memory.size < size + _APART * _WORDS:
+            self._memory = self._shared(size + _APART * _WORDS)
+            self._meetings = 0
+        return None if self._memory is None else self._memory[_APART * _WORDS :]
+
+    def _shared(self, size: int) -> Array | None:
+        """Memory without a name, which goes with the last who has it."""
+        made = None
+        if self.rank == 0:
+            with suppress(OSError):
+                made = Memory(size)
+        place = self._comm.bcast(made and made.place)
+        found = None if place is None else seen(place, writing=True)
+        return found if all(self._comm.allgather(found is not None)) else None  # then nobody looks for it any more
+
+    def arrive(self) -> int:
+        """This rank has come to the next meeting; its number. Who comes to one has waited for the one before the last."""
+        self._meetings += 1
+        arrive(*self._counted(self._meetings))
+        return self._meetings
+
+    def wait(self, meeting: int, patience: float = PATIENCE) -> None:
+        """Sleeps until all ranks of the node have come; they see what each has written to the memory before."""
+        if not await_all(*self._counted(meeting), patience):
+            raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
+
+    def _counted(self, meeting: int) -> tuple[int, int]:
+        """Where those that come are counted, which is elsewhere for the next meeting, and how many they are with the last one."""
+        assert self._memory is not None
+        return int(self._memory.ctypes.data) + meeting % _WORDS * _APART, -(-meeting // _WORDS) * self.size % (1 << 32)
+
+    def free(self) -> None:
+        """Collective over the node."""
+        self._comm.Free()
+
+
+def by_node(comm: Any) -> Any:
+    """A communicator of the ranks that are on this one's node. Collective."""
+    from mpi4py import MPI
+
+    return comm.Split_type(MPI.COMM_TYPE_SHARED)
+
+
+def node_of(comm: Any) -> Node:
+    """Found out once for a communicator, and freed with it. Collective the first time."""
+    global _key
+    from mpi4py import MPI
+
+    if _key is None:
+        _key = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, node: node.free())
+    node = comm.Get_attr(_key)
+    if node is None:
+        node = Node(comm)
+        comm.Set_attr(_key, node)
+    return node  # type: ignore[no-any-return]

@@ -1,0 +1,65 @@
+"""What the ranks of a node move together, in memory that they share."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pario import checkpoint
+from pario.checkpoint.exchange import Piece, Stored, divided, places, regions, rounds, share
+from pario.checkpoint.geometry import Box, whole
+
+SHAPE = (40, 30, 200)
+ARRAY = Stored(1000, (0, 0, 0), SHAPE, 8)
+
+
+def held(ranks: int) -> list[dict[Stored, list[Box]]]:
+    """Blocks of all axes."""
+    return [{ARRAY: [checkpoint.divide(SHAPE, ranks, rank)]} for rank in range(ranks)]
+
+
+def elements(pieces: list[Piece]) -> np.ndarray:
+    """How often each element of the array is in some pieces."""
+    found = np.zeros(SHAPE, int)
+    for piece in pieces:
+        found[piece.box.within(whole(SHAPE))] += 1
+    return found
+
+
+def test_a_node_alone_moves_all_of_an_array_in_one_run():
+    assert regions(held(8), [0] * 8, frozenset([ARRAY]), writing=True) == [[Piece(ARRAY, whole(SHAPE))]]
+
+
+def test_each_of_several_nodes_moves_what_its_ranks_have():
+    ranks = [{ARRAY: [Box((20 * (rank // 2), 0, 100 * (rank % 2)), (20, 30, 100))]} for rank in range(4)]
+    found = regions(ranks, [0, 0, 1, 1], frozenset([ARRAY]), writing=True)
+    assert found == [[Piece(ARRAY, Box((20 * node, 0, 0), (20, 30, 200)))] for node in range(2)]
+
+
+def test_nodes_that_have_short_runs_or_write_what_others_have_leave_it_to_mpi_io():
+    assert regions(held(8), [rank % 2 for rank in range(8)], frozenset([ARRAY]), writing=True) is None
+    some = held(8)[:5]
+    assert regions(some, [0] * 5, frozenset([ARRAY]), writing=True) is None
+    assert regions(some, [0] * 5, frozenset([ARRAY]), writing=False) is not None
+    assert regions([{ARRAY: [Box((at, at, at), (1, 1, 1)) for at in (0, 29)]}], [0], frozenset([ARRAY]), writing=False) is None
+
+
+def test_arrays_of_which_all_have_long_runs_are_left_to_each_rank():
+    slabs = Stored(10**7, (0, 0), (4, 100_000), 8)
+    ranks = [{**theirs, slabs: [Box((rank, 0), (1, 100_000))]} for rank, theirs in enumerate(held(4))]
+    assert divided(ranks) == {ARRAY}
+
+
+@pytest.mark.parametrize("most", [100, 5000, 1 << 22])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_rounds_and_shares_of_ranks_move_each_byte_once(most, ranks):
+    other = Stored(5_000_000, (), (), 7)
+    region = [Piece(ARRAY, whole(SHAPE)), Piece(other, whole(()))]
+    turns = rounds(region, most)
+    assert (elements([piece for turn in turns for piece in turn if piece.stored is ARRAY]) == 1).all()
+    assert all(sum(piece.nbytes for piece in turn) <= most for turn in turns)
+    shares = [(place, part, places(turn)[-1]) for turn in turns for rank in range(ranks) for place, part in share(turn, rank, ranks)]
+    assert all(part.stop <= size for _, part, size in shares)
+    found = sorted((place, place + part.stop - part.start) for place, part, _ in shares)
+    assert sum(end - begin for begin, end in found) == ARRAY.box.size * 8 + 7
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(found))
