@@ -245,9 +245,42 @@ def test_a_file_that_changed_meanwhile_is_kept_on_the_node(tmp_path: Path) -> No
     assert (local / "files" / "result").read_bytes() == b"ours"
 
 
-@pytest.mark.parametrize("text", ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing=/tmp"])
+@pytest.mark.parametrize("text", ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing/deep=/tmp", "file=/tmp"])
 def test_what_cannot_be_staged_is_refused(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
+    (tmp_path / "file").touch()
     with pytest.raises(ParioError, match="--stage"):
         Stage.parse(text)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out"]
+
+
+def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    text = f"{tmp_path / 'new'}/*={tmp_path / 'node'}"
+    with staging([text]):
+        (Stage.parse(text).local / "files" / "result").write_bytes(b"ours")
+    assert (tmp_path / "new" / "result").read_bytes() == b"ours"
+    assert list((tmp_path / "node").iterdir()) == []
+
+
+def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[int, int] | str] = []
+
+    class Seen:
+        def __init__(self, path: str) -> None:
+            shown.append(path)
+
+        def show(self, done: int, whole: int) -> None:
+            shown.append((done, whole))
+
+        def clear(self) -> None:
+            shown.append("gone")
+
+    monkeypatch.setattr("pario.launch.stages.RateLine", Seen)
+    (tmp_path / "node").mkdir()
+    text = f"{tmp_path / 'out'}={tmp_path / 'node'}"
+    with staging([text]):
+        (Stage.parse(text).local / "files" / "result").write_bytes(b"1234")
+        assert shown == []
+    assert shown == [f"to {tmp_path / 'out'}", (4, 4), "gone"]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.errors import ParioError
+from pario.progress import RateLine
 from pario.staging import Staged, in_use
 
 VARIABLE = "PARIO_STAGE"
@@ -40,11 +41,10 @@ class Stage:
         below = os.path.expandvars(local)
         if "$" in below or not Path(below).is_dir():
             raise ParioError(f"--stage {text}: {below} is no directory on this node")
-        if not Path(directory).is_dir():
-            raise ParioError(f"--stage {text}: {directory} is no directory; make it first")
         real = Path(directory).resolve()
         if real.is_relative_to(Path(below).resolve()) or Path(below).resolve().is_relative_to(real):
             raise ParioError(f"--stage {text}: one of these directories is within the other")
+        _make_missing(text, real)
         digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
         return cls(real, os.path.abspath(directory), Path(below).resolve() / f"pario-stage-{os.getuid()}-{digest}")  # noqa: PTH100
 
@@ -61,6 +61,14 @@ class Stage:
         staged = Staged.make(self.local)
         staged.add(_ROOT, self.directory).mkdir(exist_ok=True, mode=0o700)
         return staged
+
+
+def _make_missing(text: str, directory: Path) -> None:
+    """Where the files are to be, as programs make it themselves; not those above, which would hide a wrong name."""
+    try:
+        directory.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ParioError(f"--stage {text}: {directory} is no directory, and cannot be made: {error.strerror}") from error
 
 
 @contextmanager
@@ -82,12 +90,15 @@ def staging(texts: Sequence[str]) -> Iterator[dict[str, str]]:
 def _bring_back(staged: Staged) -> list[str]:
     """What could not be, and where it is kept."""
     kept = f"kept in {staged.local}; `pario stage out {staged.local} --remove` tries again"
+    line = RateLine(f"to {staged.roots[_ROOT]}")
     try:
-        outcome = staged.bring_back(lambda done, whole: None)
+        outcome = staged.bring_back(line.show)
         if not outcome.left:
             staged.remove()
     except (ParioError, OSError) as error:
         return [f"{error}; {kept}"]
+    finally:
+        line.clear()
     if outcome.left:
         return [f"{'; '.join(outcome.left)}; {kept}"]
     if outcome.copied and sys.stderr.isatty():
