@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pario.errors import ParioError
@@ -18,10 +21,22 @@ PIECE = 8 << 20
 #: Zeros are looked for in units of this where the file system does not tell its holes.
 GRAIN = 1 << 20
 _ZEROS = bytes(GRAIN)
+_PART = re.compile(r"\.[0-9a-f]{20}\.pario-part")
 
 Extent = tuple[int, int]
 #: CRC-32 of what was written there.
 Sums = dict[Extent, int]
+
+
+def part_of(target: Path, maker: str) -> Path:
+    """The name of what becomes ``target`` when it is whole: beside it, never too long, another for each maker, and the same next time."""
+    digest = hashlib.sha256(os.fsencode(f"{maker}:{target.name}")).hexdigest()
+    return target.with_name(f".{digest[:20]}.pario-part")
+
+
+def is_part(name: str) -> bool:
+    """Whether a file has such a name."""
+    return _PART.fullmatch(name) is not None
 
 
 def extents_with_data(descriptor: int, begin: int, end: int) -> Iterator[Extent]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pario.copying import PIECE, compare, copy_range
+from pario.copying import PIECE, compare, copy_range, part_of
 from pario.errors import ParioError
 from pario.hdf5 import add_contiguous
 
@@ -89,7 +89,7 @@ def _require_unchanged(parts: Sequence[Path], sizes: Sequence[int]) -> None:
 def _aside(output: Path) -> Iterator[tuple[Path, int]]:
     """A new file that becomes ``output``, which must not exist, when the block ends well; else it is removed."""
     _require_free(output)
-    aside = output.with_name(f".{output.name}.pario-part")
+    aside = part_of(output, "merge")
     aside.unlink(missing_ok=True)
     descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
-import re
 import shutil
 import socket
 import stat
@@ -23,12 +21,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pario.copying import Copier, Sums, compare, copy_piece, pieces_with_data, verify
+from pario.copying import Copier, Sums, compare, copy_piece, is_part, part_of, pieces_with_data, verify
 from pario.errors import ParioError
 
 NOTE = ".pario-stage.json"
 _FORMAT = "pario-stage-1"
-_PART = re.compile(r"\.[0-9a-f]{20}\.pario-part")
 _THREADS = 4
 _LARGE = 64 << 20  # such files are copied by several threads, one after the other
 _NOTE_EVERY = 1000  # files
@@ -282,7 +279,7 @@ def _files_beneath(root: Path) -> Iterator[str]:
         links = [name for name in names if (Path(directory) / name).is_symlink()]
         for name in sorted([*files, *links]):
             path = Path(directory) / name
-            if not _PART.fullmatch(name) and (path.is_symlink() or path.is_file()):
+            if not is_part(name) and (path.is_symlink() or path.is_file()):
                 yield str(path.relative_to(root))
 
 
@@ -317,7 +314,7 @@ def copy_verified(source: Path, target: Path, threads: int, refusal: Callable[[]
 
     Raises ParioError that names the file.
     """
-    aside = _aside_of(source, target)
+    aside = part_of(target, f"{socket.gethostname()}:{source}")
     try:
         _make_directory(source.parent, target.parent)
         aside.unlink(missing_ok=True)
@@ -340,12 +337,6 @@ def copy_verified(source: Path, target: Path, threads: int, refusal: Callable[[]
         with suppress(OSError):
             aside.unlink(missing_ok=True)
     return before
-
-
-def _aside_of(source: Path, target: Path) -> Path:
-    """The name of a copy that is not whole: its own, also where other nodes bring back files of the same name, and the same next time."""
-    digest = hashlib.sha256(os.fsencode(f"{socket.gethostname()}:{source}")).hexdigest()
-    return target.with_name(f".{digest[:20]}.pario-part")
 
 
 def _copy_file(source: Path, target: Path, threads: int) -> None:

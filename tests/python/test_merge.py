@@ -50,6 +50,12 @@ def test_an_existing_output_stays(tmp_path: Path) -> None:
     assert (tmp_path / "whole").read_text() == "precious"
 
 
+def test_an_output_may_have_the_longest_name(tmp_path: Path) -> None:
+    (tmp_path / "p0").write_text("1")
+    assert run(tmp_path / "p{rank}", "-o", tmp_path / ("w" * 255)) == 0
+    assert (tmp_path / ("w" * 255)).read_text() == "1"
+
+
 def test_two_files_of_one_rank_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p0").touch()
     (tmp_path / "p00").touch()
