@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -219,6 +220,43 @@ def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
     Archive(tmp_path / "out").unpack(tmp_path / "back")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "out", "tree"]
     assert facts_of(tmp_path / "back") == facts_of(tmp_path / "tree")
+
+
+FULL = """
+import resource, signal, sys
+from pario.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_where_no_more_can_be_written_nothing_stays(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    for number in range(3):
+        (tmp_path / "tree" / str(number)).write_bytes(random.Random(number).randbytes(500_000))
+    pack(tmp_path / "tree", tmp_path / "out")
+    for words in (["pack", tmp_path / "tree", "-o", tmp_path / "new"], ["unpack", tmp_path / "out", "-o", tmp_path / "new"]):
+        done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "EFBIG" in done.stderr
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "tree"]
+
+
+def test_sockets_are_left_out_and_names_may_have_any_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in (b"a\nline", b"tab\t", b"\xff\xfe", b" ", b"-x", b"n" * 255, b"back\\slash"):
+        (tree / os.fsdecode(name)).write_bytes(name)
+    monkeypatch.chdir(tree)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+        pack(tree, tmp_path / "out", shards=3)
+    (tree / "s").unlink()
+    os.utime(tree, ns=(0, 7))
+    Archive(tmp_path / "out").unpack(tmp_path / "back")
+    os.utime(tmp_path / "back", ns=(0, 7))
+    assert facts_of(tmp_path / "back") == facts_of(tree)
 
 
 def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:

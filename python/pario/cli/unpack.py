@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("members", nargs="*", metavar="MEMBER", help="names as pario ls shows them; of directories, all that is beneath")
     parser.add_argument("-o", "--output", metavar="DIR", help="new directory for the members (default: the name of the pack without .pack)")
     parser.add_argument("--stdout", action="store_true", help="write the bytes of the members, which are files, to standard output")
-    parser.add_argument("--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so"
+    )
     parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
 
 
