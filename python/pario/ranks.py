@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pario import wording
@@ -20,7 +21,7 @@ PATIENCE = 600.0
 _GRACE = 10.0
 _TAG = 417
 
-#: What a rank has come to, what went wrong there, and what it found.
+#: What a rank has come to, what went wrong there, and what it found; None where it no longer waits for an answer.
 _Outcome = tuple[str, str, Any]
 
 
@@ -40,6 +41,8 @@ class Ranks(ABC):
     comm: Any = None  # of mpi4py, where there is one
     error: type[ParioError] = ParioError  # what is raised here for what went wrong elsewhere
     _asked = 0  # how often rank 0 was, by this one
+    _early: Sequence[tuple[int, Any]] = ()  # on rank 0: what others said when it was still at what they asked before
+    _missed: Mapping[int, str] = MappingProxyType({})  # on rank 0: who was absent, and where
 
     @property
     def is_first(self) -> bool:
@@ -92,19 +95,42 @@ class Ranks(ABC):
         return reply  # type: ignore[no-any-return]
 
     def _lead(self, what: str, mine: _Outcome, decide: Callable[[list[Any]], Any]) -> tuple[str, Any, Any]:
-        outcomes, numbers = {0: mine}, dict[int, int]()
-        deadline = time.monotonic() + self.patience
-        while len(outcomes) < self.size and (message := self._receive(None, deadline)) is not None:
-            numbers[message[0]], outcomes[message[0]] = message[1]
+        outcomes, numbers = self._collect(mine)
         absent = set(range(self.size)) - set(outcomes)
         blamed = None
         if absent:
+            self._missed = {**self._missed, **dict.fromkeys(absent, what)}
             answer = (f"{what}: rank {wording.ranks(absent)} did not come within {wording.seconds(self.patience)}", None)
         else:
             answer, blamed = _judged(outcomes, decide)
         for rank, number in numbers.items():
             self._send(rank, (number, *_for(rank, answer)))
         return (*_for(0, answer), blamed)
+
+    def _collect(self, mine: _Outcome) -> tuple[dict[int, _Outcome], dict[int, int]]:
+        """What those say that come in time, and the numbers of what they ask. Who has come to something else may no longer wait for it."""
+        outcomes, numbers = {0: mine}, dict[int, int]()
+        deadline = time.monotonic() + self.patience
+        early, self._early = list(self._early), ()
+        while (waiting := len(outcomes) < self.size) or any(what != mine[0] for what, _, _ in outcomes.values()):
+            message = early.pop(0) if early else self._receive(None, deadline if waiting else 0.0)
+            if message is None:
+                break
+            rank, (number, outcome) = message
+            if outcome is None:
+                if numbers.get(rank) == number and outcomes[rank][0] != mine[0]:
+                    del numbers[rank], outcomes[rank]
+            elif outcome[0] == self._missed.get(rank) != mine[0]:
+                self._missed = {other: where for other, where in self._missed.items() if other != rank}
+                self._send(
+                    rank, (number, f"{outcome[0]}: rank {rank} came too late, the others had waited {wording.seconds(self.patience)}", None)
+                )
+            elif rank in outcomes:
+                self._early = [*self._early, message]
+            else:
+                numbers[rank], outcomes[rank] = number, outcome
+        self._early = [*self._early, *early]
+        return outcomes, numbers
 
     def _follow(self, what: str, outcome: _Outcome) -> tuple[str, Any, Any]:
         self._asked += 1
@@ -114,6 +140,7 @@ class Ranks(ABC):
             number, text, reply = message[1]
             if number == self._asked:  # else rank 0 answers, too late, what it was asked before
                 return text, reply, None
+        self._send(0, (self._asked, None))
         return f"{what}: rank 0 did not come within {wording.seconds(2 * self.patience + _GRACE)}", None, None
 
     @abstractmethod
@@ -122,7 +149,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
-        """The next message, of a rank or of any; None where there is none until then."""
+        """The next message, of a rank or of any; None where there is none until then, or now, where that is past."""
 
 
 def _for(rank: int, answer: tuple[str, Any]) -> tuple[str, Any]:

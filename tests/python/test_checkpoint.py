@@ -324,6 +324,62 @@ def test_an_answer_that_comes_too_late_is_no_answer_to_what_is_asked_next(monkey
     assert threads.run(2, program) == [2, 2]
 
 
+def test_what_nobody_waits_for_any_more_is_forgotten(monkeypatch):
+    """Rank 0 never came to it: the next meetings are as if it had not been."""
+    monkeypatch.setattr("pario.ranks._GRACE", 0)
+    gone = threads.threading.Barrier(3)
+
+    def program(ranks):
+        if ranks.rank:
+            ranks.patience = 0.01 * ranks.rank
+            with pytest.raises(CheckpointError, match="rank 0 did not come"):
+                ranks.together("first", lambda: 0, lambda _: None)
+            ranks.patience = 20
+        gone.wait(20)
+        return [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
+
+    assert threads.run(3, program) == [[3, 3]] * 3
+
+
+def test_who_comes_too_late_is_told_and_the_others_go_on():
+    gone = threads.threading.Event()
+
+    def program(ranks):
+        if ranks.rank == 1:
+            assert gone.wait(20)
+        ranks.patience = 20 if ranks.rank else 0.01
+        try:
+            ranks.together("first", lambda: 0, lambda _: None)
+        except CheckpointError as error:
+            told = str(error)
+        if ranks.rank == 0:
+            ranks.patience = 20
+            gone.set()
+        return told, [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
+
+    first, second, third = threads.run(3, program)  # the third may be late, too
+    assert "did not come" in first[0] and "rank 1 came too late" in second[0]
+    assert first[1] == second[1] == third[1] == [3, 3]
+
+
+def test_what_is_no_name_and_no_place_is_told(tmp_path):
+    assert "array 3: expected a name, which is a string" in errors(tmp_path, 2, lambda ranks: {3: 1})[1]
+    with pytest.raises(CheckpointError, match=r"\[4.5\]: expected whole numbers"):
+        block(np.zeros(3), (9,), (4.5,))
+
+
+def test_a_writer_that_is_closed_says_so(tmp_path):
+    def program(ranks):
+        writer = Writer(ranks, tmp_path, durable=False)
+        writer.close()
+        writer.close()
+        for save in (writer.save, writer.save_async):
+            with pytest.raises(CheckpointError, match="this Writer is closed"):
+                save(1, {"T": 1})
+
+    assert threads.run(2, program) == [None, None]
+
+
 def test_a_disk_without_room_is_noticed_before_anything_is_written(tmp_path):
     huge = np.broadcast_to(np.float64(1), (10**7, 10**7))
     told = errors(tmp_path, 2, lambda ranks: {"T": block(huge, (2 * 10**7, 10**7), (ranks.rank * 10**7, 0))})

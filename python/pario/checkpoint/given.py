@@ -70,7 +70,10 @@ def per_rank(array: Any, *, units: str = "", attrs: Mapping[str, Any] | None = N
 
 
 def _numbers(values: Sequence[int]) -> Shape:
-    return tuple(int(value) for value in values)
+    numbers = tuple(int(value) for value in values)
+    if any(number != value for number, value in zip(numbers, values, strict=True)):
+        raise CheckpointError(f"{list(values)}: expected whole numbers, as shape or offset")
+    return numbers
 
 
 def _described(units: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -109,6 +112,8 @@ class Taker:
 
     def take(self, name: str, value: Any) -> Given:
         """What is given under a name; a plain array, number or string is replicated. Raises CheckpointError."""
+        if not isinstance(name, str):
+            raise CheckpointError(f"array {name!r}: expected a name, which is a string")
         saved = value if isinstance(value, Saved) else replicated(value)
         attrs = tuple(sorted((key, _spelt(attr)) for key, attr in saved.attrs.items()))
         form = (saved.kind, saved.shape, saved.dims, attrs, [(array.shape, array.dtype, offset) for array, offset in saved.parts])

@@ -60,6 +60,8 @@ class TorchRanks(Ranks):
     def _comes(self, key: str, deadline: float) -> bool:
         from torch.distributed import DistStoreError
 
+        if deadline < time.monotonic():
+            return bool(self._store.check([key]))
         try:
             self._store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.001)))
         except DistStoreError:

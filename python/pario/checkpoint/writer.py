@@ -94,6 +94,7 @@ class Writer:
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
         self._snapshots, self._pending = [Snapshot(seen=self._ranks.size > 1) for _ in range(in_flight)], deque[Pending]()
+        self._closed = False
         self._store, self._keep, self._durable = Store(path, in_parts=files != 1), keep, durable
         self._taker = Taker(self._ranks.rank, self._ranks.size)
         self._arrangement: Arrangement | None = None
@@ -117,10 +118,14 @@ class Writer:
         if kind is None:
             self.close()
             return
+        self._closed = True
         self._release()
 
     def close(self) -> None:
         """Waits for what is written in the background, and ends it."""
+        if self._closed:
+            return
+        self._closed = True
         try:
             self._settle(0)
         finally:
@@ -135,6 +140,7 @@ class Writer:
 
         ``arrays``: what :func:`block`, :func:`blocks`, :func:`replicated` and :func:`per_rank` make, by name. ``attrs``: rank 0's count.
         """
+        self._check_open()
         if self._draining:
             self._save_on_stage(self._draining, step, arrays, attrs or {})
             return self._store.path(step)
@@ -148,6 +154,7 @@ class Writer:
 
         Waits for older ones where ``in_flight`` are being written.
         """
+        self._check_open()
         if self._draining:
             return self._save_on_stage(self._draining, step, arrays, attrs or {})
         again = any(pending.step == step for pending in self._pending)
@@ -165,6 +172,10 @@ class Writer:
         )
         self._pending.append(pending)
         return pending
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CheckpointError(f"{self._store.directory}: this Writer is closed")
 
     def _shared(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
         """What this rank writes for its node of the copies of a task, which is found out once for an arrangement."""
@@ -269,6 +280,8 @@ class Writer:
             snapshot.forget()
         with self._discarded_on_failure(label.step):
             self._arrangement = arrange(self._ranks, saving, [one.facts for one in given])
+        if not self._arranged.plain and self._ranks.comm is not None:
+            self._arranged.joint = exchange.plan(self._ranks.comm, self._arranged.held(self._ranks.rank), writing=True)
 
     def _prepare(self, label: Label) -> bool:
         """All ranks give the same as before: rank 0's file is made when it writes, or here where the others need it."""
@@ -280,8 +293,6 @@ class Writer:
             container.check_room(str(self._place.part(label.step)), needed)
             if not arrangement.plain:
                 self._copy_container(arrangement, label)
-        if not self._arranged.plain and self._ranks.comm is not None:
-            self._arranged.joint = exchange.plan(self._ranks.comm, self._arranged.held(self._ranks.rank), writing=True)
         return True
 
     def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
