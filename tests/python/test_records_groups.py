@@ -380,6 +380,22 @@ class TestLoader:
                 thread.join(60)
         assert threading.active_count() == before
 
+    def test_a_child_of_a_fork_drops_the_iteration_and_begins_its_own(self, several: list[Dataset]) -> None:
+        loader = Loader(several, 8, shuffle=True)
+        running = iter(loader)
+        taken = len(next(running))
+        child = os.fork()
+        if child == 0:
+            try:
+                with pytest.raises(ParioError, match="belongs to the process that began it"):
+                    next(running)
+                del running
+                os._exit(0 if sorted(numbers(Loader(several, 8, shuffle=True))) == list(range(155)) else 1)
+            except BaseException:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert taken + sum(map(len, running)) == 155
+
     def test_transforms_and_workers(self, several: list[Dataset]) -> None:
         found = [n for batch in Loader(several, 8, transform=len, workers=2) for n in batch]
         assert found == [len(record) for one in several for record in one]

@@ -141,10 +141,13 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str) -> int:
 
 def _indexed(paths: Sequence[str]) -> list[str]:
     """Formats of files, which are given the index that they lack."""
+    from pario.records.foreign import refuse
+
     plain = argparse.Namespace(format="", size=0, lengths=None)
     kinds = []
     for path in paths:
-        if format_of(path, "") != "prec" and not Path(path.rstrip("/") + ".pidx").exists():
+        refuse(path)
+        if not Path(path.rstrip("/") + ".pidx").exists() and format_of(path, "") != "prec":
             _index_one(path, plain, threads=4, update=False)
         kinds.append(_format_of_index(path))
     return kinds
