@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
+#include <tuple>
 
 #include "records/varint.hpp"
 
@@ -41,26 +43,19 @@ KeyRange KeyRange::part(std::uint32_t number, std::uint32_t count) const {
   return {first + begin(number), first + begin(number + 1) - 1};
 }
 
-Heaped PieceReader::next() {
-  identity_ += unzigzag(take_number(at_));
+std::uint64_t PieceReader::take_identity() { return identity_ += unzigzag(take_number(at_)); }
+
+Heaped PieceReader::take_rest(std::uint64_t identity) {
   Heaped record = take_record(at_);
-  record.identity = identity_;
+  record.identity = identity;
   return record;
 }
 
-Heaped heaped_at(const std::byte* at) {
-  take_number(at);
-  return take_record(at);
-}
+Heaped heaped_at(const std::byte* at) { return take_record(at); }
 
-base::Result<BucketWriter> BucketWriter::make(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer) {
-  base::Result<Buffer> memory = Buffer::make(buffer * buckets);
-  if (!memory.ok()) return memory.error();
-  BucketWriter writer(heap, keys, buffer, std::move(*memory));
-  writer.fillings_.resize(buckets);
-  writer.buckets_.resize(buckets);
-  for (std::uint32_t number = 0; number < buckets; ++number) writer.buckets_[number].keys = keys.part(number, buckets);
-  return writer;
+BucketWriter::BucketWriter(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer, std::span<std::byte> memory)
+    : heap_(&heap), keys_(keys), size_(buffer), memory_(memory), fillings_(buckets), buckets_(buckets) {
+  for (std::uint32_t number = 0; number < buckets; ++number) buckets_[number].keys = keys.part(number, buckets);
 }
 
 base::Status BucketWriter::add(std::uint64_t key, const Heaped& record) {
@@ -142,68 +137,78 @@ std::vector<Bucket> buckets_of(std::span<const std::uint64_t> numbers) {
 }
 
 std::uint64_t SortedBucket::memory_for(const Bucket& bucket) {
-  return base::round_up(bucket.records * sizeof(Entry), kAlignment) + bucket.stored;
+  return base::round_up(2 * bucket.records * sizeof(Entry), kAlignment) + bucket.stored;
 }
 
 base::Result<SortedBucket> SortedBucket::load(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys, std::span<std::byte> memory) {
   SortedBucket out;
-  out.order_ = {reinterpret_cast<Entry*>(memory.data()), bucket.records};
-  std::byte* const bytes = memory.data() + base::round_up(bucket.records * sizeof(Entry), kAlignment);
-  out.bytes_ = bytes;
-  std::uint64_t at = 0, number = 0;
-  for (const Piece& piece : bucket.pieces) {
-    if (base::Status status = heap.get(piece.where, {bytes + at, piece.room()}); !status) return status.error();
-    for (PieceReader reader({bytes + at, piece.used}); reader.more();) {
-      const std::uint64_t position = at + reader.position();
-      out.order_[number++] = {keys.of(reader.next().identity), position};
-    }
-    out.pieces_.push_back({at, at + piece.used});
-    at += piece.room();
-  }
-  out.sort(bucket.keys);
+  const std::span<Entry> entries(reinterpret_cast<Entry*>(memory.data()), 2 * bucket.records);
+  out.order_ = entries.first(bucket.records);
+  out.bytes_ = memory.data() + base::round_up(entries.size_bytes(), kAlignment);
+  const std::span<Entry> unsorted = entries.subspan(bucket.records);
+  if (base::Status status = out.read(heap, bucket, keys, unsorted); !status) return status.error();
+  out.sort(unsorted);
+  out.sort_equal(keys);
   return out;
 }
 
-/// Keys are random: their upper bits divide them into runs of a few, in place, and runs are sorted.
-void SortedBucket::sort(KeyRange keys) {
-  constexpr std::uint64_t kRun = 32;  // records, about
-  const std::uint64_t width = keys.last - keys.first;
-  const int bits = static_cast<int>(std::bit_width(width)), few = static_cast<int>(std::bit_width(order_.size() / kRun));
-  const int shift = std::clamp(bits - few, 0, 63);
-  const auto run_of = [&](const Entry& entry) { return (entry.key - keys.first) >> shift; };
-  const std::uint64_t runs = (width >> shift) + 1;
-  std::vector<std::uint32_t> ends(runs), next(runs);
-  for (const Entry& entry : order_) ++ends[run_of(entry)];
-  for (std::uint32_t run = 0, at = 0; run < runs; ++run) {
-    next[run] = at;
-    ends[run] = at += ends[run];
-  }
-  for (std::uint32_t run = 0; run < runs; ++run)
-    while (next[run] < ends[run]) {
-      const std::uint64_t right = run_of(order_[next[run]]);
-      if (right == run)
-        ++next[run];
-      else
-        std::swap(order_[next[run]], order_[next[right]++]);
+base::Status SortedBucket::read(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys, std::span<Entry> unsorted) {
+  const int unused = std::countl_zero((bucket.keys.last - bucket.keys.first) | 1);
+  std::byte* const bytes = bytes_;
+  std::uint64_t at = 0, number = 0;
+  for (const Piece& piece : bucket.pieces) {
+    if (base::Status status = heap.get(piece.where, {bytes + at, piece.room()}); !status) return status;
+    for (PieceReader reader({bytes + at, piece.used}); reader.more();) {
+      const std::uint64_t identity = reader.take_identity(), open = (keys.of(identity) - bucket.keys.first) << unused;
+      unsorted[number++] = (open & ~kMost) | (at + reader.position());
+      reader.take_rest(identity);
     }
-  for (std::uint32_t run = 0, begin = 0; run < runs; begin = ends[run++])
-    std::ranges::sort(order_.subspan(begin, ends[run] - begin), [&](const Entry& a, const Entry& b) {
-      return a.key != b.key ? a.key < b.key : identity_at(a.position) < identity_at(b.position);
-    });
+    pieces_.push_back({at, at + piece.used});
+    at += piece.room();
+  }
+  return {};
 }
 
-/// Asked where keys are equal, so hardly ever.
+/// Keys are random: their upper bits divide them into runs of a few, which are sorted.
+void SortedBucket::sort(std::span<const Entry> unsorted) {
+  constexpr std::uint64_t kRun = 8;  // records, about
+  const int bits = std::min(32, static_cast<int>(std::bit_width(unsorted.size() / kRun)));
+  const auto run_of = [&](Entry entry) { return bits == 0 ? 0 : entry >> (64 - bits); };
+  std::vector<std::uint32_t> ends((std::uint64_t{1} << bits) + 1);  // first: where each run begins, one further on
+  for (const Entry entry : unsorted) ++ends[run_of(entry) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  for (const Entry entry : unsorted) order_[ends[run_of(entry)]++] = entry;
+  for (std::uint64_t run = 0, begin = 0; run + 1 < ends.size(); begin = ends[run++])
+    std::ranges::sort(order_.subspan(begin, ends[run] - begin));
+}
+
+/// Those of which an Entry does not tell who comes first: a few.
+void SortedBucket::sort_equal(const ShuffleKeys& keys) {
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, Entry>> equal;
+  for (std::size_t first = 0, behind = 1; first < order_.size(); first = behind++) {
+    while (behind < order_.size() && (order_[behind] ^ order_[first]) <= kMost) ++behind;
+    if (behind - first == 1) continue;
+    equal.clear();
+    for (const Entry entry : order_.subspan(first, behind - first)) {
+      const std::uint64_t identity = identity_at(position(entry));
+      equal.emplace_back(keys.of(identity), identity, entry);
+    }
+    std::ranges::sort(equal);
+    for (std::size_t i = first; i < behind; ++i) order_[i] = std::get<2>(equal[i - first]);
+  }
+}
+
 std::uint64_t SortedBucket::identity_at(std::uint64_t position) const {
   const auto piece = std::ranges::upper_bound(pieces_, position, {}, &base::Extent::begin) - 1;
   PieceReader reader({bytes_ + piece->begin, piece->length()});
   while (reader.more()) {
-    const bool here = piece->begin + reader.position() == position;
-    const Heaped record = reader.next();
-    if (here) return record.identity;
+    const std::uint64_t identity = reader.take_identity();
+    if (piece->begin + reader.position() == position) return identity;
+    reader.take_rest(identity);
   }
   return 0;
 }
 
-Heaped SortedBucket::record(std::uint64_t number) const { return heaped_at(bytes_ + order_[number].position); }
+Heaped SortedBucket::record(std::uint64_t number) const { return heaped_at(bytes_ + position(order_[number])); }
 
 }  // namespace pario::records

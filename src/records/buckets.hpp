@@ -74,19 +74,26 @@ class PieceReader {
   bool more() const { return at_ < end_; }
   /// Where the next one lies in the piece.
   std::uint64_t position() const { return static_cast<std::uint64_t>(at_ - begin_); }
-  Heaped next();
+  Heaped next() {
+    const std::uint64_t identity = take_identity();
+    return take_rest(identity);
+  }
+  /// In two steps: between them, position() is what heaped_at() wants.
+  std::uint64_t take_identity();
+  Heaped take_rest(std::uint64_t identity);
 
  private:
   const std::byte *begin_, *at_, *end_;
   std::uint64_t identity_ = 0;
 };
-/// Length and bytes of the record at `at`; not its identity.
+/// Length and bytes of the record whose identity ends at `at`; its own identity only if it stayed in the input.
 Heaped heaped_at(const std::byte* at);
 
 /// Puts records into buckets; one thread's.
 class BucketWriter {
  public:
-  static base::Result<BucketWriter> make(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer);
+  /// `memory`: `buffer` bytes of each, aligned, which it uses until it is gone.
+  BucketWriter(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer, std::span<std::byte> memory);
   /// `bytes` of a record that is inside; at most the buffer less 64.
   base::Status add(std::uint64_t key, const Heaped& record);
   /// What is left in buffers goes to the heap.
@@ -94,8 +101,6 @@ class BucketWriter {
   std::vector<Bucket> take() { return std::move(buckets_); }
 
  private:
-  BucketWriter(Heap& heap, KeyRange keys, std::uint64_t buffer, Buffer memory)
-      : heap_(&heap), keys_(keys), size_(buffer), memory_(std::move(memory)) {}
   struct Filling {
     std::uint64_t used = 0, identity = 0;
   };
@@ -104,7 +109,7 @@ class BucketWriter {
   Heap* heap_;
   KeyRange keys_;
   std::uint64_t size_;
-  Buffer memory_;
+  std::span<std::byte> memory_;
   std::vector<Filling> fillings_;
   std::vector<Bucket> buckets_;
 };
@@ -124,24 +129,28 @@ class SortedBucket {
   /// In `memory`, which it uses until it is gone.
   static base::Result<SortedBucket> load(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys, std::span<std::byte> memory);
   std::uint64_t count() const { return order_.size(); }
+  /// Most bytes of memory that one may take.
+  static constexpr std::uint64_t kMost = 0xFFFFFFFF;
   /// `number`: in the order of the shuffle. Its identity is known only if it stayed in the input.
   Heaped record(std::uint64_t number) const;
   /// It will be asked for soon.
   void prefetch(std::uint64_t number) const {
-    const std::byte* const record = bytes_ + order_[number].position;
+    const std::byte* const record = bytes_ + position(order_[number]);
     for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(record + line * 64);
   }
-  std::uint64_t length(std::uint64_t number) const { return heaped_at(bytes_ + order_[number].position).length; }
+  std::uint64_t length(std::uint64_t number) const { return heaped_at(bytes_ + position(order_[number])).length; }
 
  private:
-  struct Entry {
-    std::uint64_t key, position;
-  };
+  /// The upper 32 bits of a key that its range leaves open, then where its record lies.
+  using Entry = std::uint64_t;
+  static std::uint64_t position(Entry entry) { return entry & kMost; }
+  base::Status read(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys, std::span<Entry> unsorted);
+  void sort(std::span<const Entry> unsorted);
+  void sort_equal(const ShuffleKeys& keys);
   std::uint64_t identity_at(std::uint64_t position) const;
-  void sort(KeyRange keys);
 
   std::span<Entry> order_;
-  const std::byte* bytes_ = nullptr;
+  std::byte* bytes_ = nullptr;
   std::vector<base::Extent> pieces_;  ///< where each is in bytes_
 };
 

@@ -21,6 +21,22 @@ base::Result<Buffer> Buffer::make(std::uint64_t size, Pages pages) {
   return buffer;
 }
 
+base::Status Buffer::grow(std::uint64_t size, Pages pages) {
+  if (size <= size_) return {};
+  if (data_ == nullptr) {
+    base::Result<Buffer> made = make(size, pages);
+    if (made.ok()) *this = std::move(*made);
+    return made.status();
+  }
+  const std::uint64_t larger = base::round_up(size, kAlignment);
+  void* const moved = ::mremap(data_, size_, larger, MREMAP_MAYMOVE);
+  if (moved == MAP_FAILED)
+    return base::Error{.number = ENOMEM, .operation = "mremap", .detail = std::to_string(size) + " bytes of memory for buffers"};
+  data_ = static_cast<std::byte*>(moved);
+  size_ = larger;
+  return {};
+}
+
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

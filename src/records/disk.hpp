@@ -23,6 +23,8 @@ class Buffer {
   static base::Result<Buffer> make(std::uint64_t size, Pages pages = Pages::ordinary);
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
   Buffer& operator=(Buffer&& other) noexcept;
+  /// At least `size` bytes; what was used is not cleared anew by the kernel. Like make() for one that is empty.
+  base::Status grow(std::uint64_t size, Pages pages = Pages::ordinary);
   ~Buffer();
   std::byte* data() const { return data_; }
   std::uint64_t size() const { return size_; }

@@ -51,7 +51,8 @@ class Shuffler {
   base::Result<std::vector<Bucket>> divide(const Bucket& bucket);
   base::Status divide_some(const Bucket& bucket, BucketWriter& writer);
   base::Status write();
-  base::Status write_some();
+  base::Status write_some(unsigned worker);
+  base::Result<std::span<std::byte>> room_of(unsigned worker, std::uint64_t size);
   base::Status enter(std::uint32_t shard, std::uint64_t offset, OutputCursor& cursor);
   base::Status write_bucket(std::size_t number, const SortedBucket& sorted, Reader& reader, OutputCursor& cursor);
   void tell_shards(std::size_t number, const SortedBucket& sorted);
@@ -71,6 +72,7 @@ class Shuffler {
   Meter meter_;
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Output> output_;
+  std::vector<Buffer> memory_{plan_.threads};                 ///< of each thread: buffers, later a bucket
   std::uint64_t number_ = 0;                                  ///< of the run, the same for all ranks
   std::vector<Bucket> buckets_;                               ///< of this rank, once they are shared out
   std::vector<std::uint64_t> records_before_, bytes_before_;  ///< of each bucket
@@ -143,15 +145,22 @@ base::Status Shuffler::make_heap() {
   return {};
 }
 
+/// Good until that thread asks again.
+base::Result<std::span<std::byte>> Shuffler::room_of(unsigned worker, std::uint64_t size) {
+  const base::Status status = memory_[worker].grow(size, Pages::large);
+  return status ? base::Result<std::span<std::byte>>(memory_[worker].span()) : status.error();
+}
+
 base::Result<std::vector<Bucket>> Shuffler::into_buckets(KeyRange keys, std::uint32_t count,
                                                          const std::function<base::Status(BucketWriter&)>& work) {
   std::vector<std::vector<Bucket>> found(plan_.threads);
   base::Status status = run_team(plan_.threads, meter_, [&](unsigned worker) -> base::Status {
-    base::Result<BucketWriter> writer = BucketWriter::make(*heap_, keys, count, plan_.buffer);
-    if (!writer.ok()) return writer.error();
-    base::Status done = work(*writer);
-    if (done) done = writer->finish();
-    found[worker] = writer->take();
+    const base::Result<std::span<std::byte>> memory = room_of(worker, plan_.buffer * count);
+    if (!memory.ok()) return memory.error();
+    BucketWriter writer(*heap_, keys, count, plan_.buffer, *memory);
+    base::Status done = work(writer);
+    if (done) done = writer.finish();
+    found[worker] = writer.take();
     return done;
   });
   if (!status) return status.error();
@@ -272,9 +281,9 @@ base::Status Shuffler::tell_last_shard() {
   const std::uint64_t first = first_of(shard_of(last_record_ - 1));
   if (first < first_record_) return {};
   const auto number = static_cast<std::size_t>(std::ranges::upper_bound(records_before_, first) - records_before_.begin()) - 1;
-  base::Result<Buffer> memory = Buffer::make(SortedBucket::memory_for(buckets_[number]), Pages::large);
+  const base::Result<std::span<std::byte>> memory = room_of(0, SortedBucket::memory_for(buckets_[number]));
   if (!memory.ok()) return memory.error();
-  const base::Result<SortedBucket> sorted = SortedBucket::load(*heap_, buckets_[number], keys_, memory->span());
+  const base::Result<SortedBucket> sorted = SortedBucket::load(*heap_, buckets_[number], keys_, *memory);
   if (!sorted.ok()) return sorted.error();
   tell_shards(number, *sorted);
   return {};
@@ -294,23 +303,23 @@ base::Status Shuffler::tell_begins(const base::Status& mine) {
 
 base::Status Shuffler::write() {
   next_ = 0;
-  base::Status status = run_team(plan_.threads, meter_, [&](unsigned) { return write_some(); });
+  base::Status status = run_team(plan_.threads, meter_, [&](unsigned worker) { return write_some(worker); });
   if (status) status = source_.unchanged();
   if (status && !request_.ranks.alone()) status = output_->flush();
   return tell_begins(status);
 }
 
-base::Status Shuffler::write_some() {
+base::Status Shuffler::write_some(unsigned worker) {
   std::uint64_t largest = 0;
   for (const Bucket& bucket : buckets_) largest = std::max(largest, SortedBucket::memory_for(bucket));
-  base::Result<Buffer> memory = Buffer::make(largest, Pages::large);
+  const base::Result<std::span<std::byte>> memory = room_of(worker, largest);
   base::Result<Reader> reader = Reader::make(source_, kWriting);
   base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kWriting);
   if (!memory.ok()) return memory.error();
   if (!reader.ok()) return reader.error();
   if (!cursor.ok()) return cursor.error();
   for (std::uint64_t number = next_++; number < buckets_.size() && !meter_.stopped(); number = next_++) {
-    const base::Result<SortedBucket> sorted = SortedBucket::load(*heap_, buckets_[number], keys_, memory->span());
+    const base::Result<SortedBucket> sorted = SortedBucket::load(*heap_, buckets_[number], keys_, *memory);
     if (!sorted.ok()) return sorted.error();
     tell_shards(number, *sorted);
     if (base::Status status = write_bucket(number, *sorted, *reader, *cursor); !status) return status;
