@@ -52,23 +52,26 @@ bool valid_column(std::span<const std::byte> bytes, std::uint64_t count) {
   return true;
 }
 
+void ColumnBuilder::expect(std::uint64_t numbers, std::uint64_t bytes) {
+  blocks_.reserve(numbers / kNumbersPerBlock + 1);
+  residuals_.reserve(bytes);
+}
+
 void ColumnBuilder::close_block(std::uint64_t count) {
   const std::span<const std::uint64_t> numbers(pending_, count);
   const Fit line = fit(numbers);
-  bits_ = residuals_.size() * 8;
-  blocks_.push_back({line.base, line.stride, bits_ / 8 << 8 | line.width});
-  residuals_.resize(residuals_.size() + kNumbersPerBlock * line.width / 8);  // whole bytes: 128 of them
-  for (std::uint64_t i = 0; i < count; ++i) pack(numbers[i] - line.base - i * line.stride, line.width);
-}
-
-void ColumnBuilder::pack(std::uint64_t number, std::uint64_t width) {
-  for (std::uint64_t done = 0; done < width;) {
-    const std::uint64_t room = 8 - bits_ % 8, part = std::min(room, width - done);
-    const std::uint64_t bits = number >> done & ((std::uint64_t{1} << part) - 1);
-    residuals_[bits_ / 8] |= static_cast<std::byte>(bits << bits_ % 8);
-    bits_ += part;
-    done += part;
+  const std::uint64_t place = residuals_.size(), bytes = kNumbersPerBlock * line.width / 8;  // whole ones: 128 of them
+  blocks_.push_back({line.base, line.stride, place << 8 | line.width});
+  residuals_.resize(place + bytes + sizeof(std::uint64_t));  // the last are put in by words, too
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t bit = i * line.width;
+    std::byte* const at = residuals_.data() + place + bit / 8;
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    word |= (numbers[i] - line.base - i * line.stride) << bit % 8;
+    std::memcpy(at, &word, sizeof word);
   }
+  residuals_.resize(place + bytes);
 }
 
 std::vector<std::byte> ColumnBuilder::finish() {

@@ -67,18 +67,20 @@ class ColumnBuilder {
     if (count_ % kNumbersPerBlock == 0) close_block(kNumbersPerBlock);
   }
   std::uint64_t count() const { return count_; }
+  /// Of the column, so far.
+  std::uint64_t bytes() const { return blocks_.size() * sizeof(ColumnBlock) + residuals_.size(); }
+  /// So many are expected; what they turn out not to need is never touched.
+  void expect(std::uint64_t numbers, std::uint64_t bytes);
   /// The column; the builder is empty afterwards.
   std::vector<std::byte> finish();
 
  private:
   void close_block(std::uint64_t count);
-  void pack(std::uint64_t number, std::uint64_t width);
 
   std::uint64_t pending_[kNumbersPerBlock] = {};
   std::uint64_t count_ = 0;
   std::vector<ColumnBlock> blocks_;
   std::vector<std::byte> residuals_;
-  std::uint64_t bits_ = 0;  ///< of residuals_ that are used
 };
 
 }  // namespace pario::records

@@ -8,9 +8,8 @@
 
 namespace pario::records {
 
-/// Bytes of memory for it, whatever the number of threads.
-inline constexpr std::uint64_t kMemoryToCompress = 8 << 20;
-/// Compresses what is put into `below`. ENOENT: there is no liblz4.so.1.
+/// Compresses what is put into `below`. Each thread that calls it needs memory for a piece and an eighth more. ENOENT: there is no
+/// liblz4.so.1.
 base::Result<std::unique_ptr<Heap>> compressed(std::unique_ptr<Heap> below);
 
 }  // namespace pario::records

@@ -69,10 +69,11 @@ void append(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes, bytes + sizeof value);
 }
 
+/// `body`: the whole file so far, with room for the head.
 void add_section(Head& head, std::vector<std::byte>& body, SectionKind kind, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   body.resize(base::round_up(body.size(), 8));
-  head.section[head.sections++] = {kind, 0, sizeof(Head) + body.size(), bytes.size(), base::xxh64(bytes.data(), bytes.size())};
+  head.section[head.sections++] = {kind, 0, body.size(), bytes.size(), base::xxh64(bytes.data(), bytes.size())};
   body.insert(body.end(), bytes.begin(), bytes.end());
 }
 
@@ -217,6 +218,16 @@ void IndexBuilder::bucketing(const Bucketing& bucketing) { append(stretches_, bu
 
 void IndexBuilder::stretch(std::uint64_t bucket) { append(stretches_, Stretch{count(), bucket}); }
 
+std::uint64_t IndexBuilder::bytes() const {
+  return offsets_.bytes() + names_.bytes() + identities_.bytes() + name_bytes_.size() + modes_.size() + times_.size() + sums_.size() +
+         stretches_.size();
+}
+
+void IndexBuilder::expect_bucketed(std::uint64_t records, std::uint64_t bytes) {
+  offsets_.expect(records, bytes / 2);
+  identities_.expect(records, bytes);
+}
+
 std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const Fingerprint& fingerprint) {
   Head head{};
   std::memcpy(head.magic, kMagic, sizeof kMagic);
@@ -228,6 +239,8 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const 
   head.ends = fingerprint.ends;
   offsets_.add(end);
   std::vector<std::byte> body;
+  body.reserve(sizeof head + bytes() + 2 * kNumbersPerBlock * sizeof(std::uint64_t) + kSections * 16);
+  body.resize(sizeof head);
   add_section(head, body, SectionKind::offsets, offsets_.finish());
   if (!stretches_.empty()) {
     add_section(head, body, SectionKind::identities, identities_.finish());
@@ -242,7 +255,7 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const 
   if (firsts_.count() != 0) add_section(head, body, SectionKind::firsts, firsts_.finish());
   add_section(head, body, SectionKind::sums, sums_);
   head.checksum = base::xxh64(&head, offsetof(Head, checksum));
-  body.insert(body.begin(), reinterpret_cast<const std::byte*>(&head), reinterpret_cast<const std::byte*>(&head) + sizeof head);
+  std::memcpy(body.data(), &head, sizeof head);
   *this = {};
   return body;
 }

@@ -134,6 +134,10 @@ class IndexBuilder {
   /// Of a file of groups of records: the number of the first record of each, and in the end that of all.
   void group(std::uint64_t first) { firsts_.add(first); }
   std::uint64_t count() const { return offsets_.count(); }
+  /// Of memory, so far.
+  std::uint64_t bytes() const;
+  /// So many records of such a file are expected, and as much memory for them.
+  void expect_bucketed(std::uint64_t records, std::uint64_t bytes);
   /// The index file's bytes. `end`: of the last record.
   std::vector<std::byte> finish(Kind kind, std::uint64_t end, const Fingerprint& fingerprint);
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "records/buckets.hpp"
+
 namespace pario::records {
 namespace {
 
@@ -20,6 +22,9 @@ constexpr double kShort = 512, kLong = 4 * kMiB;             // lengths at which
 constexpr unsigned kThreads = 4;                             // in memory
 constexpr unsigned kBucketThreads = 8, kGatherThreads = 16;  // most of them wait for the device
 constexpr std::uint64_t kWorking = 2 * kMiB + 128 * kKiB;  // of a thread that writes a bucket: output, and records that stayed in the input
+
+/// Of a thread, for the piece that it compresses or has compressed before it: Pool gives an eighth more than that needs.
+std::uint64_t compressing(const ShuffleFacts& facts) { return facts.compress ? 5 * kSmallest : 0; }
 
 double mean_length(const ShuffleFacts& facts) {
   return facts.records == 0 ? 0 : static_cast<double>(facts.bytes) / static_cast<double>(facts.records);
@@ -42,13 +47,16 @@ std::uint64_t buckets_needed(const ShuffleFacts& facts, std::uint64_t limit) {
 
 std::uint64_t fused_buckets(const ShuffleFacts& facts) { return std::clamp<std::uint64_t>(divide_up(facts.bytes, kLoaded), 1, 4096); }
 
-/// Bytes of all records while the index of the fused form is made. Of each are kept its length and how far it is from the one before in its
-/// bucket, in numbers of 7 bits a byte, and so much again twice in the index; and, of each stretch, where it lies.
-std::uint64_t memory_to_index(const ShuffleFacts& facts) {
-  constexpr std::uint64_t kStretch = 48;
-  const auto length = static_cast<std::uint64_t>(mean_length(facts)), apart = length * fused_buckets(facts);
-  const auto bytes = [](std::uint64_t mean) { return divide_up(static_cast<unsigned>(std::bit_width(4 * mean + 1)), 7); };  // few are more
-  return facts.records * (3 * (bytes(length) + bytes(apart)) + 1 + std::min(kStretch, kStretch * length / kSmallest));
+/// Bytes of the index of the fused form: of each record where it lies and where it came from, both as bits by which they are off a line
+/// through 128 of them, and of each stretch its bucket. Where a stretch begins within the 128, its records come from somewhere else.
+std::uint64_t index_size(const ShuffleFacts& facts) {
+  constexpr double kSpread = 5, kBlocks = 3, kStretch = 128;  // bits
+  const auto length = static_cast<std::uint64_t>(mean_length(facts));
+  const auto width = [](std::uint64_t mean) { return static_cast<double>(std::bit_width(mean)) + kSpread; };
+  const double stretches = std::min(1.0, static_cast<double>(length) / kSmallest);  // for each record
+  const double jumps = std::min(1.0, 128 * stretches);
+  const double from = (1 - jumps) * width(length * fused_buckets(facts)) + jumps * width(facts.memory);
+  return static_cast<std::uint64_t>(static_cast<double>(facts.records) * (width(length) + from + kBlocks + kStretch * stretches) / 8);
 }
 
 /// What a thread needs while it fills buckets.
@@ -61,13 +69,14 @@ std::uint64_t filling(const ShufflePlan& plan, const ShuffleFacts& facts) {
 std::uint64_t working_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   if (plan.way == Way::fused) return plan.threads * (filling(plan, facts) + kWorking);
   const std::uint64_t bucket = std::min(plan.bucket_limit, largest_bucket(facts, plan.buckets, plan.way));
-  return plan.threads * std::max(filling(plan, facts), bucket + kWorking);
+  const std::uint64_t pieces = plan.way == Way::buckets ? compressing(facts) : 0;
+  return plan.threads * (std::max(filling(plan, facts), bucket + kWorking) + pieces);
 }
 
 std::uint64_t memory_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   const std::uint64_t working = working_of(plan, facts);
   if (plan.way == Way::buckets) return working;
-  if (plan.way == Way::fused) return memory_to_index(facts) + working;
+  if (plan.way == Way::fused) return index_size(facts) + std::max(working, index_size(facts));  // in the end it is put together
   const std::uint64_t kept = plan.way == Way::gather ? facts.records * 2 * kHead : facts.bytes + facts.records * kHead;
   return kept + std::uint64_t{plan.threads} * plan.buckets * 4 * kKiB + working;
 }
@@ -101,9 +110,9 @@ ShufflePlan gather_plan(const ShuffleFacts& facts) {
 /// With `threads`; nothing of a bucket is left for a record when the memory is not enough.
 ShufflePlan bucket_plan(const ShuffleFacts& facts, unsigned threads) {
   ShufflePlan plan{.way = Way::buckets, .threads = threads};
-  const std::uint64_t each = facts.memory / threads;
-  if (each < 4 * kMiB) return plan;
-  plan.bucket_limit = each - kWorking;
+  if (facts.memory / threads < 4 * kMiB) return plan;
+  const std::uint64_t each = facts.memory / threads - compressing(facts);
+  plan.bucket_limit = std::min(each - kWorking, SortedBucket::kMost);
   plan.chunk = std::clamp(each / 8, 4 * kSmallest, 4 * kMiB);
   const std::uint64_t room = each - plan.chunk - 3 * kSmallest;
   const std::uint64_t most = room / kSmallest - 2, needed = buckets_needed(facts, plan.bucket_limit);
@@ -128,7 +137,7 @@ ShufflePlan bucket_plan(const ShuffleFacts& facts) {
 
 /// Rather fewer threads than larger buckets.
 ShufflePlan fused_plan(const ShuffleFacts& facts) {
-  const std::uint64_t wanted = fused_buckets(facts), room = facts.memory - std::min(facts.memory, memory_to_index(facts));
+  const std::uint64_t wanted = fused_buckets(facts), room = facts.memory - std::min(facts.memory, index_size(facts));
   ShufflePlan plan{.way = Way::fused, .threads = threads_of(facts, kBucketThreads), .bucket_limit = ~std::uint64_t{0}, .traffic = 2};
   for (;; --plan.threads) {
     const std::uint64_t each = room / plan.threads;
@@ -146,8 +155,8 @@ ShufflePlan fused_plan(const ShuffleFacts& facts) {
 void limit_memory(ShufflePlan& plan, const ShuffleFacts& facts) {
   if (plan.way == Way::buckets) return;
   const std::uint64_t working = working_of(plan, facts) + (facts.memory - memory_of(plan, facts)) / 2;
-  plan.heap_limit = facts.memory - working;
-  plan.bucket_limit = working / plan.threads - kWorking;
+  plan.heap_limit = facts.memory - std::max(working, plan.way == Way::fused ? facts.memory / 2 : 0);
+  plan.bucket_limit = std::min(working / plan.threads - kWorking, SortedBucket::kMost);
 }
 
 double seconds_of(const ShufflePlan& plan, const ShuffleFacts& facts) {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "records/arranged.hpp"
-#include "records/compressed.hpp"
 #include "records/probe.hpp"
 #include "records/shuffle.hpp"
 #include "records/source.hpp"
@@ -30,8 +29,8 @@ base::Status check(const ShuffleRequest& request) {
 }
 
 /// Memory that is left beside what the process has.
-std::uint64_t memory_left(std::uint64_t limit, std::uint64_t taken) {
-  const std::uint64_t reserve = taken + (4 << 20);  // stacks, page tables, what the kernel keeps for open files
+std::uint64_t memory_left(std::uint64_t limit) {
+  constexpr std::uint64_t reserve = 4 << 20;  // stacks, page tables, what the kernel keeps for open files
   char text[128] = {};
   base::read_file("/proc/self/statm", text, sizeof text - 1);
   const char* blank = std::strchr(text, ' ');
@@ -46,10 +45,11 @@ base::Result<ShuffleFacts> facts_of(const ShuffleRequest& request) {
   if (!source.ok()) return source.error();
   ShuffleFacts facts{.bytes = source->size(),
                      .records = source->records(),
-                     .memory = memory_left(request.memory, request.compress ? kMemoryToCompress : 0),
+                     .memory = memory_left(request.memory),
                      .indexed = source->indexed(),
                      .threads = request.threads,
-                     .ranks = request.ranks.count};
+                     .ranks = request.ranks.count,
+                     .compress = request.compress};
   if (keeps_index(request.kind) && source->index() != nullptr && memory_to_arrange(*source->index()) > facts.memory)
     return invalid(request, "the order of all records does not fit into memory");
   const bool chosen = request.way != Way::automatic || request.plan || !device_matters(facts);

@@ -8,15 +8,17 @@ namespace pario::records {
 
 inline constexpr std::size_t kLongestNumber = 10;  // bytes
 
-/// Returns where the next one goes.
-inline std::byte* put_number(std::byte* at, std::uint64_t number) {
+/// Returns where the next one goes. `At`: std::byte*, or a reverse_iterator of it.
+template <class At>
+At put_number(At at, std::uint64_t number) {
   for (; number >= 0x80; number >>= 7) *at++ = static_cast<std::byte>(number | 0x80);
   *at++ = static_cast<std::byte>(number);
   return at;
 }
 
-/// Moves `at` behind it.
-inline std::uint64_t take_number(const std::byte*& at) {
+/// Moves `at` behind it. `At`: const std::byte*, or a reverse_iterator of it.
+template <class At>
+std::uint64_t take_number(At& at) {
   std::uint64_t number = 0;
   for (unsigned shift = 0;; shift += 7) {
     const auto byte = static_cast<std::uint64_t>(*at++);

@@ -293,6 +293,17 @@ TEST(ShufflePlans, LittleMemoryMeansFewThreadsOrNothing) {
   EXPECT_NE(none.error().text().find("of memory are needed"), std::string::npos);
 }
 
+TEST(ShufflePlans, ACompressedTemporaryFileTakesAPieceOfMemoryOfEachThread) {
+  ShuffleFacts facts{.bytes = 4096 * kMiB, .records = 40 * kMiB, .memory = 256 * kMiB};
+  const auto plain = plan_shuffle(facts, Way::buckets);
+  facts.compress = true;
+  const auto compressed = plan_shuffle(facts, Way::buckets);
+  ASSERT_TRUE(plain.ok() && compressed.ok());
+  EXPECT_EQ(compressed->threads, plain->threads);
+  EXPECT_GE(plain->bucket_limit - compressed->bucket_limit, plain->buffer * 9 / 8);
+  EXPECT_LE(plain->bucket_limit - compressed->bucket_limit, 5U << 16);
+}
+
 TEST(ShufflePlans, VeryShortAndVeryLongRecordsAreTheSameOnEveryDevice) {
   EXPECT_FALSE(device_matters({.bytes = 1000, .records = 10}));
   EXPECT_TRUE(device_matters({.bytes = 1'000'000, .records = 10}));
