@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, background, block, load, packing, relay, transfer
+from pario.checkpoint import CheckpointError, Writer, background, block, exchange, load, packing, relay, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -97,13 +97,13 @@ def test_it_appears_without_another_call_where_ranks_may_meet_in_threads(tmp_pat
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
 def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(tmp_path, monkeypatch, threads):
-    write = transfer.write
+    write = exchange.write_for_all
 
     def program(ranks):
         mine, told = Program(ranks), []
         writer = Writer(ranks, tmp_path, durable=False)
         writer.save(1, mine.step(1))
-        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(transfer, "write", full))
+        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", full))
         pending = writer.save_async(2, mine.step(2))
         for call in (pending.result, lambda: writer.save_async(3, mine.step(3)), lambda: writer.save(4, mine.step(4))):
             try:
@@ -111,15 +111,15 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
             except Exception as error:
                 told.append(str(error))
             ranks.together("", lambda: None, lambda _: None)
-        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(transfer, "write", write))
+        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", write))
         writer.save(5, mine.step(5))
         writer.close()
         return told
 
-    def full(comm, path, moves, **options):
-        if threading.current_thread().name == "pario-checkpoint" and any(move.box.begin[0] > 0 for move in moves):
+    def full(path, by_rank, **options):
+        if any(any(move.box.begin) for moves in by_rank for move in moves):
             raise OSError(errno.ENOSPC, "No space left on device", path)
-        write(comm, path, moves, **options)
+        write(path, by_rank, **options)
 
     first, second = run(2, program, threads=threads)
     for told in (first, second):
@@ -138,16 +138,17 @@ def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
 
 
 @pytest.fixture
-def writing(monkeypatch) -> list[tuple[str, ...]]:
+def writing(monkeypatch) -> list[tuple[str, list[int]]]:
     """What is written in the background: for each call that writes anything, the file and where blocks begin."""
-    found, write = [], transfer.write
+    found, write = [], exchange.write_for_all
 
-    def noting(comm, path, moves, **options):
-        if moves:
-            found.append((Path(path).name.split(".")[0], sorted(move.box.begin[0] for move in moves if move.box.begin)))
-        write(comm, path, moves, **options)
+    def noting(path, by_rank, **options):
+        if by_rank:
+            begins = sorted(move.box.begin[0] for moves in by_rank for move in moves)
+            found.append((Path(path).name.split(".")[0], begins))
+        write(path, by_rank, **options)
 
-    monkeypatch.setattr(transfer, "write", noting)
+    monkeypatch.setattr(exchange, "write_for_all", noting)
     return found
 
 
@@ -180,6 +181,35 @@ def test_one_rank_of_each_node_writes_for_it(tmp_path, monkeypatch, writing):
 def test_one_rank_of_a_node_writes_all_parts(tmp_path, monkeypatch, writing):
     save_twice(tmp_path, monkeypatch, files="rank")
     assert writing == [(f"part-0000{number}", [4 * number]) for number in range(3)] * 2
+
+
+def test_rows_of_all_ranks_of_a_node_are_joined(tmp_path, monkeypatch, writing):
+    """What each rank has of the cube are short rows, of the line a long one."""
+    monkeypatch.setattr(exchange, "_ROUND", 5000)
+    alone = []
+    monkeypatch.setattr(
+        transfer,
+        "write",
+        lambda comm, path, moves, write=transfer.write, **options: alone.extend(moves) or write(comm, path, moves, **options),
+    )
+    cube, line = np.arange(60 * 30 * 10.0).reshape(60, 30, 10), np.arange(30_000.0)
+
+    def program(ranks):
+        columns = checkpoint.geometry.Box((0, 0, 3 * ranks.rank), (60, 30, 3 + (ranks.rank == 2)))
+        with Writer(ranks, tmp_path, durable=False) as writer:
+            for number in range(2):
+                mine = cube[columns.within(whole(cube.shape))] + number
+                given = {
+                    "cube": block(mine, cube.shape, columns.begin),
+                    "line": block(line[10_000 * ranks.rank :][:10_000], line.shape, (10_000 * ranks.rank,)),
+                }
+                writer.save_async(number, given).result()
+
+    assert run(3, program) == [None] * 3
+    assert len(writing) == 2 and [move.box.begin for move in alone] == [(0,), (10_000,), (20_000,)] * 2
+    for number in range(2):
+        state = load(None, tmp_path, step=number)
+        assert (state["cube"] == cube + number).all() and (state["line"] == line).all()
 
 
 @pytest.mark.parametrize("hidden", [1, 2])

@@ -182,7 +182,7 @@ def share(turn: Round, rank: int, ranks: int) -> list[tuple[int, slice]]:
 
 
 class _Mine:
-    """The moves of this rank, by array, for those who look for what is in a box."""
+    """The moves of this rank, or of several, by array, for those who look for what is in a box."""
 
     def __init__(self, moves: Sequence[Move]) -> None:
         self._moves: dict[Stored, list[Move]] = defaultdict(list)
@@ -267,6 +267,29 @@ def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: b
             with kept(failed):
                 os.fsync(file)
     _raise(path, failed)
+
+
+def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool) -> None:
+    """Writes to a file what ranks of a node have of it, by this process alone: rows that are short for each of them are joined."""
+    moves = sorted((move for theirs in by_rank for move in theirs), key=lambda move: move.begin)
+    everyones = [held_by(theirs) for theirs in by_rank]
+    arrays = divided(everyones)
+    found = regions(everyones, [0] * len(everyones), arrays, writing=True) if arrays else None
+    if found is None:
+        transfer.write(None, path, moves, durable=durable)
+        return
+    alone, theirs = _parted(Plan(arrays, found), moves)
+    transfer.write(None, path, alone, durable=False)
+    turns = rounds(found[0], _ROUND)
+    buffer = np.empty(_slot(turns), np.uint8)
+    with transfer.opened(path, os.O_WRONLY | os.O_CREAT) as file:
+        for turn in turns:
+            for move, there in theirs.parts(turn, buffer):
+                there[...] = move.data
+            for place, part in share(turn, 0, 1):
+                transfer.write_all(file, buffer[part].data, place)
+        if durable:
+            os.fsync(file)
 
 
 def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) -> None:

@@ -8,11 +8,10 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pario.checkpoint import transfer
 from pario.checkpoint.geometry import Box
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.transfer import Move, address
@@ -87,7 +86,8 @@ def share(ranks: Ranks, what: str, memory: Memory | None, moves: Mapping[str, Se
     offers = ranks.deal(what, lambda: _offer(memory, moves), _to_first)
     views = {rank: view for rank, offer in offers if (view := seen(offer.memory)) is not None}
     taken = ranks.deal(what, lambda: list(views), lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)])
-    found: dict[str, list[list[Move]]] = {name: [] if taken else [list(some)] for name, some in moves.items() if not taken or name in made}
+    mine = {name: [replace(move, tally=None) for move in some] for name, some in moves.items()}  # which are those of the next one, too
+    found: dict[str, list[list[Move]]] = {name: [] if taken else [some] for name, some in mine.items() if not taken or name in made}
     for rank, offer in offers:
         if rank in views:
             for name in dict.fromkeys(part.file for part in offer.parts):
@@ -116,8 +116,3 @@ def _to_first(offers: list[_Offer | None]) -> list[list[tuple[int, _Offer]]]:
         if offer is not None and first.setdefault(offer.node, rank) != rank:
             found[first[offer.node]].append((rank, offer))
     return found
-
-
-def write(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool) -> None:
-    """Writes to a file what ranks have of it; ``durable``: it is on the disk then."""
-    transfer.write(None, path, sorted((move for moves in by_rank for move in moves), key=lambda move: move.begin), durable=durable)

@@ -314,7 +314,7 @@ class Writer:
         """Writes what this rank writes in the background."""
         part = self._make_files(ranks, task)
         for name, by_rank in moves.items():
-            relay.write(str(part / name), by_rank, durable=self._durable)
+            exchange.write_for_all(str(part / name), by_rank, durable=self._durable)
         return task.arrangement.written(task.parcel)
 
     def _make_files(self, ranks: Ranks, task: _Task) -> Path:
