@@ -83,6 +83,11 @@ class Arrangement:
                         found.setdefault(Stored(extent.place, extent.box.begin, extent.box.shape, one.dtype.itemsize), []).append(box)
         return found
 
+    @cached_property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        return sum(layout.nbytes for layout in self.layouts)
+
     def parcel(self, given: Sequence[Given], copy: Callable[[Sequence[Given]], Sequence[Given]]) -> Parcel:
         """What is given; ``copy`` makes the copy of arrays that are not packed."""
         packed = self.packing.pack(given)

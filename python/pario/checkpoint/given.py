@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from pario.checkpoint.geometry import Box, Shape, whole
 
 #: How the ranks' parts make up an array.
 TILES, REPLICATED, PER_RANK = "blocks", "replicated", "per rank"
+_NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Saved:
     """Parts of an array that this rank has. Made by :func:`block`, :func:`blocks`, :func:`replicated` and :func:`per_rank`."""
 
@@ -41,7 +43,7 @@ def block(
 
     The parts of all ranks must tile the array; they may be empty. ``dims`` names the axes.
     """
-    return blocks([(array, offset)], shape, dims=dims, units=units, attrs=attrs)
+    return Saved(TILES, _numbers(shape), ((in_memory(array), _numbers(offset)),), tuple(dims), _described(units, attrs))
 
 
 def blocks(
@@ -70,14 +72,17 @@ def per_rank(array: Any, *, units: str = "", attrs: Mapping[str, Any] | None = N
 
 
 def _numbers(values: Sequence[int]) -> Shape:
-    numbers = tuple(int(value) for value in values)
+    try:
+        return tuple(map(index, values))
+    except TypeError:
+        numbers = tuple(int(value) for value in values)  # others that are whole
     if any(number != value for number, value in zip(numbers, values, strict=True)):
         raise CheckpointError(f"{list(values)}: expected whole numbers, as shape or offset")
     return numbers
 
 
-def _described(units: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {**(attrs or {}), **({"units": units} if units else {})}
+def _described(units: str, attrs: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return _NOTHING if not attrs and not units else {**(attrs or {}), **({"units": units} if units else {})}
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Facts:
     attrs: tuple[tuple[str, str], ...]  # as they are written; to compare
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Given:
     """An array that a rank gives: facts, and its bytes as they will be in the file, box by box."""
 
@@ -115,7 +120,7 @@ class Taker:
         if not isinstance(name, str):
             raise CheckpointError(f"array {name!r}: expected a name, which is a string")
         saved = value if isinstance(value, Saved) else replicated(value)
-        attrs = tuple(sorted((key, _spelt(attr)) for key, attr in saved.attrs.items()))
+        attrs = tuple(sorted((key, _spelt(attr)) for key, attr in saved.attrs.items())) if saved.attrs else ()
         form = (saved.kind, saved.shape, saved.dims, attrs, [(array.shape, array.dtype, offset) for array, offset in saved.parts])
         before, facts = self._known.get(name, (None, None))
         if facts is None or before != form:
@@ -125,7 +130,8 @@ class Taker:
                 raise CheckpointError(f"array '{name}': {error}") from error
             self._known[name] = form, facts
         lead = saved.kind == PER_RANK
-        return Given(facts, tuple(types.to_stored(array[None] if lead else array, facts.dtype) for array, _ in saved.parts), saved.attrs)
+        data = [types.to_stored(array[None] if lead else array, facts.dtype) for array, _ in saved.parts]
+        return Given(facts, tuple(data), saved.attrs)
 
 
 def _spelt(attr: Any) -> str:

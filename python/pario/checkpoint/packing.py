@@ -42,7 +42,7 @@ class Packing:
 
     def pack(self, given: Sequence[Given]) -> bytes:
         """The bytes of the parts."""
-        return b"".join([np.ascontiguousarray(data).data for place in self._places for data in given[place].data])
+        return b"".join([data.tobytes() for place in self._places for data in given[place].data])
 
     def sums(self, packed: bytes) -> list[int]:
         """Checksums of the parts."""

@@ -289,7 +289,7 @@ class Writer:
         check_all(label.attrs)
         with self._discarded_on_failure(label.step):
             self._place.begin(label.step)
-            needed = sum(layout.nbytes for layout in arrangement.layouts) // self._nodes
+            needed = arrangement.nbytes // self._nodes
             container.check_room(str(self._place.part(label.step)), needed)
             if not arrangement.plain:
                 self._copy_container(arrangement, label)
