@@ -2,12 +2,16 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from pario.cli import main
+from pario.copying import is_part
 from pario.errors import ParioError
 from pario.launch.stages import Stage, staging
 from pario.staging import Staged, copy_verified, state_of
@@ -94,6 +98,37 @@ def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(source: Path
     copy_verified(source / "a", node / "data" / "a", 1)  # and then it was killed
     assert stage_in(source, node) == 0
     assert (node / "data" / "deep" / "b").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pario import copying, staging
+from pario.cli import main
+copy_piece = copying.copy_piece
+copied = []
+def killed(source, target, begin, end):
+    copied.append(copy_piece(source, target, begin, (begin + end) // 2))
+    if len(copied) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return copy_piece(source, target, begin, end)
+staging.copy_piece = killed
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_process_killed_between_two_writes_leaves_no_half_file(tmp_path: Path) -> None:
+    source, node = tmp_path / "out", tmp_path / "node"
+    source.mkdir()
+    assert stage_in(source, node) == 0
+    for number in range(8):
+        (node / "out" / str(number)).write_bytes(bytes([number]) * 100_000)
+    command = [sys.executable, "-c", KILLED, "stage", "out", str(node)]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == -signal.SIGKILL
+    found = {path.name for path in source.iterdir() if not is_part(path.name)}
+    assert all((source / name).read_bytes() == bytes([int(name)]) * 100_000 for name in found)
+    assert len(found) < 8
+    assert main(["stage", "out", str(node)]) == 0
+    assert {path.name: path.read_bytes() for path in source.iterdir()} == {str(number): bytes([number]) * 100_000 for number in range(8)}
 
 
 def test_bytes_decide_where_times_are_the_same(tmp_path: Path) -> None:
