@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, background, block, exchange, load, packing, relay, transfer
+from pario.checkpoint import CheckpointError, Writer, background, block, container, exchange, load, packing, relay, store, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -261,3 +261,36 @@ def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
 
     assert run(2, program) == [None, None]
     assert [path.name for path in tmp_path.glob("step*")] == ["step-00000002.h5"]
+
+
+@pytest.fixture
+def removal(monkeypatch):
+    """What is removed stays until it is allowed."""
+    allowed, delete = threading.Event(), store._delete_all
+    monkeypatch.setattr(store, "_delete_all", lambda paths: allowed.wait(20) and delete(paths))
+    return allowed
+
+
+def test_the_program_does_not_wait_for_what_is_removed(tmp_path, removal):
+    with Writer(None, tmp_path, keep=1, durable=False) as writer:
+        for number in range(2):
+            writer.save(number, {"T": expected(number)})
+        pending = writer.save_async(2, {"T": expected(2)})
+        assert not pending.done()
+        removal.set()
+        assert load(None, pending.result()).step == 2
+
+
+def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, monkeypatch, removal):
+    def full(path, needed):
+        if not removal.is_set():
+            removal.set()
+            raise CheckpointError("no space")
+        assert not list(tmp_path.glob("*.gone"))
+
+    with Writer(None, tmp_path, keep=1, durable=False) as writer:
+        for number in range(2):
+            writer.save(number, {"T": expected(number)})
+        monkeypatch.setattr(container, "check_room", full)
+        writer.save(2, {"T": expected(2)})
+    assert load(None, tmp_path).step == 2

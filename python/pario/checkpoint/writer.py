@@ -250,7 +250,6 @@ class Writer:
 
     def _begin_step(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any], copy: _Copy) -> _Task:
         """Agrees on where everything goes. What is the same as before is copied first, so that ranks do not write while others copy."""
-        self._store.settle()
         given: list[Given] = []
         parcels: list[Parcel] = []
         label = Label(step, attrs, self._about)
@@ -273,6 +272,7 @@ class Writer:
 
     def _arrange(self, label: Label, given: Sequence[Given]) -> None:
         """The files are made."""
+        self._store.settle()
         saving = Saving(str(self._place.part(label.step)), label, {one.facts.name: one.attrs for one in given}, self._nodes)
         arrange = in_one_file if self._files == 1 else partial(in_parts, self._group_of)
         self._arrangement = None
@@ -289,11 +289,19 @@ class Writer:
         check_all(label.attrs)
         with self._discarded_on_failure(label.step):
             self._place.begin(label.step)
-            needed = arrangement.nbytes // self._nodes
-            container.check_room(str(self._place.part(label.step)), needed)
+            self._check_room(label.step, arrangement.nbytes // self._nodes)
             if not arrangement.plain:
                 self._copy_container(arrangement, label)
         return True
+
+    def _check_room(self, step: int, needed: int) -> None:
+        """Waits for what is being removed only where its room is needed."""
+        path = str(self._place.part(step))
+        try:
+            container.check_room(path, needed)
+        except CheckpointError:
+            self._store.settle()
+            container.check_room(path, needed)
 
     def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
         assert arrangement.skeleton is not None
@@ -318,7 +326,8 @@ class Writer:
         return task.arrangement.written(task.parcel)
 
     def _make_files(self, ranks: Ranks, task: _Task) -> Path:
-        """Those that this rank makes. Returns where they are."""
+        """Those that this rank makes, when what was removed takes no room any more. Returns where they are."""
+        self._store.settle()
         part, arrangement = self._place.part(task.label.step), task.arrangement
         if ranks.rank == 0 and not task.made:
             self._copy_container(arrangement, task.label)
