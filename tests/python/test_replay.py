@@ -63,6 +63,10 @@ libc.fputc(65, stream)
 libc.fflush(stream)
 libc.fclose(stream)
 os.unlink("text.txt")
+stream = ctypes.c_void_p(libc.fopen(b"short.txt", b"r"))
+while libc.fgetc(stream) >= 0:
+    pass
+libc.fclose(stream)
 """
 
 
@@ -76,6 +80,7 @@ def recorded(place: Path, program: str, *options: str) -> Path:
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     (tmp_path / "found.dat").write_bytes(b"f" * 10_000)
+    (tmp_path / "short.txt").write_text("short\n")
     return read([recorded(tmp_path, PROGRAM)])
 
 
@@ -90,6 +95,7 @@ def test_calls_and_bytes_are_the_same(job: Job, tmp_path: Path) -> None:
     assert {key for key, (run, replay) in both.items() if run != replay} == set()
     assert both["posix", "writes"][0] >= 301
     assert both["posix", "bytes_written"] == (300 * 301 // 2 + 50,) * 2
+    assert both["stdio", "reads"][0] >= len("short\n") + 1
     assert both["stdio", "bytes_written"] == (10 * 7 + 90 * 8 + 1,) * 2
 
 

@@ -206,6 +206,16 @@ sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
     assert not list((tmp_path / "scratch").iterdir()) and not (tmp_path / "pario.toml").exists()
 
 
+def test_what_buffers_hold_of_files_that_stay_open_counts(tmp_path: Path) -> None:
+    """The system writes of a replay with settings are there before its log is."""
+    program = 'import os\nout = os.open("out.dat", os.O_CREAT | os.O_WRONLY)\nfor _ in range(100): os.write(out, b"8 bytes.")\n'
+    script = script_of(read([recorded(tmp_path, program)]))
+    choice = Choice.of("*/out.dat", ("streams", "size", "8M"), ("streams", "count", "2"))
+    for settle in (False, True):
+        records = perform(script, tmp_path, Manner(settings=choice.settings(), settle=settle)).job.records
+        assert records[records["writes"] == 100]["closes"].sum() == settle
+
+
 def test_choices_are_joined_and_the_later_one_is_right() -> None:
     one = Choice.of("/a/*.dat", ("streams", "size", "1M"), ("streams", "count", "2"))
     both = one.with_(Choice.of("", ("run", "mpiio", "yes"))).with_(Choice.of("/a/*.dat", ("streams", "size", "8M")))

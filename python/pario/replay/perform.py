@@ -32,6 +32,7 @@ class Manner:
     settings: SettingsFile | None = None  # for the paths of the run
     mpiexec: Sequence[str] = ()
     log: Path | None = None  # where its log stays
+    settle: bool = False  # what the run left open is closed at the end, so that the seconds hold what buffers hold
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _prepare(script: Script, root: Path) -> None:
 def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performance:
     log = manner.log or about / "log"
     save(script, about, root, log)
-    words = [sys.executable, "-m", "pario.replay.player", str(about), *(["pauses"] if manner.pauses else [])]
+    words = [sys.executable, "-m", "pario.replay.player", str(about), *(name for name in ("pauses", "settle") if getattr(manner, name))]
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
     settings = Settings(output=log, events_limit=None if manner.log else "0", file=manner.settings and _moved(manner.settings))
     with redirect_stderr(io.StringIO()):  # where the log is concerns nobody; the processes keep their own

@@ -125,6 +125,8 @@ class _Plan:
         made = np.zeros(len(events), OPERATION)
         made["offset"], made["length"], made["may_fail"] = events["offset"], events["length"], failed
         made["verb"] = np.maximum(verb, 0)
+        single = np.isin(verb, [known["fgetc"], known["fputc"]])
+        made["length"][single] = np.maximum(events["length"], events["count"])[single]  # who finds the end gets no byte for a call
         made["offset"][~failed & (verb == known["open"])] &= ~os.O_EXCL  # renaming is not played: the name may be there
         made["verb"][chosen], made["slot"][chosen], made["other"][chosen] = found.verb, found.slot, found.source
         made["slot"][failed] = found.count

@@ -1,4 +1,4 @@
-"""One process of a replay: ``python -m pario.replay.player DIRECTORY [pauses]``, with MPI on as many ranks as the run had.
+"""One process of a replay: ``python -m pario.replay.player DIRECTORY [pauses] [settle] [mpi]``, with MPI on as many ranks as the run had.
 
 Leaves ``DIRECTORY/SEAT.done`` with the seconds that it played, or ``SEAT.failed`` with what went wrong.
 """
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,9 @@ def player_for(about: Any, operations: Any) -> ReplayPlayer:
     return ReplayPlayer([os.fsencode(path) for path in about["paths"]], about["slots"], largest_of(operations))
 
 
-def play(player: ReplayPlayer, operations: Any, pauses: bool, other: Callable[[Any], None]) -> float:
+def play(
+    player: ReplayPlayer, operations: Any, pauses: bool, other: Callable[[Any], None], at_end: Callable[[], None] = lambda: None
+) -> float:
     """Plays all operations, natively as far as possible; the seconds that took."""
     rows = np.ascontiguousarray(operations).view(np.uint8).reshape(len(operations), OPERATION.itemsize)
     special = np.flatnonzero(operations["verb"] >= NOT_NATIVE)
@@ -67,7 +69,17 @@ def play(player: ReplayPlayer, operations: Any, pauses: bool, other: Callable[[A
         other(call)
         at = place + 1
     player.play(rows[at:], pauses)
+    at_end()
     return time.perf_counter() - begin
+
+
+def settle(root: str) -> None:
+    """Closes what is still open below a directory: what buffers hold of it would be written when nobody measures any more."""
+    ctypes.CDLL(None).fflush(None)
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if str(link.readlink()).startswith(f"{root}/"):
+                os.close(int(link.name))
 
 
 def largest_of(operations: Any) -> int:
@@ -76,7 +88,7 @@ def largest_of(operations: Any) -> int:
     return int(operations["length"][moving].max(initial=0))
 
 
-def alone(directory: Path, pauses: bool) -> None:
+def alone(directory: Path, wanted: Collection[str]) -> None:
     """Without MPI: a process for each seat."""
     about, operations = load(directory, 0)
     endings = Endings(directory, 1 + max((process for wait in about["waits"] for process in wait), default=0))
@@ -92,7 +104,11 @@ def alone(directory: Path, pauses: bool) -> None:
         elif verb == END and process < endings.count:
             endings.mark(process)
 
-    report(directory, seat, lambda: play(player_for(about, operations), operations, pauses, special))
+    def at_end() -> None:
+        if "settle" in wanted:
+            settle(about["shared"][0])
+
+    report(directory, seat, lambda: play(player_for(about, operations), operations, "pauses" in wanted, special, at_end))
 
 
 def forked(seats: int) -> int:
@@ -112,7 +128,7 @@ def forked(seats: int) -> int:
     raise SystemExit(0)
 
 
-def together(directory: Path, pauses: bool) -> None:
+def together(directory: Path, wanted: Collection[str]) -> None:
     """With MPI: each rank its seat."""
     from pario.replay.ranks import Ranks
 
@@ -121,8 +137,9 @@ def together(directory: Path, pauses: bool) -> None:
     def work() -> float:
         ranks.expect_shared(directory)
         about, operations = load(directory, ranks.rank)
-        for shared in about["shared"]:
-            ranks.expect_shared(Path(shared))
+        scratch, log = map(Path, about["shared"])
+        ranks.expect_shared(scratch)
+        ranks.expect_shared(log, made_by_each=True)
         calls = ranks.prepare(about)
         operations = calls.native(operations)
         player = player_for(about, operations)
@@ -134,8 +151,12 @@ def together(directory: Path, pauses: bool) -> None:
             else:
                 calls.play(call)
 
+        def at_end() -> None:
+            if "settle" in wanted and not calls.still_open:
+                settle(about["shared"][0])
+
         ranks.meet()
-        return play(player, operations, pauses, special)
+        return play(player, operations, "pauses" in wanted, special, at_end)
 
     def fail(error: Exception) -> None:
         if isinstance(error, ApartError):
@@ -160,5 +181,4 @@ def report(directory: Path, seat: int, work: Callable[[], float], fail: Callable
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would not look at it before the native part has ended
-    where, wanted = Path(sys.argv[1]), "pauses" in sys.argv[2:]
-    (together if "mpi" in sys.argv[2:] else alone)(where, wanted)
+    (together if "mpi" in sys.argv[2:] else alone)(Path(sys.argv[1]), sys.argv[2:])

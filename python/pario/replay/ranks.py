@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,18 @@ class Ranks:
         """A barrier over all. Collective."""
         self._world.Barrier()
 
-    def expect_shared(self, directory: Path) -> None:
-        """All ranks see a directory, or all raise ApartError, naming who does not. Collective."""
-        places: list[str] = self._world.allgather("" if directory.is_dir() else socket.gethostname())
+    def expect_shared(self, directory: Path, *, made_by_each: bool = False) -> None:
+        """All ranks see a directory, or all raise ApartError, naming who does not. Collective. ``made_by_each``: each host may have made
+        one of its own, and what one of them writes there shows whether it is the same.
+        """
+        mark = directory / f".shared-{self._world.bcast(uuid.uuid4().hex)}" if made_by_each else directory
+        if made_by_each and self.rank == 0:
+            with suppress(OSError):
+                mark.touch()
+        self.meet()
+        places: list[str] = self._world.allgather("" if mark.exists() else socket.gethostname())
+        if made_by_each and self.rank == 0:
+            mark.unlink(missing_ok=True)
         apart = sorted({place for place in places if place})
         if apart:
             raise ApartError(
@@ -115,6 +126,11 @@ class Calls:
         """The player of these operations; it is told which files are open."""
         player.use(self._addresses, _word(MPI.BYTE))
         self._player = player
+
+    @property
+    def still_open(self) -> bool:
+        """Whether MPI has files open, and needs their descriptors."""
+        return bool(self._files)
 
     def meet(self, group: int) -> None:
         """A barrier over a group. Collective over it."""

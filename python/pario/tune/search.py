@@ -162,6 +162,6 @@ def measurement(script: Script, directory: Path, mpiexec: tuple[str, ...], pause
     from pario.replay.perform import Manner, perform
 
     def measure(choice: Choice) -> float:
-        return perform(script, directory, Manner(pauses, choice.settings(), mpiexec)).longest
+        return perform(script, directory, Manner(pauses, choice.settings(), mpiexec, settle=True)).longest
 
     return measure
