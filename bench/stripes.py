@@ -25,14 +25,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+from places import hosts_of, slow_ceph  # noqa: E402
 from tests.hosts.conftest import AGENT  # noqa: E402
 
 from pario.lab.mount import Model, down, status, up  # noqa: E402
 from pario.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
 from pario.stripe.policy import Choice, Expected, choose  # noqa: E402
 
-HOSTS = ROOT / "tests" / "hosts" / "hosts.sh"
-CEPH = ROOT / "tests" / "filesystems" / "ceph.sh"
 WRITER = Path(__file__).with_name("stripes_writer.py")
 WAYS = {
     "collective": "one file, collective writes of 1 MiB in turn",
@@ -147,34 +146,9 @@ def on_lab(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
 
 @contextmanager
 def on_ceph(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
-    """A CephFS whose OSDs are hosts with slow links, and further hosts, each of which has mounted it."""
-    with tempfile.TemporaryDirectory() as folder, hosts_of(arguments.targets + arguments.hosts) as hosts:
-        for host in hosts[: arguments.targets]:
-            slow = ["root", "tbf", "rate", f"{8 * arguments.ceph}mbit", "burst", "256kb", "latency", "50ms"]
-            subprocess.run(["tc", "qdisc", "add", "dev", f"v{host}", *slow], check=True)
-            subprocess.run([HOSTS, "exec", host, "tc", "qdisc", "add", "dev", "eth0", *slow], check=True)
-        bridge = subprocess.run(
-            [HOSTS, "exec", hosts[0], "sed -n 2p /etc/hosts"], capture_output=True, text=True, check=True
-        ).stdout.split()[0]
-        point = Path(folder, "mount")
-        try:
-            subprocess.run([CEPH, "up", folder, bridge, str(arguments.targets), hosts[0].removesuffix("0")], check=True)
-            subprocess.run([CEPH, "mount", folder, point], check=True)
-            for host in hosts[arguments.targets :]:
-                subprocess.run([HOSTS, "exec", host, f"{CEPH} mount {folder} {point}"], check=True)
-            yield point, hosts[arguments.targets :]
-        finally:
-            subprocess.run([CEPH, "down", folder], check=True)
-
-
-@contextmanager
-def hosts_of(count: int) -> Iterator[list[str]]:
-    tag = f"s{os.getpid() % 10000}"
-    made = subprocess.run([HOSTS, "up", tag, str(count)], capture_output=True, text=True, check=True)
-    try:
-        yield made.stdout.split()
-    finally:
-        subprocess.run([HOSTS, "down", tag], check=True)
+    """A CephFS with slow links, and hosts that have mounted it."""
+    with slow_ceph(arguments.targets, arguments.ceph, arguments.hosts) as (point, hosts):
+        yield point, hosts
 
 
 def main() -> None:

@@ -4,6 +4,7 @@
 #   ceph.sh mount DIR POINT       mounts it by a client of its own, in the name spaces of the caller
 #   ceph.sh down DIR              ends its processes
 # Whoever waits in vain says so, with what the processes have said last; PARIO_CEPH_PATIENCE: seconds to wait for each of them (default 120).
+# PARIO_CEPH_OPTIONS: further lines of ceph.conf, as `up` writes it.
 set -eu
 patience=${PARIO_CEPH_PATIENCE:-120}
 
@@ -73,6 +74,7 @@ osd_max_object_name_len = 256
 osd_max_object_namespace_len = 64
 paxos_propose_interval = 0.1
 client_mount_timeout = $patience
+${PARIO_CEPH_OPTIONS:-}
 C
 }
 
@@ -140,5 +142,5 @@ case ${1:-} in
   up) up "$2" "$3" "$4" "${5:-}" ;;
   mount) mount_at "$2" "$3" ;;
   down) down "$2" ;;
-  *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;;
 esac
