@@ -54,6 +54,28 @@ def test_ls_of_nothing(tmp_path, capsys):
     assert cli(capsys, "ls", tmp_path) == (1, "", f"{tmp_path}: no checkpoints\n")
 
 
+def test_ls_of_one_tells_of_that(directory, capsys):
+    status, out, _ = cli(capsys, "ls", directory / "step-00000005.h5")
+    assert status == 0 and out.split()[0] == "5" and out.split()[-1] == "step-00000005.h5"
+    status, _, told = cli(capsys, "ls", directory / "none")
+    assert (status, told) == (1, f"{directory}/none: no such file or directory\n")
+
+
+def test_a_checkpoint_in_parts_is_listed_and_not_pruned(tmp_path, capsys):
+    with checkpoint.Writer(None, tmp_path / "ckpt", files="rank", durable=False) as writer:
+        path = writer.save(7, {"T": FIELD})
+    assert cli(capsys, "ls", path)[1].split()[0] == "7"
+    status, _, told = cli(capsys, "prune", path, "--keep", 1)
+    assert status == 2 and "is a checkpoint; expected a directory of them" in told
+
+
+def test_diff_of_single_numbers(tmp_path, capsys):
+    for number in range(2):
+        with checkpoint.Writer(None, tmp_path / str(number), durable=False) as writer:
+            writer.save(1, {"n": number + 0.5, "word": "ab"[number]})
+    assert cli(capsys, "diff", tmp_path / "0", tmp_path / "1")[:2] == (1, "array 'n': it differs, by 1\narray 'word': it differs\n")
+
+
 def test_show_tells_what_is_in_it(directory, capsys):
     status, out, _ = cli(capsys, "show", directory, "--step", 5)
     assert status == 0
@@ -100,9 +122,8 @@ def test_prune_counts_no_damaged_ones_and_leaves_what_is_being_written(directory
     assert sorted(path.name for path in directory.iterdir()) == before
 
 
-def test_a_file_is_no_directory_of_checkpoints(directory, capsys):
+def test_a_file_is_verified_as_a_directory_is(directory, capsys):
     path = directory / "step-00000005.h5"
-    assert cli(capsys, "ls", path) == (1, "", f"{path}: no checkpoints\n")
     assert cli(capsys, "verify", path, "--all") == (0, f"{path}: 3 blocks of 2 arrays are well\n", "")
     status, _, err = cli(capsys, "show", path, "--step", 9)
     assert (status, err) == (2, f"pario checkpoint: {path} is of step 5, not of step 9\n")
@@ -128,6 +149,12 @@ def test_plot_draws_a_slice(directory, capsys, tmp_path):
     assert (status, err) == (2, f"pario checkpoint: {tmp_path}/none/T.png: No such file or directory\n")
     assert "no array 'u'; it has flow/T, name" in cli(capsys, "plot", directory, "u")[2]
     assert "has no index 9 along axis 0" in cli(capsys, "plot", directory, "flow/T", "--index", 9)[2]
+
+
+def test_plot_of_an_axis_that_is_not_there(directory, capsys):
+    pytest.importorskip("matplotlib")
+    status, _, told = cli(capsys, "plot", directory, "flow/T", "--axis", 3)
+    assert status == 2 and "array 'flow/T' of shape [3, 4, 5] has no axis 3" in told
 
 
 def test_what_is_no_checkpoint_is_an_error_that_names_it(tmp_path, capsys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,19 +64,26 @@ def damages(header: Header, show: Show = silent) -> Iterator[str]:
     """Blocks whose bytes are not what was saved."""
     total = sum(entry.layout.nbytes for entry in header.entries.values())
     done = 0
-    for name, entry in header.entries.items():
-        element = entry.layout.dtype.itemsize
-        for block, expected in zip(entry.layout.blocks, entry.sums, strict=True):
-            found = 0
-            for box in pieces(block.box, _PIECE // element):
-                try:
-                    found += checksum(read_box(header, entry, box), box, entry.layout.shape)
-                except CheckpointError as error:
-                    yield f"array '{name}': {box}: {error}"
-                done += box.size * element
-                show(done, total)
-            if block.box.size and found % (1 << 64) != expected:
-                yield f"array '{name}': {block.box}, saved by rank {block.rank}, is not what was saved"
+    for entry in header.entries.values():
+        for number in range(len(entry.sums)):
+            yield from damage(header, entry, number, lambda read, before=done: show(before + read, total))
+            done += entry.layout.blocks[number].box.size * entry.layout.dtype.itemsize
+
+
+def damage(header: Header, entry: Entry, number: int, show: Callable[[int], object] = abs) -> Iterator[str]:
+    """What is wrong with a block, of which there is a checksum. ``show``: told how many of its bytes were read."""
+    block, name, element = entry.layout.blocks[number], entry.layout.name, entry.layout.dtype.itemsize
+    found = done = 0
+    for box in pieces(block.box, max(1, _PIECE // element)):
+        try:
+            found += checksum(read_box(header, entry, box), box, entry.layout.shape)
+        except CheckpointError as error:
+            yield f"array '{name}': {box}: {error}"
+            return
+        done += box.size * element
+        show(done)
+    if block.box.size and found % (1 << 64) != entry.sums[number]:
+        yield f"array '{name}': {block.box}, saved by rank {block.rank}, is not what was saved"
 
 
 def differences(one: Header, other: Header, tolerance: float, show: Show = silent) -> Iterator[str]:
@@ -121,6 +128,8 @@ def _difference(one: Header, other: Header, name: str, tolerance: float) -> str:
         most = max(most, by)
     if not count:
         return ""
+    if not mine.layout.shape:
+        return f"it differs, by {most:.3g}" if most else "it differs"
     by_much = f", by {most:.3g} at most" if most else ""
     return f"{count} of {mine.layout.nbytes // max(mine.layout.dtype.itemsize, 1)} elements differ, the first at {first}{by_much}"
 
@@ -149,6 +158,8 @@ def slice_of(header: Header, name: str, axis: int, index: int | None) -> types.A
     shape = entry.layout.shape
     if entry.layout.dtype.kind not in "biuf" or 0 in shape or not shape:
         raise CheckpointError(f"array '{name}' of type {entry.layout.dtype} and shape {list(shape)} cannot be drawn")
+    if len(shape) > 2 and not -len(shape) <= axis < len(shape):
+        raise CheckpointError(f"array '{name}' of shape {list(shape)} has no axis {axis}")
     fixed = [axis % len(shape)] if len(shape) > 2 else []
     fixed += [other for other in range(len(shape)) if other not in fixed][: max(0, len(shape) - 2 - len(fixed))]
     begin, size = [0] * len(shape), list(shape)

@@ -15,7 +15,7 @@ import numpy as np
 from pario.checkpoint import exchange, transfer, types
 from pario.checkpoint.checksum import checksum
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.examine import read_box
+from pario.checkpoint.examine import damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, read_header
 from pario.checkpoint.layout import Block
@@ -27,6 +27,9 @@ from pario.ranks import PATIENCE, Ranks
 
 #: Ranks that may open a file at the same time without harm.
 _MOST_OPENS = 256
+
+#: Damages that an error names.
+_MOST_DAMAGES = 5
 
 #: Part of an array: where it begins, and its shape.
 Part = tuple[Sequence[int], Sequence[int]]
@@ -168,7 +171,9 @@ class State(Mapping[str, types.Array]):
                 self._read(wanted, read, scratch[0], moves, together, show)
             return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
 
-        self._ranks.together(f"reading {self.path}", work, lambda sums: self._compare(wanted, tiling, sums))
+        damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, tiling, sums))
+        if damaged:
+            self._ranks.together(f"reading {self.path}", lambda: self._where(damaged), lambda found: self._tell(damaged, found))
         return {name: self._given(name, data, takers.get(name)) for name, data in read.items()}
 
     def _room(self, request: _Request, taker: types.Array | None) -> types.Array:
@@ -281,13 +286,22 @@ class State(Mapping[str, types.Array]):
                 raise CheckpointError(f"{self.path}: array '{request.name}': {block.box}, saved by rank {block.rank}, is damaged")
         return None
 
-    def _compare(self, wanted: Sequence[_Request], tiling: Mapping[str, bool], sums: list[list[int | None]]) -> None:
-        damaged = []
+    def _damaged(self, wanted: Sequence[_Request], tiling: Mapping[str, bool], sums: list[list[int | None]]) -> list[str]:
+        """The arrays that are not what was saved."""
+        found = []
         for request, parts in zip(wanted, zip(*sums, strict=True), strict=True):
             known = [part for part in parts if part is not None]
             if len(known) == len(parts) and sum(known) % (1 << 64) != self._entry(request.name).sum:
-                damaged.append(request.name)
-        if damaged:
-            raise CheckpointError(
-                f"{self.path}: damaged: {', '.join(damaged)}; pario checkpoint verify says where, load(step=...) takes an older one"
-            )
+                found.append(request.name)
+        return found
+
+    def _where(self, damaged: Sequence[str]) -> list[str]:
+        """What is wrong with this rank's share of the blocks."""
+        blocks = [(name, number) for name in damaged for number in range(len(self._entry(name).sums))]
+        mine = blocks[self._ranks.rank :: self._ranks.size]
+        return [text for name, number in mine for text in damage(self._header, self._entry(name), number)]
+
+    def _tell(self, damaged: Sequence[str], found: Sequence[Sequence[str]]) -> None:
+        texts = [text for some in found for text in some] or [f"array '{name}': what was read is not what was saved" for name in damaged]
+        more = [f"and {len(texts) - _MOST_DAMAGES} more"] if len(texts) > _MOST_DAMAGES else []
+        raise CheckpointError(f"{self.path}: {'; '.join([*texts[:_MOST_DAMAGES], *more])}; load(step=...) takes an older one")

@@ -68,7 +68,7 @@ def _ls(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.store import Store
 
     store = Store(arguments.path)
-    rows = [_row(found, _state(found.path)) for found in store.complete()]
+    rows = [_row(found, _state(found.path)) for found in store.complete() or _itself(Path(arguments.path))]
     rows += [_row(found, "not finished") for found in store.torn()]
     if arguments.json:
         print(json.dumps(rows, indent=2))
@@ -78,8 +78,22 @@ def _ls(arguments: argparse.Namespace) -> int:
             f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']}  {wording.printable(row['file'])}  {row['state']}".rstrip()
         )
     if not rows:
-        print(f"{wording.printable(arguments.path)}: no checkpoints", file=sys.stderr)
+        what = "no checkpoints" if Path(arguments.path).exists() else "no such file or directory"
+        print(f"{wording.printable(arguments.path)}: {what}", file=sys.stderr)
     return 0 if rows else 1
+
+
+def _itself(path: Path) -> list[Any]:
+    """A path that is a checkpoint, not a directory of them."""
+    from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.header import read_header
+    from pario.checkpoint.store import Found, document
+
+    try:
+        header = read_header(path)
+    except CheckpointError:
+        return []
+    return [Found(header.step, path, document(path).stat().st_mtime_ns)]
 
 
 def _row(found: Any, state: str) -> dict[str, Any]:
@@ -214,6 +228,8 @@ def _prune(arguments: argparse.Namespace) -> int:
         raise CheckpointError(f"--keep {arguments.keep}; expected a number from 1 on")
     if not Path(arguments.path).is_dir():
         raise CheckpointError(f"{arguments.path}: no such directory")
+    if _itself(Path(arguments.path)):
+        raise CheckpointError(f"{arguments.path}: is a checkpoint; expected a directory of them")
     store = Store(arguments.path)
     store.claim(torn=False)
     try:
