@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -66,11 +67,15 @@ def damages(header: Header, show: Show = silent) -> Iterator[str]:
     done = 0
     for entry in header.entries.values():
         for number in range(len(entry.sums)):
-            yield from damage(header, entry, number, lambda read, before=done: show(before + read, total))
+            yield from damage(header, entry, number, partial(_shown, show, done, total))
             done += entry.layout.blocks[number].box.size * entry.layout.dtype.itemsize
 
 
-def damage(header: Header, entry: Entry, number: int, show: Callable[[int], object] = abs) -> Iterator[str]:
+def _shown(show: Show, before: int, total: int, read: int) -> None:
+    show(before + read, total)
+
+
+def damage(header: Header, entry: Entry, number: int, show: Callable[[int], object] | None = None) -> Iterator[str]:
     """What is wrong with a block, of which there is a checksum. ``show``: told how many of its bytes were read."""
     block, name, element = entry.layout.blocks[number], entry.layout.name, entry.layout.dtype.itemsize
     found = done = 0
@@ -81,7 +86,8 @@ def damage(header: Header, entry: Entry, number: int, show: Callable[[int], obje
             yield f"array '{name}': {box}: {error}"
             return
         done += box.size * element
-        show(done)
+        if show:
+            show(done)
     if block.box.size and found % (1 << 64) != entry.sums[number]:
         yield f"array '{name}': {block.box}, saved by rank {block.rank}, is not what was saved"
 
