@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 namespace pario::archive {
@@ -262,6 +263,7 @@ std::size_t parse_map(std::string_view text, std::vector<base::Extent>& data) {
   if (!next_number(left, pieces)) return 0;
   for (std::uint64_t i = 0; i < pieces; ++i) {
     if (!next_number(left, begin) || !next_number(left, length)) return 0;
+    if (length > std::numeric_limits<std::uint64_t>::max() - begin) return 0;
     if (length > 0) data.push_back(base::Extent::at(begin, length));
   }
   return base::round_up(text.size() - left.size(), kBlock);

@@ -32,6 +32,10 @@ struct Row {
 
   /// Header and all.
   base::Extent place() const { return base::Extent::at(offset, header + base::round_up(stored, kBlock)); }
+  /// Whether a tar of so many bytes has it, whatever numbers it is made of.
+  bool is_within(std::uint64_t size) const {
+    return offset <= size && header <= size - offset && stored <= size - offset - header && place().end <= size;
+  }
 };
 static_assert(sizeof(Row) == 64);
 

@@ -49,7 +49,7 @@ base::Result<std::string> Archive::stored(const Row& row, base::Extent part) {
   const std::scoped_lock lock(state_->mutex);
   const auto from = shard(row.shard);
   if (!from.ok()) return from.error();
-  if (row.place().end > (*from)->size()) return (*from)->damaged("the index names bytes behind its end");
+  if (!row.is_within((*from)->size())) return (*from)->damaged("the index names bytes behind its end");
   std::string out(part.length(), '\0');
   const base::Extent where = {row.offset + part.begin, row.offset + part.end};
   base::Status status = (*from)->read(where, reinterpret_cast<std::byte*>(out.data()));

@@ -160,7 +160,7 @@ class Unpacker {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const Row& at = row(members[i]);
       if (base::Status status = reader.seek(at); !status) return status;
-      if (at.place().end > reader.shard().size()) return reader.shard().damaged("the index names bytes behind its end");
+      if (!at.is_within(reader.shard().size())) return reader.shard().damaged("the index names bytes behind its end");
       const bool begins_frame = reader.shard().frame(reader.shard().frame_at(at.offset)).begin == at.offset;
       if (is_large(at))
         divide_large(members[i], reader.shard());

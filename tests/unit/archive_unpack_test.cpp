@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -39,18 +40,19 @@ class UnpackTest : public testing::Test {
   UnpackTest() {
     std::string place = testing::TempDir() + "unpack-XXXXXX";
     place_ = ::mkdtemp(place.data());
-    fs::create_directory(place_ / "pack");
     fs::create_directory(place_ / "outside");
   }
   ~UnpackTest() override { fs::remove_all(place_); }
 
-  /// One shard; frames of so many bytes.
-  void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20) const {
+  /// One shard; frames of so many bytes. `more`: the index says that each member has so many more bytes than it has.
+  void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20, std::uint64_t more = 0) const {
+    fs::remove_all(place_ / "pack");
+    fs::create_directory(place_ / "pack");
     std::string tar, names;
     std::vector<Row> rows;
     for (const auto& [header, bytes] : members) {
       const std::string text = text_of(header);
-      Row row = {.name = names.size(), .offset = tar.size(), .stored = bytes.size(), .size = header.size, .type = header.type};
+      Row row = {.name = names.size(), .offset = tar.size(), .stored = bytes.size() + more, .size = header.size, .type = header.type};
       row.name_size = static_cast<std::uint32_t>(header.name.size());
       row.header = static_cast<std::uint32_t>(text.size());
       rows.push_back(row);
@@ -73,8 +75,6 @@ class UnpackTest : public testing::Test {
     EXPECT_FALSE(fs::exists(place_ / "back"));
     EXPECT_TRUE(fs::is_empty(place_ / "outside"));
     EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);  // the pack and what is outside
-    fs::remove_all(place_ / "pack");
-    fs::create_directory(place_ / "pack");
   }
 
   fs::path place_;
@@ -115,6 +115,27 @@ TEST_F(UnpackTest, NothingIsPutBehindLinksOfTheArchive) {
 TEST_F(UnpackTest, HardLinksToWhatIsNotInTheArchiveAreRefused) {
   for (const std::string target : {"../outside", "/etc/hostname", "nowhere"}) refused({link("l", target, Type::hard_link)});
   refused({link("s", place_ / "outside", Type::symbolic_link), link("l", "s/x", Type::hard_link)});
+}
+
+TEST_F(UnpackTest, NumbersThatRunOverAreRefused) {
+  constexpr std::uint64_t kAlmostAll = std::numeric_limits<std::uint64_t>::max() - 600;
+  make({file("a", "1"), file("b", "2")}, 1 << 20, kAlmostAll);
+  EXPECT_FALSE(unpack().ok());
+  auto archive = Archive::open(place_ / "pack");
+  EXPECT_FALSE(archive->read(0).ok());
+}
+
+TEST_F(UnpackTest, AMapOfHolesThatLeadsOutOfTheFileIsRefused) {
+  for (const char* map : {"1\n18446744073709551606\n20\n", "1\n0\n18446744073709551615\n", "1\n30\n20\n"}) {
+    std::string bytes = map;
+    bytes.resize(kBlock);
+    Member member = file("a", bytes + std::string(20, 'x'));
+    member.header.sparse = true;
+    member.header.size = 40;
+    make({member});
+    auto archive = Archive::open(place_ / "pack");
+    EXPECT_FALSE(archive->read(0).ok());
+  }
 }
 
 TEST_F(UnpackTest, WhatAFileSystemCannotHaveIsCounted) {
