@@ -86,12 +86,12 @@ def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.
 @pytest.mark.mpi
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
 def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
-    command = [sys.executable, "-m", "pario", "bench", "patterns", str(tmp_path), "--repeat", "1000", *options]
+    command = [sys.executable, "-m", "pario", "bench", "patterns", str(tmp_path), "--size", "1M", "--repeat", "100000", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert any("repetitions" in line for line in process.stderr)
         process.terminate()
-        assert process.wait(60) == 143
+        assert process.wait(300) == 143
     assert not any(tmp_path.iterdir())
     assert str(tmp_path) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
 
