@@ -36,6 +36,13 @@ void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots
   new (player) Player(std::move(names), slots, largest);
 }
 
+/// Functions by their addresses; 0: not called.
+void use(Player& player, const std::vector<std::uintptr_t>& functions, std::uintptr_t byte) {
+  replay::Mpi mpi{.byte = byte};
+  for (const std::uintptr_t address : functions) mpi.functions.push_back(reinterpret_cast<void*>(address));
+  player.use(std::move(mpi));
+}
+
 /// Raises OSError.
 void play(Player& player, const Rows& rows, bool with_pauses) {
   if (rows.shape(1) != sizeof(Operation)) throw nb::value_error("rows of another size than an operation has");
@@ -53,6 +60,8 @@ void add_replay(nb::module_& module) {
   module.def("replay_verbs", verbs);
   nb::class_<Player>(module, "ReplayPlayer")
       .def("__init__", make, "paths"_a, "slots"_a, "largest"_a)
+      .def("use", use, "functions"_a, "byte"_a)
+      .def("use_file", &Player::use_file, "slot"_a, "file"_a)
       .def("play", play, "rows"_a, "with_pauses"_a);
 }
 
