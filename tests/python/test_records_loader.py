@@ -1,7 +1,9 @@
 """The Loader: every record once, in an order that depends on nothing but seed, epoch and position; resumed anywhere by anybody."""
 
+import json
 import os
 import random
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +177,102 @@ def test_left_in_the_middle_and_forked(dataset):
     assert len(contents(running)) == COUNT - 10
 
 
+def test_an_iteration_that_is_left_goes_on_with_what_it_left(dataset):
+    loader = Loader(dataset, 10, shuffle=True)
+    first = contents(islice(loader, 3))
+    assert sorted(first + numbers(loader)) == list(range(COUNT))
+    assert loader.epoch == 1
+
+
+def test_behind_the_last_batch_begins_the_next_epoch(dataset):
+    """Also for who left the loop at the last batch, and for a state of then."""
+    loader, resumed = Loader(dataset, 10, shuffle=True), Loader(dataset, 10, shuffle=True)
+    for _batch in islice(loader, len(loader)):
+        state = loader.state_dict()
+    assert (state["epoch"], state["position"]) == (1, 0)
+    resumed.load_state_dict(state)
+    second = numbers(loader)
+    assert len(second) == COUNT and second == numbers(resumed)
+
+
+@pytest.mark.parametrize("load", [False, True])
+def test_one_iteration_at_a_time(dataset, load):
+    loader = Loader(dataset, 10, shuffle=True)
+    older = iter(loader)
+    next(older)
+    if load:
+        loader.load_state_dict(Loader(dataset, 10, shuffle=True).state_dict())
+    else:
+        assert len(numbers(loader)) == COUNT - 10
+    with pytest.raises(ParioError, match="expected one at a time"):
+        next(older)
+    assert len(numbers(loader)) == COUNT
+
+
+@pytest.mark.parametrize(
+    "how, words",
+    [
+        ({"position": COUNT + 1}, f"position={COUNT + 1}: expected 0 to {COUNT}"),
+        ({"position": "5"}, "position='5': expected"),
+        ({"epoch": None}, "epoch=None: expected"),
+        ({"seed": -3}, "seed=-3: expected"),
+        ({"version": None}, "version None: expected 1"),
+        ({"records": None}, "records were None"),
+    ],
+)
+def test_damaged_states_are_refused_and_change_nothing(dataset, how, words):
+    loader = Loader(dataset, 10, shuffle=True, seed=3)
+    state = loader.state_dict()
+    with pytest.raises(ParioError, match=words):
+        loader.load_state_dict(state | how)
+    with pytest.raises(ParioError, match="state of a Loader"):
+        loader.load_state_dict(None)
+    assert loader.state_dict() == state
+
+
+def test_states_are_plain_whatever_the_arguments_were(dataset):
+    loader = Loader(dataset, np.int64(10), shuffle=True, seed=np.uint64(2**64 - 1))
+    next(iter(loader))
+    resumed = Loader(dataset, 10, shuffle=True)
+    resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    assert len(numbers(resumed)) == COUNT - 10
+
+
+def test_more_ranks_than_records(tmp_path):
+    (tmp_path / "three").write_bytes(b"abc")
+    three = Dataset(tmp_path / "three", format="fixed", size=1)
+    loaders = [Loader(three, 2, shuffle=True, rank=rank, world=7) for rank in range(7)]
+    epochs = [[bytes(record) for batch in loader for record in batch] for loader in loaders]
+    assert sorted(record for epoch in epochs for record in epoch) == [b"a", b"b", b"c"]
+    assert {loader.epoch for loader in loaders} == {1}
+
+
+@pytest.mark.parametrize("how", [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1}])
+def test_who_never_gets_a_batch_does_not_wait_for_one_for_ever(dataset, how):
+    assert list(Loader(dataset, **({"batch_size": 1000} | how)).forever()) == []
+
+
+@pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"blocks": (1000, 1000)}, {"interleave": (2, 5)}])
+def test_batches_and_blocks_larger_than_the_data_and_files_without_records(dataset, tmp_path, how):
+    (tmp_path / "empty").write_bytes(b"")
+    empty = Dataset(tmp_path / "empty", format="fixed", size=40)
+    assert sorted(numbers(Loader([empty, dataset, empty], 2**31 - 1, **how))) == list(range(COUNT))
+    assert list(Loader([empty, empty], 10, **how)) == list(Loader([], 10, **how)) == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stats_add_up(dataset, workers):
+    """Over loops that are left, too: each record was given or skipped."""
+    os.truncate(dataset.path, 40 * 500)
+    loader = Loader(dataset, 10, shuffle=True, transform=fail_on_seven, workers=workers, errors="skip")
+    given = sum(map(len, islice(loader, 20)))
+    assert loader.stats.records + loader.stats.skipped == loader.position == 10 * loader.stats.batches
+    given += len(next(iter(loader)))
+    given += sum(map(len, loader))
+    assert (given, loader.stats.records, loader.stats.skipped, loader.stats.epochs) == (499, 499, 4, 3)
+    assert loader.stats.batches == 51
+
+
 def test_stats(dataset):
     loader = Loader(dataset, 10)
     list(loader)
@@ -186,12 +284,21 @@ def test_stats(dataset):
 @pytest.mark.parametrize(
     "how, words",
     [
-        ({"batch_size": 0}, "batch_size=0: expected at least 1"),
+        ({"batch_size": 0}, "batch_size=0: expected 1 to"),
+        ({"batch_size": 2**64}, "batch_size=18446744073709551616: expected 1 to"),
+        ({"batch_size": 2.0}, "batch_size=2.0: expected 1 to"),
+        ({"world": 2**32, "batch_size": 2**32}, "batch_size=4294967296: expected 1 to"),
+        ({"seed": -1}, "seed=-1: expected 0 to 18446744073709551615"),
+        ({"seed": 2**64}, "seed=18446744073709551616: expected 0 to"),
+        ({"blocks": (2**63, 1)}, "blocks=9223372036854775808: expected 1 to"),
+        ({"blocks": 5}, "blocks=5: expected two numbers"),
+        ({"workers": -1}, "workers=-1: expected 0 to"),
+        ({"memory": "1G"}, "memory='1G': expected 0 to"),
         ({"rank": 2, "world": 2}, "rank=2: expected 0 to 1"),
         ({"caching": "none"}, "caching='none': expected"),
         ({"errors": "ignore"}, "errors='ignore': expected"),
-        ({"prefetch": 0}, "prefetch=0: expected at least 1"),
-        ({"interleave": (2, 0)}, "interleave=0: expected at least 1"),
+        ({"prefetch": 0}, "prefetch=0: expected 1 to"),
+        ({"interleave": (2, 0)}, "interleave=0: expected 1 to"),
         ({"interleave": (2, 2), "shuffle": True}, "interleave is an order of its own"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import os
 import time
 import warnings
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from pario._native import RecordFile, RecordLoader, schedule_steps, start_loader
 from pario.errors import ParioError
@@ -29,6 +30,8 @@ MOST_THREADS = 16
 #: Waits that are kept for the percentiles.
 _MOST_WAITS = 100_000
 _STATE_VERSION = 1
+#: Of records of a batch or a block, of ranks and the like, so that their products are numbers of 64 bits.
+_MOST = 2**31 - 1
 _PERMUTATION = (
     "Loader: in a full permutation each record may need a group of about {} decoded; groups=N mixes those of N groups, and "
     "pario records convert makes a file whose records can be read singly"
@@ -83,10 +86,21 @@ class Batch(Sequence[memoryview]):
         return tensor.pin_memory() if pin else tensor
 
 
+class _Progress(NamedTuple):
+    """What a batch adds: positions of the epoch that are taken with it, and what is counted."""
+
+    position: int
+    records: int
+    bytes: int
+    skipped: int
+
+
 @dataclass
 class LoaderStats:
-    """What a Loader has done since it was made. Seconds; ``waited``: for batches; ``worked``: between them."""
+    """What a Loader has given since it was made. Seconds; ``waited``: for batches; ``worked``: between them; ``first``: for the first
+    batches of all ``epochs`` that were begun."""
 
+    epochs: int = 0
     batches: int = 0
     records: int = 0
     bytes: int = 0
@@ -111,16 +125,25 @@ class LoaderStats:
         """A wait for a batch, the first one of an epoch by itself."""
         if first:
             self.first += seconds
+            self.epochs += 1
             return
         self.waited += seconds
         if len(self.waits) < _MOST_WAITS:
             self.waits.append(seconds)
 
+    def add(self, progress: _Progress) -> None:
+        """A batch."""
+        self.batches += 1
+        self.records += progress.records
+        self.bytes += progress.bytes
+        self.skipped += progress.skipped
+
     def __str__(self) -> str:
+        first = self.first / max(1, self.epochs)
         seconds = self.first + self.waited + self.worked
         rate = f"{self.records / seconds:,.0f} samples/s, {self.bytes / seconds / 1e6:,.1f} MB/s, " if seconds else ""
         return (
-            f"waited {self.stalled:.1%} of step time (first batch {self.first * 1e3:.1f} ms, then p50 {self.percentile(50) * 1e3:.2f} ms, "
+            f"waited {self.stalled:.1%} of step time (first batch {first * 1e3:.1f} ms, then p50 {self.percentile(50) * 1e3:.2f} ms, "
             f"p99 {self.percentile(99) * 1e3:.2f} ms), {rate}{self.threads} threads" + (f", {self.skipped} skipped" if self.skipped else "")
         )
 
@@ -175,16 +198,20 @@ class Loader:
     ) -> None:
         self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
         self.count = sum(len(one) for one in self.datasets)
-        self.batch_size, self.rank, self.world, self.drop_last = batch_size, rank, world, drop_last
-        self.seed, self.epoch, self.position = seed, 0, 0
+        self.batch_size, self.world = _whole("Loader: batch_size", batch_size, 1), _whole("Loader: world", world, 1)
+        self.rank, self.drop_last = _whole("Loader: rank", rank, 0, self.world - 1), drop_last
+        self.seed, self.epoch, self.position = _whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
+        self._iterations = 0
         self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
-        self._blocks = blocks or (interleave[::-1] if interleave else (1, 1))
+        sides = _pair("Loader: interleave", interleave)
+        self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
         self._grouped = self._grouped_files()
         self._mix_groups(groups)
-        self._transform, self._collate, self._workers, self._processes = transform, collate, workers, processes
+        self._transform, self._collate, self._processes = transform, collate, processes
+        self._workers = _whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
-        self._threads = MOST_THREADS if prefetch == "auto" else int(prefetch)
-        self._memory, self._errors = memory, errors
+        self._threads = MOST_THREADS if prefetch == "auto" else _whole("Loader: prefetch", prefetch, 1)
+        self._memory, self._errors = _whole("Loader: memory", memory, 0, 2**63), errors
         self.stats = LoaderStats()
         if interleave and (shuffle or blocks):
             raise ParioError("Loader: interleave is an order of its own: expected neither shuffle nor blocks")
@@ -192,13 +219,6 @@ class Loader:
         self._direct = caching == "direct" or (caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2)
 
     def _check(self, caching: str) -> None:
-        order = "interleave" if self._order == "interleaved" else "blocks"
-        least = (("batch_size", self.batch_size), ("world", self.world), ("prefetch", self._threads), (order, min(self._blocks)))
-        for name, value in least:
-            if value < 1:
-                raise ParioError(f"Loader: {name}={value}: expected at least 1")
-        if not 0 <= self.rank < self.world:
-            raise ParioError(f"Loader: rank={self.rank}: expected 0 to {self.world - 1}, for world={self.world}")
         if caching not in ("auto", "page_cache", "direct"):
             raise ParioError(f"Loader: caching={caching!r}: expected 'auto', 'page_cache' or 'direct'")
         if self._errors not in ("raise", "skip"):
@@ -216,12 +236,12 @@ class Loader:
     def _mix_groups(self, groups: int | None) -> None:
         """Makes ``shuffle`` an order of groups where there are any, and not asked otherwise."""
         files = self._grouped
-        if groups is not None and (groups < 0 or not files or self._order != "shuffled"):
-            expected = "at least 0, with shuffle, and Parquet or ArrayRecord"
-            raise ParioError(f"Loader: groups={groups}: expected {expected}")
+        together = 0 if groups is None else _whole("Loader: groups", groups, 0)
+        if groups is not None and (not files or self._order != "shuffled"):
+            raise ParioError(f"Loader: groups={groups}: expected at least 0, with shuffle, and Parquet or ArrayRecord")
         if not files or self._order != "shuffled":
             return
-        together = files.mixed() if groups is None else groups
+        together = files.mixed() if groups is None else together
         if together:
             self._order, self._blocks = "groups", (zlib.crc32(files.firsts.tobytes()) or 1, together)
         elif files.mixed():
@@ -249,8 +269,18 @@ class Loader:
         return schedule_steps(self._share(), self.count)
 
     def __iter__(self) -> Iterator[Any]:
-        yield from self.part(1, 0)
+        self.epoch, self.position = self._place()
+        self._iterations += 1
+        mine = self._iterations
+        for batch in self.part(1, 0):
+            yield batch
+            if self._iterations != mine:
+                raise ParioError("an iteration over a Loader ends when another one begins, or a state is loaded: expected one at a time")
         self.epoch, self.position = self.epoch + 1, 0
+
+    def _place(self) -> tuple[int, int]:
+        """Epoch, and position in it; behind the last batch of an epoch the next one begins."""
+        return (self.epoch + 1, 0) if self.position and not len(self) else (self.epoch, self.position)
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
         """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
@@ -263,9 +293,15 @@ class Loader:
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
     def forever(self) -> Iterator[Any]:
-        """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``."""
-        while self.count:
-            yield from self
+        """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends
+        where a whole epoch has no batch for this rank."""
+        while True:
+            (_, begin), batches = self._place(), 0
+            for batch in self:
+                batches += 1
+                yield batch
+            if begin + batches == 0:
+                return
 
     def torch(self) -> torch.utils.data.IterableDataset[Any]:
         """For ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``: the workers share the batches, their order stays the same."""
@@ -275,67 +311,65 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the epoch is: all that was yielded is done. The same on every rank after the same number of batches."""
+        epoch, position = self._place()
         return {
             "version": _STATE_VERSION,
             "seed": self.seed,
-            "epoch": self.epoch,
-            "position": self.position,
+            "epoch": epoch,
+            "position": position,
             "records": self.count,
             "order": [self._order, *self._blocks, *self._bucketing],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where the state was taken, whatever the number of ranks and the batch size were there."""
-        if state.get("version") != _STATE_VERSION:
-            raise ParioError(f"state of a Loader: version {state.get('version')!r}: expected {_STATE_VERSION}")
+        version = state.get("version") if isinstance(state, dict) else None
+        if version != _STATE_VERSION:
+            raise ParioError(f"state of a Loader: version {version!r}: expected {_STATE_VERSION}")
         for name, mine in (("records", self.count), ("order", [self._order, *self._blocks, *self._bucketing])):
-            if state[name] != mine:
-                raise ParioError(f"state of a Loader: {name} were {state[name]!r}, now they are {mine!r}")
-        self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
+            if state.get(name) != mine:
+                raise ParioError(f"state of a Loader: {name} were {state.get(name)!r}, now they are {mine!r}")
+        most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": self.count}
+        self.seed, self.epoch, self.position = (_whole(f"state of a Loader: {name}", state.get(name), 0, end) for name, end in most.items())
+        self._iterations += 1
 
-    def _read(self, native: RecordLoader | GroupLoader) -> Iterator[tuple[int, Batch]]:
-        """Batches, each with the position behind it."""
-        stats = self.stats
+    def _read(self, native: RecordLoader | GroupLoader) -> Iterator[tuple[_Progress, Batch]]:
         with closing(native) if isinstance(native, GroupLoader) else nullcontext():
             while (read := native.next()) is not None:
                 memory, numbers, places, failures, position = read
                 if failures:
                     numbers, places = self._without(failures, numbers, places)
-                stats.batches += 1
-                stats.records += len(numbers)
-                stats.bytes += int((places[:, 1] - places[:, 0]).sum())
-                stats.threads = native.threads()
-                yield position, Batch(memory, numbers, places)
+                self.stats.threads = native.threads()
+                data = int((places[:, 1] - places[:, 0]).sum())
+                yield _Progress(position, len(numbers), data, len(failures)), Batch(memory, numbers, places)
 
     def _without(self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         import numpy as np
 
         if self._errors == "raise":
             raise ParioError("record {}: {}".format(*failures[0]))
-        self.stats.skipped += len(failures)
         whole = ~np.isin(numbers, [number for number, _ in failures])
         return numbers[whole], places[whole]
 
-    def _transformed(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Any]]:
-        if self._transform is None:
-            return ((position, self._collated(list(batch)) if self._collate else batch) for position, batch in batches)
+    def _transformed(self, batches: Iterator[tuple[_Progress, Batch]]) -> Iterator[tuple[_Progress, Any]]:
+        transform = self._transform
+        if transform is None:
+            return ((progress, self._collated(list(batch)) if self._collate else batch) for progress, batch in batches)
         if self._workers == 0:
-            return (
-                (position, self._finished(_apply(self._transform, list(batch), batch.numbers, self._errors))) for position, batch in batches
-            )
-        return self._by_workers(self._transform, batches)
+            return (self._finished(progress, _apply(transform, list(batch), batch.numbers, self._errors)) for progress, batch in batches)
+        return self._by_workers(transform, batches)
 
-    def _by_workers(self, transform: Callable[[Any], Any], batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Any]]:
+    def _by_workers(self, transform: Callable[[Any], Any], batches: Iterator[tuple[_Progress, Batch]]) -> Iterator[tuple[_Progress, Any]]:
         executor: Executor = (
             ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("forkserver"))
             if self._processes
             else ThreadPoolExecutor(self._workers, "pario-transform")
         )
-        pending: deque[tuple[int, Future[Any]]] = deque()
+        pending: deque[tuple[_Progress, Future[Any]]] = deque()
         try:
-            for position, batch in batches:
+            for progress, batch in batches:
                 records = [bytes(record) for record in batch] if self._processes else list(batch)
-                pending.append((position, executor.submit(_apply, transform, records, batch.numbers, self._errors)))
+                pending.append((progress, executor.submit(_apply, transform, records, batch.numbers, self._errors)))
                 if len(pending) > 2 * self._workers:
                     yield self._first(pending)
             while pending:
@@ -343,25 +377,26 @@ class Loader:
         finally:
             executor.shutdown(cancel_futures=True)
 
-    def _first(self, pending: deque[tuple[int, Future[Any]]]) -> tuple[int, Any]:
-        position, future = pending.popleft()
-        return position, self._finished(future.result())
+    def _first(self, pending: deque[tuple[_Progress, Future[Any]]]) -> tuple[_Progress, Any]:
+        progress, future = pending.popleft()
+        return self._finished(progress, future.result())
 
-    def _finished(self, applied: tuple[list[Any], int]) -> Any:
+    def _finished(self, progress: _Progress, applied: tuple[list[Any], int]) -> tuple[_Progress, Any]:
         results, skipped = applied
-        self.stats.skipped += skipped
-        return self._collated(results)
+        given = progress._replace(records=progress.records - skipped, skipped=progress.skipped + skipped)
+        return given, self._collated(results)
 
     def _collated(self, results: list[Any]) -> Any:
         return self._collate(results) if self._collate else results
 
-    def _timed(self, batches: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+    def _timed(self, batches: Iterator[tuple[_Progress, Any]]) -> Iterator[Any]:
         stats, owner = self.stats, os.getpid()
         begin, first = time.perf_counter(), True
-        for position, batch in batches:
+        for progress, batch in batches:
             now = time.perf_counter()
             stats.add_wait(now - begin, first)
-            first, self.position = False, position
+            stats.add(progress)
+            first, self.position = False, progress.position
             yield batch
             if os.getpid() != owner:
                 raise ParioError("an iteration over a Loader belongs to the process that began it: begin one in the child of the fork")
@@ -379,6 +414,23 @@ def _apply(transform: Callable[[Any], Any], records: list[Any], numbers: NDArray
             if errors == "raise":
                 raise ParioError(f"record {number}: transform: {type(error).__name__}: {error}") from error
     return results, len(records) - len(results)
+
+
+def _whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
+    """A number, as Python's own: whoever gives it may have it from numpy."""
+    number = operator.index(value) if hasattr(value, "__index__") else least - 1
+    if not least <= number <= most:
+        raise ParioError(f"{name}={value!r}: expected {least} to {most}")
+    return number
+
+
+def _pair(name: str, values: Any) -> tuple[int, int] | None:
+    """Two of them, where they are asked for."""
+    if values is None:
+        return None
+    if not isinstance(values, tuple | list) or len(values) != 2:
+        raise ParioError(f"{name}={values!r}: expected two numbers")
+    return _whole(name, values[0], 1), _whole(name, values[1], 1)
 
 
 def _free_memory() -> int:
