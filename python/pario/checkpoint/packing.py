@@ -35,7 +35,7 @@ class Packing:
         self._facts = [one for _, one in packed]
         self._places = [place for place, _ in packed]
         #: Which of the rank's sums are those of the parts.
-        self.numbers = [counts[place] + number for place, one in packed for number in range(len(one.boxes))]
+        self.numbers = np.array([counts[place] + number for place, one in packed for number in range(len(one.boxes))], int)
         rows = [(one.dtype.itemsize, len(one.shape), *one.shape, *box.begin, *box.shape) for one in self._facts for box in one.boxes]
         self._boxes = np.array([number for row in rows for number in row], "u8")
         self.written = sum(box.size * one.dtype.itemsize for one in self._facts if is_written(one, rank) for box in one.boxes)
@@ -86,9 +86,10 @@ class Unpacking:
             write_all(file, b"".join([views[rank][piece] for rank, piece in pieces]), place)
 
 
-def merged(sums: Sequence[int], numbers: Sequence[int], others: Sequence[int]) -> Array:
+def merged(sums: Sequence[int], numbers: Array, others: Sequence[int]) -> Array:
     """All sums of a rank, from those that have these numbers and the others, in their order."""
     found = np.empty(len(sums) + len(others), "u8")
-    found[numbers] = sums
-    found[np.setdiff1d(np.arange(len(found)), numbers)] = others
+    rest = np.ones(len(found), bool)
+    rest[numbers] = False
+    found[numbers], found[rest] = sums, others
     return found
