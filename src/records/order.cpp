@@ -35,11 +35,10 @@ Order::Order(const OrderRequest& request)
 
 std::uint64_t Order::at(std::uint64_t position) const {
   if (buckets_) return buckets_->at(position);
+  if (blocks_) return blocks_->at(position);
   switch (request_.ordering) {
     case Ordering::shuffled:
       return all_.at(position);
-    case Ordering::blocks:
-      return blocks_->at(position);
     case Ordering::interleaved:
       return interleaving_.at(position);
     default:

@@ -37,8 +37,8 @@ class Order {
   std::uint64_t at(std::uint64_t position) const;
   /// Positions before that are read together with `position`, because they lie in its bucket; `position` itself without buckets.
   std::uint64_t bucket_end(std::uint64_t position) const { return buckets_ ? buckets_->end_of(position) : position; }
-  /// Of blocks: those that are needed together with the one of `position`.
-  BlockOrder::Turn turn_of(std::uint64_t position) const { return blocks_->turn_of(position); }
+  /// Blocks that are needed together with the one of `position`; of other orders none.
+  BlockOrder::Turn turn_of(std::uint64_t position) const { return blocks_ ? blocks_->turn_of(position) : BlockOrder::Turn{}; }
 
  private:
   OrderRequest request_;
