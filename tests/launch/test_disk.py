@@ -34,6 +34,25 @@ def test_program_runs_where_the_disk_is_full(small_disk: Disk) -> None:
     assert not list((place / "run.pario").glob("*.tmp"))
 
 
+def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leaves_nothing(small_disk: Disk, tmp_path: Path) -> None:
+    record = [*PARIO, "run", "--no-report", "-o", "log", "--", "dd", "if=/dev/zero", "of=out", "bs=1k", "count=200"]
+    subprocess.run(record, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    place = small_disk(64)
+    done = subprocess.run([*PARIO, "replay", "log", "--on", str(place)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stdout
+    assert "1 process of the replay failed: write " in done.stderr and "ENOSPC" in done.stderr and "Traceback" not in done.stderr
+    assert not list(place.iterdir())
+
+
+def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_the_run(small_disk: Disk, tmp_path: Path) -> None:
+    place = small_disk(64)
+    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    words = [*PARIO, "tune", "--on", str(place), "--", "touch", "was_run"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, f"pario tune: no scratch directory can be made in {place}: Read-only file system\n")
+    assert not (tmp_path / "was_run").exists()
+
+
 def test_report_is_shown_where_there_is_room_for_logs_but_not_for_html(small_disk: Disk) -> None:
     place = small_disk(64)
     (place / "fill").write_bytes(bytes(60 * 1024))

@@ -173,6 +173,31 @@ def test_a_log_that_does_not_have_all_is_refused(tmp_path: Path, options: tuple[
     assert "record again with pario run" in str(raised.value)
 
 
+def test_a_log_that_was_cut_off_is_refused_for_that(tmp_path: Path) -> None:
+    program = 'import os\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nfor _ in range(2000): os.write(out, b"1")\n'
+    (log,) = recorded(tmp_path, program).glob("*.plog")
+    os.truncate(log, log.stat().st_size // 2)
+    with pytest.raises(ReplayError, match=r"cannot be replayed: .*events are missing: the log was cut off.*expected: record again"):
+        script_of(read([log.parent]))
+
+
+def test_the_run_of_a_process_that_was_killed_is_played_up_to_there(tmp_path: Path) -> None:
+    program = """\
+import os, signal
+out = os.open("a", os.O_CREAT | os.O_WRONLY)
+for _ in range(500): os.write(out, b"1")
+if os.fork() == 0:
+    for _ in range(500): os.write(out, b"1")
+    os.kill(os.getpid(), signal.SIGKILL)
+os.wait()
+"""
+    job = read([recorded(tmp_path, program)])
+    assert any("killed" in message for message in job.messages)
+    script = script_of(job)
+    found = fidelity(job, script, perform(script, tmp_path))
+    assert found.exact and counts(found)["posix", "writes"] == (1000, 1000)
+
+
 def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "replay", str(tmp_path / "log"), "--on", str(tmp_path), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)

@@ -32,7 +32,8 @@ def script_of(job: Job, *, partial: bool = False) -> Script:
     times = Times(job)
     lacks = list(missing.missing(job, times))
     if lacks and not (partial and "events" in job.has):
-        raise ReplayError(f"{job.source}: it cannot be replayed: {'; '.join(lacks)}; expected: {missing.remedy(job)}")
+        told = "".join(f"; {message}" for message in job.messages)
+        raise ReplayError(f"{job.source}: it cannot be replayed: {'; '.join(lacks)}{told}; expected: {missing.remedy(job)}")
     plan = _Plan(job, times, complete=not lacks)
     if not len(plan.rows):
         raise ReplayError(f"{job.source}: there is no I/O to storage to replay")

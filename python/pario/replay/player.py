@@ -172,10 +172,17 @@ def report(directory: Path, seat: int, work: Callable[[], float], fail: Callable
         (directory / f"{seat}.done").write_text(repr(work()))
     except Exception as error:  # what the program did that was played is not known here: anything may go wrong
         with suppress(OSError):  # there is no such directory on this host: the status has to do
-            (directory / f"{seat}.failed").write_text(str(error) if isinstance(error, ParioError) else f"{type(error).__name__}: {error}")
+            (directory / f"{seat}.failed").write_text(told(error))
         if fail:
             fail(error)
         raise SystemExit(1) from error
+
+
+def told(error: Exception) -> str:
+    """In words; the native player's errors name what failed themselves."""
+    if isinstance(error, OSError) and error.strerror and not error.filename:
+        return error.strerror
+    return str(error) if isinstance(error, ParioError) else f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":
