@@ -251,8 +251,9 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end, const 
     add_section(head, body, SectionKind::name_bytes, name_bytes_);
     add_section(head, body, SectionKind::modes, modes_);
     add_section(head, body, SectionKind::times, times_);
+  } else if (firsts_.count() != 0) {
+    add_section(head, body, SectionKind::firsts, firsts_.finish());
   }
-  if (firsts_.count() != 0) add_section(head, body, SectionKind::firsts, firsts_.finish());
   add_section(head, body, SectionKind::sums, sums_);
   head.checksum = base::xxh64(&head, offsetof(Head, checksum));
   std::memcpy(body.data(), &head, sizeof head);
