@@ -1,5 +1,5 @@
-// Room replay: POSIX, stdio and blocking MPI-IO calls performed as they are written down, with nothing in between that costs time. They go through the
-// symbols of the C library, so that whatever is preloaded sees them as it sees a program's.
+// Room replay: POSIX, stdio and blocking MPI-IO calls performed as they are written down, with nothing in between that costs time. They go
+// through the symbols of the C library, so that whatever is preloaded sees them as it sees a program's.
 #pragma once
 
 #include <cstddef>
