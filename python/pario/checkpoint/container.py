@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -66,7 +67,7 @@ def create(
     """Makes the file, with room for the arrays. ``array`` makes one; those that it makes without room have no place.
     ``tables`` are more of what pario says of the arrays.
     """
-    with _new(path) as file:
+    with _named(path), _new(path) as file:
         own = file.create_group("pario")
         own.attrs["format"] = FORMAT
         own.attrs["about"] = json.dumps(dict(label.about))
@@ -85,7 +86,7 @@ def create(
 
 def create_plain(path: str, layouts: Sequence[Layout]) -> Skeleton:
     """Makes a file with room for arrays, and nothing else."""
-    with _new(path) as file:
+    with _named(path), _new(path) as file:
         places = [add_array(file, layout).get_offset() or 0 for layout in layouts]
     return _skeleton(path, layouts, places, 0)
 
@@ -95,7 +96,7 @@ def copy(path: str, skeleton: Skeleton, label: Label) -> None:
     import h5py
 
     put_skeleton(path, skeleton)
-    with h5py.File(path, "r+", locking=False) as container:
+    with _named(path), h5py.File(path, "r+", locking=False) as container:
         _put_label(container, label)
 
 
@@ -105,6 +106,15 @@ def put_skeleton(path: str, skeleton: Skeleton) -> None:
         for at, piece in skeleton.pieces:
             write_all(file, piece, at)
         os.ftruncate(file, skeleton.places.size)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """What HDF5 raises becomes an error that names the file: where there is no room it is a RuntimeError of its own words."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def _new(path: str) -> Any:
