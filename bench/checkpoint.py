@@ -6,6 +6,7 @@
 Prints a table in Markdown: for slabs and 3-D blocks, seconds and MB/s of each way of saving, and its share of the raw writes' rate; how
 long save_async keeps the program, beside a copy of its memory; the same for loading. Then the overhead of a thousand small arrays.
 `files=N`: checkpoints of so many files, as Writer(files=N) makes them.
+On a striped file system that is slow on purpose: `pario lab up LAB; pario stripe set --count 8 LAB`, then `--directory LAB`.
 """
 
 from __future__ import annotations
