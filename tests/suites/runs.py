@@ -80,7 +80,7 @@ def execute(
             return subprocess.CompletedProcess(command, process.returncode, output, "")
         except subprocess.TimeoutExpired as late:
             said = bytes(late.output or b"").decode(errors="replace")
-            print(f"did not end in {seconds:g} s: {shlex.join(command)}; it had printed:\n{said[-4000:]}")  # pytest shows it with the failure
+            print(f"did not end in {seconds:g} s: {shlex.join(command)}; it had printed:\n{said[-4000:]}")  # shown with a failure
             return None
         finally:
             end_all(mark)
