@@ -198,6 +198,8 @@ base::Status Index::verify() const {
     if (base::xxh64(image_.data() + section.offset, section.size) != section.checksum)
       return damaged("its body is damaged, a checksum is wrong; make it anew with pario records index");
   }
+  if (has_groups() && (firsts_.at(0) != 0 || firsts_.at(count()) >= kLargestNumber))
+    return damaged("its body is damaged, its groups have not the records from the first one on");
   for (std::uint64_t record = 0; record < count(); ++record)
     if (offsets_.at(record) > offsets_.at(record + 1) || (has_groups() && firsts_.at(record) > firsts_.at(record + 1)))
       return damaged("its body is damaged, a record ends before it begins");

@@ -77,8 +77,9 @@ base::Result<std::vector<std::byte>> index_directory(const IndexRequest& request
 
 base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
   const auto ascend = [](std::span<const std::uint64_t> numbers) { return !numbers.empty() && std::ranges::is_sorted(numbers); };
-  if (request.begins.size() != request.firsts.size() || !ascend(request.begins) || !ascend(request.firsts))
-    return invalid(request, "its groups are found by the package of the format, they must be given in order");
+  const bool ordered = request.begins.size() == request.firsts.size() && ascend(request.begins) && ascend(request.firsts);
+  if (!ordered || request.firsts.front() != 0 || request.firsts.back() >= kLargestNumber)
+    return invalid(request, "its groups are found by the package of the format, they must be given in order, from record 0 on");
   IndexBuilder builder;
   for (std::size_t group = 0; group + 1 < request.begins.size(); ++group) builder.begin(request.begins[group]);
   for (const std::uint64_t first : request.firsts) builder.group(first);

@@ -232,6 +232,22 @@ TEST_F(Formats, GroupsThatNobodyGaveOrThatOverlapAreNoIndex) {
   EXPECT_EQ(open_groups(file("a.txt")).error().number, EINVAL);
 }
 
+TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
+  const std::vector<std::uint64_t> begins = {4, 30};
+  for (const std::vector<std::uint64_t>& firsts : {std::vector<std::uint64_t>{5, 7}, {0, kLargestNumber}}) {
+    IndexRequest request{.path = make("a.parquet", std::string(100, 'x')), .kind = Kind::parquet};
+    request.begins = begins;
+    request.firsts = firsts;
+    EXPECT_EQ(make_index(request).error().number, EINVAL);
+    IndexBuilder builder;  // by somebody else
+    builder.begin(4);
+    for (const std::uint64_t first : firsts) builder.group(first);
+    const auto index = Index::read(builder.finish(Kind::parquet, 30, {}), request.path);
+    ASSERT_TRUE(index.ok()) << index.error().text();
+    EXPECT_EQ(index->verify().error().number, EINVAL);
+  }
+}
+
 TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
   make("a.txt.pidx.pario-part.123", "half");
   write_index({.path = make("a.txt", "one\ntwo\n")});
