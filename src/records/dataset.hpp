@@ -30,6 +30,8 @@ class Dataset {
   const Format& format() const { return format_of(index_.kind()); }
   const std::string& path() const { return path_; }
   std::uint64_t count() const { return index_.count(); }
+  /// The open file; null: a directory.
+  const std::shared_ptr<const Disk>& file() const { return file_; }
   /// Reads a stretch of a record into `out`; ESTALE when it is not there any more. `record` < count(), `offset` within it.
   base::Status read(std::uint64_t record, std::uint64_t offset, std::span<std::byte> out) const;
   /// Reads a record as it lies; returns what of it is data.

@@ -32,7 +32,8 @@ base::Result<std::shared_ptr<Buffer>> Pool::take(std::uint64_t size) {
   }
   if (!buffer) {
     useless.reset();  // rather than to have ever more that nobody can use
-    base::Result<Buffer> made = Buffer::make(std::max<std::uint64_t>(size + size / 8, 1));  // what is not used takes no memory
+    const std::uint64_t room = std::max<std::uint64_t>(size + size / 8, 1);
+    base::Result<Buffer> made = Buffer::make(room, Pages::large);  // few of which are to be faulted in, and pinned by direct reads
     if (!made.ok()) return made.error();
     buffer = std::move(*made);
   }
@@ -58,12 +59,10 @@ base::Result<Files> Files::open(std::vector<std::shared_ptr<const Dataset>> data
   for (const auto& dataset : datasets) {
     File& file = files.files_.emplace_back();
     files.begins_.push_back(files.begins_.back() + dataset->count());
-    if (dataset->index().kind() == Kind::directory) continue;
-    base::Result<Disk> cached = Disk::open(dataset->path(), O_RDONLY, Caching::page_cache);
-    if (!cached.ok()) return cached.error();
-    file.cached = std::move(*cached);
-    if (caching == Caching::page_cache) continue;
-    base::Result<Disk> direct = Disk::open(dataset->path(), O_RDONLY, Caching::direct);
+    file.cached = dataset->file();
+    if (!file.cached || caching == Caching::page_cache) continue;
+    // The file that has the name by now may be another one, which the index does not describe.
+    base::Result<Disk> direct = Disk::open("/proc/self/fd/" + std::to_string(file.cached->number()), O_RDONLY, Caching::direct);
     if (direct.ok() && direct->direct()) file.direct = std::move(*direct);
   }
   files.datasets_ = std::move(datasets);
@@ -88,7 +87,11 @@ base::Status Files::read(const Place& place, base::Extent where, std::span<std::
   const base::Extent present = base::intersection(where, {0, datasets_[place.dataset]->index().whole().end});
   const bool direct = file.direct && whole_pages && !file.cached->in_memory(present);
   const base::Result<std::uint64_t> got = (direct ? *file.direct : *file.cached).read(where.begin, out);
-  if (!got.ok()) return got.error();
+  if (!got.ok()) {
+    base::Error error = got.error();
+    error.path = path_of(place);
+    return error;
+  }
   if (*got >= present.length()) return {};
   return base::Error{.number = ESTALE,
                      .operation = "read records",

@@ -46,7 +46,7 @@ class Files {
     base::Extent where;
   };
   Place place_of(std::uint64_t number) const;
-  bool together(const Place& place) const { return files_[place.dataset].cached.has_value(); }
+  bool together(const Place& place) const { return files_[place.dataset].cached != nullptr; }
   const Format& format_of(const Place& place) const { return datasets_[place.dataset]->format(); }
   const std::string& path_of(const Place& place) const { return datasets_[place.dataset]->path(); }
   /// What has to be read for [begin, end) of the file of `place`, so that it can go past the page cache.
@@ -56,7 +56,8 @@ class Files {
 
  private:
   struct File {
-    std::optional<Disk> cached, direct;  ///< none: a directory
+    std::shared_ptr<const Disk> cached;  ///< of the Dataset; null: a directory
+    std::optional<Disk> direct;
   };
   std::vector<std::shared_ptr<const Dataset>> datasets_;
   std::vector<File> files_;

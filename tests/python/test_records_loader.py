@@ -143,6 +143,19 @@ def test_records_that_are_gone(dataset):
     assert loader.stats.skipped == 3
 
 
+@pytest.mark.parametrize("caching", ["page_cache", "direct"])
+def test_a_file_that_takes_the_name_is_not_read(tmp_path, caching):
+    """What a Dataset has opened stays what it reads: its index says nothing about another file."""
+    path = tmp_path / "data"
+    path.write_bytes(b"a" * 200_000)
+    loader = Loader(Dataset(path, format="fixed", size=50_000), 2, caching=caching)
+    path.with_suffix(".new").write_bytes(b"b" * 200_000)
+    path.with_suffix(".new").replace(path)
+    assert {bytes(record[:1]) for batch in loader for record in batch} == {b"a"}
+    path.unlink()
+    assert sum(map(len, loader)) == 4
+
+
 def test_arrays(dataset, tmp_path):
     batch = next(iter(Loader(dataset, 8)))
     assert np.shares_memory(batch.array(), batch.array())
