@@ -77,7 +77,9 @@ using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint6
 
 records::Schedule schedule_of(const Share& share, std::uint64_t count) {
   const auto& [begin, batch, ranks, rank, stride, offset, only_full] = share;
-  if (batch == 0 || rank >= ranks || offset >= stride) throw nb::value_error("no such share of an epoch");
+  std::uint64_t together = 0;
+  const bool too_many = __builtin_mul_overflow(batch, ranks, &together) || __builtin_add_overflow(together, count, &together);
+  if (batch == 0 || rank >= ranks || offset >= stride || too_many) throw nb::value_error("no such share of an epoch");
   return {count, begin, batch, ranks, rank, stride, offset, only_full};
 }
 
