@@ -126,7 +126,7 @@ class TestDataset:
     def test_a_child_of_a_fork_waits_for_nobody(self, parquet: Path) -> None:
         """The parent decodes, and holds its locks, when it forks."""
         dataset = Dataset(parquet)
-        with dataset.file._lock:  # type: ignore[union-attr]
+        with dataset.file._kept._held.lock:  # type: ignore[union-attr]
             child = os.fork()
             if child == 0:
                 os._exit(0 if len(dataset[5]) else 1)
@@ -155,14 +155,24 @@ class TestDataset:
 
     def test_a_file_that_changed_is_an_error(self, parquet: Path) -> None:
         dataset = Dataset(parquet)
+        held = pickle.dumps(dataset.file)
         assert records("index", parquet) == 0
         write_parquet(parquet, (3, 4))
         with pytest.raises(OSError, match="modified since it was opened"):
             dataset[0]
+        with pytest.raises(OSError, match="modified since it was opened"):
+            pickle.loads(held)
         with pytest.raises(OSError, match="since it was indexed"):
             Dataset(parquet)
         assert records("index", parquet, "--update") == 0
         assert len(Dataset(parquet)) == 7
+
+    def test_a_file_that_changes_while_it_is_decoded_is_an_error(self, parquet: Path) -> None:
+        pieces = GroupedFile.pieces(Dataset(parquet).file, 0)  # type: ignore[arg-type]
+        next(pieces)
+        os.utime(parquet, (1, 1))
+        with pytest.raises(OSError, match="modified since it was opened"):
+            list(pieces)
 
     def test_an_empty_file(self, tmp_path: Path) -> None:
         path = write_parquet(tmp_path / "none.parquet", (1,))
@@ -210,6 +220,14 @@ class TestArrayRecord:
         assert sorted(loaded) == sorted(expected) != loaded
         with multiprocessing.get_context("fork").Pool(2) as processes:
             assert processes.map(nth, [(dataset, number) for number in range(0, 300, 50)]) == expected[::50]
+
+    def test_chunks_that_say_of_more_records_than_there_are_are_refused(self, tmp_path: Path) -> None:
+        path = write_array_record(tmp_path / "a.arrayrecord", [b"one", b"two", b"three"], "group_size:2")
+        with path.open("r+b") as file:
+            file.seek(Dataset(path).file.groups.begins[0] + 31)  # type: ignore[union-attr]
+            file.write(b"\xff")
+        with pytest.raises(ParioError, match=r"its chunks have \d+ of 3 records"):
+            Dataset(path)
 
     def test_none(self, tmp_path: Path) -> None:
         path = write_array_record(tmp_path / "a.arrayrecord", [], "group_size:1")
@@ -356,6 +374,12 @@ class TestLoader:
                 seen += [number for got in steps if got is not None for number in got.numbers.tolist()]
             state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
         assert seen == expected
+
+    def test_another_process_goes_on_with_a_pickled_one(self, several: list[Dataset]) -> None:
+        loader = Loader(several, 8, shuffle=True, groups=2)
+        loader.load_state_dict({**loader.state_dict(), "position": 24})
+        copy = pickle.loads(pickle.dumps(loader))
+        assert numbers(copy) == numbers(loader)
 
     def test_state_of_other_groups_is_refused(self, tmp_path: Path) -> None:
         loaders = [

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Rows that are taken apart at a time.
 _ROWS = 4096
+#: Records and bytes of a file are less, as in an index.
+_MOST = 1 << 56
 
 
 class Groups(NamedTuple):
@@ -173,7 +175,7 @@ class _ArrayRecord:
         begins: list[int] = []
         records, firsts = self._reader.num_records(), [0]
         for begin, count in _chunks(self._path):
-            if firsts[-1] >= records:  # what follows are tables of the format
+            if firsts[-1] == records:  # what follows are tables of the format
                 return _groups([*begins, begin], firsts)
             if count:
                 begins.append(begin)
@@ -222,6 +224,8 @@ def _rounded_up(at: int) -> int:
 def _groups(begins: list[int], firsts: list[int]) -> Groups:
     import numpy as np
 
+    if max(begins[-1], firsts[-1]) >= _MOST or begins != sorted(begins) or firsts != sorted(firsts):
+        raise ValueError("groups of its records overlap, or lie where nothing can be")
     return Groups(np.array(begins, dtype=np.int64), np.array(firsts, dtype=np.int64))
 
 

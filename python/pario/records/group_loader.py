@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
 from pario.records.foreign import Decoded
-from pario.records.groups import GroupedFile, by_group, gathered
+from pario.records.groups import MEMORY, GroupedFile, by_group, gathered, views
+from pario.records.kept import Kept
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,8 @@ class GroupedFiles:
         self.firsts = np.concatenate(
             [*(file.groups.firsts[:-1] + begin for file, begin in zip(files, begins, strict=True)), self.ends[-1:]]
         )
+        #: Of all files: many of them keep no more than one does.
+        self._kept = Kept(max((file.memory for file in files), default=MEMORY))
         self._bytes = sum(int(file.groups.begins[-1] - file.groups.begins[0]) for file in files)
 
     @property
@@ -58,10 +61,12 @@ class GroupedFiles:
 
     def decode(self, group: int, keep: bool) -> Decoded:
         """``keep``: it may be asked for again soon."""
+        return self._kept.get(group, self._decode) if keep else self._decode(group)
+
+    def _decode(self, group: int) -> Decoded:
         number = int(self._group_ends.searchsorted(group, side="right"))
         file = self._files[number]
-        within = group - int(self._group_ends[number]) + len(file.groups.firsts) - 1
-        return file.kept(within) if keep else file.decode(within)
+        return file.decode(group - int(self._group_ends[number]) + len(file.groups.firsts) - 1)
 
 
 @dataclass
@@ -154,13 +159,14 @@ class GroupLoader:
         numbers = numbers.astype(np.int64)
         parts, failures = [], []
         groups = self._files.groups_of(numbers)
+        records = numbers - self._files.firsts[groups]
         for group, which in by_group(groups):
             future = next(turn.futures[group] for turn in held if group in turn.futures)
             if error := future.exception():
                 failures += [(number, str(error)) for number in numbers[which].tolist()]
             else:
-                parts.append((which, future.result()))
-        memory, places = gathered(parts, numbers - self._files.firsts[groups])
+                parts.append((which, views(future.result(), records[which])))
+        memory, places = gathered(parts, len(numbers))
         return memory, numbers.astype(np.uint64), places, failures, end
 
     def _mixed(self) -> Iterator[_Turn]:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pario._native import read_record_groups, write_record_groups
 from pario.errors import ParioError
 from pario.progress import Show
 from pario.records.foreign import Decoded, Decoder, Foreign, Groups
+from pario.records.kept import Kept
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Bytes of decoded groups that a file keeps, and of the objects around each.
-MEMORY, _OVERHEAD = 256 << 20, 1000
+#: Bytes of decoded groups that a file keeps.
+MEMORY = 256 << 20
 
 
 class GroupedFile:
     """Records by number, as ``RecordFile`` gives those that have bytes of their own.
 
-    Any number of threads and forked processes may use one: each process opens the file for itself.
+    Any number of threads and forked processes may use one, and it can be pickled: each process opens the file for itself.
     What is decoded is that which was opened: OSError (ESTALE) when the file has changed since. ParioError where the package of the format
     is missing, or cannot read it.
     """
@@ -34,9 +33,11 @@ class GroupedFile:
     bucketing = None
 
     def __init__(self, path: str, foreign: Foreign, column: str = "", memory: int = MEMORY) -> None:
-        self.path, self.foreign, self._column, self._memory = path, foreign, column, memory
+        self.path, self.foreign, self._column = path, foreign, column
         self._seen = self._look()
-        self._begin()
+        self._kept = Kept(memory)
+        #: What the package has open, and the process that opened it.
+        self._decoder: tuple[int, Decoder] | None = None
         #: Where the groups are, and bytes of the index file that says so; 0: there is none.
         self.groups, self.index_bytes = self._find()
         self._count = int(self.groups.firsts[-1])
@@ -45,6 +46,11 @@ class GroupedFile:
     def format(self) -> str:
         """As ``pario records index --format`` names it."""
         return self.foreign.name
+
+    @property
+    def memory(self) -> int:
+        """Bytes of decoded groups that are kept."""
+        return self._kept.memory
 
     def __len__(self) -> int:
         return self._count
@@ -63,7 +69,10 @@ class GroupedFile:
 
         numbers = numbers.astype(np.int64)
         groups = np.searchsorted(self.groups.firsts, numbers, side="right") - 1
-        return gathered([(which, self.kept(group)) for group, which in by_group(groups)], numbers - self.groups.firsts[groups])
+        records = numbers - self.groups.firsts[groups]
+        # Copies: views would keep each group in memory until the last one is decoded.
+        parts = ((which, [bytes(one) for one in views(self.kept(group), records[which])]) for group, which in by_group(groups))
+        return gathered(parts, len(numbers))
 
     def attributes(self, number: int) -> tuple[bytes, int, int]:
         """Name, permissions and time: records of groups have none."""
@@ -71,15 +80,7 @@ class GroupedFile:
 
     def kept(self, group: int) -> Decoded:
         """A group; those that were asked for last are kept, as far as memory goes."""
-        if self._owner != os.getpid():
-            self._begin()
-        with self._lock:
-            future = self._kept.pop(group, None)
-            mine = future is None
-            self._kept[group] = future = future or Future()
-        if mine:
-            self._fulfil(group, future)
-        return future.result()
+        return self._kept.get(group, self.decode)
 
     def decode(self, group: int) -> Decoded:
         """A group, decoded anew."""
@@ -87,14 +88,14 @@ class GroupedFile:
 
     def pieces(self, group: int) -> Iterator[Decoded]:
         """A group, piece by piece."""
-        if self._look() != self._seen:
-            raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
+        self._require_unchanged()
         first, last = self.groups.firsts[group : group + 2].tolist()
         decoder, records = self._opened(), 0
         with self.foreign.errors(self.path):
             for piece in decoder.decode(group, first, last):
                 records += len(piece.offsets) - 1
                 yield piece
+        self._require_unchanged()
         if records != last - first:
             raise ParioError(f"{self.path}: group {group} has {records} records, its index says {last - first}")
 
@@ -119,18 +120,22 @@ class GroupedFile:
             return [(int(self.groups.firsts[group]), str(error))]
         return []
 
-    def _begin(self) -> None:
-        """Nothing of another process is used: neither its locks nor what the package has open."""
-        self._owner, self._lock, self._bytes = os.getpid(), threading.Lock(), 0
-        self._kept: OrderedDict[int, Future[Decoded]] = OrderedDict()
-        self._decoder: Decoder | None = None
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_decoder": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        here = self._look()  # another machine has other numbers of devices and files
+        if here[2:] == self._seen[2:]:
+            self._seen = here
+        self._require_unchanged()
 
     def _opened(self) -> Decoder:
-        if self._owner != os.getpid():
-            self._begin()
-        if self._decoder is None:
-            self._decoder = self.foreign.open(self.path, self._column)
-        return self._decoder
+        process, decoder = self._decoder or (0, None)
+        if decoder is None or process != os.getpid():
+            decoder = self.foreign.open(self.path, self._column)
+            self._decoder = os.getpid(), decoder
+        return decoder
 
     def _find(self) -> tuple[Groups, int]:
         try:
@@ -145,28 +150,9 @@ class GroupedFile:
         facts = os.stat(self.path)  # noqa: PTH116
         return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
-    def _fulfil(self, group: int, future: Future[Decoded]) -> None:
-        try:
-            decoded = self.decode(group)
-        except BaseException as error:
-            with self._lock:
-                self._kept.pop(group, None)
-            future.set_exception(error)
-            return
-        future.set_result(decoded)
-        with self._lock:
-            if self._kept.get(group) is future:
-                self._bytes += _size(decoded)
-            while self._bytes > self._memory and len(self._kept) > 1:
-                self._forget(self._kept.popitem(last=False)[1])
-
-    def _forget(self, future: Future[Decoded]) -> None:
-        if future.done():  # else it is not counted yet, and will not be
-            self._bytes -= _size(future.result())
-
-
-def _size(decoded: Decoded) -> int:
-    return int(decoded.memory.nbytes + decoded.offsets.nbytes) + _OVERHEAD
+    def _require_unchanged(self) -> None:
+        if self._look() != self._seen:
+            raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
 
 
 def found_groups(file: GroupedFile) -> Groups:
@@ -205,18 +191,24 @@ def by_group(groups: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     return zip(found.tolist(), np.split(order, begins[1:]), strict=False)
 
 
-def gathered(parts: Iterable[tuple[NDArray[Any], Decoded]], records: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """``records`` of decoded groups, those of each part where it says: one behind the other, and where each begins and ends.
+def views(decoded: Decoded, records: NDArray[Any]) -> list[memoryview]:
+    """Records of a group."""
+    view = memoryview(decoded.memory.data)
+    begins, ends = decoded.offsets[records].tolist(), decoded.offsets[records + 1].tolist()
+    return [view[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
+def gathered(parts: Iterable[tuple[NDArray[Any], Sequence[bytes | memoryview]]], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """``count`` records, those of each part where it says: one behind the other, and where each begins and ends.
 
     Records of no part are empty.
     """
     import numpy as np
 
-    pieces: list[memoryview] = [memoryview(b"")] * len(records)
-    for which, (memory, offsets) in parts:
-        view, places = memoryview(memory.data), records[which]
-        for place, begin, end in zip(which.tolist(), offsets[places].tolist(), offsets[places + 1].tolist(), strict=True):
-            pieces[place] = view[begin:end]
+    pieces: list[bytes | memoryview] = [b""] * count
+    for which, records in parts:
+        for place, record in zip(which.tolist(), records, strict=True):
+            pieces[place] = record
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.uint64) if pieces else np.empty(0, dtype=np.uint64)
     begins = np.concatenate([np.zeros(1, dtype=np.uint64), ends])[: len(pieces)]
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), np.stack([begins, ends], axis=1)

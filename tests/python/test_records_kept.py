@@ -1,0 +1,95 @@
+"""Decoded groups that are kept: each is decoded by one, and memory is bounded."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pario.errors import ParioError
+from pario.records import Dataset
+from pario.records.foreign import Decoded
+from pario.records.group_loader import GroupedFiles
+from pario.records.groups import GroupedFile
+from pario.records.kept import Kept
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> list[Dataset]:
+    """Three files of four groups of five records, of which one group is kept."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import pyarrow.parquet
+
+    paths = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for path in paths:
+        pyarrow.parquet.write_table(pyarrow.table({"id": list(range(20))}), path, row_group_size=5)
+    return [Dataset(path, memory=1) for path in paths]
+
+
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many groups are in memory after each that is decoded from now on."""
+    counts: list[int] = []
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    decode = GroupedFile.decode
+
+    def decoded(self: GroupedFile, group: int) -> Decoded:
+        memory, offsets = decode(self, group)
+        memory = memory.copy().view(_Counted)
+        alive.add(memory)
+        counts.append(len(alive))
+        return Decoded(memory, offsets)
+
+    monkeypatch.setattr(GroupedFile, "decode", decoded)
+    return counts
+
+
+class _Counted(np.ndarray):  # type: ignore[type-arg]
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def of_bytes(size: int) -> Decoded:
+    return Decoded(np.zeros(size, dtype=np.uint8), np.array([0, size], dtype=np.int64))
+
+
+def nobody(group: int) -> Decoded:
+    raise AssertionError(f"group {group} is decoded again")
+
+
+class TestMemory:
+    def test_a_list_of_records_keeps_no_group_that_is_done_with(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+        counts = in_memory(monkeypatch)
+        assert len(several[0][[0, 5, 11, 19, 15, 1]]) == 6
+        assert len(counts) == 4 and max(counts) <= 2
+
+    def test_many_files_keep_together_what_one_does(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+        counts = in_memory(monkeypatch)
+        files = GroupedFiles([one.file for one in several])  # type: ignore[misc]
+        for group in range(files.count):
+            files.decode(group, keep=True)
+        assert len(counts) == 12 and max(counts) <= 2
+
+
+class TestKept:
+    def test_who_fails_leaves_alone_what_another_has_decoded_since(self) -> None:
+        kept, again = Kept(0), of_bytes(8)
+
+        def slowly(group: int) -> Decoded:
+            kept.get(2, lambda _: of_bytes(1))  # drives out what is not there yet
+            assert kept.get(group, lambda _: again) is again
+            raise ParioError("no")
+
+        with pytest.raises(ParioError, match="no"):
+            kept.get(1, slowly)
+        assert kept.get(1, nobody) is again
+
+    def test_memory_is_counted_whoever_comes_first(self) -> None:
+        kept = Kept(40_000)
+        with ThreadPoolExecutor(8) as pool:
+            for got in pool.map(lambda number: kept.get(number * 7 % 31, lambda group: of_bytes(group * 100)), range(4000)):
+                assert got.memory.size < 3100
+        held = [future.result() for future in kept._held.groups.values()]
+        assert kept._held.bytes == sum(one.memory.nbytes + one.offsets.nbytes + 1000 for one in held) <= 40_000
