@@ -17,7 +17,7 @@ import pytest
 
 from pario._native import ReplayPlayer
 from pario.analyze.waiting import COMMUNICATION
-from pario.replay import ReplayError, Script, fidelity, perform, script_of
+from pario.replay import ReplayError, Script, collective, fidelity, perform, script_of
 from pario.replay.order import meetings, waits
 from pario.replay.perform import Manner
 from pario.replay.player import largest_of
@@ -29,7 +29,7 @@ from pario.tables import read
 from pario.tables.model import EVENT, Job
 from pario.tables.rows import new_processes
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
-from tests.python.jobs import make_job
+from tests.python.jobs import add_events, make_job
 
 PROGRAM = """\
 import ctypes, os
@@ -153,6 +153,31 @@ def test_of_barriers_without_io_in_between_the_first_and_the_last_are_played() -
         job.events = np.concatenate([job.events, events])
     found = meetings(job, job.events["process"].astype(np.int64), 2, np.array([0.5, 5.0]))
     assert sorted((float(job.events["start"][rows[0]]), ranks) for ranks, rows in found) == [(1.0, (0, 1)), (3.0, (0, 1)), (7.0, (0, 1))]
+
+
+def of_one_file(*calls: tuple[str, str, int]) -> Job:
+    """MPI-IO calls of a process, one after the other: function, kind and offset."""
+    job = make_job(1, mpi=True)
+    for number, (function, kind, offset) in enumerate((("open", "open", 1), *calls)):
+        add_events(job, 0, "/data", kind, start=number, offset=offset, layer="mpiio", function=f"MPI_File_{function}")
+    return job
+
+
+@pytest.mark.parametrize(("function", "offset", "known"), [("write", 8, True), ("write", -1, False), ("write_shared", -1, True)])
+def test_where_a_call_begins_has_to_be_known_unless_ranks_share_the_pointer(
+    function: str, offset: int, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: "found")
+    job = of_one_file((function, "write", offset))
+    why = collective.why_not(job, np.arange(2), np.zeros(2, int))
+    assert why == ("" if known else "the log does not say where all calls begin")
+
+
+def test_a_seek_goes_to_the_next_call_with_a_pointer_of_ones_own() -> None:
+    job = of_one_file(("seek", "seek", -1), ("write_shared", "write", -1), ("write_at", "write", 5), ("write", "write", 77))
+    script = Script([], ["/data"], [], ranks=1)
+    made, _ = collective.operations(job, np.arange(5), np.zeros(5, int), script)
+    assert made["offset"].tolist()[1] == 77
 
 
 def test_who_waits_for_whom() -> None:

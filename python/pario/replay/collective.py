@@ -40,7 +40,8 @@ def why_not(job: Job, rows: NDArray[Any], lanes: NDArray[Any]) -> str:
         return "a Darshan log does not say what is collective"
     if importlib.util.find_spec("mpi4py") is None:
         return "mpi4py is not installed"
-    if np.any(moves & (events["offset"] < 0) & ~np.char.find(names, "_shared") & ~np.char.find(names, "_ordered")):
+    shared = (np.char.find(names, "_shared") >= 0) | (np.char.find(names, "_ordered") >= 0)
+    if np.any(moves & (events["offset"] < 0) & ~shared):
         return "the log does not say where all calls begin"
     noted: dict[tuple[int, int], int] = defaultdict(int)
     for view in job.views:
@@ -129,8 +130,9 @@ class _Views:
         self._targets(members, names)
 
     def _targets(self, members: NDArray[Any], names: NDArray[Any]) -> None:
-        """A seek goes where the next call begins that uses the pointer."""
-        pointer = np.isin(self._events["kind"][members], _TRANSFERS) & (np.char.find(names, "_at") < 0)
+        """A seek goes where the next call begins that uses the pointer; the one that all ranks share is another."""
+        own = (np.char.find(names, "_at") < 0) & (self._events["offset"][members] >= 0)
+        pointer = np.isin(self._events["kind"][members], _TRANSFERS) & own
         uses = members[pointer]
         for call in members[names == "MPI_File_seek"]:
             later = uses[uses > call]
