@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import operator
 import os
 import time
 import warnings
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -20,6 +17,7 @@ from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
+from pario.records.workers import Applied, Processes, Threads, apply
 
 if TYPE_CHECKING:
     import torch
@@ -355,33 +353,14 @@ class Loader:
         transform = self._transform
         if transform is None:
             return ((progress, self._collated(list(batch)) if self._collate else batch) for progress, batch in batches)
+        applied: Iterator[tuple[_Progress, Applied]]
         if self._workers == 0:
-            return (self._finished(progress, _apply(transform, list(batch), batch.numbers, self._errors)) for progress, batch in batches)
-        return self._by_workers(transform, batches)
+            applied = ((progress, apply(transform, list(batch), batch.numbers.tolist(), self._errors)) for progress, batch in batches)
+        else:
+            applied = (Processes if self._processes else Threads)(transform, self._errors, self._workers).applied(batches)
+        return (self._finished(progress, results) for progress, results in applied)
 
-    def _by_workers(self, transform: Callable[[Any], Any], batches: Iterator[tuple[_Progress, Batch]]) -> Iterator[tuple[_Progress, Any]]:
-        executor: Executor = (
-            ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("forkserver"))
-            if self._processes
-            else ThreadPoolExecutor(self._workers, "pario-transform")
-        )
-        pending: deque[tuple[_Progress, Future[Any]]] = deque()
-        try:
-            for progress, batch in batches:
-                records = [bytes(record) for record in batch] if self._processes else list(batch)
-                pending.append((progress, executor.submit(_apply, transform, records, batch.numbers, self._errors)))
-                if len(pending) > 2 * self._workers:
-                    yield self._first(pending)
-            while pending:
-                yield self._first(pending)
-        finally:
-            executor.shutdown(cancel_futures=True)
-
-    def _first(self, pending: deque[tuple[_Progress, Future[Any]]]) -> tuple[_Progress, Any]:
-        progress, future = pending.popleft()
-        return self._finished(progress, future.result())
-
-    def _finished(self, progress: _Progress, applied: tuple[list[Any], int]) -> tuple[_Progress, Any]:
+    def _finished(self, progress: _Progress, applied: Applied) -> tuple[_Progress, Any]:
         results, skipped = applied
         given = progress._replace(records=progress.records - skipped, skipped=progress.skipped + skipped)
         return given, self._collated(results)
@@ -402,18 +381,6 @@ class Loader:
                 raise ParioError("an iteration over a Loader belongs to the process that began it: begin one in the child of the fork")
             begin = time.perf_counter()
             stats.worked += begin - now
-
-
-def _apply(transform: Callable[[Any], Any], records: list[Any], numbers: NDArray[Any], errors: str) -> tuple[list[Any], int]:
-    """Results, and how many records were skipped."""
-    results = []
-    for number, record in zip(numbers.tolist(), records, strict=True):
-        try:
-            results.append(transform(record))
-        except Exception as error:
-            if errors == "raise":
-                raise ParioError(f"record {number}: transform: {type(error).__name__}: {error}") from error
-    return results, len(records) - len(results)
 
 
 def _whole(name: str, value: Any, least: int, most: int = _MOST) -> int:

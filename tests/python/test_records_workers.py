@@ -1,0 +1,70 @@
+"""Transforms of a Loader in threads and processes: what goes wrong there is told, with the record."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from pario.errors import ParioError
+from pario.records import Dataset, Loader
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(200)))
+    return Dataset(path, format="fixed", size=1)
+
+
+def ends_at_77(record: bytes) -> int:
+    if record[0] == 77:
+        os._exit(1)
+    return record[0]
+
+
+def makes_functions(record: bytes) -> FunctionType:
+    return lambda: record
+
+
+def fails_at_77(record: bytes) -> int:
+    return 1 // (record[0] - 77)
+
+
+@pytest.mark.parametrize("errors", ["raise", "skip"])
+def test_a_process_that_ends_is_told_with_the_record(dataset, errors):
+    with pytest.raises(ParioError, match=r"record(s.*)? 77\b.*: transform: its process ended"):
+        list(Loader(dataset, 10, transform=ends_at_77, workers=2, processes=True, errors=errors))
+
+
+def test_what_cannot_be_sent_to_processes_is_told(dataset):
+    with pytest.raises(ParioError, match=r"transform: expected a function of a module, which processes can import: .*lambda"):
+        list(Loader(dataset, 10, transform=lambda record: record, workers=2, processes=True))
+    with pytest.raises(ParioError, match="transform: its results cannot be sent from a process"):
+        list(Loader(dataset, 10, transform=makes_functions, workers=2, processes=True))
+
+
+@pytest.mark.parametrize("workers, processes", [(0, False), (2, False), (2, True)])
+def test_a_record_that_cannot_be_transformed(dataset, workers, processes):
+    how = {"transform": fails_at_77, "workers": workers, "processes": processes}
+    with pytest.raises(ParioError, match="record 77: transform: ZeroDivisionError"):
+        list(Loader(dataset, 10, **how))
+    loader = Loader(dataset, 10, errors="skip", **how)
+    assert sum(len(batch) for batch in loader) == 199
+    assert loader.stats.skipped == 1
+
+
+def test_a_program_that_processes_cannot_import_is_told(dataset, tmp_path):
+    """Without a main part, each process would begin the program anew."""
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+from pario.records import Dataset, Loader
+def same(record):
+    return record
+list(Loader(Dataset({str(dataset.path)!r}, format="fixed", size=1), 10, transform=same, workers=1, processes=True))
+""")
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "ended before its first record: expected if __name__ == '__main__'" in ended.stderr.splitlines()[-1]
