@@ -1,5 +1,4 @@
 // Archives: directories as shards and an index.
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -34,7 +33,7 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t> pack(cons
 
 Archive open_archive(const nb::bytes& path) {
   const std::string name = text_of(path);
-  return carry_out([](auto...) {}, [&](const records::Show&) { return Archive::open(name); });
+  return carry_out({}, [&](const records::Show&) { return Archive::open(name); });
 }
 
 void require_member(const Archive& self, std::size_t member) {
@@ -58,7 +57,7 @@ std::int64_t find(const Archive& self, const nb::bytes& name) {
 
 nb::bytes read(Archive& self, std::size_t number) {
   require_member(self, number);
-  const std::string text = carry_out([](auto...) {}, [&](const records::Show&) { return self.read(number); });
+  const std::string text = carry_out({}, [&](const records::Show&) { return self.read(number); });
   return nb::bytes(text.data(), text.size());
 }
 

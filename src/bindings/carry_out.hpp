@@ -5,32 +5,32 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "records/records.hpp"
 
 namespace pario::bindings {
 
-using Show = std::function<void(std::uint64_t done, std::uint64_t whole)>;
+/// Called with bytes that are done, and all.
+using Show = nanobind::callable;
 
-/// Does `work` without the GIL, with `show` called now and then; it, and Ctrl-C, end the work by raising. Raises OSError of an Error.
+/// Does `work` without the GIL, with `show` called now and then, if there is one; it, and Ctrl-C, end the work by raising. Raises OSError
+/// of an Error.
 template <class Work>
-auto carry_out(const Show& show, Work work) {
-  std::exception_ptr raised;  // no exceptions through rooms
+auto carry_out(nanobind::handle show, Work work) {
+  std::exception_ptr raised;
   const records::Show shown = [&](std::uint64_t done, std::uint64_t whole) {
-    const nanobind::gil_scoped_acquire acquired;
-    try {
+    if (raised) return false;
+    raised = raised_by([&] {
       if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
-      show(done, whole);
-    } catch (...) {
-      raised = std::current_exception();
-    }
+      if (show) call(show, done, whole);
+    });
     return !raised;
   };
   auto result = [&] {
-    const nanobind::gil_scoped_release released;
+    const Released released;
     return work(shown);
   }();
   if (raised) std::rethrow_exception(raised);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "checkpoint/checkpoint.hpp"
 
 namespace nb = nanobind;
@@ -21,7 +22,7 @@ std::uint64_t box_checksum(std::uintptr_t address, std::size_t element, const Co
                            const std::vector<std::int64_t>& strides) {
   if (begin.size() != whole.size() || shape.size() != whole.size() || strides.size() != whole.size())
     throw nb::value_error("box_checksum: one number for each axis is expected");
-  const nb::gil_scoped_release free;
+  const Released free;
   return checkpoint::checksum(reinterpret_cast<const std::byte*>(address),
                               {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides});
 }
@@ -31,7 +32,7 @@ using Description = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, 
 /// Of boxes that were packed by the one who described them (pario/checkpoint/packing.py).
 Counts packed_checksums(const nb::bytes& data, const Description& boxes) {
   const std::span packed{static_cast<const std::byte*>(data.data()), data.size()};
-  const nb::gil_scoped_release free;
+  const Released free;
   return checkpoint::checksums(packed, {boxes.data(), boxes.size()});
 }
 
@@ -41,7 +42,7 @@ base::FutexWord& word_at(std::uintptr_t address) { return *reinterpret_cast<base
 void arrive(std::uintptr_t address, std::uint32_t everyone) { checkpoint::arrive(word_at(address), everyone); }
 
 bool await(std::uintptr_t address, std::uint32_t everyone, double seconds) {
-  const nb::gil_scoped_release free;
+  const Released free;
   return checkpoint::await(word_at(address), everyone, static_cast<std::uint64_t>(seconds * 1e9));
 }
 

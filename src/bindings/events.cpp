@@ -15,6 +15,7 @@
 
 #include "base/base.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "trace/columns.hpp"
 
 namespace nb = nanobind;
@@ -176,7 +177,7 @@ std::vector<std::size_t> decode_events(const Vector<std::uint8_t>& log, const Ve
   auto* rows = reinterpret_cast<Row*>(out.data());
   std::vector<char> failed(chunks.size());
   {
-    nb::gil_scoped_release release;
+    const Released released;
     in_parallel<Decoder>(chunks.size(), [&](Decoder& decoder, std::size_t i) {
       failed[i] = !decoder.decode(log.data() + chunks[i].at, chunks[i], map, rows + first[i]);
     });
@@ -200,7 +201,7 @@ void in_ranges(std::size_t count, const Work& work) {
 void permute_rows(const Rows& rows, const Order& order) {
   require(order.size() == rows.shape(0) && rows.shape(1) == sizeof(Row), "permute_rows: rows and order do not fit");
   using Part = std::array<std::byte, sizeof(Row) / 3>;
-  nb::gil_scoped_release release;
+  const Released released;
   const auto part = std::make_unique_for_overwrite<Part[]>(order.size());
   for (std::size_t at = 0; at < sizeof(Row); at += sizeof(Part)) {
     in_ranges(order.size(), [&](std::size_t first, std::size_t last) {

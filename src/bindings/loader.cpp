@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "records/records.hpp"
 
 namespace nb = nanobind;
@@ -170,7 +171,7 @@ nb::object next(const HeldLoader& loader) {
   records::Batch batch{};
   for (;;) {
     const base::Result<Loader::Got> got = [&] {
-      const nb::gil_scoped_release released;
+      const Released released;
       return loader.get().next(batch, kBetweenSignals);
     }();
     if (!got.ok()) raise_os_error(got.error());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "hints/hints.hpp"
 #include "model/model.hpp"
 
@@ -93,7 +94,7 @@ using Cost = std::tuple<double, double, double, double, double, std::string>;
 Cost model_cost(const std::vector<std::pair<std::string, double>>& machine, const Phase& phase) {
   const model::Machine described = machine_of(machine);
   const model::Phase what = from_python(phase);
-  const nb::gil_scoped_release released;
+  const Released released;
   const model::Cost cost = model::cost(described, what);
   return {cost.seconds, cost.metadata, cost.exchange, cost.moving, cost.busiest_target, std::string(model::name(cost.bound))};
 }

@@ -1,6 +1,9 @@
 #include "bindings/bindings.hpp"
 
 NB_MODULE(_native, module) {
+#ifdef NDEBUG
+  nanobind::set_leak_warnings(false);  // what daemon threads hold in the end is no news to users
+#endif
   pario::bindings::add_events(module);
   pario::bindings::add_hints(module);
   pario::bindings::add_records(module);

@@ -1,6 +1,5 @@
 // Files of records: indices, shuffling, packing, and records by number.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -18,6 +17,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/carry_out.hpp"
+#include "bindings/gil.hpp"
 #include "records/records.hpp"
 
 namespace nb = nanobind;
@@ -102,17 +102,18 @@ records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& 
           .compress = compress};
 }
 
-using Gather = std::function<std::vector<nb::bytes>(const nb::bytes& mine)>;
-
 /// The exchange between ranks as Python does it.
-records::Gather gather_of(const Gather& gather) {
-  return [&gather](const std::string& mine) -> base::Result<std::vector<std::string>> {
-    const nb::gil_scoped_acquire acquired;
-    try {
-      return texts_of(gather(nb::bytes(mine.data(), mine.size())));
-    } catch (const std::exception& error) {
-      return base::Error{.number = EIO, .operation = "exchange between ranks", .detail = error.what()};
-    }
+records::Gather gather_of(const nb::object& gather) {
+  return [&gather](const std::string& mine) {
+    base::Result<std::vector<std::string>> all{std::vector<std::string>{}};
+    raised_by([&] {
+      try {
+        all = texts_of(nb::cast<Paths>(call(gather, nb::bytes(mine.data(), mine.size()))));
+      } catch (const std::exception& error) {
+        all = base::Error{.number = EIO, .operation = "exchange between ranks", .detail = error.what()};
+      }
+    });
+    return all;
   };
 }
 
@@ -121,7 +122,7 @@ std::string explain_shuffle(const Paths& inputs, const std::string& format, cons
                             const nb::bytes& temporary, unsigned threads, const std::string& way, bool compress, unsigned ranks) {
   records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
   request.ranks = {.count = ranks, .gather = [ranks](const std::string& mine) { return std::vector<std::string>(ranks, mine); }};
-  const auto preview = carry_out([](auto...) {}, [&](const records::Show&) { return records::preview_shuffle(request); });
+  const auto preview = carry_out({}, [&](const records::Show&) { return records::preview_shuffle(request); });
   return records::text_of(preview.plan, preview.facts);
 }
 
@@ -129,7 +130,7 @@ std::string explain_shuffle(const Paths& inputs, const std::string& format, cons
 std::tuple<std::uint64_t, std::uint64_t, std::string> shuffle(const Paths& inputs, const std::string& format, const Paths& outputs,
                                                               std::uint64_t seed, std::uint64_t memory, const nb::bytes& temporary,
                                                               unsigned threads, const std::string& way, bool compress, const Show& show,
-                                                              unsigned rank, unsigned ranks, const Gather& gather) {
+                                                              unsigned rank, unsigned ranks, const nb::object& gather) {
   records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
   request.ranks = {.rank = rank, .count = ranks, .gather = gather_of(gather)};
   const auto done = carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
@@ -150,25 +151,24 @@ std::uint64_t convert(const Paths& inputs, const Paths& outputs, const std::stri
 /// Bytes per second in order, requests per second here and there; nothing where it cannot be measured.
 std::vector<double> measure_device(const nb::bytes& path, std::uint64_t length) {
   const std::string name = text_of(path);
-  const nb::gil_scoped_release released;
+  const Released released;
   const auto device = records::measure_device(name, length);
   return device ? std::vector<double>{device->bandwidth, device->requests} : std::vector<double>{};
 }
 
 Dataset open_dataset(const nb::bytes& path) {
   const std::string name = text_of(path);
-  return carry_out([](auto...) {}, [&](const records::Show&) { return Dataset::open(name); });
+  return carry_out({}, [&](const records::Show&) { return Dataset::open(name); });
 }
 
 Dataset scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths, unsigned threads) {
   const records::IndexRequest request = index_request(path, format, size, lengths, threads);
-  return carry_out([](auto...) {},
-                   [&](const records::Show& shown) -> base::Result<Dataset> {
-                     auto image = records::make_index(request, shown);
-                     if (!image.ok()) return image.error();
-                     auto index = records::Index::read(std::move(*image), request.path);
-                     return index.ok() ? Dataset::open(request.path, std::move(*index)) : base::Result<Dataset>(index.error());
-                   });
+  return carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
+    auto image = records::make_index(request, shown);
+    if (!image.ok()) return image.error();
+    auto index = records::Index::read(std::move(*image), request.path);
+    return index.ok() ? Dataset::open(request.path, std::move(*index)) : base::Result<Dataset>(index.error());
+  });
 }
 
 void require_record(const Dataset& dataset, std::uint64_t record) {
@@ -184,7 +184,7 @@ std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset,
   if (bytes == nullptr) throw nb::python_error();
   const auto out = nb::steal<nb::bytes>(bytes);
   const std::span memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes)), length);
-  const auto data = carry_out([](auto...) {}, [&](const records::Show&) { return dataset.read(record, memory); });
+  const auto data = carry_out({}, [&](const records::Show&) { return dataset.read(record, memory); });
   return {out, data.begin, data.end};
 }
 
@@ -207,22 +207,21 @@ void read_many(const Dataset& dataset, const Numbers& numbers,
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](std::size_t i) { return numbers.data()[i]; });  // as they lie in the file
   std::atomic<std::size_t> next = 0;
-  carry_out([](auto...) {},
-            [&](const records::Show& shown) -> base::Result<bool> {
-              records::Meter meter(shown);
-              base::Status status = records::run_team(threads, meter, [&](unsigned) -> base::Status {
-                for (std::size_t k = next++; k < count && !meter.stopped(); k = next++) {
-                  const std::size_t i = order[k];
-                  const std::span memory(reinterpret_cast<std::byte*>(out.data()) + place[2 * i], place[2 * i + 1] - place[2 * i]);
-                  const auto data = dataset.read(numbers.data()[i], memory);
-                  if (!data.ok()) return data.error();
-                  place[2 * i + 1] = place[2 * i] + data->end;
-                  place[2 * i] += data->begin;
-                }
-                return {};
-              });
-              return status ? base::Result<bool>(true) : status.error();
-            });
+  carry_out({}, [&](const records::Show& shown) -> base::Result<bool> {
+    records::Meter meter(shown);
+    base::Status status = records::run_team(threads, meter, [&](unsigned) -> base::Status {
+      for (std::size_t k = next++; k < count && !meter.stopped(); k = next++) {
+        const std::size_t i = order[k];
+        const std::span memory(reinterpret_cast<std::byte*>(out.data()) + place[2 * i], place[2 * i + 1] - place[2 * i]);
+        const auto data = dataset.read(numbers.data()[i], memory);
+        if (!data.ok()) return data.error();
+        place[2 * i + 1] = place[2 * i] + data->end;
+        place[2 * i] += data->begin;
+      }
+      return {};
+    });
+    return status ? base::Result<bool>(true) : status.error();
+  });
 }
 
 /// Bytes of the index. `begins`: where each group begins and the last one ends; `firsts`: of each the first record, and all records.
@@ -230,13 +229,12 @@ std::uint64_t write_groups(const nb::bytes& path, const std::string& format, con
   records::IndexRequest request{.path = text_of(path), .kind = kind_named(format)};
   request.begins = {begins.data(), begins.size()};
   request.firsts = {firsts.data(), firsts.size()};
-  return carry_out([](auto...) {},
-                   [&](const records::Show&) -> base::Result<std::uint64_t> {
-                     const auto image = records::make_index(request);
-                     if (!image.ok()) return image.error();
-                     base::Status status = records::write_whole(records::index_path(request.path), *image);
-                     return status ? base::Result<std::uint64_t>(image->size()) : status.error();
-                   });
+  return carry_out({}, [&](const records::Show&) -> base::Result<std::uint64_t> {
+    const auto image = records::make_index(request);
+    if (!image.ok()) return image.error();
+    base::Status status = records::write_whole(records::index_path(request.path), *image);
+    return status ? base::Result<std::uint64_t>(image->size()) : status.error();
+  });
 }
 
 using NewNumbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
@@ -251,12 +249,11 @@ NewNumbers new_numbers(std::uint64_t count, const std::function<std::uint64_t(st
 /// Format, begins and firsts as they were written, bytes of the index.
 std::tuple<std::string, NewNumbers, NewNumbers, std::uint64_t> read_groups(const nb::bytes& path) {
   const std::string name = text_of(path);
-  const records::Index index = carry_out([](auto...) {},
-                                         [&](const records::Show&) -> base::Result<records::Index> {
-                                           base::Result<records::Index> opened = records::open_groups(name);
-                                           base::Status status = opened.ok() ? opened->verify() : opened.status();
-                                           return status ? std::move(opened) : status.error();
-                                         });
+  const records::Index index = carry_out({}, [&](const records::Show&) -> base::Result<records::Index> {
+    base::Result<records::Index> opened = records::open_groups(name);
+    base::Status status = opened.ok() ? opened->verify() : opened.status();
+    return status ? std::move(opened) : status.error();
+  });
   const std::uint64_t count = index.count();
   const auto begin_of = [&](std::uint64_t group) { return group < count ? index.span(group).begin : index.whole().end; };
   const auto first_of = [&](std::uint64_t group) { return index.first_of_group(group); };

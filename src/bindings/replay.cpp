@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -48,7 +49,7 @@ void play(Player& player, const Rows& rows, bool with_pauses) {
   if (rows.shape(1) != sizeof(Operation)) throw nb::value_error("rows of another size than an operation has");
   base::Status status;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     status = player.play({reinterpret_cast<const Operation*>(rows.data()), rows.shape(0)}, with_pauses);
   }
   if (!status) raise_os_error(status.error());

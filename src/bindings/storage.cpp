@@ -1,13 +1,12 @@
 // Files as pario's MPI-IO writes them.
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <string>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "storage/storage.hpp"
 
 namespace nb = nanobind;
@@ -16,23 +15,16 @@ using namespace nb::literals;
 namespace pario::bindings {
 namespace {
 
-using Show = std::function<void(std::uint64_t done, std::uint64_t whole)>;
-
 /// Raises OSError. What `show` raises is raised when the file is whole.
-void join(const nb::bytes& path, const Show& show) {
+void join(const nb::bytes& path, const nb::callable& show) {
   const std::string name(path.c_str(), path.size());
-  std::exception_ptr raised;  // no exceptions through rooms
+  std::exception_ptr raised;
   const auto progress = [&](std::uint64_t done, std::uint64_t whole) {
-    const nb::gil_scoped_acquire acquired;
-    try {
-      if (!raised) show(done, whole);
-    } catch (...) {
-      raised = std::current_exception();
-    }
+    if (!raised) raised = raised_by([&] { call(show, done, whole); });
   };
   base::Status status;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     status = storage::join(name, progress);
   }
   if (raised) std::rethrow_exception(raised);

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,7 +40,7 @@ std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path,
   const ways::Way native{call_of(call), at_a_time, buffer, direct, advised};
   const std::string name = path_of(path);
   const auto taken = [&] {
-    const nb::gil_scoped_release released;
+    const Released released;
     return ways::time_way(name, native, {writes, random, synced, piece, seconds});
   }();
   if (!taken.ok()) raise_os_error(taken.error());
