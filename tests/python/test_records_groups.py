@@ -9,6 +9,7 @@ import pickle
 import random
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -315,6 +316,20 @@ class TestLoader:
         seen = decoding(monkeypatch)
         assert numbers(Loader(several, 8, memory=1)) == list(range(155))
         assert len(seen) == 8
+
+    def test_a_rank_decodes_no_group_of_which_it_has_no_record(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        dataset, seen = Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 30)), decoding(monkeypatch)
+        assert numbers(Loader(dataset, 5, rank=1, world=3)) == sorted(seen) == [*range(5, 10), *range(20, 25)]
+
+    def test_the_next_batch_is_decoded_ahead_however_small_groups_are(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        dataset, seen = Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 40)), decoding(monkeypatch)
+        running = iter(Loader(dataset, 8, prefetch=1))
+        for _ in range(2):
+            next(running)
+        deadline = time.monotonic() + 60
+        while len(seen) < 24 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(seen) >= 24
 
     @pytest.mark.parametrize("groups", [None, 1, 3])
     def test_shuffled_each_group_is_decoded_once_an_epoch(

@@ -71,21 +71,57 @@ class GroupedFiles:
 
 @dataclass
 class _Turn:
-    """Groups that are needed together, up to a position."""
+    """Groups that are needed together, for the positions from ``begin`` to ``end``."""
 
+    begin: int
     end: int
     groups: list[int]
     futures: dict[int, Future[Decoded]] = field(default_factory=dict)
-    #: Groups that are not decoded yet, and bytes of those that are.
+    #: Bytes of those that are decoded.
+    bytes: int = 0
+    #: It is not needed any more.
+    over: bool = False
+
+
+@dataclass
+class _Ahead:
+    """What is decoded before it is needed. Any thread."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    #: Groups that are not decoded yet; of turns that are not over, bytes of those that are.
     left: int = 0
     bytes: int = 0
+    #: Bytes of the largest group.
+    largest: int = 0
+
+    def begin(self, turn: _Turn) -> None:
+        with self.lock:
+            self.left += len(turn.groups)
+
+    def end(self, turn: _Turn) -> None:
+        with self.lock:
+            self.bytes -= turn.bytes
+            turn.over = True
+
+    def add(self, turn: _Turn, size: int) -> None:
+        """A group of it is decoded."""
+        with self.lock:
+            self.left, self.largest = self.left - 1, max(self.largest, size)
+            turn.bytes += size
+            if not turn.over:
+                self.bytes += size
+
+    def expected(self, groups: int) -> int:
+        """Bytes when so many more are decoded, too."""
+        with self.lock:
+            return self.bytes + (self.left + groups) * self.largest
 
 
 class GroupLoader:
     """The batches of one rank's share of an epoch, for one thread. ``memory``: bytes of decoded groups; it has one turn ahead all the same.
 
-    Where ``groups`` are mixed, or records come as they lie, each group is decoded once; in other orders as often as it has been forgotten
-    when one of its records comes.
+    Where ``groups`` are mixed, or records come as they lie, each group is decoded once, if any of its turn's records are of the share; in
+    other orders as often as it has been forgotten when one of its records comes.
     """
 
     def __init__(self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int) -> None:
@@ -98,7 +134,9 @@ class GroupLoader:
         counts = np.diff(ends, prepend=np.uint64(0))
         mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
         self._order = RecordOrder(("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed)
-        self._count, self._lock, self._largest = int(ends[-1]), threading.Lock(), 0
+        self._count, self._ahead = int(ends[-1]), _Ahead()
+        #: Of the turns that are held, the first that has the group.
+        self._futures: dict[int, Future[Decoded]] = {}
         self._threads = max(1, min(threads, os.cpu_count() or 1))
         self._batches = self._load()
 
@@ -116,41 +154,65 @@ class GroupLoader:
 
     def _load(self) -> Generator[_Batch, None, None]:
         executor = ThreadPoolExecutor(self._threads, "pario-decode")
-        ahead, held = self._turns_of(), deque[_Turn]()
+        turns, held = self._needed(self._turns_of()), deque[_Turn]()
         try:
             for number in range(schedule_steps(self._share, self._count)):
-                first, last, end = schedule_step(self._share, self._count, number)
+                (first, last, end), (_, following, _) = self._step(number), self._step(number + 1)
                 while held and held[0].end <= first:
-                    held.popleft()
-                while not held or held[-1].end < last or self._has_room(held, last):
-                    if (turn := next(ahead, None)) is None:
+                    self._end(held.popleft())
+                while not held or held[-1].end < last or self._has_room(held, last, following):
+                    if (turn := next(turns, None)) is None:
                         break
-                    if turn.end > first:
-                        held.append(turn)
-                        turn.left = len(turn.groups)
-                        turn.futures = {group: executor.submit(self._decode, turn, group) for group in turn.groups}
+                    held.append(turn)
+                    self._begin(turn, executor)
                 if first < last:
                     yield self._batch(self._order.numbers(first, last), held, end)
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def _has_room(self, held: deque[_Turn], last: int) -> bool:
-        """For another turn: always for one ahead, for more as far as threads and memory go."""
+    def _begin(self, turn: _Turn, executor: ThreadPoolExecutor) -> None:
+        self._ahead.begin(turn)
+        turn.futures = {group: executor.submit(self._decode, turn, group) for group in turn.groups}
+        for group, future in turn.futures.items():
+            self._futures.setdefault(group, future)
+
+    def _end(self, turn: _Turn) -> None:
+        self._ahead.end(turn)
+        for group, future in turn.futures.items():
+            if self._futures.get(group) is future:
+                del self._futures[group]
+
+    def _step(self, number: int) -> tuple[int, int, int]:
+        """Positions from the first to behind the last, and that all ranks have taken; behind the last step none."""
+        if number >= schedule_steps(self._share, self._count):
+            return self._count, self._count, self._count
+        return schedule_step(self._share, self._count, number)
+
+    def _needed(self, turns: Iterator[_Turn]) -> Iterator[_Turn]:
+        """Those of which a record is of the share. Turns and steps ascend."""
+        number, steps = 0, schedule_steps(self._share, self._count)
+        first, last, _ = self._step(number)
+        for turn in turns:
+            while number < steps and (last <= turn.begin or first == last):
+                number += 1
+                first, last, _ = self._step(number)
+            if first < turn.end:
+                yield turn
+
+    def _has_room(self, held: deque[_Turn], last: int, following: int) -> bool:
+        """For another turn: one behind ``last`` always, those up to ``following`` as far as memory goes, more as far as threads go, too."""
         if held[-1].end <= last:
             return True
-        with self._lock:
-            busy = len(held) > 2 * self._threads or sum(turn.left for turn in held) >= 2 * self._threads
-            expected = sum(turn.bytes + turn.left * self._largest for turn in held) + len(held[-1].groups) * self._largest
-        return not busy and 0 < expected < self._memory
+        busy = held[-1].end >= following and self._ahead.left >= 2 * self._threads
+        return not busy and 0 < self._ahead.expected(len(held[-1].groups)) < self._memory
 
     def _decode(self, turn: _Turn, group: int) -> Decoded:
         size = 0
         try:
             decoded = self._files.decode(group, self._keep)
-            size = int(decoded.memory.nbytes)
+            size = int(decoded.memory.nbytes + decoded.offsets.nbytes)
         finally:
-            with self._lock:
-                turn.left, turn.bytes, self._largest = turn.left - 1, turn.bytes + size, max(self._largest, size)
+            self._ahead.add(turn, size)
         return decoded
 
     def _batch(self, numbers: NDArray[Any], held: deque[_Turn], end: int) -> _Batch:
@@ -161,7 +223,7 @@ class GroupLoader:
         groups = self._files.groups_of(numbers)
         records = numbers - self._files.firsts[groups]
         for group, which in by_group(groups):
-            future = next(turn.futures[group] for turn in held if group in turn.futures)
+            future = self._futures.get(group) or next(turn.futures[group] for turn in held if group in turn.futures)
             if error := future.exception():
                 failures += [(number, str(error)) for number in numbers[which].tolist()]
             else:
@@ -172,20 +234,20 @@ class GroupLoader:
     def _mixed(self) -> Iterator[_Turn]:
         position = self._share[0]
         while position < self._count:
-            _, position, groups = self._order.turn(position)
-            yield _Turn(position, groups)
+            begin, position, groups = self._order.turn(position)
+            yield _Turn(begin, position, groups)
 
     def _in_order(self) -> Iterator[_Turn]:
         position = self._share[0]
         while position < self._count:
             group = int(self._files.groups_of(position))  # type: ignore[arg-type]
             position = int(self._files.firsts[group + 1])
-            yield _Turn(position, [group])
+            yield _Turn(int(self._files.firsts[group]), position, [group])
 
     def _step_by_step(self) -> Iterator[_Turn]:
         import numpy as np
 
         for number in range(schedule_steps(self._share, self._count)):
-            first, last, _ = schedule_step(self._share, self._count, number)
+            first, last, _ = self._step(number)
             groups = self._files.groups_of(self._order.numbers(first, last).astype(np.int64))
-            yield _Turn(last, np.unique(groups).tolist())
+            yield _Turn(first, last, np.unique(groups).tolist())
