@@ -71,9 +71,9 @@ class Source {
  public:
   static base::Result<Source> open(int root, const std::string& directory, const Entry& entry) {
     if (!entry.is_file()) return Source(-1);
-    const int descriptor = ::openat(root, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOATIME);
+    const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK | O_NOATIME);
     if (descriptor >= 0) return Source(descriptor);
-    const int again = errno != EPERM ? -1 : ::openat(root, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int again = errno != EPERM ? -1 : open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
     if (again < 0) return failed("open", path_of(directory, entry.name));
     return Source(again);
   }

@@ -20,6 +20,13 @@ std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t
 
 base::Error failed(const char* operation, std::string path) { return {.number = errno, .operation = operation, .path = std::move(path)}; }
 
+/// What openat2 takes (Linux 5.6; headers may be older).
+struct How {
+  std::uint64_t flags, mode, resolve;
+};
+constexpr long kOpenat2 = 437;
+constexpr std::uint64_t kThroughNoLink = 4;
+
 /// Names in one directory; those of directories are kept apart.
 struct Listing {
   std::vector<Entry> entries;
@@ -32,10 +39,9 @@ bool is_directory(int directory, const dirent& found) {
   return ::fstatat(directory, found.d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(facts.st_mode);
 }
 
-base::Status list(const std::string& root, const std::string& name, Listing& out) {
-  const std::string path = path_of(root, name);
-  const int links = name == "." ? 0 : O_NOFOLLOW;  // the directory itself may be named by one
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links);
+base::Status list(int root, const std::string& directory, const std::string& name, Listing& out) {
+  const std::string path = path_of(directory, name);
+  const int descriptor = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   DIR* stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
   if (stream == nullptr) return failed("opendir", path);
   errno = 0;
@@ -104,7 +110,7 @@ base::Status look(int root, const std::string& directory, Entry& entry) {
 }
 
 /// Names of all, the directories of one depth at a time.
-base::Status list_all(const std::string& root, unsigned threads, records::Meter& meter, std::vector<Entry>& out) {
+base::Status list_all(int root, const std::string& directory, unsigned threads, records::Meter& meter, std::vector<Entry>& out) {
   std::vector<std::string> level = {"."};
   out.push_back({.name = "."});
   std::mutex mutex;
@@ -114,7 +120,7 @@ base::Status list_all(const std::string& root, unsigned threads, records::Meter&
     const auto work = [&](unsigned) -> base::Status {
       Listing mine;
       for (std::size_t i = next++; i < level.size() && !meter.stopped(); i = next++)
-        if (base::Status status = list(root, level[i], mine); !status) return status;
+        if (base::Status status = list(root, directory, level[i], mine); !status) return status;
       const std::scoped_lock lock(mutex);
       std::ranges::move(mine.entries, std::back_inserter(out));
       std::ranges::move(mine.directories, std::back_inserter(below.directories));
@@ -128,10 +134,8 @@ base::Status list_all(const std::string& root, unsigned threads, records::Meter&
 }
 
 /// Facts of all, some at a time.
-base::Status look_at_all(const std::string& directory, unsigned threads, records::Meter& meter, std::vector<Entry>& entries) {
+base::Status look_at_all(int root, const std::string& directory, unsigned threads, records::Meter& meter, std::vector<Entry>& entries) {
   constexpr std::size_t kSome = 256;
-  const int root = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return failed("open", directory);
   std::atomic<std::size_t> next = 0;
   const auto work = [&](unsigned) -> base::Status {
     for (std::size_t first = next.fetch_add(kSome); first < entries.size() && !meter.stopped(); first = next.fetch_add(kSome))
@@ -139,9 +143,7 @@ base::Status look_at_all(const std::string& directory, unsigned threads, records
         if (base::Status status = look(root, directory, entries[i]); !status) return status;
     return {};
   };
-  base::Status status = records::run_team(threads, meter, work);
-  ::close(root);
-  return status;
+  return records::run_team(threads, meter, work);
 }
 
 /// Of several names for one file the first has its bytes.
@@ -161,6 +163,15 @@ void find_links(std::vector<Entry>& entries) {
 
 }  // namespace
 
+int open_beneath(int root, const std::string& name, int flags) {
+  const int all = flags | O_NOFOLLOW | O_CLOEXEC;
+  const How how = {.flags = static_cast<std::uint64_t>(all), .mode = 0, .resolve = kThroughNoLink};
+  const long opened = base::system_call(kOpenat2, root, name.c_str(), &how, sizeof how);
+  if (opened == -ENOSYS || opened == -EPERM) return ::openat(root, name.c_str(), all);  // EPERM: sandboxes that do not know the call
+  if (opened < 0) errno = static_cast<int>(-opened);
+  return static_cast<int>(std::max(opened, -1L));
+}
+
 bool Entry::is_directory() const { return S_ISDIR(mode); }
 bool Entry::is_file() const { return S_ISREG(mode) && !linked; }
 
@@ -174,8 +185,12 @@ std::string path_of(const std::string& directory, const std::string& name) { ret
 
 base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsigned threads, records::Meter& meter) {
   std::vector<Entry> out;
-  if (base::Status status = list_all(directory, threads, meter, out); !status) return status.error();
-  if (base::Status status = look_at_all(directory, threads, meter, out); !status) return status.error();
+  const int root = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a link may name it
+  if (root < 0) return failed("open", directory);
+  base::Status status = list_all(root, directory, threads, meter, out);
+  if (status) status = look_at_all(root, directory, threads, meter, out);
+  ::close(root);
+  if (!status) return status.error();
   std::erase_if(out, [](const Entry& entry) { return S_ISSOCK(entry.mode); });
   std::ranges::sort(out, {}, [](const Entry& entry) { return entry.name == "." ? std::string_view() : std::string_view(entry.name); });
   find_links(out);
