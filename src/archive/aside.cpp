@@ -34,23 +34,50 @@ std::string aside_of(const std::string& path) {
   return path.substr(0, name) + "." + path.substr(name) + ".part";
 }
 
+/// Whether an open directory has this name still.
+bool is_at(int descriptor, const std::string& path) {
+  struct stat open{}, there{};
+  if (::fstat(descriptor, &open) != 0 || ::lstat(path.c_str(), &there) != 0) return false;
+  return open.st_ino == there.st_ino && open.st_dev == there.st_dev;
+}
+
+/// Whether it is ours: another process that has come between may take it for a leftover, and remove it. A file system may have no locks:
+/// the name has to do there.
+bool hold(int descriptor, const std::string& path) {
+  const bool is_taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return !is_taken && is_at(descriptor, path);
+}
+
 /// The new directory, held by a lock as long as it is open; -1 and errno.
-int make_held(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) != 0) return -1;
+int make_held(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0) return -1;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor >= 0) static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));  // a file system without locks: the name has to do
-  return descriptor;
+  if (descriptor < 0 || hold(descriptor, path)) return descriptor;
+  ::close(descriptor);
+  errno = EBUSY;
+  return -1;
 }
 
 /// Of a process that is gone; else errno says why not.
 bool remove_leftover(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return errno == ENOENT;
-  const bool ours = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  const bool ours = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && is_at(descriptor, path);
   if (ours) remove_all(path);
   ::close(descriptor);
   if (!ours) errno = EBUSY;
   return ours;
+}
+
+/// A name is on the disk when the directory that has it is.
+base::Status sync_parent(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == path.npos ? "." : path.substr(0, slash + 1);
+  const int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return {};  // it may be written, but not read: nobody can ask for it
+  const base::Status status = ::fsync(descriptor) == 0 ? base::Status{} : failed("fsync", parent);
+  ::close(descriptor);
+  return status;
 }
 
 }  // namespace
@@ -66,20 +93,17 @@ Aside::~Aside() {
   ::close(descriptor_);
 }
 
-base::Result<Aside> Aside::make(const std::string& wanted) {
+base::Result<Aside> Aside::make(const std::string& wanted, mode_t mode) {
   std::string path = wanted;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   struct stat facts{};
   if (::lstat(path.c_str(), &facts) == 0) return failed("mkdir", path, EEXIST);
   const std::string aside = aside_of(path);
-  if (!remove_leftover(aside)) {
-    base::Error error = failed("mkdir", aside);
-    if (error.number == EBUSY) error.detail = "another process makes it";
-    return error;
-  }
-  const int descriptor = make_held(aside);
-  if (descriptor < 0) return failed("mkdir", aside);
-  return Aside(path, aside, descriptor);
+  const int descriptor = remove_leftover(aside) ? make_held(aside, mode) : -1;
+  if (descriptor >= 0) return Aside(path, aside, descriptor);
+  base::Error error = failed("mkdir", aside);
+  if (error.number == EBUSY || error.number == EEXIST) error.detail = "another process makes it";
+  return error;
 }
 
 base::Status Aside::finish() {
@@ -89,7 +113,7 @@ base::Status Aside::finish() {
     done = std::rename(aside_.c_str(), path_.c_str()) == 0 ? 0 : -errno;  // it replaces empty ones only
   if (done < 0) return failed("rename", path_, static_cast<int>(-done));
   ::close(std::exchange(descriptor_, -1));
-  return {};
+  return sync_parent(path_);
 }
 
 }  // namespace pario::archive

@@ -1,6 +1,8 @@
 // A directory that has its name when it is whole.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/base.hpp"
@@ -11,7 +13,8 @@ namespace pario::archive {
 /// Goes away with all that is in it unless it was finished.
 class Aside {
  public:
-  static base::Result<Aside> make(const std::string& path);
+  /// `mode`: its permissions, without those of the mask.
+  static base::Result<Aside> make(const std::string& path, mode_t mode = 0777);
   Aside(Aside&& other) noexcept;
   Aside& operator=(Aside&& other) = delete;
   ~Aside();
