@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace pario::replay {
 
@@ -23,9 +24,15 @@ constexpr std::uint64_t kSpun = 100'000;  // nanoseconds: the end of a pause, fo
 struct Slot {
   int descriptor = -1;
   std::FILE* stream = nullptr;
-  std::vector<char> buffer = {};
+  std::vector<std::vector<char>> buffers = {};  ///< of the stream, which has the last one
   Word file = 0;
 };
+
+/// Streams that stay open need their buffers until the process ends, after all destructors.
+void keep(std::vector<std::vector<char>> buffers) {
+  static auto* const kept = new std::vector<std::vector<std::vector<char>>>;
+  kept->push_back(std::move(buffers));
+}
 
 std::uint64_t now() {
   timespec time = {};
@@ -164,8 +171,7 @@ PLAY(fclose) {
   return result;
 }
 PLAY(setvbuf) {
-  std::vector<char>& buffer = state.slot(op).buffer;
-  buffer.resize(given(op));
+  std::vector<char>& buffer = state.slot(op).buffers.emplace_back(given(op));
   return -std::setvbuf(state.slot(op).stream, buffer.data(), static_cast<int>(op.other), buffer.size());
 }
 PLAY(fread) { return of_stream(state.slot(op), std::fread(state.buffer, 1, wanted(op), state.slot(op).stream)); }
@@ -223,6 +229,8 @@ Player::Player(std::vector<std::string> paths, std::size_t slots, std::size_t la
     : state_(std::make_unique<State>(State{std::move(paths), std::vector<Slot>(slots), largest + 1, make_buffer(largest + 1)})) {}
 
 Player::~Player() {
+  for (Slot& slot : state_->slots)
+    if (slot.stream != nullptr) keep(std::move(slot.buffers));
   if (state_->buffer != nullptr) ::munmap(state_->buffer, state_->size);
 }
 

@@ -20,7 +20,7 @@ from pario.analyze.waiting import COMMUNICATION
 from pario.replay import ReplayError, Script, collective, fidelity, perform, script_of
 from pario.replay.order import meetings, waits
 from pario.replay.perform import Manner
-from pario.replay.player import largest_of
+from pario.replay.player import largest_of, settle
 from pario.replay.script import END, OPERATION, WAIT, below
 from pario.replay.slots import Calls, assign
 from pario.replay.verbs import numbers, verb_of
@@ -377,6 +377,38 @@ def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: P
     attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR
     with pytest.raises(ReplayError, match=r"attach .*/folder: EISDIR"):
         perform(Script([attached], ["/folder"], [], ranks=0, directories=[0], slots=1), tmp_path)
+
+
+def test_what_stays_open_is_closed_where_the_directory_is_named_by_a_link_too(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    within, beside = (os.open(tmp_path / name, os.O_CREAT | os.O_WRONLY) for name in ("real/file", "beside"))
+    settle(str(tmp_path / "link"))
+    os.close(beside)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(within)
+
+
+LEFT_OPEN = """\
+import os, sys
+import numpy as np
+from pario._native import ReplayPlayer
+from pario.replay.script import OPERATION
+from pario.replay.verbs import numbers
+calls = np.zeros(5, OPERATION)
+calls["verb"] = [numbers()[name] for name in ("fopen", "setvbuf", "fwrite", "setvbuf", "fwrite")]
+calls["offset"][0] = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+calls["length"][1:] = 1 << 20, 1000, 1 << 21, 500
+player = ReplayPlayer([os.fsencode(sys.argv[1])], 1, 1000)
+player.play(calls.view(np.uint8).reshape(5, OPERATION.itemsize), False)
+del player
+"""
+
+
+def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", LEFT_OPEN, tmp_path / "out"], check=True, timeout=120)
+    written = (tmp_path / "out").read_bytes()
+    assert len(written) == 1500 and 0 not in written
 
 
 def test_transfers_through_mpi_get_what_its_functions_take() -> None:

@@ -76,9 +76,10 @@ def play(
 def settle(root: str) -> None:
     """Closes what is still open below a directory: what buffers hold of it would be written when nobody measures any more."""
     ctypes.CDLL(None).fflush(None)
+    below = f"{os.path.realpath(root)}/"  # as the kernel names it
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
-            if str(link.readlink()).startswith(f"{root}/"):
+            if str(link.readlink()).startswith(below):
                 os.close(int(link.name))
 
 
