@@ -11,6 +11,7 @@ namespace pario::archive {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max() / kSecond - 1;  ///< in seconds
 constexpr std::string_view kAttribute = "SCHILY.xattr.";
 
 /// The block as POSIX has it; texts that fill their field have no zero behind them.
@@ -115,7 +116,7 @@ std::int64_t time_in(std::string_view text) {
   std::string digits = at != end ? std::string(at + 1, end) : "";
   digits.resize(9, '0');
   std::from_chars(digits.data(), digits.data() + 9, part);
-  return (negative ? -1 : 1) * (whole * kSecond + part);
+  return (negative ? -1 : 1) * (std::clamp<std::int64_t>(whole, 0, kLatest) * kSecond + part);
 }
 
 /// What the block has no room for.
@@ -195,7 +196,7 @@ void take_block(const Block& block, Header& header) {
   header.user = number_in(block.user);
   header.group = number_in(block.group);
   header.stored = header.size = number_in(block.size);
-  header.modified = static_cast<std::int64_t>(number_in(block.modified)) * kSecond;
+  header.modified = static_cast<std::int64_t>(std::min<std::uint64_t>(number_in(block.modified), kLatest)) * kSecond;
   header.major = static_cast<std::uint32_t>(number_in(block.major));
   header.minor = static_cast<std::uint32_t>(number_in(block.minor));
 }

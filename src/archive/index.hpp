@@ -33,8 +33,8 @@ struct Row {
   /// Header and all.
   base::Extent place() const { return base::Extent::at(offset, header + base::round_up(stored, kBlock)); }
   /// Whether a tar of so many bytes has it, whatever numbers it is made of.
-  bool is_within(std::uint64_t size) const {
-    return offset <= size && header <= size - offset && stored <= size - offset - header && place().end <= size;
+  bool is_within(std::uint64_t tar) const {
+    return offset <= tar && header > 0 && header <= tar - offset && stored <= tar - offset - header && place().end <= tar;
   }
 };
 static_assert(sizeof(Row) == 64);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr mode_t kOwnDirectory = 0700;  // until all that belongs into it is there
 constexpr mode_t kOwnFile = 0600;
+constexpr mode_t kUnknown = ~mode_t{0};  // what a directory has inherited, or made itself
 
 timespec time_of(std::int64_t nanoseconds) {
   const std::int64_t part = ((nanoseconds % kSecond) + kSecond) % kSecond;
@@ -29,6 +31,24 @@ mode_t current_mask() {
   return mask;
 }
 
+/// Whether new files have other permissions than those asked for without the mask's: the directory says which.
+bool inherits_permissions(int directory) { return ::fgetxattr(directory, "system.posix_acl_default", nullptr, 0) >= 0; }
+
+/// Whether what is made in it belongs to user 0 and group 0: a group may be the directory's (S_ISGID), a server may know no root.
+bool makes_for_root(int directory) {
+  struct stat facts{};
+  return ::fstat(directory, &facts) == 0 && facts.st_uid == 0 && facts.st_gid == 0;
+}
+
+/// Whether pieces are within a file of `size` bytes, and `stored` bytes are enough for all of them.
+bool fit(const std::vector<base::Extent>& data, std::uint64_t size, std::uint64_t stored) {
+  for (const base::Extent& piece : data) {
+    if (piece.end > size || piece.length() > stored) return false;
+    stored -= piece.length();
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_inside(std::string_view name) {
@@ -37,13 +57,19 @@ bool is_inside(std::string_view name) {
 }
 
 Maker::Maker(std::string directory, int root, Losses& losses)
-    : directory_(std::move(directory)), root_(root), losses_(losses), umask_(current_mask()), is_root_(::geteuid() == 0) {}
+    : directory_(std::move(directory)),
+      root_(root),
+      losses_(losses),
+      umask_(current_mask()),
+      is_root_(::geteuid() == 0),
+      is_for_root_(makes_for_root(root)),
+      inherits_(inherits_permissions(root)) {}
 
 base::Error Maker::failed(const char* operation, const Header& header) const {
   return {.number = errno, .operation = operation, .path = directory_ + "/" + header.name};
 }
 
-bool Maker::gives_away(const Header& header) const { return is_root_ && (header.user != 0 || header.group != 0); }
+bool Maker::gives_away(const Header& header) const { return is_root_ && (!is_for_root_ || header.user != 0 || header.group != 0); }
 
 base::Status Maker::make(const Header& header, TarStream& tar) const {
   if (header.type == Type::file) return make_file(header, tar);
@@ -66,13 +92,15 @@ base::Result<int> Maker::open_new(const Header& header, mode_t mode) const {
 
 base::Result<int> Maker::begin_file(const Header& header) const { return open_new(header, kOwnFile); }
 
-base::Status Maker::finish_file(const Header& header, int descriptor) const { return finish(header, descriptor, kOwnFile & ~umask_); }
+base::Status Maker::finish_file(const Header& header, int descriptor) const { return finish(header, descriptor, made_with(kOwnFile)); }
+
+mode_t Maker::made_with(mode_t asked) const { return inherits_ ? kUnknown : asked & ~umask_; }
 
 base::Status Maker::make_file(const Header& header, TarStream& tar) const {
   const auto descriptor = open_new(header, header.mode & 0777);
   if (!descriptor.ok()) return descriptor.error();
   base::Status status = fill(header, tar, *descriptor);
-  if (status) status = finish(header, *descriptor, header.mode & 0777 & ~umask_);
+  if (status) status = finish(header, *descriptor, made_with(header.mode & 0777));
   if (::close(*descriptor) != 0 && status) status = failed("close", header);
   return status;
 }
@@ -89,7 +117,8 @@ base::Status Maker::find_data(const Header& header, TarStream& tar, std::vector<
     data.clear();
     const std::size_t map = parse_map(text, data);
     tar.seek(begin + map);
-    if (map != 0) return {};
+    if (map != 0 && map <= header.stored && fit(data, header.size, header.stored - map)) return {};
+    if (map != 0) break;
   }
   errno = EIO;
   return failed("read its holes", header);
@@ -174,7 +203,7 @@ base::Status Maker::finish_special(const Header& header) const {
 base::Status Maker::finish_directory(const Header& header) const {
   const int descriptor = ::openat(root_, header.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return failed("open", header);
-  base::Status status = finish(header, descriptor, kOwnDirectory);
+  base::Status status = finish(header, descriptor, kUnknown);
   ::close(descriptor);
   return status;
 }

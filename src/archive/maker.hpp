@@ -13,7 +13,7 @@ namespace pario::archive {
 
 class Maker {
  public:
-  /// `root` is the descriptor of `directory`; the caller keeps it open, and what members have to go without.
+  /// `root` is the descriptor of `directory`, which is new; the caller keeps it open, and what members have to go without.
   Maker(std::string directory, int root, Losses& losses);
 
   /// A member without its time, owner and permissions where it is a directory; what is behind its header is read from `tar`.
@@ -31,12 +31,14 @@ class Maker {
   base::Status finish_file(const Header& header, int descriptor) const;
 
  private:
+  /// The permissions of a file that was made with those asked for.
+  mode_t made_with(mode_t asked) const;
   base::Result<int> open_new(const Header& header, mode_t mode) const;
   base::Status make_file(const Header& header, TarStream& tar) const;
   base::Status fill(const Header& header, TarStream& tar, int descriptor) const;
   /// Where its bytes lie; with holes that is read from `tar`.
   base::Status find_data(const Header& header, TarStream& tar, std::vector<base::Extent>& data) const;
-  /// `made`: the permissions it has now.
+  /// `made`: the permissions it has now, where they are known.
   base::Status finish(const Header& header, int descriptor, mode_t made) const;
   base::Status make_special(const Header& header) const;
   base::Status finish_special(const Header& header) const;
@@ -52,7 +54,7 @@ class Maker {
   int root_;
   Losses& losses_;
   mode_t umask_;
-  bool is_root_;
+  bool is_root_, is_for_root_, inherits_;
 };
 
 /// Whether a name stays within the directory it begins at.

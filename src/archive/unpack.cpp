@@ -1,5 +1,6 @@
 #include "archive/unpack.hpp"
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,7 +48,8 @@ class Reader {
     stream_->seek(row.offset);
     if (base::Status status = stream_->read(text_, row.header); !status) return status;
     header = {};
-    const bool same = parse(text_, header) == row.header && header.name == archive_.index().name(member) && header.type == row.type;
+    const bool same = parse(text_, header) == row.header && header.name == archive_.index().name(member) && header.type == row.type &&
+                      header.stored == row.stored && header.size == row.size;
     return same && is_inside(header.name) ? base::Status{} : shard_->damaged("a member that is not what the index says");
   }
   TarStream& stream() { return *stream_; }
@@ -219,8 +221,7 @@ class Unpacker {
     const std::scoped_lock lock(large.mutex);
     if (large.descriptor >= 0) return {};
     if (base::Status status = reader.read(large.member, large.header); !status) return status;
-    if (large.header.stored != row(large.member).stored || large.header.sparse)
-      return reader.shard().damaged("a member that is not what the index says");
+    if (large.header.sparse) return reader.shard().damaged("a member that is not what the index says");
     const auto made = maker_.begin_file(large.header);
     if (!made.ok()) return made.error();
     large.descriptor = *made;
@@ -273,11 +274,19 @@ class Unpacker {
   std::vector<Task> tasks_;
 };
 
+constexpr mode_t kPrivate = 0700, kUsual = 0777;
+
+/// Whether the directory gets its permissions from the archive: until then, nobody else changes what is in it.
+bool has_permissions(const Archive& archive, const UnpackRequest& request) {
+  const auto root = archive.index().find(".");
+  return root && (request.members.empty() || std::ranges::binary_search(request.members, *root));
+}
+
 }  // namespace
 
 base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request, const records::Show& show) {
   if (base::Status status = archive.index().verify(); !status) return status.error();
-  auto aside = Aside::make(request.output);
+  auto aside = Aside::make(request.output, has_permissions(archive, request) ? kPrivate : kUsual);
   if (!aside.ok()) return aside.error();
   records::Meter meter(show);
   auto made = std::make_unique<Unpacker>(archive, request, *aside, meter)->run();

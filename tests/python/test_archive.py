@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,55 @@ def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
     Archive(tmp_path / "out").unpack(tmp_path / "back")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "out", "tree"]
     assert facts_of(tmp_path / "back") == facts_of(tmp_path / "tree")
+
+
+def test_a_private_directory_stays_private(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "within").mkdir(parents=True)
+    for path in (tree, tree / "within"):
+        path.chmod(0o700)
+    pack(tree, tmp_path / "out")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o2777)
+    Archive(tmp_path / "out").unpack(tmp_path / "shared" / "back")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").rglob("*")] == [0o700, 0o700]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who alone gives files away")
+def test_a_group_is_the_one_that_was_packed_and_not_the_directorys(tmp_path: Path) -> None:
+    tree, shared = tmp_path / "tree", tmp_path / "shared"
+    for directory in (tree, shared):
+        directory.mkdir()
+    (tree / "file").write_text("1")
+    for path in (tree, tree / "file"):
+        os.chown(path, 0, 0)
+    os.chown(shared, 0, 12345)
+    shared.chmod(0o2775)
+    pack(tree, tmp_path / "out")
+    Archive(tmp_path / "out").unpack(shared / "back")
+    assert [path.stat().st_gid for path in (shared / "back", shared / "back" / "file")] == [0, 0]
+
+
+def default_acl(*permissions: int) -> bytes:
+    """Of the owner, the group and others, as the kernel takes it."""
+    entries = (struct.pack("<HHI", tag, allowed, 0xFFFFFFFF) for tag, allowed in zip((0x01, 0x04, 0x20), permissions, strict=True))
+    return struct.pack("<I", 2) + b"".join(entries)
+
+
+def test_permissions_are_those_that_were_packed_whatever_a_directory_gives_to_new_files(tmp_path: Path) -> None:
+    tree, shared = tmp_path / "tree", tmp_path / "shared"
+    for directory in (tree, shared):
+        directory.mkdir()
+    for name in ("small", "large"):
+        (tree / name).write_bytes(b"1" * (5_000_000 if name == "large" else 1))
+        (tree / name).chmod(0o644)
+    pack(tree, tmp_path / "out")
+    try:
+        os.setxattr(shared, "system.posix_acl_default", default_acl(7, 7, 0))
+    except OSError:
+        pytest.skip("no access control lists here")
+    Archive(tmp_path / "out").unpack(shared / "back")
+    assert [stat.S_IMODE((shared / "back" / name).stat().st_mode) for name in ("small", "large")] == [0o644, 0o644]
 
 
 FULL = """

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 namespace pario::archive {
 namespace {
 
@@ -65,6 +67,21 @@ TEST(ArchiveHeader, DamageIsSeen) {
   text[0] ^= 1;
   Header read;
   EXPECT_EQ(parse(text, read), 0U);
+}
+
+TEST(ArchiveHeader, TimesThatNobodyCanNameAreTheLatestThereAre) {
+  Header header = plain();
+  std::string text = text_of(header);
+  text.replace(136, 12, "777777777777");  // seconds, octal
+  text.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char letter : text) sum += static_cast<unsigned char>(letter);
+  char digits[8];
+  std::snprintf(digits, sizeof digits, "%06o", sum);
+  text.replace(148, 7, std::string(digits, 7));
+  Header read;
+  ASSERT_EQ(parse(text, read), text.size());
+  EXPECT_GT(read.modified, 0);
 }
 
 TEST(ArchiveHeader, HolesAreReadBack) {

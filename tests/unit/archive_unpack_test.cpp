@@ -135,6 +135,41 @@ TEST_F(UnpackTest, AMapOfHolesThatLeadsOutOfTheFileIsRefused) {
     make({member});
     auto archive = Archive::open(place_ / "pack");
     EXPECT_FALSE(archive->read(0).ok());
+    EXPECT_FALSE(unpack().ok());
+    EXPECT_FALSE(fs::exists(place_ / "back"));
+  }
+}
+
+TEST_F(UnpackTest, AMemberWithoutAHeaderBehindTheEndIsRefused) {
+  make({file("a", "1")});
+  const Row nowhere = {.offset = 2 * kBlock, .name_size = 1};
+  ASSERT_EQ(::unlink((place_ / "pack" / kIndex).c_str()), 0);
+  ASSERT_TRUE(write_index(place_ / "pack" / kIndex, {nowhere}, "a", 1).ok());
+  const auto done = unpack();
+  ASSERT_FALSE(done.ok());
+  EXPECT_NE(done.error().text().find("behind its end"), std::string::npos);
+}
+
+TEST_F(UnpackTest, AMemberThatIsLargerThanTheIndexSaysIsRefused) {
+  Member member = file("a", "1");
+  member.header.stored = kBlock;  // and with it what comes next
+  make({member, file("b", "2")});
+  EXPECT_FALSE(unpack().ok());
+  EXPECT_FALSE(fs::exists(place_ / "back"));
+}
+
+TEST_F(UnpackTest, ADirectoryHasThePermissionsThatItHad) {
+  for (const mode_t mode : {0700U, 0750U, 0777U, 0500U}) {
+    Member directory = file(".", ""), within = file("d", "");
+    directory.header.type = within.header.type = Type::directory;
+    directory.header.mode = within.header.mode = mode;
+    make({within, directory});
+    const auto done = unpack();
+    ASSERT_TRUE(done.ok()) << done.error().text();
+    for (const char* name : {".", "d"})
+      EXPECT_EQ(fs::status(place_ / "back" / name).permissions() & fs::perms::mask, static_cast<fs::perms>(mode)) << name;
+    fs::permissions(place_ / "back", fs::perms::owner_all);
+    fs::remove_all(place_ / "back");
   }
 }
 
