@@ -4,6 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -46,6 +48,17 @@ class Outcome {
   base::Status status_;
 };
 
+/// Memory that is not there ends the work, not the process.
+base::Status carry_out(const std::function<base::Status(unsigned)>& work, unsigned worker) {
+  try {
+    return work(worker);
+  } catch (const std::bad_alloc&) {
+    return base::Error{.number = ENOMEM, .operation = "allocate"};
+  } catch (const std::length_error&) {
+    return base::Error{.number = ENOMEM, .operation = "allocate", .detail = "more than there can be"};
+  }
+}
+
 base::Status stopped() { return base::Error{.number = ECANCELED, .operation = "records", .detail = "stopped"}; }
 
 }  // namespace
@@ -56,7 +69,7 @@ base::Status run_team(unsigned workers, Meter& meter, const std::function<base::
   for (unsigned worker = 0; worker < workers; ++worker) {
     outcome.start();
     try {
-      threads.emplace_back([&, worker] { outcome.leave(work(worker)); });
+      threads.emplace_back([&, worker] { outcome.leave(carry_out(work, worker)); });
     } catch (const std::system_error& error) {
       outcome.leave(base::Error{.number = error.code().value(), .operation = "thread", .detail = "could not be started"});
       break;
