@@ -18,7 +18,7 @@ PARIO = [sys.executable, "-m", "pario", "run"]
 SMALL_WRITES = """\
 import os, sys
 out = os.open("out.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-for value in range(120_000):
+for value in range(600_000):
     os.write(out, b"8 bytes.")
 os.close(out)
 print("again" if "PARIO_STREAMS" in os.environ else "first", flush=True)
