@@ -1,11 +1,14 @@
 """What the ranks of a node move together, in memory that they share."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from pario import checkpoint
+from pario.checkpoint import CheckpointError, node
 from pario.checkpoint.exchange import Piece, Stored, divided, places, regions, rounds, share
 from pario.checkpoint.geometry import Box, whole
 
@@ -55,7 +58,7 @@ def test_arrays_of_which_all_have_long_runs_are_left_to_each_rank():
 def test_rounds_and_shares_of_ranks_move_each_byte_once(most, ranks):
     other = Stored(5_000_000, (), (), 7)
     region = [Piece(ARRAY, whole(SHAPE)), Piece(other, whole(()))]
-    turns = rounds(region, most)
+    turns = list(rounds(region, most))
     assert (elements([piece for turn in turns for piece in turn if piece.stored is ARRAY]) == 1).all()
     assert all(sum(piece.nbytes for piece in turn) <= most for turn in turns)
     shares = [(place, part, places(turn)[-1]) for turn in turns for rank in range(ranks) for place, part in share(turn, rank, ranks)]
@@ -63,3 +66,59 @@ def test_rounds_and_shares_of_ranks_move_each_byte_once(most, ranks):
     found = sorted((place, place + part.stop - part.start) for place, part, _ in shares)
     assert sum(end - begin for begin, end in found) == ARRAY.box.size * 8 + 7
     assert all(end <= begin for (_, end), (begin, _) in pairwise(found))
+
+
+def test_rounds_are_made_one_by_one():
+    lines = Stored(0, (0, 0), (1 << 30, 1 << 14), 8)
+    region = regions([{lines: [Box((0, 0), (1 << 30, 1 << 13))]}], [0], frozenset([lines]), writing=True)
+    assert region and next(rounds(region[0], 1 << 17)) == [Piece(lines, Box((row, 0), (1, 1 << 13))) for row in range(2)]
+
+
+class Comm:
+    """Threads as the ranks of a communicator."""
+
+    def __init__(self, rank: int, values: list[object], barrier: threading.Barrier) -> None:
+        self.rank, self.values, self.barrier = rank, values, barrier
+
+    def Get_rank(self) -> int:
+        return self.rank
+
+    def Get_size(self) -> int:
+        return len(self.values)
+
+    def allgather(self, value: object) -> list[object]:
+        self.values[self.rank] = value
+        self.barrier.wait(20)
+        found = list(self.values)
+        self.barrier.wait(20)
+        return found
+
+    def bcast(self, value: object) -> object:
+        return self.allgather(value)[0]
+
+
+def test_ranks_meet_again_after_some_have_not_waited(monkeypatch):
+    monkeypatch.setattr(node, "by_node", lambda comm: comm)
+    values, barrier = [None] * 2, threading.Barrier(2)
+
+    def program(rank: int) -> list[int]:
+        comm = Comm(rank, values, barrier)
+        mine = node.Node(comm)
+        memory = mine.memory(8)
+        for _ in range(2 - rank):  # rank 1 does not come to the second one
+            meeting = mine.arrive()
+        if rank == 0:
+            with pytest.raises(CheckpointError, match="did not come within"):
+                mine.wait(meeting, 0.01)
+        found = []
+        for number in range(1, 5):
+            memory = mine.memory(8)
+            if rank == 1:
+                memory[0] = number
+            mine.wait(mine.arrive(), 20)
+            found.append(int(memory[0]))
+            comm.allgather(None)
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(program, range(2))) == [[1, 2, 3, 4]] * 2

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain, cycle
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from pario.checkpoint.shared import kept
 from pario.checkpoint.transfer import Move, are_large
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent
+from pario.ranks import PATIENCE
 
 #: Bytes of a round; those of a node's ring of buffers are _RING times as many.
 _ROUND = 1 << 22
@@ -49,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Piece:
-    """A box that is one run of bytes in the file."""
+    """A box of an array; in a round one that is one run of bytes in the file."""
 
     stored: Stored
     box: Box
@@ -108,7 +109,7 @@ def regions(everyones: Sequence[Held], nodes: Sequence[int], arrays: frozenset[S
                 box = _moved(stored, boxes, writing=writing)
                 if box is None:
                     return None
-                mine += [Piece(stored, line) for line in _lines(box, stored)]
+                mine.append(Piece(stored, box))
         found.append(mine)
     return found
 
@@ -144,29 +145,50 @@ def _widened(box: Box, stored: Stored) -> Box:
 def _lines(box: Box, stored: Stored) -> Iterator[Box]:
     """A box as boxes that are one run of bytes each, in order."""
     outer = len(box.shape) - contiguous_axes(box, stored.box, stored.element, strides(box.shape, stored.element))
-    for index in np.ndindex(*box.shape[:outer]):
+    for index in _indices(box.shape[:outer]):
         begin = tuple(first + at for first, at in zip(box.begin, index, strict=False))
         yield Box((*begin, *box.begin[outer:]), (*(1,) * outer, *box.shape[outer:]))
 
 
-def rounds(region: Region, most: int) -> list[Round]:
-    """A region in rounds of so many bytes at most, unless an element has more."""
-    found: list[Round] = []
-    room = 0
-    for line in region:
-        for box in pieces(line.box, max(1, most // line.stored.element)):
-            piece = Piece(line.stored, box)
-            if piece.nbytes > room:
-                found.append([])
-                room = most
-            found[-1].append(piece)
-            room -= piece.nbytes
-    return found
+def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Of an array, in order; numpy would have all of an axis first."""
+    for index in range(shape[0]) if shape else ():
+        for rest in _indices(shape[1:]):
+            yield (index, *rest)
+    if not shape:
+        yield ()
+
+
+def rounds(region: Region, most: int) -> Iterator[Round]:
+    """A region in rounds of so many bytes of a buffer at most, unless an element has more. There may be too many to have them all."""
+    turn: Round = []
+    room = most
+    for part in region:
+        for line in _lines(part.box, part.stored):
+            for box in pieces(line, max(1, most // part.stored.element)):
+                piece = Piece(part.stored, box)
+                if turn and _aligned(piece.nbytes) > room:
+                    yield turn
+                    turn, room = [], most
+                turn.append(piece)
+                room -= _aligned(piece.nbytes)
+    if turn:
+        yield turn
+
+
+def slot(region: Region, most: int) -> int:
+    """Bytes of a buffer that takes each round of so many."""
+    return max(_aligned(most), *(_aligned(part.stored.element) for part in region))
+
+
+def _aligned(size: int) -> int:
+    """As elements of all types are."""
+    return -(-size // 16) * 16
 
 
 def places(turn: Round) -> list[int]:
-    """Where in the buffer each piece of a round begins, and where the last one ends. All elements are aligned."""
-    return list(accumulate((-(-piece.nbytes // 16) * 16 for piece in turn), initial=0))
+    """Where in the buffer each piece of a round begins, and where the last one ends."""
+    return list(accumulate((_aligned(piece.nbytes) for piece in turn), initial=0))
 
 
 def share(turn: Round, rank: int, ranks: int) -> list[tuple[int, slice]]:
@@ -224,9 +246,10 @@ class Plan:
 
     arrays: frozenset[Stored]  # the other ones each rank moves by itself
     regions: Sequence[Region]  # of each node
+    patience: float = PATIENCE
 
 
-def plan(comm: Any, held: Held, *, writing: bool) -> Plan | None:
+def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) -> Plan | None:
     """How the ranks move what each has, or wants, of one file. None: by MPI-IO, as it is pario's, or
     nodes have short runs as well. Collective."""
     if transfer.is_ours():
@@ -235,16 +258,15 @@ def plan(comm: Any, held: Held, *, writing: bool) -> Plan | None:
     everyones: list[Held] = comm.allgather(held)
     arrays = divided(everyones)
     found = regions(everyones, node.numbers, arrays, writing=writing)
-    return None if found is None else Plan(arrays, found)
+    return None if found is None else Plan(arrays, found, patience)
 
 
 def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
     """Writes to a file; ``durable``: it is on the disk then. Collective over the ranks of a node, each of which has what was planned."""
     node = node_of(comm)
     alone, mine = _parted(plan, moves)
-    turns = rounds(plan.regions[node.number], _ROUND)
-    memory = node.memory(_RING * _slot(turns)) if turns else None
-    if memory is None:
+    buffers = _ring(node, plan.regions[node.number])
+    if buffers is None:
         transfer.write(None, path, moves, durable=durable, show=show)
         return
     failed: list[Exception] = []
@@ -262,7 +284,7 @@ def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: b
             for place, part in share(turn, node.rank, node.size):
                 transfer.write_all(file, buffer[part].data, place)
 
-        _in_rounds(node, turns, memory, fill, empty, failed, show)
+        _in_rounds(node, plan, buffers, fill, empty, failed, show)
         if durable and not failed:
             with kept(failed):
                 os.fsync(file)
@@ -280,10 +302,9 @@ def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool
         return
     alone, theirs = _parted(Plan(arrays, found), moves)
     transfer.write(None, path, alone, durable=False)
-    turns = rounds(found[0], _ROUND)
-    buffer = np.empty(_slot(turns), np.uint8)
+    buffer = np.empty(slot(found[0], _ROUND), np.uint8)
     with transfer.opened(path, os.O_WRONLY | os.O_CREAT) as file:
-        for turn in turns:
+        for turn in rounds(found[0], _ROUND):
             for move, there in theirs.parts(turn, buffer):
                 there[...] = move.data
             for place, part in share(turn, 0, 1):
@@ -292,9 +313,9 @@ def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool
             os.fsync(file)
 
 
-def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
+def read(comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIENCE, show: Show = silent) -> None:
     """Reads into the moves' arrays; by MPI-IO where nodes want short runs. Collective."""
-    planned = plan(comm, held_by(moves), writing=False)
+    planned = plan(comm, held_by(moves), writing=False, patience=patience)
     if planned is None:
         transfer.read(comm, path, moves, show=show)
     else:
@@ -304,9 +325,8 @@ def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) ->
 def _read(comm: Any, plan: Plan, path: str, moves: Sequence[Move], show: Show) -> None:
     node = node_of(comm)
     alone, mine = _parted(plan, moves)
-    turns = rounds(plan.regions[node.number], _ROUND)
-    memory = node.memory(_RING * _slot(turns)) if turns else None
-    if memory is None:
+    buffers = _ring(node, plan.regions[node.number])
+    if buffers is None:
         transfer.read(None, path, moves, show=show)
         return
     failed: list[Exception] = []
@@ -322,7 +342,7 @@ def _read(comm: Any, plan: Plan, path: str, moves: Sequence[Move], show: Show) -
             for move, there in mine.parts(turn, buffer):
                 move.data[...] = there
 
-        _in_rounds(node, turns, memory, fill, empty, failed, show)
+        _in_rounds(node, plan, buffers, fill, empty, failed, show)
     _raise(path, failed)
 
 
@@ -333,15 +353,17 @@ def _parted(plan: Plan, moves: Sequence[Move]) -> tuple[list[Move], _Mine]:
     return alone, _Mine([move for move, joined in zip(moves, together, strict=True) if joined])
 
 
-def _slot(turns: Sequence[Round]) -> int:
-    """Bytes of a buffer."""
-    return max([_ROUND, *(places(turn)[-1] for turn in turns)])
+def _ring(node: Node, region: Region) -> Array | None:
+    """The buffers of a node that moves a region, or None on all its ranks. Collective over the node."""
+    size = slot(region, _ROUND) if region else 0
+    memory = node.memory(_RING * size) if size else None
+    return None if memory is None else memory[: _RING * size].reshape(_RING, size)
 
 
 def _in_rounds(
     node: Node,
-    turns: Sequence[Round],
-    memory: Array,
+    plan: Plan,
+    buffers: Array,
     fill: Callable[[Round, Array], None],
     empty: Callable[[Round, Array], None],
     failed: list[Exception],
@@ -352,18 +374,20 @@ def _in_rounds(
     A rank fills the buffer of four rounds before: it has met the others since they emptied that, as the meeting before the last one
     begins behind it. So nobody waits for the slowest in every round.
     """
-    buffers = memory[: len(memory) // _RING * _RING].reshape(_RING, -1)
-    sizes = np.cumsum([sum(piece.nbytes for piece in turn) for turn in turns]).tolist()
-    meeting = 0
-    for number in range(len(turns) + 1):
-        met = meeting
-        if number < len(turns):
-            _attempt(failed, fill, turns[number], buffers[number % _RING])
-            meeting = node.arrive()
-        if number:
-            node.wait(met)
-            _attempt(failed, empty, turns[number - 1], buffers[(number - 1) % _RING])
-            show(sizes[number - 1], sizes[-1])
+    region = plan.regions[node.number]
+    whole, done = sum(part.nbytes for part in region), 0
+    before: tuple[Round, Array, int] | None = None  # what the ranks have filled, and at which meeting all of them have
+    for turn, buffer in chain(zip(rounds(region, _ROUND), cycle(buffers)), [(None, buffers[0])]):
+        filled = None
+        if turn is not None:
+            _attempt(failed, fill, turn, buffer)
+            filled = turn, buffer, node.arrive()
+        if before is not None:
+            node.wait(before[2], plan.patience)
+            _attempt(failed, empty, *before[:2])
+            done += sum(piece.nbytes for piece in before[0])
+            show(done, whole)
+        before = filled
 
 
 def _attempt(failed: list[Exception], work: Callable[[Round, Array], None], turn: Round, buffer: Array) -> None:
@@ -387,6 +411,6 @@ def _file(path: str, flags: int, failed: list[Exception]) -> Iterator[int]:
 
 def _raise(path: str, failed: Sequence[Exception]) -> None:
     if failed and isinstance(failed[0], OSError):
-        raise CheckpointError(f"{path}: {failed[0].strerror}") from failed[0]
+        raise CheckpointError(f"{path}: {failed[0].strerror or failed[0]}") from failed[0]
     if failed:
         raise failed[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,8 @@ from pario.ranks import PATIENCE
 _key: int | None = None
 #: Words of a node for its meetings, and how many bytes they are apart.
 _WORDS, _APART = 2, 64
+#: Seconds after which one that waits looks for signals.
+_BREATH = 0.5
 
 
 class Node:
@@ -34,6 +37,8 @@ class Node:
 
     def memory(self, size: int) -> Array | None:
         """Bytes that all ranks of the node have, or None on all of them. They stay. Collective over the node."""
+        if len(set(self._comm.allgather(self._meetings))) > 1:  # some did not wait for others, which have come to other meetings
+            self._memory = None
         if self._memory is None or self._memory.size < size + _APART * _WORDS:
             self._memory = self._shared(size + _APART * _WORDS)
             self._meetings = 0
@@ -57,8 +62,10 @@ class Node:
 
     def wait(self, meeting: int, patience: float = PATIENCE) -> None:
         """Sleeps until all ranks of the node have come; they see what each has written to the memory before."""
-        if not await_all(*self._counted(meeting), patience):
-            raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
+        deadline = time.monotonic() + patience
+        while not await_all(*self._counted(meeting), max(0.0, min(_BREATH, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
 
     def _counted(self, meeting: int) -> tuple[int, int]:
         """Where those that come are counted, which is elsewhere for the next meeting, and how many they are with the last one."""

@@ -265,7 +265,8 @@ class State(Mapping[str, types.Array]):
                 if together is None or self._ranks.comm is None:
                     transfer.read(None, self._header.file(file), moves.get(file, ()), show=show)
                 else:
-                    exchange.read(self._ranks.comm, self._header.file(file), moves.get(file, ()), show=show)
+                    path, patience = self._header.file(file), self._ranks.patience
+                    exchange.read(self._ranks.comm, path, moves.get(file, ()), patience=patience, show=show)
         if failed:
             raise failed[0]
 

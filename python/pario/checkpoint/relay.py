@@ -20,6 +20,8 @@ from pario.ranks import Ranks
 
 #: By file what is written there, of each rank.
 Moves = Mapping[str, Sequence[Sequence[Move]]]
+#: Where others find a memory, and by what they know that it is this one: device and number of the file.
+Place = tuple[str, int, int]
 
 
 class Memory:
@@ -32,22 +34,25 @@ class Memory:
         self.array: Array = np.frombuffer(mmap.mmap(self._file, max(size, 1)), np.uint8)
 
     @property
-    def place(self) -> tuple[str, int]:
-        """Where others find it, and by what they know that it is this one."""
-        return f"/proc/{os.getpid()}/fd/{self._file}", os.fstat(self._file).st_ino
+    def place(self) -> Place:
+        """Where others find it."""
+        facts = os.fstat(self._file)
+        return f"/proc/{os.getpid()}/fd/{self._file}", facts.st_dev, facts.st_ino
 
     def __del__(self) -> None:
         if self._file >= 0:  # who has found it keeps it
             os.close(self._file)
 
 
-def seen(place: tuple[str, int], *, writing: bool = False) -> Array | None:
+def seen(place: Place, *, writing: bool = False) -> Array | None:
     """The memory of another process, or None where this one must not see it. ``writing``: it is changed."""
-    path, number = place
+    path, *known = place
     with suppress(OSError, ValueError):
-        file = os.open(path, os.O_RDWR if writing else os.O_RDONLY)
+        how = os.O_RDWR if writing else os.O_RDONLY
+        file = os.open(path, how | os.O_NONBLOCK)  # where processes have other numbers it may be anything
         try:
-            if os.fstat(file).st_ino == number:
+            facts = os.fstat(file)
+            if [facts.st_dev, facts.st_ino] == known:
                 return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writing else 0)), np.uint8)
         finally:
             os.close(file)
@@ -75,7 +80,7 @@ class _Offer:
     """What a rank has for the one that writes on its node."""
 
     node: str
-    memory: tuple[str, int]
+    memory: Place
     parts: Sequence[_Part]
 
 
