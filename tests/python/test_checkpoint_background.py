@@ -1,6 +1,7 @@
 """Checkpoints that are written while the program goes on."""
 
 import errno
+import os
 import threading
 from pathlib import Path
 
@@ -127,6 +128,62 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
         assert told[1] == "Pending" and "No space left on device" in told[2]  # not asked for
     assert "rank 0: " in second[0]  # which writes for both
     assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000001.h5", "step-00000005.h5"]
+
+
+@pytest.fixture
+def first_fails(monkeypatch):
+    """There is no room for step 1."""
+    write = exchange.write_for_all
+
+    def some(path, by_rank, **options):
+        if "step-00000001" in path:
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        write(path, by_rank, **options)
+
+    monkeypatch.setattr(exchange, "write_for_all", some)
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+@pytest.mark.parametrize("keep", [None, 1])
+def test_the_newest_is_the_one_that_was_saved_last_whichever_is_asked_for(tmp_path, threads, keep):
+    def program(ranks):
+        mine = Program(ranks)
+        with Writer(ranks, tmp_path, durable=False, in_flight=3, keep=keep) as writer:
+            pending = [writer.save_async(number, mine.step(number)) for number in (1, 2, 3)]
+            pending[1].result()
+
+    assert run(2, program, threads=threads) == [None, None]
+    assert load(None, tmp_path).step == 3
+    assert len(list(tmp_path.glob("step*"))) == (keep or 3)
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+def test_what_went_wrong_is_an_error_of_the_next_call_while_there_is_memory_for_more(tmp_path, first_fails, threads):
+    def program(ranks):
+        mine = Program(ranks)
+        with Writer(ranks, tmp_path, durable=False, in_flight=3) as writer:
+            writer.save_async(1, mine.step(1)).join()
+            with pytest.raises(CheckpointError, match="No space left on device"):
+                writer.save_async(2, mine.step(2))
+            writer.save_async(3, mine.step(3))
+
+    assert run(2, program, threads=threads) == [None, None]
+    assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000003.h5"]
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+def test_closing_finishes_what_can_be_finished(tmp_path, first_fails, threads):
+    def program(ranks):
+        mine = Program(ranks)
+        writer = Writer(ranks, tmp_path, durable=False, in_flight=2)
+        writer._left = lambda step: 1  # as where the first one fails after the call
+        for number in (1, 2):
+            writer.save_async(number, mine.step(number))
+        with pytest.raises(CheckpointError, match="No space left on device"):
+            writer.close()
+
+    assert run(2, program, threads=threads) == [None, None]
+    assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000002.h5"]
 
 
 def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
@@ -261,6 +318,38 @@ def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
 
     assert run(2, program) == [None, None]
     assert [path.name for path in tmp_path.glob("step*")] == ["step-00000002.h5"]
+
+
+@pytest.fixture
+def two_complete(tmp_path) -> store.Store:
+    """What looks like two checkpoints."""
+    for number in range(2):
+        path = tmp_path / f"step-0000000{number}.h5"
+        path.touch()
+        os.utime(path, ns=(number, number))
+    return store.Store(tmp_path)
+
+
+def test_who_waits_for_what_is_removed_may_come_while_that_begins(two_complete, monkeypatch):
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (two_complete.settle(), start(thread)))
+    two_complete.prune(1)
+    two_complete.settle()
+    assert [path.name for path in two_complete.directory.iterdir()] == ["step-00000001.h5"]
+
+
+def test_what_is_removed_when_python_ends_is_removed_at_once(two_complete, monkeypatch):
+    def refused(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    two_complete.prune(1)
+    assert [path.name for path in two_complete.directory.iterdir()] == ["step-00000001.h5"]
+
+
+def test_what_is_no_memory_of_a_rank_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    assert relay.seen((str(tmp_path / "fifo"), 0, 0)) is None
 
 
 @pytest.fixture

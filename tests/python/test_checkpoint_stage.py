@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pario.checkpoint.writer
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block, container, draining, load, packing, stage
+from pario.checkpoint import CheckpointError, Writer, block, container, draining, load, packing, stage, store
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -367,6 +367,39 @@ def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(tmp_path, 
         assert run(2, program, threads=threads) == [None, None]
     assert seen[::2] == seen[1::2] == [["1"] * 2, ["1", "1", "2", "2"], ["2", "2", "3", "3"], ["3", "3", "4", "4"], []]
     assert load(None, tmp_path / "ckpt").step == 5
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
+def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(tmp_path, monkeypatch, threads):
+    drain = stage.Stage.drain
+
+    def some(self, step, *arguments, **options):
+        (broken if step == 1 else drain)(self, step, *arguments, **options)
+
+    monkeypatch.setattr(stage.Stage, "drain", some)
+
+    def program(ranks):
+        with writer(ranks, tmp_path) as ckpt:
+            ckpt.save_async(1, {"T": part(ranks, 1)}).join()
+            with pytest.raises((CheckpointError, OSError), match="No space left on device"):
+                ckpt.save_async(2, {"T": part(ranks, 2)})
+            ckpt.save_async(3, {"T": part(ranks, 3)}).join()
+            ckpt.save_async(4, {"T": part(ranks, 4)})
+            return load(None, tmp_path / "ckpt", step=3).step
+
+    assert run(2, program, threads=threads) == [3, 3]
+
+
+def test_saving_ends_when_it_is_staged_whatever_is_being_removed(tmp_path, monkeypatch):
+    allowed, waited, delete = threading.Event(), list[bool](), store._delete_all
+    monkeypatch.setattr(store, "_delete_all", lambda paths: (waited.append(allowed.wait(20)), delete(paths)))
+    with writer(None, tmp_path, keep=1) as ckpt:
+        for number in range(2):
+            ckpt.save_async(number, {"T": expected(number)}).result()
+        ckpt.save(2, {"T": expected(2)})
+        allowed.set()
+    assert waited == [True, True]
+    assert [path.name for path in tmp_path.glob("ckpt/step*")] == ["step-00000002.h5"]
 
 
 def test_parts_that_are_not_there_as_a_whole_are_named_and_removed(tmp_path, monkeypatch):

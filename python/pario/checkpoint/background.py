@@ -73,6 +73,7 @@ class Pending:
         self, step: int, write: Callable[[], Any], conclude: Callable[[Callable[[], Any]], Path], previous: Pending | None, *, alone: bool
     ) -> None:
         self.step = step
+        self._previous = previous
         #: Whether what became of it was said.
         self.told = False
         self._write: Callable[[], Any] | None = write
@@ -88,14 +89,12 @@ class Pending:
         self._thread.start()
 
     def done(self) -> bool:
-        """Whether :meth:`result` need not wait for this rank's bytes."""
+        """Whether this rank has done what it does for it; :meth:`result` may wait for others."""
         return not self._thread.is_alive()
 
     def result(self) -> Path:
         """Waits until the checkpoint is complete; its path. Collective."""
-        self._thread.join()
-        if not self._concluded:
-            self._finish()
+        self._complete()
         self.told = True
         if self._error is not None:
             raise self._error
@@ -105,6 +104,16 @@ class Pending:
     def join(self) -> None:
         """Waits for the thread; raises nothing, and is not collective."""
         self._thread.join()
+
+    def _complete(self) -> None:
+        """After those before it: the last that is complete is the newest."""
+        due = [self]
+        while (previous := due[-1]._previous) is not None:
+            due.append(previous)
+        for one in reversed(due):
+            one.join()
+            if not one._concluded:
+                one._finish()
 
     def _run(self, previous: Pending | None) -> None:
         if previous is not None:
@@ -124,9 +133,14 @@ class Pending:
             self._path = self._conclude(self._outcome)
         except Exception as error:
             self._error = error
-        self._conclude, self._concluded = None, True
+        self._conclude, self._previous, self._concluded = None, None, True
 
     def _outcome(self) -> Any:
         if self._failed is not None:
             raise self._failed
         return self._written
+
+
+def done(pending: Sequence[Pending]) -> int:
+    """How many of the oldest are."""
+    return next((number for number, one in enumerate(pending) if not one.done()), len(pending))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.checkpoint.arrangement import Arrangement
-from pario.checkpoint.background import Pending
+from pario.checkpoint.background import Pending, done
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.stage import Stage, Staged, Written, judge, node_name, places, shares, written_by
 from pario.checkpoint.store import Store
@@ -73,25 +73,25 @@ class Draining:
             self._stage.store.discard(step)
 
     def left(self, step: int, pending: Sequence[Pending]) -> int:
-        """How many of those that are staged may stay while another one is."""
+        """How many of those that are staged may stay while another one is: none that is drained, or could not be."""
         if any(one.step == step for one in pending):
             return 0
         steps = [one.step for one in pending]
-        left, dropped = self._ranks.together(f"save(step {step})", lambda: None, lambda _: self._fitting(steps))
+        left, dropped = self._ranks.together(f"save(step {step})", lambda: done(pending), lambda ready: self._fitting(steps, min(ready)))
         self._drop(dropped)
         return left
 
-    def _fitting(self, steps: Sequence[int]) -> tuple[int, list[int]]:
-        """And which of those that could not be drained have to make room."""
+    def _fitting(self, steps: Sequence[int], ready: int) -> tuple[int, list[int]]:
+        """And which of those that could not be drained have to make room. ``ready``: how many of the oldest are drained."""
         with self._changing:
             undrained = list(self._undrained)
         count = next((count for count in range(len(undrained)) if self._fits(undrained[count:])), len(undrained))
         kept, dropped = undrained[count:], undrained[:count]
         for step in dropped:
             warnings.warn(f"{self._store.directory}: step {step} could not be drained, and its room is needed; it is removed", stacklevel=2)
-        going = [one for one in steps if one not in undrained]
-        done = next((done for done in range(len(going)) if self._fits([*kept, *going[done:]])), len(going))
-        return len(steps) - (steps.index(going[done - 1]) + 1 if done else 0), dropped
+        going = [one for one in steps[ready:] if one not in undrained]
+        first = next((count for count in range(len(going)) if self._fits([*kept, *going[count:]])), len(going))
+        return len(steps) - (steps.index(going[first - 1]) + 1 if first else ready), dropped
 
     def _fits(self, steps: Sequence[int]) -> bool:
         """Whether one more may be staged beside these, as large as the one before."""
@@ -143,6 +143,7 @@ class Draining:
             raise
 
     def _copy(self, step: int) -> None:
+        self._store.settle()
         if self._leads:
             self._stage.drain(step, self._store, durable=self._durable)
 

@@ -213,8 +213,13 @@ class Store:
             _delete(leaving)
             with suppress(FileNotFoundError):
                 path.replace(leaving)
-        self._removing = threading.Thread(target=_delete_all, args=(gone,), name="pario-checkpoint-remove")
-        self._removing.start()
+        removing = threading.Thread(target=_delete_all, args=(gone,), name="pario-checkpoint-remove")
+        try:
+            removing.start()
+        except RuntimeError:  # Python is ending
+            _delete_all(gone)
+        else:
+            self._removing = removing  # which other threads may wait for
 
 
 def _saved(path: Path) -> int:

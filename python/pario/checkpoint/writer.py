@@ -21,7 +21,7 @@ import numpy as np
 from pario.checkpoint import container, exchange, relay, transfer
 from pario.checkpoint.arrangement import Arrangement, Parcel, Saving, Written, in_one_file
 from pario.checkpoint.attributes import check_all
-from pario.checkpoint.background import Pending, Snapshot
+from pario.checkpoint.background import Pending, Snapshot, done
 from pario.checkpoint.container import Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
@@ -29,6 +29,7 @@ from pario.checkpoint.given import Given, Taker
 from pario.checkpoint.packing import is_written
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.shared import kept
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
 from pario.progress import Show, silent, told
@@ -122,14 +123,19 @@ class Writer:
         self._release()
 
     def close(self) -> None:
-        """Waits for what is written in the background, and ends it."""
+        """Waits for what is written in the background, whatever becomes of it, and ends it."""
         if self._closed:
             return
         self._closed = True
+        failed: list[Exception] = []
         try:
-            self._settle(0)
+            while self._pending:
+                with kept(failed):
+                    self._settle(0)
         finally:
             self._release()
+        if failed:
+            raise failed[0]
         if self._draining:
             self._draining.free()
         self._in_background.free()
@@ -157,8 +163,7 @@ class Writer:
         self._check_open()
         if self._draining:
             return self._save_on_stage(self._draining, step, arrays, attrs or {})
-        again = any(pending.step == step for pending in self._pending)
-        self._settle(0 if again else len(self._snapshots) - 1)
+        self._settle(self._left(step))
         snapshot, ranks = self._snapshots[0], self._in_background
         task = self._begin_step(step, arrays, attrs or {}, snapshot.take)
         moves = self._shared(snapshot, task)
@@ -172,6 +177,14 @@ class Writer:
         )
         self._pending.append(pending)
         return pending
+
+    def _left(self, step: int) -> int:
+        """How many may be in flight beside a step: those that are not yet written, as far as there is memory. Collective."""
+        most = min(len(self._pending), len(self._snapshots) - 1)
+        if not most or any(pending.step == step for pending in self._pending):
+            return 0
+        ready: int = self._ranks.together(f"save(step {step})", lambda: done(self._pending), lambda counts: min(counts))
+        return min(most, len(self._pending) - ready)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -272,16 +285,18 @@ class Writer:
 
     def _arrange(self, label: Label, given: Sequence[Given]) -> None:
         """The files are made."""
-        self._store.settle()
+        self._place.settle()
         saving = Saving(str(self._place.part(label.step)), label, {one.facts.name: one.attrs for one in given}, self._nodes)
         arrange = in_one_file if self._files == 1 else partial(in_parts, self._group_of)
         self._arrangement = None
         for snapshot in self._snapshots:
             snapshot.forget()
         with self._discarded_on_failure(label.step):
-            self._arrangement = arrange(self._ranks, saving, [one.facts for one in given])
-        if not self._arranged.plain and self._ranks.comm is not None:
-            self._arranged.joint = exchange.plan(self._ranks.comm, self._arranged.held(self._ranks.rank), writing=True)
+            arrangement = arrange(self._ranks, saving, [one.facts for one in given])
+            if not arrangement.plain and self._ranks.comm is not None:
+                held, patience = arrangement.held(self._ranks.rank), self._ranks.patience
+                arrangement.joint = exchange.plan(self._ranks.comm, held, writing=True, patience=patience)
+        self._arrangement = arrangement
 
     def _prepare(self, label: Label) -> bool:
         """All ranks give the same as before: rank 0's file is made when it writes, or here where the others need it."""
@@ -300,7 +315,7 @@ class Writer:
         try:
             container.check_room(path, needed)
         except CheckpointError:
-            self._store.settle()
+            self._place.settle()
             container.check_room(path, needed)
 
     def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
@@ -327,7 +342,7 @@ class Writer:
 
     def _make_files(self, ranks: Ranks, task: _Task) -> Path:
         """Those that this rank makes, when what was removed takes no room any more. Returns where they are."""
-        self._store.settle()
+        self._place.settle()
         part, arrangement = self._place.part(task.label.step), task.arrangement
         if ranks.rank == 0 and not task.made:
             self._copy_container(arrangement, task.label)
