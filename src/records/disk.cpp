@@ -64,12 +64,24 @@ base::Error Disk::error(const char* operation, base::Extent where) const {
   return {.number = errno, .operation = operation, .path = path_, .where = where};
 }
 
+namespace {
+
+/// Waits for no writer where there is a pipe in place of a file.
+int open_file(const std::string& path, int flags, unsigned mode) {
+  const int number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
+  return number >= 0 || errno != EWOULDBLOCK ? number : ::open(path.c_str(), flags | O_CLOEXEC, mode);  // a lease that is given up
+}
+
+}  // namespace
+
 base::Result<Disk> Disk::open(const std::string& path, int flags, Caching caching, unsigned mode) {
   int number = -1;
-  const bool direct = caching == Caching::direct && (number = ::open(path.c_str(), flags | O_CLOEXEC | O_DIRECT, mode)) >= 0;
-  if (number < 0) number = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  const bool direct = caching == Caching::direct && (number = open_file(path, flags | O_DIRECT, mode)) >= 0;
+  if (number < 0) number = open_file(path, flags, mode);
   if (number < 0) return base::Error{.number = errno, .operation = "open", .path = path};
-  return Disk(path, number, direct);
+  Disk disk(path, number, direct);
+  if (::lseek(number, 0, SEEK_CUR) >= 0) return disk;
+  return base::Error{.number = errno, .operation = "open", .path = path, .detail = "it is a pipe or the like: expected a file"};
 }
 
 base::Result<Disk> Disk::open_nameless(const std::string& directory, Caching caching) {

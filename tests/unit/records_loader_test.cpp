@@ -1,8 +1,11 @@
 // Loading batches: every record once and in order, whatever the threads; what cannot be read is named.
 #include "records/loader.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -60,6 +63,18 @@ std::vector<std::uint64_t> expected(const OrderRequest& request) {
 }
 
 using RecordsLoader = Records;
+
+/// It would hold up a thread for as long as nobody writes.
+TEST_F(RecordsLoader, APipeInPlaceOfAFileIsRefused) {
+  const std::string pipe = file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const Caching caching : {Caching::page_cache, Caching::direct}) {
+    const auto opened = Disk::open(pipe, O_RDONLY, caching);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().number, ESPIPE);
+    EXPECT_EQ(opened.error().path, pipe);
+  }
+}
 
 TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
   for (const std::uint64_t size : {24U, 5000U, 70'000U}) {
