@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kSkippable = 0x184D2A5E, kSeekable = 0x8F92EAB1;
 constexpr std::size_t kHead = 8, kFoot = 9;  // bytes before and behind the sizes
 constexpr std::uint8_t kWithChecksums = 0x80;
+constexpr std::uint64_t kHighestRatio = (128 << 10) / 4;  // of zstd: a block of four bytes is one byte, over and over
 
 /// What zstd takes for inputs of any size has tables that push a short frame out of the processor's own caches. Smaller ones are faster by
 /// a sixth and cost about a hundredth of the size; 0: what zstd takes.
@@ -124,9 +125,18 @@ std::size_t Shard::frame_at(std::uint64_t offset) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(plain_, offset) - plain_.begin()) - 1;
 }
 
+/// Before there is memory for the frame that was read: a damaged table may ask for any.
+base::Status Shard::check_size(std::uint64_t expected) const {
+  const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
+  if (said == ZSTD_CONTENTSIZE_ERROR) return damaged("a frame is none of zstd");
+  if (said != ZSTD_CONTENTSIZE_UNKNOWN && said != expected) return damaged("a frame is not as long as its table says");
+  return expected <= packed_.size() * kHighestRatio ? base::Status{} : damaged("a frame is too short for what its table says");
+}
+
 base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
   packed_.resize(compressed_[number + 1] - compressed_[number]);
   if (base::Status status = read_exactly(compressed_[number], packed_); !status) return status.error();
+  if (base::Status status = check_size(frame(number).length()); !status) return status.error();
   frame_.resize(frame(number).length());
   const std::size_t size = ZSTD_decompressDCtx(context_, frame_.data(), frame_.size(), packed_.data(), packed_.size());
   if (ZSTD_isError(size) != 0) return damaged(ZSTD_getErrorName(size));

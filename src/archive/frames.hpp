@@ -64,6 +64,7 @@ class Shard {
  private:
   Shard(std::string path, int descriptor);
   base::Status read_table();
+  base::Status check_size(std::uint64_t expected) const;
   base::Status read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
 
   std::string path_;

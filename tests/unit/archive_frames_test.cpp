@@ -66,5 +66,37 @@ TEST_F(ArchiveFrames, DamageOfTheTableIsSeen) {
   EXPECT_FALSE(Shard::open(path_).ok());
 }
 
+/// Memory is asked for by no table alone: it may say anything.
+TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
+  Compressor compressor(3);
+  Bytes frame = *compressor.frame(Bytes(15, std::byte{'a'}));
+  const auto read = [&](std::uint32_t plain) {
+    std::ofstream out(path_, std::ios::binary);
+    put(out, frame);
+    put(out, table_of(std::vector<FrameSize>{{static_cast<std::uint32_t>(frame.size()), plain}}));
+    out.close();
+    return (*Shard::open(path_))->read_frame(0);
+  };
+  EXPECT_TRUE(read(15).ok());
+  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is not as long as its table says");
+  // A frame that says the same: of one block that is empty.
+  frame.clear();
+  for (const unsigned byte : {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
+    frame.push_back(static_cast<std::byte>(byte));
+  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
+}
+
+/// A block of four bytes may be 128 KiB.
+TEST_F(ArchiveFrames, WhatIsPackedBestIsRead) {
+  for (const std::size_t size : {std::size_t{128} << 10, std::size_t{4} << 20}) {
+    const Bytes frame = *Compressor(3).frame(Bytes(size));
+    std::ofstream out(path_, std::ios::binary);
+    put(out, frame);
+    put(out, table_of(std::vector<FrameSize>{{static_cast<std::uint32_t>(frame.size()), static_cast<std::uint32_t>(size)}}));
+    out.close();
+    EXPECT_TRUE((*Shard::open(path_))->read_frame(0).ok());
+  }
+}
+
 }  // namespace
 }  // namespace pario::archive
