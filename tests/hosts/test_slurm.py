@@ -14,6 +14,7 @@ from pario.tables import read
 from tests.hosts.conftest import HERE
 from tests.launch.conftest import PARIO, left_over
 from tests.mpi.conftest import MPIS, Mpi
+from tests.suites.runs import execute
 
 TOOLS = ["slurmctld", "slurmd", "srun", "munged"]
 pytestmark = [
@@ -50,7 +51,10 @@ def test_job_step_reports_once(
     program = [ranks_program(mpi), *(["status"] if status else [])]
     pario = [*PARIO, "run", "--"]
     words = [*pario, *srun, *program] if form == "around srun" else [*srun, *pario, *program]
-    done = subprocess.run(words, cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    done = execute(words, tmp_path, slurm, 60 if mpi.name == "mpich-4" else 120, errors=subprocess.PIPE)
+    if done is None and mpi.name == "mpich-4":
+        pytest.xfail("MPICH 4 with UCX hangs in its MPI_Finalize on several hosts now and then, with and without pario")
+    assert done is not None
     assert (done.returncode, done.stdout) == (status, f"{RANKS} ranks wrote\n"), done.stderr
     assert done.stderr.count("HTML report:") == 1
     job = read([tmp_path / "run.pario"])

@@ -59,9 +59,9 @@ def of_suite(library: Path | None) -> dict[str, str]:
 
 
 def execute(
-    command: list[str], directory: Path, environment: dict[str, str], seconds: float = SECONDS
+    command: list[str], directory: Path, environment: dict[str, str], seconds: float = SECONDS, *, errors: int = subprocess.STDOUT
 ) -> subprocess.CompletedProcess[str] | None:
-    """Runs a command; None when it did not end in time. Whatever happens, no process of it is left."""
+    """Runs a command; None when it did not end in time. Whatever happens, no process of it is left. errors: where its errors go."""
     mark = f"PARIO_TEST_RUN={uuid.uuid4().hex}"
     name, value = mark.split("=")
     with subprocess.Popen(
@@ -70,14 +70,14 @@ def execute(
         env=environment | {name: value},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         text=True,
         errors="replace",
         start_new_session=True,
     ) as process:
         try:
-            output, _ = process.communicate(timeout=seconds)
-            return subprocess.CompletedProcess(command, process.returncode, output, "")
+            output, apart = process.communicate(timeout=seconds)
+            return subprocess.CompletedProcess(command, process.returncode, output, apart or "")
         except subprocess.TimeoutExpired as late:
             said = bytes(late.output or b"").decode(errors="replace")
             print(f"did not end in {seconds:g} s: {shlex.join(command)}; it had printed:\n{said[-4000:]}")  # shown with a failure
