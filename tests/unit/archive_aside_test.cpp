@@ -14,21 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "archive_support.hpp"
+
 namespace pario::archive {
 namespace {
 
 namespace fs = std::filesystem;
 
-class AsideTest : public testing::Test {
- protected:
-  AsideTest() {
-    std::string place = testing::TempDir() + "aside-XXXXXX";
-    place_ = ::mkdtemp(place.data());
-  }
-  ~AsideTest() override { fs::remove_all(place_); }
-
-  fs::path place_;
-};
+using AsideTest = Scratch;
 
 TEST_F(AsideTest, OfManyWhoBeginAtOnceOneMakesIt) {
   constexpr int kMany = 4;

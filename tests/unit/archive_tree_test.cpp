@@ -10,28 +10,24 @@
 #include <fstream>
 #include <string>
 
+#include "archive_support.hpp"
+
 namespace pario::archive {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TreeTest : public testing::Test {
+class TreeTest : public Scratch {
  protected:
   TreeTest() {
-    std::string place = testing::TempDir() + "tree-XXXXXX";
-    place_ = ::mkdtemp(place.data());
     fs::create_directories(place_ / "tree" / "d");
     fs::create_directory(place_ / "outside");
     std::ofstream(place_ / "tree" / "d" / "file") << "ours";
     std::ofstream(place_ / "outside" / "file") << "somebody else's";
     root_ = ::open((place_ / "tree").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }
-  ~TreeTest() override {
-    ::close(root_);
-    fs::remove_all(place_);
-  }
+  ~TreeTest() override { ::close(root_); }
 
-  fs::path place_;
   int root_ = -1;
 };
 

@@ -16,6 +16,7 @@
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
 #include "archive/index.hpp"
+#include "archive_support.hpp"
 
 namespace pario::archive {
 namespace {
@@ -35,14 +36,9 @@ Member link(const std::string& name, const std::string& target, Type type) {
   return {{.name = name, .target = target, .type = type, .mode = 0777, .user = ::geteuid(), .group = ::getegid()}};
 }
 
-class UnpackTest : public testing::Test {
+class UnpackTest : public Scratch {
  protected:
-  UnpackTest() {
-    std::string place = testing::TempDir() + "unpack-XXXXXX";
-    place_ = ::mkdtemp(place.data());
-    fs::create_directory(place_ / "outside");
-  }
-  ~UnpackTest() override { fs::remove_all(place_); }
+  UnpackTest() { fs::create_directory(place_ / "outside"); }
 
   /// One shard; frames of so many bytes. `more`: the index says that each member has so many more bytes than it has.
   void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20, std::uint64_t more = 0) const {
@@ -76,8 +72,6 @@ class UnpackTest : public testing::Test {
     EXPECT_TRUE(fs::is_empty(place_ / "outside"));
     EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);  // the pack and what is outside
   }
-
-  fs::path place_;
 
  private:
   void write_shard(std::string_view tar, std::size_t frame_size) const {
