@@ -22,6 +22,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
 from pario.records.groups import GroupedFile
+from tests.python.support.forks import expect_child_begins_its_own
 
 #: Rows of each group of the file; one has none.
 GROUPS = (7, 1, 0, 40, 23, 30, 2)
@@ -420,20 +421,10 @@ class TestLoader:
         assert threading.active_count() == before
 
     def test_a_child_of_a_fork_drops_the_iteration_and_begins_its_own(self, several: list[Dataset]) -> None:
-        loader = Loader(several, 8, shuffle=True)
-        running = iter(loader)
-        taken = len(next(running))
-        child = os.fork()
-        if child == 0:
-            try:
-                with pytest.raises(ParioError, match="belongs to the process that began it"):
-                    next(running)
-                del running
-                os._exit(0 if sorted(numbers(Loader(several, 8, shuffle=True))) == list(range(155)) else 1)
-            except BaseException:
-                os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert taken + sum(map(len, running)) == 155
+        held = [iter(Loader(several, 8, shuffle=True))]
+        taken = len(next(held[0]))
+        expect_child_begins_its_own(held, lambda: sorted(numbers(Loader(several, 8, shuffle=True))) == list(range(155)))
+        assert taken + sum(map(len, held[0])) == 155
 
     def test_transforms_and_workers(self, several: list[Dataset]) -> None:
         found = [n for batch in Loader(several, 8, transform=len, workers=2) for n in batch]

@@ -11,6 +11,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
+from tests.python.support.forks import expect_child_begins_its_own
 
 COUNT = 503
 
@@ -174,20 +175,10 @@ def test_batches_stay_when_the_loader_is_gone(dataset):
 
 def test_left_in_the_middle_and_forked(dataset):
     """A child that inherits an iteration can drop it, is told when it goes on in it, and can begin its own."""
-    loader = Loader(dataset, 10, shuffle=True)
-    running = iter(loader)
-    next(running)
-    child = os.fork()
-    if child == 0:
-        try:
-            with pytest.raises(ParioError, match="belongs to the process that began it"):
-                next(running)
-            del running
-            os._exit(0 if len(contents(Loader(dataset, 10))) == COUNT else 1)
-        except BaseException:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert len(contents(running)) == COUNT - 10
+    held = [iter(Loader(dataset, 10, shuffle=True))]
+    next(held[0])
+    expect_child_begins_its_own(held, lambda: len(contents(Loader(dataset, 10))) == COUNT)
+    assert len(contents(held[0])) == COUNT - 10
 
 
 def test_an_iteration_that_is_left_goes_on_with_what_it_left(dataset):

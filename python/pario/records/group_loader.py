@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
 from pario.records.foreign import Decoded
-from pario.records.groups import MEMORY, GroupedFile, by_group, gathered, views
+from pario.records.groups import MEMORY, GroupedFile, by_group, gathered, groups_of, views
 from pario.records.kept import Kept
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class GroupedFiles:
         """Of groups."""
         return len(self.firsts) - 1
 
-    def groups_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
+    def groups_of(self, numbers: NDArray[Any] | int) -> NDArray[Any]:
         """Of records."""
-        return self.firsts.searchsorted(numbers, side="right") - 1
+        return groups_of(self.firsts, numbers)
 
     def mixed(self) -> int:
         """How many groups are mixed: as many as have 16 MiB. None where each has one record: a full permutation costs no more then."""
@@ -240,7 +240,7 @@ class GroupLoader:
     def _in_order(self) -> Iterator[_Turn]:
         position = self._share[0]
         while position < self._count:
-            group = int(self._files.groups_of(position))  # type: ignore[arg-type]
+            group = int(self._files.groups_of(position))
             position = int(self._files.firsts[group + 1])
             yield _Turn(int(self._files.firsts[group]), position, [group])
 

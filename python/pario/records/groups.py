@@ -57,7 +57,7 @@ class GroupedFile:
 
     def read(self, number: int) -> tuple[bytes, int, int]:
         """One record, and where in it its data begin and end."""
-        group = int(self.groups.firsts.searchsorted(number, side="right")) - 1
+        group = int(groups_of(self.groups.firsts, number))
         record = number - int(self.groups.firsts[group])
         memory, offsets = self.kept(group)
         data = memory[offsets[record] : offsets[record + 1]].tobytes()
@@ -68,7 +68,7 @@ class GroupedFile:
         import numpy as np
 
         numbers = numbers.astype(np.int64)
-        groups = np.searchsorted(self.groups.firsts, numbers, side="right") - 1
+        groups = groups_of(self.groups.firsts, numbers)
         records = numbers - self.groups.firsts[groups]
         # Copies: views would keep each group in memory until the last one is decoded.
         parts = ((which, [bytes(one) for one in views(self.kept(group), records[which])]) for group, which in by_group(groups))
@@ -180,6 +180,11 @@ def joined(pieces: Sequence[Decoded]) -> Decoded:
     memory = np.concatenate([np.empty(0, dtype=np.uint8), *(piece.memory[piece.offsets[0] : piece.offsets[-1]] for piece in pieces)])
     lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(piece.offsets) for piece in pieces)])
     return Decoded(memory, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def groups_of(firsts: NDArray[Any], numbers: NDArray[Any] | int) -> NDArray[Any]:
+    """In which group each record is. ``firsts``: the first record of each group, and of all behind the last one."""
+    return firsts.searchsorted(numbers, side="right") - 1
 
 
 def by_group(groups: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
