@@ -226,6 +226,13 @@ class _Mine:
                 data = move.data.view(kind)[common.within(move.box)]
                 yield replace(move, box=common, data=data), there[common.within(piece.box)]
 
+    def fill(self, turn: Round, buffer: Array) -> None:
+        """Puts into the buffer of a round what these have of it, and tells their tallies."""
+        for move, there in self.parts(turn, buffer):
+            there[...] = move.data
+            if move.tally is not None:
+                move.tally.add(there, move.box)
+
     def _near(self, piece: Piece) -> Iterator[Move]:
         some = self._moves.get(piece.stored, ())
         if not some:
@@ -274,17 +281,10 @@ def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: b
         transfer.write(None, path, alone, durable=False)
     with _file(path, os.O_WRONLY | os.O_CREAT, failed) as file:
 
-        def fill(turn: Round, buffer: Array) -> None:
-            for move, there in mine.parts(turn, buffer):
-                there[...] = move.data
-                if move.tally is not None:
-                    move.tally.add(there, move.box)
-
         def empty(turn: Round, buffer: Array) -> None:
-            for place, part in share(turn, node.rank, node.size):
-                transfer.write_all(file, buffer[part].data, place)
+            _write_share(file, turn, buffer, node.rank, node.size)
 
-        _in_rounds(node, plan, buffers, fill, empty, failed, show)
+        _in_rounds(node, plan, buffers, mine.fill, empty, failed, show)
         if durable and not failed:
             with kept(failed):
                 os.fsync(file)
@@ -305,12 +305,15 @@ def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool
     buffer = np.empty(slot(found[0], _ROUND), np.uint8)
     with transfer.opened(path, os.O_WRONLY | os.O_CREAT) as file:
         for turn in rounds(found[0], _ROUND):
-            for move, there in theirs.parts(turn, buffer):
-                there[...] = move.data
-            for place, part in share(turn, 0, 1):
-                transfer.write_all(file, buffer[part].data, place)
+            theirs.fill(turn, buffer)
+            _write_share(file, turn, buffer, 0, 1)
         if durable:
             os.fsync(file)
+
+
+def _write_share(file: int, turn: Round, buffer: Array, rank: int, ranks: int) -> None:
+    for place, part in share(turn, rank, ranks):
+        transfer.write_all(file, buffer[part].data, place)
 
 
 def read(comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIENCE, show: Show = silent) -> None:

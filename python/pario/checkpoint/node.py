@@ -8,13 +8,12 @@ from typing import Any
 
 from pario import wording
 from pario._native import arrive, await_all
+from pario.checkpoint.attached import Attached
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.relay import Memory, seen
 from pario.checkpoint.types import Array
 from pario.ranks import PATIENCE
 
-#: Attribute of communicators that holds what was found out about their nodes.
-_key: int | None = None
 #: Words of a node for its meetings, and how many bytes they are apart.
 _WORDS, _APART = 2, 64
 #: Seconds after which one that waits looks for signals.
@@ -84,15 +83,10 @@ def by_node(comm: Any) -> Any:
     return comm.Split_type(MPI.COMM_TYPE_SHARED)
 
 
+#: What was found out about the nodes of communicators.
+_nodes = Attached(Node, Node.free)
+
+
 def node_of(comm: Any) -> Node:
     """Found out once for a communicator, and freed with it. Collective the first time."""
-    global _key
-    from mpi4py import MPI
-
-    if _key is None:
-        _key = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, node: node.free())
-    node = comm.Get_attr(_key)
-    if node is None:
-        node = Node(comm)
-        comm.Set_attr(_key, node)
-    return node  # type: ignore[no-any-return]
+    return _nodes.of(comm)

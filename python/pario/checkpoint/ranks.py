@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pario.checkpoint.attached import Attached
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.torch_ranks import TorchRanks, is_group
 from pario.ranks import PATIENCE, MpiRanks, OneRank, Ranks
 
-#: Attribute of communicators that holds the copy for what ends where it begins.
-_copy_key: int | None = None
-
-
-def _kept_copy(comm: Any) -> Any:
-    """A copy of a communicator that is made once, and freed with it: an MPI has not many."""
-    global _copy_key
-    from mpi4py import MPI
-
-    if _copy_key is None:
-        _copy_key = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, copy: copy.Free())
-    copy = comm.Get_attr(_copy_key)
-    if copy is None:
-        copy = comm.Dup()
-        comm.Set_attr(_copy_key, copy)
-    return copy
+#: Copies of communicators, for what ends where it begins: an MPI has not many.
+_copies: Attached[Any] = Attached(lambda comm: comm.Dup(), lambda copy: copy.Free())
 
 
 def ranks_of(comm: Any, patience: float = PATIENCE, *, kept: bool = False) -> Ranks:
@@ -39,4 +26,4 @@ def ranks_of(comm: Any, patience: float = PATIENCE, *, kept: bool = False) -> Ra
         return TorchRanks(comm, patience)
     if not hasattr(comm, "Dup") or not hasattr(comm, "improbe"):
         raise CheckpointError(f"{type(comm).__name__} is no communicator; expected one of mpi4py, a process group of PyTorch, or None")
-    return MpiRanks(_kept_copy(comm) if kept else comm.Dup(), patience, CheckpointError)
+    return MpiRanks(_copies.of(comm) if kept else comm.Dup(), patience, CheckpointError)
