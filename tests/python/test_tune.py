@@ -15,7 +15,10 @@ import pytest
 
 from pario.cli.tune import line
 from pario.replay import ReplayError, perform, script_of
+from pario.replay.errors import LateError
+from pario.replay.limits import Limits
 from pario.replay.perform import Manner
+from pario.replay.script import Script
 from pario.settings import load
 from pario.stripe.layout import Part
 from pario.tables import read
@@ -23,6 +26,7 @@ from pario.tables.model import Job
 from pario.tune import Trial, nothing_to_tune, tune
 from pario.tune.choice import Choice
 from pario.tune.knobs import knobs
+from pario.tune.search import measurement
 from tests.python.jobs import add_events, add_record, make_job
 from tests.python.test_replay import recorded
 
@@ -111,6 +115,24 @@ def test_a_trial_that_fails_is_named_and_the_others_go_on(job: Job, tmp_path: Pa
     assert not any(trial.failure for trial in told[1:])
     assert found.choice == told[1].choice != Choice()
     assert found.original.median == 2.0
+
+
+def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits, given = Limits(1.0), list[float]()
+    module = sys.modules["pario.replay.perform"]  # the package has its function under the name
+
+    def played(script: Script, directory: Path, manner: Manner) -> SimpleNamespace:
+        given.append(manner.limit)
+        if manner.settings and len(given) == 2:
+            raise LateError(f"ended after {manner.limit:.0f} s")
+        return SimpleNamespace(longest=1.0 if manner.settings else 2.0)
+
+    monkeypatch.setattr(module, "perform", played)
+    told: list[Trial] = []
+    found = tune(job, tmp_path, measurement(script_of(job), tmp_path, (), pauses=False, limits=limits), 8, told.append)
+    assert given[:2] == [600.0, 60.0] and set(given[1:]) == {60.0}
+    assert line(told[0]) == f"{told[0].name}: failed, the others go on: ended after 60 s"
+    assert told[0].choice != found.choice != Choice()
 
 
 def test_where_all_trials_fail_nothing_is_set(job: Job, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
-from pario.cli.numbers import size
+from pario.cli.numbers import seconds, size
 from pario.errors import ParioError
 from pario.progress import Line
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--size", type=size, default=256 << 20, metavar="SIZE", help="of the file (default 256M)")
     add("--pieces", type=_sizes, metavar="SIZE,...", help="that are moved at a time (default 512,4K,64K,1M)")
-    add("--seconds", type=_seconds, default=0.05, metavar="S", help="that a single measurement lasts at most (default 0.05)")
+    add("--seconds", type=seconds, default=0.05, metavar="S", help="that a single measurement lasts at most (default 0.05)")
     add("--plot", type=Path, metavar="FILE", help="a picture of the rates, by its name .svg, .html or .png")
     add_keeping(parser)
 
@@ -39,16 +39,6 @@ def _sizes(text: str) -> tuple[int, ...]:
     if pieces[0] < 8 or pieces[-1] > _LARGEST or any(piece % 8 for piece in pieces):
         raise argparse.ArgumentTypeError(f"{text}; expected multiples of 8 bytes, 1G at most")
     return pieces
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text}; expected seconds, above 0")
-    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

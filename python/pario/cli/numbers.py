@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from math import inf
 
 
 def size(text: str) -> int:
@@ -21,6 +22,17 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 on")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """Seconds, above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < inf:
+        raise argparse.ArgumentTypeError(f"{text}; expected seconds, above 0")
+    return value
 
 
 def up_to(most: int) -> Callable[[str], int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.numbers import seconds
 from pario.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--with", type=Path, dest="file", metavar="FILE", help="settings of I/O: a pario.toml (docs/settings.md)")
     add("--partial", action="store_true", help="play what a log has that does not have all")
     add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+    add("--limit", type=seconds, metavar="SECONDS", help="end it then (default: 20 times what the run took, 10 minutes at least)")
     add("-o", "--output", type=Path, metavar="DIR", help="keep the log of the replay, for pario report and pario compare")
     add("--json", action="store_true", help="print JSON")
 
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replays; the exit status is 1 where calls or bytes differ."""
     from pario.replay import fidelity, perform, script_of
+    from pario.replay.limits import first_limit
     from pario.replay.perform import Manner
     from pario.settings import load
     from pario.tables import read
@@ -47,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     with progress("pario: reading the logs"):
         job = read(arguments.logs)
         script = script_of(job, partial=arguments.partial)
-    manner = Manner(arguments.think, settings, launcher_for(script, arguments.mpiexec), arguments.output)
+    limit = first_limit(job.wall, arguments.limit)
+    manner = Manner(arguments.think, settings, launcher_for(script, arguments.mpiexec), arguments.output, limit=limit)
     performance = perform(script, arguments.on, manner)
     found = fidelity(job, script, performance)
     if arguments.json:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.numbers import positive
+from pario.cli.numbers import positive, seconds
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -32,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--trials", type=positive, default=8, metavar="N", help="replays with settings, at most (default 8)")
     add("--think", action="store_true", help="wait between calls as long as the program did")
     add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+    add(
+        "--limit",
+        type=seconds,
+        metavar="SECONDS",
+        help="end replays that take longer (default: 5 times the slowest without settings, a minute at least)",
+    )
     add("what", nargs=argparse.REMAINDER, metavar="LOG | -- COMMAND ...", help="run.pario or .darshan files, or a command to be recorded")
 
 
@@ -55,11 +61,13 @@ def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
     """Tries. Who is interrupted says so: nothing has been written then."""
     from pario.cli.replay import launcher_for
     from pario.replay import script_of
+    from pario.replay.limits import Limits
     from pario.tune import tune
     from pario.tune.search import measurement
 
     script = script_of(job)
-    measure = measurement(script, arguments.on, tuple(launcher_for(script, arguments.mpiexec)), arguments.think)
+    limits = Limits(job.wall, arguments.limit)
+    measure = measurement(script, arguments.on, tuple(launcher_for(script, arguments.mpiexec)), arguments.think, limits)
     done: list[Trial] = []
 
     def tell(trial: Trial) -> None:

@@ -18,6 +18,7 @@ from pario.errors import ParioError
 from pario.launch import directory, leftovers, program, standard_input
 from pario.launch.environment import Settings, check, traced_environment
 from pario.launch.keeper import keeping
+from pario.launch.limited import run_limited
 from pario.launch.process import Ending, Held, run_child
 from pario.launch.ranks import seat_of
 from pario.launch.stages import staging
@@ -39,8 +40,9 @@ class Outcome:
         return self.ending.repeat()
 
 
-def launch(command: Sequence[str], settings: Settings) -> Outcome:
-    """Runs ``command`` to its end with tracing on. Its standard streams are ours; signals that reach us reach it.
+def launch(command: Sequence[str], settings: Settings, limit: float | None = None) -> Outcome:
+    """Runs ``command`` to its end with tracing on. Its standard streams are ours; signals that reach us reach it. With a ``limit`` it has
+    so many seconds, no standard input, our stderr as its output, and what ends us ends it.
 
     Raises ParioError when the command cannot be found, an option is bad or the log directory cannot be made; nothing has run then. Also
     when staged files could not be brought back; then they are kept.
@@ -59,7 +61,10 @@ def launch(command: Sequence[str], settings: Settings) -> Outcome:
         staging(settings.stages) as staged,
         keeping(traced_environment({**os.environ, **staged}, place.path, settings, executable)) as environment,
     ):
-        ending = run_child(executable, command, environment, held)
+        if limit is None:
+            ending = run_child(executable, command, environment, held)
+        else:
+            ending = run_limited(executable, command, environment, limit)
     if held:
         held.let_go()
     leftovers.sweep()

@@ -7,11 +7,12 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pario.errors import ParioError
 
@@ -25,10 +26,17 @@ _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended: ``status`` as a shell would say it (128 + signal), ``signal`` 0 when it exited."""
+    """How a child ended: ``status`` as a shell would say it (128 + signal), ``signal`` 0 when it exited. ``late``: after its limit."""
 
     status: int
     signal: int
+    late: bool = False
+
+    @staticmethod
+    def of(status: int, *, late: bool = False) -> Ending:
+        """From what waiting for it has given."""
+        code = os.waitstatus_to_exitcode(status)
+        return Ending(128 - code, -code, late) if code < 0 else Ending(code, 0, late)
 
     def repeat(self) -> int:
         """Ends this process as the child ended: dies of the same signal, without a second core file, else returns the status."""
@@ -67,7 +75,7 @@ def run_child(executable: Path, command: Sequence[str], environment: Mapping[str
     handled = (*_PASSED_ON, *_FROM_TERMINAL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, handled)  # a signal that comes before the child is known waits
     try:
-        child = _spawn(executable, command, environment, mask)
+        child = spawn(executable, command, environment, setsigmask=list(mask))
 
         def pass_on(number: int, _frame: FrameType | None) -> None:
             with suppress(ProcessLookupError):  # it has just ended
@@ -80,19 +88,20 @@ def run_child(executable: Path, command: Sequence[str], environment: Mapping[str
     for number, handler in before.items():  # Python's own for Ctrl-C would show a traceback
         own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
-    code = os.waitstatus_to_exitcode(status)
-    return Ending(128 - code, -code) if code < 0 else Ending(code, 0)
+    return Ending.of(status)
 
 
-def _spawn(executable: Path, command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> int:
-    def spawn(path: str, words: Sequence[str]) -> int:
+def spawn(executable: Path, command: Sequence[str], environment: Mapping[str, str], **options: Any) -> int:
+    """Starts a resolved program, with further options of ``posix_spawn``. Raises ParioError where it cannot be started."""
+
+    def start(path: str, words: Sequence[str]) -> int:
         # Python ignores SIGPIPE and SIGXFSZ for itself; the command starts with the system's defaults.
         defaults = [signal.SIGPIPE, signal.SIGXFSZ]
-        return os.posix_spawn(path, list(words), dict(environment), setsigdef=defaults, setsigmask=list(mask))
+        return os.posix_spawn(path, list(words), dict(environment), setsigdef=defaults, **options)
 
     try:
-        return spawn(str(executable), command)
+        return start(str(executable), command)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise ParioError(f"cannot start {executable}: {error.strerror}") from error
-    return spawn("/bin/sh", ["sh", str(executable), *command[1:]])  # a script without #!, which shells run, too
+    return start("/bin/sh", ["sh", str(executable), *command[1:]])  # a script without #!, which shells run, too

@@ -11,3 +11,7 @@ class ReplayError(ParioError):
 
 class ApartError(ReplayError):
     """Ranks that do not share a directory which they need; all of them raise it."""
+
+
+class LateError(ReplayError):
+    """A replay that was ended because it took longer than it may."""

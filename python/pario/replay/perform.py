@@ -10,11 +10,12 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 from pario import wording
 from pario.launch import Settings, launch
-from pario.replay.errors import ReplayError
+from pario.replay.errors import LateError, ReplayError
 from pario.replay.script import Script, below, save
 from pario.scratch import scratch
 from pario.settings import SettingsFile
@@ -33,6 +34,7 @@ class Manner:
     mpiexec: Sequence[str] = ()
     log: Path | None = None  # where its log stays
     settle: bool = False  # what the run left open is closed at the end, so that the seconds hold what buffers hold
+    limit: float = inf  # seconds after which it is ended
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Performance:
 
 
 def perform(script: Script, directory: Path, manner: Manner | None = None) -> Performance:
-    """Plays a script once below ``directory``; nothing of it stays there. Raises ReplayError where it cannot be played."""
+    """Plays a script once below ``directory``; nothing of it stays there. Raises ReplayError where it cannot be played, or not in time."""
     manner = manner or Manner()
     _check(script, directory)
     try:
@@ -101,9 +103,11 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
     settings = Settings(output=log, events_limit=None if manner.log else "0", file=manner.settings and _moved(manner.settings))
     with redirect_stderr(io.StringIO()):  # where the log is concerns nobody; the processes keep their own
-        outcome = launch(command, settings)
+        outcome = launch(command, settings, manner.limit)
     if failures := sorted(about.glob("*.failed")):
         raise ReplayError(f"{wording.plural(len(failures), 'process', 'processes')} of the replay failed: {failures[0].read_text()}")
+    if outcome.ending.late:
+        raise LateError(f"ended after {wording.seconds(manner.limit)}: the replay was not over (--limit gives it more)")
     if outcome.ending.status:
         raise ReplayError(f"the replay ended with status {outcome.ending.status}")
     seconds = tuple(float((about / f"{seat}.done").read_text()) for seat in range(len(script.seats)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -13,6 +14,7 @@ from pario.analyze.comparison import Sample
 from pario.analyze.noise import noise
 from pario.analyze.split import Times
 from pario.errors import ParioError
+from pario.replay.limits import Limits
 from pario.replay.script import Script
 from pario.tables.model import Job
 from pario.tune.choice import Choice
@@ -157,11 +159,16 @@ def _judge(choice: Choice, done: list[Trial], again: list[Trial]) -> Tuning:
     return Tuning(Choice() if why else choice, tuple(done), best, original, why)
 
 
-def measurement(script: Script, directory: Path, mpiexec: tuple[str, ...], pauses: bool) -> Measure:
-    """Replays on a file system."""
+def measurement(script: Script, directory: Path, mpiexec: tuple[str, ...], pauses: bool, limits: Limits | None = None) -> Measure:
+    """Replays on a file system; without ``limits`` they may take as long as they do."""
     from pario.replay.perform import Manner, perform
 
     def measure(choice: Choice) -> float:
-        return perform(script, directory, Manner(pauses, choice.settings(), mpiexec, settle=True)).longest
+        begin = time.monotonic()
+        limit = limits.now() if limits else inf
+        found = perform(script, directory, Manner(pauses, choice.settings(), mpiexec, settle=True, limit=limit)).longest
+        if limits and not choice.sections:
+            limits.original_took(time.monotonic() - begin)
+        return found
 
     return measure

@@ -1,0 +1,106 @@
+"""Runs a command that has so many seconds. Where they are over, or this process is to end, it ends with all that it has started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pario.launch.process import Ending, spawn
+
+_NAP = 0.02
+#: What processes have between being asked to end and being ended.
+GRACE_SECONDS = 3.0
+_GONE = ("Z", "X")
+
+
+@dataclass(frozen=True)
+class _Process:
+    """One of /proc. ``start`` tells it from a later one with its number."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    start: str
+
+
+def run_limited(executable: Path, command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Ending:
+    """Runs the command, without standard input, with our stderr for all that it says, and in a process group of its own, and waits for it;
+    an exception meanwhile, as the handlers of signals raise them, ends it, too. Raises ParioError where even a resolved program cannot be
+    started.
+    """
+    nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)  # who reads a terminal from the background is stopped
+    said = (os.POSIX_SPAWN_DUP2, 2, 1)  # launchers comment on ranks that have ended
+    child = spawn(executable, command, environment, setpgroup=0, file_actions=[nothing, said])
+    try:
+        late = not _over(child, seconds)
+        if late:
+            end(child)
+    except BaseException:
+        _end_undisturbed(child)
+        os.waitpid(child, 0)
+        raise
+    return Ending.of(os.waitpid(child, 0)[1], late=late)
+
+
+def _over(child: int, seconds: float) -> bool:
+    """Whether it has ended by then; it is still to be waited for."""
+    deadline = time.monotonic() + seconds
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_NAP)
+    return True
+
+
+def _end_undisturbed(child: int) -> None:
+    """A second Ctrl-C comes too early."""
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, asking)
+    try:
+        end(child)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end(child: int) -> None:
+    """Ends a child that leads a process group, and all that it has started: launchers give ranks sessions of their own."""
+    known = {child}
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + GRACE_SECONDS
+        asked: set[tuple[int, str]] = set()
+        while (living := _family(known)) and time.monotonic() < deadline:
+            for one in living:
+                if (one.pid, one.start) not in asked:
+                    asked.add((one.pid, one.start))
+                    with suppress(OSError):
+                        os.kill(one.pid, number)
+            time.sleep(_NAP)
+
+
+def _family(known: set[int]) -> list[_Process]:
+    """The living of them, and of what they have started, which become known."""
+    processes = list(_processes())
+    found: dict[int, _Process] = {}
+    size = -1
+    while len(found) != size:
+        size = len(found)
+        for one in processes:
+            if not known.isdisjoint((one.pid, one.parent, one.group, one.session)):
+                found[one.pid] = one
+                known.add(one.pid)
+    return [one for one in found.values() if one.state not in _GONE]
+
+
+def _processes() -> Iterator[_Process]:
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            with suppress(OSError):  # it has just ended
+                fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                yield _Process(int(path.name), fields[0], int(fields[1]), int(fields[2]), int(fields[3]), fields[19])

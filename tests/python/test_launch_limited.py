@@ -1,0 +1,99 @@
+"""Commands with a limit: they and all that they have started end with it, and with who has started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from pario.launch.limited import run_limited
+
+SHELL = Path("/bin/sh")
+#: A family of three, one of them in a session of its own, one that is asked in vain; their numbers in files.
+FAMILY = """
+import os, signal, subprocess, sys, time
+def tell(name):
+    with open(name + ".tmp", "w") as file: file.write(str(os.getpid()))
+    os.rename(name + ".tmp", name)
+for name in ("deaf", "apart"):
+    if os.fork() == 0:
+        os.setsid() if name == "apart" else signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        tell(name)
+        time.sleep(1000)
+tell("first")
+time.sleep(1000)
+"""
+NAMES = ("first", "deaf", "apart")
+
+
+def alive(place: Path) -> list[str]:
+    """Those of the family that are not gone."""
+
+    def state(name: str) -> str:
+        try:
+            return Path("/proc", (place / name).read_text(), "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return "X"
+
+    return [name for name in NAMES if state(name) not in "ZX"]
+
+
+def wait_for_family(place: Path) -> None:
+    while not all((place / name).exists() for name in NAMES):
+        time.sleep(0.01)
+
+
+def family(place: Path) -> list[str]:
+    return ["sh", "-c", f"cd '{place}'; exec '{sys.executable}' -c '{FAMILY}'"]
+
+
+#: Runs the family with a limit that begins when all are there.
+WITH_FAMILY = """
+import os, signal, sys
+from pathlib import Path
+from pario.launch import limited
+from tests.python import test_launch_limited as own
+place, over = Path(sys.argv[1]), limited._over
+def later(child, seconds):
+    own.wait_for_family(place)
+    return over(child, seconds)
+limited._over, limited.GRACE_SECONDS = later, 0.3
+def asked(number, _frame):
+    raise SystemExit(128 + number)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, asked)
+assert limited.run_limited(own.SHELL, own.family(place), os.environ, float(sys.argv[2])).late
+"""
+
+
+@pytest.mark.parametrize(("script", "status", "number"), [("exit 3", 3, 0), ("kill -9 $$", 137, 9)])
+def test_what_ends_in_time_has_its_own_status(script: str, status: int, number: int) -> None:
+    ending = run_limited(SHELL, ["sh", "-c", script], os.environ, inf)
+    assert (ending.status, ending.signal, ending.late) == (status, number, False)
+
+
+def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
+    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, 0.1)
+    assert ending.late and ending.signal == signal.SIGTERM
+    subprocess.run([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], check=True, timeout=300)
+    assert not alive(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "inf"]) as process:
+        wait_for_family(tmp_path)
+        process.send_signal(number)
+        assert process.wait(300) == 128 + number
+    assert not alive(tmp_path)
+
+
+def test_it_reads_no_terminal_and_says_nothing_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_limited(SHELL, ["sh", "-c", "cat; echo said"], os.environ, inf).status == 0
+    assert capfd.readouterr() == ("", "said\n")
