@@ -1,0 +1,87 @@
+"""Replays that hang: ended after their limit, or with who plays them, with all their processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.replay import Script, perform
+from pario.replay.errors import LateError
+from pario.replay.limits import Limits, first_limit
+from pario.replay.perform import Manner
+from pario.replay.script import OPERATION, WAIT
+
+
+def hanging() -> Script:
+    """Waits for a process that nobody plays."""
+    waiting = np.zeros(1, OPERATION)
+    waiting["verb"] = WAIT
+    return Script([waiting, waiting], ["/file"], [], ranks=0, waits=[[1]])
+
+
+def players(place: Path) -> list[str]:
+    """Command lines of processes that name a directory."""
+
+    def words(process: Path) -> str:
+        try:
+            return (process / "cmdline").read_text(errors="replace")
+        except OSError:
+            return ""
+
+    return [line for process in Path("/proc").glob("[0-9]*") if str(place) in (line := words(process))]
+
+
+def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scratch", "told"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "told"))
+    with pytest.raises(LateError, match=r"^ended after 2.00 s: the replay was not over"):
+        perform(hanging(), tmp_path / "scratch", Manner(limit=2.0))
+    assert not players(tmp_path) and not [*tmp_path.glob("*/*")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(tmp_path: Path, number: signal.Signals) -> None:
+    program = """\
+import signal, sys
+from pathlib import Path
+from pario.replay import perform
+from tests.python.test_replay_limits import hanging
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it is ignored
+perform(hanging(), Path(sys.argv[1]))
+"""
+    for name in ("scratch", "told"):
+        (tmp_path / name).mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "told")}
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path / "scratch"], env=environment) as process:
+        while not [*tmp_path.glob("told/*/ended")] and process.poll() is None:  # the players are there
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(300) == 128 + number
+    assert not players(tmp_path) and not [*tmp_path.glob("*/*")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked", "limit"), [(1.0, None, 600.0), (100.0, None, 2000.0), (math.nan, None, 600.0), (100.0, 3.0, 3.0)]
+)
+def test_a_first_replay_may_take_many_times_what_the_run_took(seconds: float, asked: float | None, limit: float) -> None:
+    assert Limits(seconds, asked).now() == first_limit(seconds, asked) == limit
+
+
+def test_others_may_take_some_times_what_the_slowest_original_took() -> None:
+    limits = Limits(1000.0)
+    limits.original_took(2.0)
+    assert limits.now() == 60.0
+    limits.original_took(100.0)
+    limits.original_took(50.0)
+    assert limits.now() == 500.0
+    limits.asked = 7.0
+    assert limits.now() == 7.0
