@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import itertools
+import random
+import sys
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,5 +96,79 @@ class TestKept:
         with ThreadPoolExecutor(8) as pool:
             for got in pool.map(lambda number: kept.get(number * 7 % 31, lambda group: of_bytes(group * 100)), range(4000)):
                 assert got.memory.size < 3100
-        held = [future.result() for future in kept._held.groups.values()]
-        assert kept._held.bytes == sum(one.memory.nbytes + one.offsets.nbytes + 1000 for one in held) <= 40_000
+        assert_counted(kept, 40_000)
+
+    def test_one_that_is_interrupted_leaves_the_group_to_one_that_waits(self) -> None:
+        kept, begun, asked = Kept(40_000), threading.Event(), threading.Event()
+
+        def interrupted(group: int) -> Decoded:
+            begun.set()
+            assert asked.wait(20)
+            raise KeyboardInterrupt
+
+        def wait() -> Decoded:
+            assert begun.wait(20)
+            threading.Timer(0.1, asked.set).start()
+            return kept.get(1, lambda _: of_bytes(8))
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(wait)
+            with pytest.raises(KeyboardInterrupt):
+                kept.get(1, interrupted)
+            assert waiting.result(20) is kept.get(1, nobody)
+        assert_counted(kept, 40_000)
+
+    def test_an_error_is_told_to_those_that_wait_and_the_next_one_tries_again(self) -> None:
+        kept, begun, asked = Kept(0), threading.Event(), threading.Event()
+        slow = kept.get  # who waits has asked for the group, or will try itself
+
+        def fails(group: int) -> Decoded:
+            begun.set()
+            assert asked.wait(20)
+            raise ParioError("no")
+
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(slow, 1, fails)
+            assert begun.wait(20)
+            second = pool.submit(slow, 1, fails)
+            asked.set()
+            for one in (first, second):
+                with pytest.raises(ParioError, match="no"):
+                    one.result(20)
+        assert kept.get(1, lambda _: of_bytes(8)).memory.size == 8
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_interrupts_anywhere_leave_nothing_locked_and_all_that_is_kept_counted(self, seed: int) -> None:
+        kept, steps = Kept(5000), random.Random(seed)
+
+        def interrupt(frame: Any, event: str, argument: Any) -> Any:
+            if frame.f_globals.get("__name__") == "pario.records.kept":
+                frame.f_trace_opcodes = True
+                if event == "opcode" and steps.random() < 0.003 and is_checked(frame):
+                    raise KeyboardInterrupt
+            return interrupt
+
+        before, count = sys.gettrace(), 0
+        for number in range(400):
+            sys.settrace(interrupt)
+            try:
+                kept.get(number % 5, lambda group: of_bytes(group * 500))
+            except KeyboardInterrupt:
+                count += 1
+            finally:
+                sys.settrace(before)
+        assert count > 20
+        for group in range(5):
+            assert kept.get(group, lambda group: of_bytes(group * 500)).memory.size == group * 500
+        assert_counted(kept, 5000)
+
+
+def is_checked(frame: Any) -> bool:
+    """Whether Python looks for signals before it does what comes next: behind calls, and where functions begin."""
+    done = {each.offset: before.opname for before, each in itertools.pairwise(dis.get_instructions(frame.f_code, show_caches=False))}
+    return done.get(frame.f_lasti, "RESUME").startswith(("CALL", "RESUME"))
+
+
+def assert_counted(kept: Kept, most: int) -> None:
+    held = [slot.decoded for slot in kept._held.groups.values() if slot.decoded]
+    assert kept._held.bytes == sum(one.memory.nbytes + one.offsets.nbytes + 1000 for one in held) <= most

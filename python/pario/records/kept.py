@@ -6,7 +6,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pario.records.foreign import Decoded
@@ -16,13 +15,25 @@ _OVERHEAD = 1000
 
 
 @dataclass
+class _Slot:
+    """A group that was asked for. Whoever has the lock decodes it, if nobody has: one that is interrupted leaves that to the next."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    decoded: Decoded | None = None
+    #: What the last one who tried has told those who waited for it.
+    error: Exception | None = None
+    #: Bytes, as far as they are counted.
+    size: int = 0
+
+
+@dataclass
 class _Held:
     """What one process has. The first is asked for longest ago."""
 
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    groups: OrderedDict[int, Future[Decoded]] = field(default_factory=OrderedDict)
-    #: Of the groups that are decoded.
+    groups: OrderedDict[int, _Slot] = field(default_factory=OrderedDict)
+    #: Of the groups that are decoded: the sum of their sizes, with no call between a change of both, in which an interrupt would come.
     bytes: int = 0
 
 
@@ -36,42 +47,48 @@ class Kept:
 
     def get(self, group: int, decode: Callable[[int], Decoded]) -> Decoded:
         """A group. Of those who ask for one that is not kept the first one decodes it, the others wait; an error is told to all of them,
-        and the next one tries again."""
+        and the next one tries again. Where an interrupt (Ctrl-C) ends it, one of those who wait does it."""
         held = self._held
         if held.process != os.getpid():
             held = self._held = _Held()
         with held.lock:
-            future = held.groups.pop(group, None)
-            mine = future is None
-            held.groups[group] = future = future or Future()
-        if mine:
-            self._fulfil(held, group, future, decode)
-        return future.result()
+            slot = held.groups.setdefault(group, _Slot())
+            held.groups.move_to_end(group)
+        known = slot.error
+        with slot.lock:
+            if slot.decoded is None:
+                if slot.error is not None and slot.error is not known:
+                    raise slot.error
+                return self._decode(held, group, slot, decode)
+            return slot.decoded
 
     def __reduce__(self) -> tuple[type[Kept], tuple[int]]:
         return Kept, (self.memory,)
 
-    def _fulfil(self, held: _Held, group: int, future: Future[Decoded], decode: Callable[[int], Decoded]) -> None:
+    def _decode(self, held: _Held, group: int, slot: _Slot, decode: Callable[[int], Decoded]) -> Decoded:
         try:
             decoded = decode(group)
-        except BaseException as error:
+        except Exception as error:
+            slot.error = error
             with held.lock:
-                if held.groups.get(group) is future:
+                if held.groups.get(group) is slot:
                     del held.groups[group]
-            future.set_exception(error)
-            return
+            raise
+        size = _size(decoded)
         with held.lock:
-            future.set_result(decoded)  # who finds it done finds it counted
-            if held.groups.get(group) is future:
-                held.bytes += _size(decoded)
+            if held.groups.get(group) is slot:  # else it was driven out meanwhile, and is not counted
+                held.bytes += size - slot.size
+                slot.size = size
+            slot.decoded = decoded
             while held.bytes > self.memory and len(held.groups) > 1:
                 _forget_first(held)
+        return decoded
 
 
 def _forget_first(held: _Held) -> None:
-    _, future = held.groups.popitem(last=False)
-    if future.done():  # else it is not counted yet, and will not be
-        held.bytes -= _size(future.result())
+    first = next(iter(held.groups))
+    held.bytes -= held.groups[first].size
+    del held.groups[first]
 
 
 def _size(decoded: Decoded) -> int:
