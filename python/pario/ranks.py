@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pario import wording
 from pario.errors import ParioError
+from pario.progress import Show, silent
 
 Value = TypeVar("Value")
 Reply = TypeVar("Reply")
@@ -19,6 +20,10 @@ Reply = TypeVar("Reply")
 PATIENCE = 600.0
 #: Seconds that rank 0's answer is waited for in addition.
 _GRACE = 10.0
+#: How often in its patience a rank is told that another one gets on with what it waits for.
+_OFTEN = 4
+#: The number of a message that says so; those of questions begin at 1.
+MOVED = 0
 _TAG = 417
 
 #: What a rank has come to, what went wrong there, and what it found; None where it no longer waits for an answer.
@@ -74,16 +79,16 @@ class Ranks(ABC):
         rank on others. So is the absence of ranks after ``patience`` seconds, which are named, and that ranks have come to something else
         than ``what``.
         """
-        mine: Exception | None = None
+        mine: BaseException | None = None
         outcome: _Outcome
         try:
             outcome = (what, "", work())
-        except Exception as error:
+        except BaseException as error:  # an interrupt as well: the others wait
             mine, outcome = error, (what, _told(error), None)
         trouble, reply, blamed = self._lead(what, outcome, decide) if self.is_first else self._follow(what, outcome)
         if mine is not None:
             raise mine
-        if isinstance(blamed, Exception) and self.is_first:
+        if isinstance(blamed, BaseException) and self.is_first:
             raise blamed
         if trouble:
             raise self.error(trouble)
@@ -94,8 +99,33 @@ class Ranks(ABC):
         reply: Any = self.together(what, work, lambda found: _Each(decide(found)))
         return reply  # type: ignore[no-any-return]
 
+    def moving(self, show: Show = silent) -> Show:
+        """The same, for what may take longer than the patience of those who wait for this rank meanwhile: they are told that it gets on. In
+        the thread in which the ranks meet.
+        """
+        said = time.monotonic()
+
+        def shown(done: int, whole: int) -> None:
+            nonlocal said
+            show(done, whole)
+            if self.size > 1 and time.monotonic() - said > self.patience / _OFTEN:
+                said = time.monotonic()
+                self._tell_that_it_moves()
+
+        return shown
+
+    def _tell_that_it_moves(self) -> None:
+        for rank in range(1, self.size) if self.is_first else (0,):
+            self._send(rank, (MOVED, "", None) if self.is_first else (MOVED, None))
+
     def _lead(self, what: str, mine: _Outcome, decide: Callable[[list[Any]], Any]) -> tuple[str, Any, Any]:
-        outcomes, numbers = self._collect(mine)
+        outcomes, numbers = {0: mine}, dict[int, int]()
+        try:
+            self._collect(outcomes, numbers)
+        except BaseException as error:
+            for rank, number in numbers.items():
+                self._send(rank, (number, f"{what}: rank 0: {_told(error)}", None))
+            raise
         absent = set(range(self.size)) - set(outcomes)
         blamed = None
         if absent:
@@ -107,17 +137,19 @@ class Ranks(ABC):
             self._send(rank, (number, *_for(rank, answer)))
         return (*_for(0, answer), blamed)
 
-    def _collect(self, mine: _Outcome) -> tuple[dict[int, _Outcome], dict[int, int]]:
+    def _collect(self, outcomes: dict[int, _Outcome], numbers: dict[int, int]) -> None:
         """What those say that come in time, and the numbers of what they ask. Who has come to something else may no longer wait for it."""
-        outcomes, numbers = {0: mine}, dict[int, int]()
-        deadline = time.monotonic() + self.patience
+        mine, deadline = outcomes[0], time.monotonic() + self.patience
         early, self._early = list(self._early), ()
         while (waiting := len(outcomes) < self.size) or any(what != mine[0] for what, _, _ in outcomes.values()):
             message = early.pop(0) if early else self._receive(None, deadline if waiting else 0.0)
             if message is None:
                 break
             rank, (number, outcome) = message
-            if outcome is None:
+            if number == MOVED:
+                deadline = time.monotonic() + self.patience
+                self._tell_that_it_moves()  # the others wait for this one
+            elif outcome is None:
                 if numbers.get(rank) == number and outcomes[rank][0] != mine[0]:
                     del numbers[rank], outcomes[rank]
             elif outcome[0] == self._missed.get(rank) != mine[0]:
@@ -130,7 +162,6 @@ class Ranks(ABC):
             else:
                 numbers[rank], outcomes[rank] = number, outcome
         self._early = [*self._early, *early]
-        return outcomes, numbers
 
     def _follow(self, what: str, outcome: _Outcome) -> tuple[str, Any, Any]:
         self._asked += 1
@@ -138,7 +169,9 @@ class Ranks(ABC):
         deadline = time.monotonic() + 2 * self.patience + _GRACE
         while (message := self._receive(0, deadline)) is not None:
             number, text, reply = message[1]
-            if number == self._asked:  # else rank 0 answers, too late, what it was asked before
+            if number == MOVED:
+                deadline = time.monotonic() + 2 * self.patience + _GRACE
+            elif number == self._asked:  # else rank 0 answers, too late, what it was asked before
                 return text, reply, None
         self._send(0, (self._asked, None))
         return f"{what}: rank 0 did not come within {wording.seconds(2 * self.patience + _GRACE)}", None, None
@@ -157,11 +190,11 @@ def _for(rank: int, answer: tuple[str, Any]) -> tuple[str, Any]:
     return text, reply.replies[rank] if isinstance(reply, _Each) else reply
 
 
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, ParioError | OSError) else f"{type(error).__name__}: {error}"
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, ParioError | OSError) else f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-def _judged(outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]) -> tuple[tuple[str, Any], Exception | None]:
+def _judged(outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]) -> tuple[tuple[str, Any], BaseException | None]:
     """Rank 0's answer, and what it raised itself."""
     elsewhere = [rank for rank, (what, _, _) in sorted(outcomes.items()) if what != outcomes[0][0]]
     if elsewhere:
@@ -173,7 +206,7 @@ def _judged(outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]) -
         return ("; ".join(where), None), None
     try:
         return ("", decide([outcomes[rank][2] for rank in range(len(outcomes))])), None
-    except Exception as error:
+    except BaseException as error:
         return (_told(error), None), error
 
 

@@ -261,13 +261,12 @@ def test_copies_that_are_written_together_are_few(monkeypatch):
     assert [sum(map(len, together)) for _, together in transfer._batches(moves)] == [100, 100, 40]
 
 
-def test_a_directory_is_given_back_when_all_is_written(tmp_path, monkeypatch):
-    """One of two that are being written has failed; the other one is no less whole for it."""
-    opened = threads.threading.Event()
-    write = transfer.write
+def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(tmp_path, monkeypatch):
+    begun, opened, write = threads.threading.Event(), threads.threading.Event(), transfer.write
 
     def troubled(comm, path, moves, **options):
         if "step-00000001" in path:
+            assert begun.wait(20)
             raise OSError(28, "No space left on device")
         if "step-00000002" in path:
             assert opened.wait(20)
@@ -279,6 +278,7 @@ def test_a_directory_is_given_back_when_all_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(transfer, "write", troubled)
     for step in (1, 2):
         writer.save_async(step, {"T": GRID + step})
+    begun.set()
 
     def close():
         with pytest.raises(CheckpointError, match="No space left"):

@@ -3,11 +3,13 @@
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pario.ranks
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, background, block, container, exchange, load, packing, relay, store, transfer
 from pario.checkpoint.geometry import whole
@@ -383,3 +385,30 @@ def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, mon
         monkeypatch.setattr(container, "check_room", full)
         writer.save(2, {"T": expected(2)})
     assert load(None, tmp_path).step == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slow", [0, 2])
+def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_gets_on(tmp_path, monkeypatch, slow):
+    monkeypatch.setattr(pario.ranks, "_GRACE", 0.0)
+    write = exchange.write_for_all
+
+    def slowly(path, by_rank, *, show, **options):
+        if any(move.box.begin == checkpoint.divide(WHOLE, 3, slow).begin for moves in by_rank for move in moves):
+            for step in range(36):
+                time.sleep(0.25)
+                show(step, 36)
+        write(path, by_rank, show=show, **options)
+
+    monkeypatch.setattr(exchange, "write_for_all", slowly)
+
+    def program(ranks):
+        monkeypatch.setattr(background, "Memory", refused)  # each rank writes its own
+        with Writer(ranks, tmp_path, durable=False, patience=4) as writer:
+            writer.save_async(1, Program(ranks).step(1)).result()
+
+    def refused(size):
+        raise OSError(errno.ENOMEM, "no memory")
+
+    assert run(3, program, patience=4.0) == [None] * 3
+    assert (load(None, tmp_path)["T"] == expected(1)).all()

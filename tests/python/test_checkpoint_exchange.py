@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -122,3 +123,28 @@ def test_ranks_meet_again_after_some_have_not_waited(monkeypatch):
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(program, range(2))) == [[1, 2, 3, 4]] * 2
+
+
+@pytest.mark.parametrize("steps", [0, 40])
+def test_patience_begins_again_when_another_one_gets_on(monkeypatch, steps):
+    """Time goes on only where one waits; rank 1 gets on meanwhile."""
+    now, waits = [0.0], [0]
+    monkeypatch.setattr(node, "by_node", lambda comm: comm)
+    alone = node.Node(Comm(0, [None], threading.Barrier(1)))
+    alone.memory(8)
+    show = alone.moving(lambda done, whole: None)
+
+    def waited(address, count, seconds):
+        now[0] += max(seconds, 0.01)
+        waits[0] += 1
+        if waits[0] <= steps:
+            show(waits[0], steps)
+        return waits[0] > 60
+
+    monkeypatch.setattr(node, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(node, "await_all", waited)
+    with pytest.raises(CheckpointError, match="did not come within"):
+        alone.wait(1, 2.0)
+    assert now[0] == pytest.approx(steps * 0.5 + 2.0, abs=0.6)
+    monkeypatch.setattr(node, "await_all", lambda *_: True)
+    alone.wait(1, 2.0)

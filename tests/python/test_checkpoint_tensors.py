@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block
+from pario.checkpoint import CheckpointError, Writer, block, reader
 from pario.checkpoint.geometry import whole
+from pario.checkpoint.sharded import parts_to_read, put, shards_of
 from tests.python.support.threads import run
 
 STATE = {
@@ -60,6 +61,77 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         writer.save(1, {"T": 1})
     with pytest.raises(CheckpointError, match="was not saved by save_state_dict"):
         checkpoint.load_state_dict(None, tmp_path)
+
+
+class Local:
+    """A tensor of this rank, as far as those that are divided are concerned."""
+
+    def __init__(self, shape) -> None:
+        self.held = np.zeros(shape)
+        self.shape = shape
+
+    def detach(self):
+        return self
+
+    def copy_(self, other) -> None:
+        self.held[...] = other
+
+
+class Divided:
+    """As PyTorch's ShardedTensor is: rows that may lie far apart."""
+
+    def __init__(self, rows, shape) -> None:
+        self._shape = shape
+        self.shards = [
+            SimpleNamespace(tensor=Local((1, *shape[1:])), metadata=SimpleNamespace(shard_offsets=[row, *(0,) * (len(shape) - 1)]))
+            for row in rows
+        ]
+
+    def size(self):
+        return self._shape
+
+    def local_shards(self):
+        return self.shards
+
+
+@pytest.mark.parametrize("kind", [1, "rank"])
+@pytest.mark.parametrize("rows", [[[0, 999], [500]], [[3, 998], []], [[7, 8], [8, 7]]], ids=["apart", "one has none", "the same"])
+def test_parts_that_lie_far_apart_are_read_without_what_is_between(tmp_path, monkeypatch, rows, kind):
+    full = np.arange(5000.0).reshape(1000, 5)
+    with Writer(None, tmp_path, durable=False, files=kind) as writer:
+        writer.save(1, {"w": full})
+    rooms, empty = [], np.empty
+
+    def counted(shape, *arguments, **options):
+        rooms.append(int(np.prod(shape)))
+        return empty(shape, *arguments, **options)
+
+    monkeypatch.setattr(reader.np, "empty", counted)
+
+    def program(ranks):
+        mine = Divided(rows[ranks.rank], full.shape)
+        shards = shards_of(mine)
+        put(shards, checkpoint.load(ranks, tmp_path).read_pieces({"w": parts_to_read(shards)})["w"])
+        return [shard.tensor.held[0].tolist() for shard in mine.shards]
+
+    assert run(2, program) == [[full[row].tolist() for row in theirs] for theirs in rows]
+    assert max(rooms) < 50  # what numpy itself makes has few, too
+
+
+def test_pieces_of_a_damaged_file_that_together_are_all_of_an_array_are_noticed(tmp_path):
+    full = np.arange(5000.0).reshape(1000, 5)
+    with Writer(None, tmp_path, durable=False) as writer:
+        path = writer.save(1, {"w": full})
+    content = path.read_bytes()
+    at = content.index(full[700].tobytes())
+    path.write_bytes(content[: at + 7] + bytes([content[at + 7] ^ 1]) + content[at + 8 :])
+
+    def program(ranks):
+        parts = [((begin, 0), (250, 5)) for begin in ((0, 500) if ranks.rank else (250, 750))]
+        return checkpoint.load(ranks, tmp_path).read_pieces({"w": parts})
+
+    for found in run(2, program):
+        assert "not what was saved" in str(found) or "is damaged" in str(found)
 
 
 @pytest.mark.slow

@@ -80,9 +80,9 @@ class Pending:
         self._conclude: Callable[[Callable[[], Any]], Path] | None = conclude
         self._alone = alone
         self._written: Any = None
-        self._failed: Exception | None = None
+        self._failed: BaseException | None = None
         self._path: Path | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._concluded = False
         # No daemon: the interpreter waits for it, so that what was begun is finished when a program ends.
         self._thread = threading.Thread(target=self._run, args=(previous,), name="pario-checkpoint", daemon=False)
@@ -121,7 +121,7 @@ class Pending:
         assert self._write is not None
         try:
             self._written = self._write()
-        except Exception as error:
+        except BaseException as error:
             self._failed = error
         self._write = None  # it has the copies
         if self._alone:
@@ -131,7 +131,7 @@ class Pending:
         assert self._conclude is not None
         try:
             self._path = self._conclude(self._outcome)
-        except Exception as error:
+        except BaseException as error:
             self._error = error
         self._conclude, self._previous, self._concluded = None, None, True
 

@@ -17,6 +17,7 @@ from pario.checkpoint.stage import Stage, Staged, Written, judge, node_name, pla
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import Move
 from pario.checkpoint.types import Array
+from pario.progress import Show, silent
 from pario.ranks import Ranks
 
 
@@ -121,7 +122,8 @@ class Draining:
             raise
         self._sizes[step] = self._size
         ranks = self._in_background
-        return Pending(step, lambda: self._copy(step), lambda copied: self._end(ranks, step, copied), previous, alone=ranks.threads)
+        show = ranks.moving() if ranks.threads else silent
+        return Pending(step, lambda: self._copy(step, show), lambda copied: self._end(ranks, step, copied), previous, alone=ranks.threads)
 
     def _shared(self, step: int, arrangement: Arrangement, moves: Mapping[str, Sequence[Move]]) -> Mapping[str, Array]:
         """Which bytes of the files this node drains."""
@@ -142,16 +144,16 @@ class Draining:
             self.discard(step)
             raise
 
-    def _copy(self, step: int) -> None:
+    def _copy(self, step: int, show: Show = silent) -> None:
         self._store.settle()
         if self._leads:
-            self._stage.drain(step, self._store, durable=self._durable)
+            self._stage.drain(step, self._store, durable=self._durable, show=show)
 
     def _copy_left(self, left: Staged) -> None:
         """This node may have nothing of it, or of that step only what another save has left."""
         staged = self._stage.staged(left.step) if self._leads else None
         if staged is not None and staged.save == left.save:
-            self._copy(left.step)
+            self._copy(left.step, self._ranks.moving())
 
     def _end(self, ranks: Ranks, step: int, copied: Callable[[], Any], left: Staged | None = None) -> Path:
         """All nodes have copied what they have of a step. What cannot be finished stays where it is staged, for the next Writer.

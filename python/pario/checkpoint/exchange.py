@@ -18,8 +18,8 @@ import numpy as np
 from pario.checkpoint import transfer
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, contiguous_axes, pieces, place_of, run_count, strides
+from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.node import Node, node_of
-from pario.checkpoint.shared import kept
 from pario.checkpoint.transfer import Move, are_large
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent
@@ -261,8 +261,9 @@ def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) ->
     nodes have short runs as well. Collective."""
     if transfer.is_ours():
         return None
-    node = node_of(comm)
-    everyones: list[Held] = comm.allgather(held)
+    with deferred():
+        node = node_of(comm)
+        everyones: list[Held] = comm.allgather(held)
     arrays = divided(everyones)
     found = regions(everyones, node.numbers, arrays, writing=writing)
     return None if found is None else Plan(arrays, found, patience)
@@ -270,15 +271,21 @@ def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) ->
 
 def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
     """Writes to a file; ``durable``: it is on the disk then. Collective over the ranks of a node, each of which has what was planned."""
-    node = node_of(comm)
+    failed: list[BaseException] = []
+    with deferred(failed):
+        _write(node_of(comm), plan, path, moves, durable, show, failed)
+    _raise(path, failed)
+
+
+def _write(node: Node, plan: Plan, path: str, moves: Sequence[Move], durable: bool, show: Show, failed: list[BaseException]) -> None:
     alone, mine = _parted(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
-        transfer.write(None, path, moves, durable=durable, show=show)
+        with kept(failed):
+            transfer.write(None, path, moves, durable=durable, show=show)
         return
-    failed: list[Exception] = []
     with kept(failed):
-        transfer.write(None, path, alone, durable=False)
+        transfer.write(None, path, alone, durable=False, show=node.moving(show))
     with _file(path, os.O_WRONLY | os.O_CREAT, failed) as file:
 
         def empty(turn: Round, buffer: Array) -> None:
@@ -287,28 +294,30 @@ def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: b
         _in_rounds(node, plan, buffers, mine.fill, empty, failed, show)
         if durable and not failed:
             with kept(failed):
-                os.fsync(file)
-    _raise(path, failed)
+                transfer.flush(file, show)
 
 
-def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool) -> None:
+def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool, show: Show = silent) -> None:
     """Writes to a file what ranks of a node have of it, by this process alone: rows that are short for each of them are joined."""
     moves = sorted((move for theirs in by_rank for move in theirs), key=lambda move: move.begin)
     everyones = [held_by(theirs) for theirs in by_rank]
     arrays = divided(everyones)
     found = regions(everyones, [0] * len(everyones), arrays, writing=True) if arrays else None
     if found is None:
-        transfer.write(None, path, moves, durable=durable)
+        transfer.write(None, path, moves, durable=durable, show=show)
         return
     alone, theirs = _parted(Plan(arrays, found), moves)
-    transfer.write(None, path, alone, durable=False)
+    transfer.write(None, path, alone, durable=False, show=show)
+    whole, done = sum(part.nbytes for part in found[0]), 0
     buffer = np.empty(slot(found[0], _ROUND), np.uint8)
     with transfer.opened(path, os.O_WRONLY | os.O_CREAT) as file:
         for turn in rounds(found[0], _ROUND):
             theirs.fill(turn, buffer)
             _write_share(file, turn, buffer, 0, 1)
+            done += sum(piece.nbytes for piece in turn)
+            show(done, whole)
         if durable:
-            os.fsync(file)
+            transfer.flush(file, show)
 
 
 def _write_share(file: int, turn: Round, buffer: Array, rank: int, ranks: int) -> None:
@@ -322,19 +331,21 @@ def read(comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIE
     if planned is None:
         transfer.read(comm, path, moves, show=show)
     else:
-        _read(comm, planned, path, moves, show)
+        failed: list[BaseException] = []
+        with deferred(failed):
+            _read(node_of(comm), planned, path, moves, show, failed)
+        _raise(path, failed)
 
 
-def _read(comm: Any, plan: Plan, path: str, moves: Sequence[Move], show: Show) -> None:
-    node = node_of(comm)
+def _read(node: Node, plan: Plan, path: str, moves: Sequence[Move], show: Show, failed: list[BaseException]) -> None:
     alone, mine = _parted(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
-        transfer.read(None, path, moves, show=show)
+        with kept(failed):
+            transfer.read(None, path, moves, show=show)
         return
-    failed: list[Exception] = []
     with kept(failed):
-        transfer.read(None, path, alone)
+        transfer.read(None, path, alone, show=node.moving(show))
     with _file(path, os.O_RDONLY, failed) as file:
 
         def fill(turn: Round, buffer: Array) -> None:
@@ -346,7 +357,6 @@ def _read(comm: Any, plan: Plan, path: str, moves: Sequence[Move], show: Show) -
                 move.data[...] = there
 
         _in_rounds(node, plan, buffers, fill, empty, failed, show)
-    _raise(path, failed)
 
 
 def _parted(plan: Plan, moves: Sequence[Move]) -> tuple[list[Move], _Mine]:
@@ -369,7 +379,7 @@ def _in_rounds(
     buffers: Array,
     fill: Callable[[Round, Array], None],
     empty: Callable[[Round, Array], None],
-    failed: list[Exception],
+    failed: list[BaseException],
     show: Show,
 ) -> None:
     """All ranks fill each buffer, and then all empty it. Every rank comes to every meeting, whatever fails.
@@ -393,14 +403,14 @@ def _in_rounds(
         before = filled
 
 
-def _attempt(failed: list[Exception], work: Callable[[Round, Array], None], turn: Round, buffer: Array) -> None:
+def _attempt(failed: list[BaseException], work: Callable[[Round, Array], None], turn: Round, buffer: Array) -> None:
     if not failed:
         with kept(failed):
             work(turn, buffer)
 
 
 @contextmanager
-def _file(path: str, flags: int, failed: list[Exception]) -> Iterator[int]:
+def _file(path: str, flags: int, failed: list[BaseException]) -> Iterator[int]:
     """A descriptor; of a file that cannot be opened none, but what is done goes on."""
     file = -1
     with kept(failed):
@@ -412,7 +422,7 @@ def _file(path: str, flags: int, failed: list[Exception]) -> Iterator[int]:
             os.close(file)
 
 
-def _raise(path: str, failed: Sequence[Exception]) -> None:
+def _raise(path: str, failed: Sequence[BaseException]) -> None:
     if failed and isinstance(failed[0], OSError):
         raise CheckpointError(f"{path}: {failed[0].strerror or failed[0]}") from failed[0]
     if failed:

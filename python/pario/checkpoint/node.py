@@ -6,16 +6,20 @@ import time
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from pario import wording
 from pario._native import arrive, await_all
 from pario.checkpoint.attached import Attached
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.relay import Memory, seen
 from pario.checkpoint.types import Array
+from pario.progress import Show
 from pario.ranks import PATIENCE
 
-#: Words of a node for its meetings, and how many bytes they are apart.
+#: Words of a node for its meetings, and how many bytes they are apart. Behind them is one that changes while a rank works between meetings.
 _WORDS, _APART = 2, 64
+_HEAD = (_WORDS + 1) * _APART
 #: Seconds after which one that waits looks for signals.
 _BREATH = 0.5
 
@@ -38,10 +42,10 @@ class Node:
         """Bytes that all ranks of the node have, or None on all of them. They stay. Collective over the node."""
         if len(set(self._comm.allgather(self._meetings))) > 1:  # some did not wait for others, which have come to other meetings
             self._memory = None
-        if self._memory is None or self._memory.size < size + _APART * _WORDS:
-            self._memory = self._shared(size + _APART * _WORDS)
+        if self._memory is None or self._memory.size < size + _HEAD:
+            self._memory = self._shared(size + _HEAD)
             self._meetings = 0
-        return None if self._memory is None else self._memory[_APART * _WORDS :]
+        return None if self._memory is None else self._memory[_HEAD:]
 
     def _shared(self, size: int) -> Array | None:
         """Memory without a name, which goes with the last who has it."""
@@ -60,11 +64,32 @@ class Node:
         return self._meetings
 
     def wait(self, meeting: int, patience: float = PATIENCE) -> None:
-        """Sleeps until all ranks of the node have come; they see what each has written to the memory before."""
-        deadline = time.monotonic() + patience
+        """Sleeps until all ranks of the node have come; they see what each has written to the memory before. Patience begins again when one
+        of them has got on."""
+        deadline, seen = time.monotonic() + patience, self._moves
         while not await_all(*self._counted(meeting), max(0.0, min(_BREATH, deadline - time.monotonic()))):
-            if time.monotonic() >= deadline:
+            if seen != self._moves:
+                deadline, seen = time.monotonic() + patience, self._moves
+            elif time.monotonic() >= deadline:
                 raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
+
+    def moving(self, show: Show) -> Show:
+        """The same, for what is done between meetings and may take longer than patience: those who wait see that this rank gets on."""
+
+        def shown(done: int, whole: int) -> None:
+            show(done, whole)
+            self._moved[0] += 1  # as others do at the same time: that it is another number is enough
+
+        return shown
+
+    @property
+    def _moved(self) -> Array:
+        assert self._memory is not None
+        return self._memory[_WORDS * _APART : _HEAD].view(np.uint64)
+
+    @property
+    def _moves(self) -> int:
+        return int(self._moved[0])
 
     def _counted(self, meeting: int) -> tuple[int, int]:
         """Where those that come are counted, which is elsewhere for the next meeting, and how many they are with the last one."""

@@ -18,9 +18,10 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, read_header
+from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.layout import Block
 from pario.checkpoint.ranks import ranks_of
-from pario.checkpoint.shared import kept, read_shared, scratch_needed
+from pario.checkpoint.shared import read_shared, scratch_needed
 from pario.checkpoint.store import Store, document
 from pario.progress import Show, told
 from pario.ranks import PATIENCE, Ranks
@@ -73,7 +74,7 @@ class _Request:
     """What a rank wants of an array."""
 
     name: str
-    box: Box
+    boxes: tuple[Box, ...]
     shared: bool  # all ranks want all of it
 
 
@@ -147,18 +148,26 @@ class State(Mapping[str, types.Array]):
 
     def read_many(self, parts: Mapping[str, Part | None], out: Mapping[str, types.Array] | None = None) -> dict[str, types.Array]:
         """Parts of several arrays at once; None: all of an array. ``out``: arrays that take them."""
+        several = {name: None if part is None else [part] for name, part in parts.items()}
+        found = self.read_pieces(several, {name: [taker] for name, taker in (out or {}).items()})
+        return {name: arrays[0] for name, arrays in found.items()}
+
+    def read_pieces(
+        self, parts: Mapping[str, Sequence[Part] | None], out: Mapping[str, Sequence[types.Array]] | None = None
+    ) -> dict[str, list[types.Array]]:
+        """The same where a rank wants several parts of an array, or none."""
         takers = out or {}
         wanted: list[_Request] = []
-        read: dict[str, types.Array] = {}
+        read: dict[str, list[types.Array]] = {}
         scratch: list[types.Array] = []
         moves: dict[str, list[transfer.Move]] = {}
 
         def ask() -> _Asked:
             wanted.extend(self._request(name, part) for name, part in parts.items())
             for request in wanted:  # here, where it may fail without leaving other ranks waiting
-                data = read[request.name] = self._room(request, takers.get(request.name))
-                for file, some in self._moves(request, data).items():
-                    moves.setdefault(file, []).extend(some)
+                read[request.name] = self._rooms(request, takers.get(request.name))
+                for file, move in self._moves(request, read[request.name]):
+                    moves.setdefault(file, []).append(move)
             shared = [request.name for request in wanted if self._is_shared(request)]
             scratch.append(np.empty(max((scratch_needed(self._entry(name)) for name in shared), default=0), np.uint8))
             boxes = ((move.stored, move.box, move.data.dtype.itemsize) for some in moves.values() for move in some)
@@ -174,18 +183,26 @@ class State(Mapping[str, types.Array]):
         damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, tiling, sums))
         if damaged:
             self._ranks.together(f"reading {self.path}", lambda: self._where(damaged), lambda found: self._tell(damaged, found))
-        return {name: self._given(name, data, takers.get(name)) for name, data in read.items()}
+        nothing = [None] * max((len(some) for some in read.values()), default=0)
+        return {
+            name: [self._given(name, data, taker) for data, taker in zip(some, takers.get(name, nothing), strict=False)]
+            for name, some in read.items()
+        }
 
-    def _room(self, request: _Request, taker: types.Array | None) -> types.Array:
+    def _rooms(self, request: _Request, takers: Sequence[types.Array] | None) -> list[types.Array]:
         """What the bytes are read into: what shall take them, where that can."""
-        layout = self._entry(request.name).layout
-        if taker is not None and taker.shape != request.box.shape:
-            raise CheckpointError(
-                f"array '{request.name}': the part has shape {list(request.box.shape)}, what shall take it {list(taker.shape)}"
-            )
-        if taker is not None and taker.dtype == layout.dtype and not layout.note and taker.flags.c_contiguous:
+        if takers is None:
+            layout = self._entry(request.name).layout
+            return [np.empty(box.shape, layout.dtype) for box in request.boxes]
+        return [self._room(request.name, box, taker) for box, taker in zip(request.boxes, takers, strict=True)]
+
+    def _room(self, name: str, box: Box, taker: types.Array) -> types.Array:
+        layout = self._entry(name).layout
+        if taker.shape != box.shape:
+            raise CheckpointError(f"array '{name}': the part has shape {list(box.shape)}, what shall take it {list(taker.shape)}")
+        if taker.dtype == layout.dtype and not layout.note and taker.flags.c_contiguous:
             return taker
-        return np.empty(request.box.shape, layout.dtype)
+        return np.empty(box.shape, layout.dtype)
 
     def _given(self, name: str, data: types.Array, taker: types.Array | None) -> types.Array:
         """What was read, as it was before it was saved; in what shall take it, where there is such."""
@@ -203,27 +220,32 @@ class State(Mapping[str, types.Array]):
         except KeyError:
             raise KeyError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}") from None
 
-    def _request(self, name: str, part: Part | None) -> _Request:
+    def _request(self, name: str, parts: Sequence[Part] | None) -> _Request:
         if name not in self:
             raise CheckpointError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}")
-        shape = self.shape(name)
-        if part is None:
-            return _Request(name, whole(shape), shared=True)
-        box = Box(*(tuple(int(number) for number in numbers) for numbers in part))
+        if parts is None:
+            return _Request(name, (whole(self.shape(name)),), shared=True)
+        return _Request(name, tuple(self._box(name, part) for part in parts), shared=False)
+
+    def _box(self, name: str, part: Part) -> Box:
+        shape, box = self.shape(name), Box(*(tuple(int(number) for number in numbers) for numbers in part))
         if not len(box.begin) == len(box.shape) == len(shape):
             raise CheckpointError(f"array '{name}' has {len(shape)} axes; a part of {len(box.begin)} and {len(box.shape)} was asked for")
         if (box.size and box.meet(whole(shape)) != box) or min((*box.begin, *box.shape), default=0) < 0:
             raise CheckpointError(f"array '{name}': {box} lies outside of it: {whole(shape)}")
-        return _Request(name, box, shared=False)
+        return box
 
     def _is_shared(self, request: _Request) -> bool:
         """Whether the ranks read an array together and exchange what they have."""
         return request.shared and self._ranks.comm is not None and self._entry(request.name).extents is not None
 
-    def _moves(self, request: _Request, data: types.Array) -> dict[str, list[transfer.Move]]:
-        """What this rank reads by itself, or each rank its part of, by file."""
+    def _moves(self, request: _Request, read: Sequence[types.Array]) -> Iterator[tuple[str, transfer.Move]]:
+        """What this rank reads by itself, or each rank its part of, and from which file."""
         entry = self._entry(request.name)
-        return {} if entry.extents is None or self._is_shared(request) else entry.moves(request.box, data)
+        if entry.extents is not None and not self._is_shared(request):
+            for box, data in zip(request.boxes, read, strict=True):
+                for file, moves in entry.moves(box, data).items():
+                    yield from ((file, move) for move in moves)
 
     def _judge(self, everyones: list[_Asked]) -> tuple[dict[str, bool], list[str] | None]:
         """Which arrays the ranks read in parts that tile it; the files that they read by MPI-IO. None: each rank reads its large runs."""
@@ -238,7 +260,9 @@ class State(Mapping[str, types.Array]):
             if any(request.shared != requests[0].shared for request in requests):
                 raise CheckpointError(f"array '{requests[0].name}': some ranks read all of it, others parts; say the part on all ranks")
             shape = self.shape(requests[0].name)
-            tiling[requests[0].name] = requests[0].shared or first_flaw(shape, [request.box for request in requests]) is None
+            tiling[requests[0].name] = (
+                requests[0].shared or first_flaw(shape, [box for request in requests for box in request.boxes]) is None
+            )
         opens = Counter(file for asked in everyones for file in asked.files)
         few = max(opens.values(), default=0) <= _MOST_OPENS
         return tiling, None if few and all(asked.large for asked in everyones) else sorted(opens)
@@ -246,20 +270,36 @@ class State(Mapping[str, types.Array]):
     def _read(
         self,
         wanted: Sequence[_Request],
-        read: dict[str, types.Array],
+        read: Mapping[str, list[types.Array]],
         scratch: types.Array,
         moves: Mapping[str, Sequence[transfer.Move]],
         together: Sequence[str] | None,
         show: Show,
     ) -> None:
-        failed: list[Exception] = []  # raised at the end: other ranks wait for this one in the calls until then
+        failed: list[BaseException] = []  # raised at the end: other ranks wait for this one in the calls until then
+        with deferred(failed):
+            self._read_all(wanted, read, scratch, moves, together, show, failed)
+        if failed:
+            raise failed[0]
+
+    def _read_all(
+        self,
+        wanted: Sequence[_Request],
+        read: Mapping[str, list[types.Array]],
+        scratch: types.Array,
+        moves: Mapping[str, Sequence[transfer.Move]],
+        together: Sequence[str] | None,
+        show: Show,
+        failed: list[BaseException],
+    ) -> None:
+        """Every rank makes the same collective calls, whatever fails."""
         for request in wanted:
             entry = self._entry(request.name)
             if entry.extents is None:
                 with kept(failed):
-                    read[request.name] = read_box(self._header, entry, request.box)
+                    read[request.name][:] = [read_box(self._header, entry, box) for box in request.boxes]
             elif self._is_shared(request):
-                read_shared(self._ranks, self._header, entry, read[request.name], scratch, failed, show)
+                read_shared(self._ranks, self._header, entry, read[request.name][0], scratch, failed, show)
         for file in moves if together is None else together:
             with kept(failed):
                 if together is None or self._ranks.comm is None:
@@ -267,25 +307,30 @@ class State(Mapping[str, types.Array]):
                 else:
                     path, patience = self._header.file(file), self._ranks.patience
                     exchange.read(self._ranks.comm, path, moves.get(file, ()), patience=patience, show=show)
-        if failed:
-            raise failed[0]
 
-    def _check(self, request: _Request, data: types.Array, tiling: bool) -> int | None:
-        """The sum of this rank's part, where those of all ranks together can be checked; else checks the blocks that are in it."""
+    def _check(self, request: _Request, read: Sequence[types.Array], tiling: bool) -> int | None:
+        """The sum of this rank's parts, where those of all ranks together can be checked; else checks the blocks that are in them."""
         entry = self._entry(request.name)
         shape = entry.layout.shape
         if not self._verify or entry.sum is None:
             return None
         if request.shared:
-            share = divide((data.size,), self._ranks.size, self._ranks.rank)
-            return checksum(data.reshape(-1)[share.within(whole((data.size,)))], share, (data.size,))
+            size = read[0].size
+            share = divide((size,), self._ranks.size, self._ranks.rank)
+            return checksum(read[0].reshape(-1)[share.within(whole((size,)))], share, (size,))
         if tiling:
-            return checksum(data, request.box, shape)
-        for block, expected in zip(entry.layout.blocks, entry.sums, strict=True):
-            inside = block.box.size and block.box.meet(request.box) == block.box
-            if inside and checksum(data[block.box.within(request.box)], block.box, shape) != expected:
-                raise CheckpointError(f"{self.path}: array '{request.name}': {block.box}, saved by rank {block.rank}, is damaged")
+            return sum(checksum(data, box, shape) for box, data in zip(request.boxes, read, strict=True))
+        for box, data in zip(request.boxes, read, strict=True):
+            self._check_blocks(entry, box, data)
         return None
+
+    def _check_blocks(self, entry: Entry, box: Box, data: types.Array) -> None:
+        """Those that lie wholly in a part."""
+        layout = entry.layout
+        for block, expected in zip(layout.blocks, entry.sums, strict=True):
+            inside = block.box.size and block.box.meet(box) == block.box
+            if inside and checksum(data[block.box.within(box)], block.box, layout.shape) != expected:
+                raise CheckpointError(f"{self.path}: array '{layout.name}': {block.box}, saved by rank {block.rank}, is damaged")
 
     def _damaged(self, wanted: Sequence[_Request], tiling: Mapping[str, bool], sums: list[list[int | None]]) -> list[str]:
         """The arrays that are not what was saved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,19 +40,12 @@ def _of_dtensor(tensor: Any) -> Shards:
     return Shards(tuple(tensor.shape), ((tensor.detach().to_local(), offsets[0]),), saved_here=not any(copies))
 
 
-def part_to_read(shards: Shards) -> tuple[Shape, Shape]:
-    """Where the smallest part that has all of this rank's begins, and its shape."""
-    if not shards.parts:
-        none = (0,) * len(shards.shape)
-        return none, none
-    begin = tuple(map(min, zip(*(at for _, at in shards.parts), strict=True)))
-    ends = [[first + length for first, length in zip(at, local.shape, strict=True)] for local, at in shards.parts]
-    return begin, tuple(last - first for first, last in zip(begin, map(max, zip(*ends, strict=True)), strict=True))
+def parts_to_read(shards: Shards) -> list[tuple[Shape, Shape]]:
+    """Where each part of this rank begins, and its shape. They may lie far apart, so that the rank reads nothing between them."""
+    return [(at, tuple(local.shape)) for local, at in shards.parts]
 
 
-def put(shards: Shards, read: Any) -> None:
-    """What was read of that part into this rank's."""
-    begin, _ = part_to_read(shards)
-    for local, at in shards.parts:
-        inside = tuple(slice(one - first, one - first + length) for one, first, length in zip(at, begin, local.shape, strict=True))
-        local.copy_(read[inside])
+def put(shards: Shards, read: Sequence[Any]) -> None:
+    """What was read of these parts into them."""
+    for (local, _), data in zip(shards.parts, read, strict=True):
+        local.copy_(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from pario.checkpoint import transfer
 from pario.checkpoint.geometry import Box, pieces, place_of, whole
 from pario.checkpoint.header import Entry, Header
+from pario.checkpoint.interrupts import kept
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent
@@ -35,7 +35,7 @@ def _is_in_order(entry: Entry) -> bool:
 
 
 def read_shared(
-    ranks: Ranks, header: Header, entry: Entry, data: Array, scratch: Array, failed: list[Exception], show: Show = silent
+    ranks: Ranks, header: Header, entry: Entry, data: Array, scratch: Array, failed: list[BaseException], show: Show = silent
 ) -> None:
     """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that is kept. ``scratch``: bytes, which the
     caller gets where it may fail; here the others would wait.
@@ -63,19 +63,10 @@ def read_shared(
     kind.Free()
 
 
-def _read(comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[Exception]) -> None:
+def _read(comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]) -> None:
     for file, some in moves.items():
         with kept(failed):
             transfer.read(comm, header.file(file), some)
-
-
-@contextmanager
-def kept(failed: list[Exception]) -> Iterator[None]:
-    """Keeps what is raised, for later."""
-    try:
-        yield
-    except Exception as error:
-        failed.append(error)
 
 
 #: Boxes whose elements lie in order in extents.

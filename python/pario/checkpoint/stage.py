@@ -21,8 +21,9 @@ import numpy as np
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import runs, strides
 from pario.checkpoint.store import MASTER, Store
-from pario.checkpoint.transfer import Move, opened, write_all
+from pario.checkpoint.transfer import Move, flush, opened, write_all
 from pario.checkpoint.types import Array
+from pario.progress import Show, silent
 
 #: Bytes that are drained together.
 _PIECE = 1 << 26
@@ -124,7 +125,7 @@ class Stage:
         except (OSError, ValueError, TypeError):
             return None
 
-    def drain(self, step: int, target: Store, *, durable: bool) -> None:
+    def drain(self, step: int, target: Store, *, durable: bool, show: Show = silent) -> None:
         """Copies what this node has of a step to the same places of files of a store, which may be new."""
         staged = self.staged(step)
         if staged is None:
@@ -132,7 +133,7 @@ class Stage:
         source, target = self.store.of_form(staged.in_parts), target.of_form(staged.in_parts)
         target.begin(step)
         for name, ranges in staged.ranges.items():
-            _copy(source.file(source.path(step), name), target.file(target.part(step), name), ranges, durable=durable)
+            _copy(source.file(source.path(step), name), target.file(target.part(step), name), ranges, durable=durable, show=show)
 
     def remove(self, step: int) -> None:
         """A step that is drained, or shall not be."""
@@ -207,13 +208,14 @@ def shares(written: Sequence[Written], nodes: Sequence[int]) -> list[dict[str, A
     return found
 
 
-def _copy(source: Path, target: Path, ranges: Sequence[tuple[int, int]], *, durable: bool) -> None:
+def _copy(source: Path, target: Path, ranges: Sequence[tuple[int, int]], *, durable: bool, show: Show) -> None:
     content = np.memmap(source, np.uint8, "r").data if ranges else memoryview(b"")
     with opened(str(target), os.O_WRONLY | os.O_CREAT) as file:
         for begin, end in _pieces(ranges):
             write_all(file, content[begin:end], begin)
+            show(end, len(content))
         if durable:
-            os.fsync(file)
+            flush(file, show)
 
 
 def _pieces(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

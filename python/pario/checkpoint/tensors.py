@@ -14,7 +14,7 @@ from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Saved, blocks, replicated
 from pario.checkpoint.reader import Part, State, load
-from pario.checkpoint.sharded import Shards, part_to_read, put, shards_of
+from pario.checkpoint.sharded import Shards, parts_to_read, put, shards_of
 from pario.checkpoint.writer import Writer
 
 #: The array that says what the dictionary looks like.
@@ -44,12 +44,13 @@ def _kind(tensor: Any) -> str:
 
 
 def to_tensor(array: np.ndarray[Any, Any], kind: str) -> Any:
-    """A tensor of an array's memory."""
+    """A tensor of an array's memory. ``kind``: of its elements, where numpy does not know them."""
     try:
         import torch
     except ImportError as error:
         raise CheckpointError(f"tensors of type {kind} need PyTorch: pip install torch") from error
-    return torch.from_numpy(array).view(getattr(torch, kind))
+    made = torch.from_numpy(array)
+    return made.view(getattr(torch, kind)) if kind else made
 
 
 def save_state_dict(
@@ -78,25 +79,28 @@ def load_state_dict(comm: Any, path: str | Path, *, step: int | None = None, int
     tree = json.loads(state[_TREE].tobytes())
     targets = {} if into is None else dict(_tensors(into, "state"))
     shards = {name: shards_of(tensor) for name, tensor in targets.items()}
-    parts = {name: _part(state, name, targets.get(name), shards.get(name)) for name in dict.fromkeys([*state, *targets]) if name != _TREE}
-    arrays = state.read_many(parts)
+    parts = {name: _parts(state, name, targets.get(name), shards.get(name)) for name in dict.fromkeys([*state, *targets]) if name != _TREE}
+    arrays = state.read_pieces(parts)
 
-    def tensor(name: str, kind: str) -> Any:
-        made = to_tensor(arrays[name], kind)
+    def tensor(name: str, kind: str = "") -> Any:
+        made = [to_tensor(array, kind) for array in arrays[name]]
         if name not in targets:
-            return made
+            return made[0]
         divided = shards[name]
         if divided:
             put(divided, made)
         else:
-            targets[name].detach().copy_(made)
+            targets[name].detach().copy_(made[0])
         return targets[name]
 
-    found: dict[str, Any] = _nested(tree, arrays, tensor)
+    def array(name: str) -> Any:
+        return tensor(name) if name in targets else arrays[name][0]
+
+    found: dict[str, Any] = _nested(tree, array, tensor)
     return found
 
 
-def _part(state: State, name: str, target: Any, shards: Shards | None) -> Part | None:
+def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[Part] | None:
     """What of an array is read for a tensor. A name that the checkpoint has not is an error of who reads it."""
     if target is None or name not in state:
         return None
@@ -105,7 +109,7 @@ def _part(state: State, name: str, target: Any, shards: Shards | None) -> Part |
         raise CheckpointError(
             f"{state.path}: array '{name}' has shape {list(state.shape(name))}, the tensor that shall take it {list(shape)}"
         )
-    return part_to_read(shards) if shards else None
+    return [*parts_to_read(shards)] if shards else None
 
 
 def _tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -153,14 +157,14 @@ def _spelt(key: Any) -> str:
     return str(key).replace("/", "|") or "empty"
 
 
-def _nested(tree: dict[str, Any], arrays: Mapping[str, Any], tensor: Callable[[str, str], Any]) -> Any:
-    """``tensor`` makes one, by name and type of its elements."""
+def _nested(tree: dict[str, Any], array: Callable[[str], Any], tensor: Callable[[str, str], Any]) -> Any:
+    """``array`` makes one, by name, and ``tensor`` by name and type of its elements."""
     if "dict" in tree:
-        return {key: _nested(one, arrays, tensor) for key, one in tree["dict"]}
+        return {key: _nested(one, array, tensor) for key, one in tree["dict"]}
     if "list" in tree:
-        return [_nested(one, arrays, tensor) for one in tree["list"]]
+        return [_nested(one, array, tensor) for one in tree["list"]]
     if "tuple" in tree:
-        return tuple(_nested(one, arrays, tensor) for one in tree["tuple"])
+        return tuple(_nested(one, array, tensor) for one in tree["tuple"])
     if "tensor" in tree:
         return tensor(tree["tensor"], tree["type"])
-    return arrays[tree["array"]] if "array" in tree else tree["value"]
+    return array(tree["array"]) if "array" in tree else tree["value"]

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from pario.checkpoint.errors import CheckpointError
-from pario.ranks import PATIENCE, Ranks
+from pario.ranks import MOVED, PATIENCE, Ranks
 
 #: How often ranks were made of a group, by its name: the same on all of them.
 _made: Counter[str] = Counter()
@@ -38,6 +38,7 @@ class TorchRanks(Ranks):
         self._store = distributed.distributed_c10d._get_default_store().clone()  # one for each thread that waits
         self._sent: Counter[int] = Counter()
         self._taken: Counter[int] = Counter()
+        self._moves: Counter[int] = Counter()  # messages that say only that a rank gets on
 
     def again(self) -> Ranks:
         """The same ranks, with other names of messages."""
@@ -52,7 +53,7 @@ class TorchRanks(Ranks):
 
     def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
         others = [other for other in range(self.size) if other != self.rank] if rank is None else [rank]
-        awaited = min(others, key=lambda other: self._taken[other])  # whoever has said least so far
+        awaited = min(others, key=lambda other: self._taken[other] - self._moves[other])  # whoever has said least so far
         if not self._comes(self._next(awaited), deadline):
             awaited = next((other for other in others if self._store.check([self._next(other)])), -1)
         return None if awaited < 0 else (awaited, self._take(awaited))
@@ -73,4 +74,5 @@ class TorchRanks(Ranks):
         self._taken[rank] += 1
         message = pickle.loads(self._store.get(key))
         self._store.delete_key(key)
+        self._moves[rank] += message[0] == MOVED
         return message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import numpy as np
 from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
+from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent
 
@@ -25,6 +28,8 @@ _AT_HAND = 1 << 20
 _MOST_RUNS = 4096
 #: Pieces of memory that one call takes (IOV_MAX).
 _MOST_PIECES = 1024
+#: Bytes of a file that are brought to the disk at a time, and how: all of SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE, _WAIT_AFTER.
+_FLUSHED, _WAIT_WRITE_WAIT = 1 << 28, 7
 _ZERO = np.zeros(1, np.int64)
 #: Bytes of a run, on average, from which on each rank writes its own.
 _LARGE = 1 << 16
@@ -144,7 +149,30 @@ def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show)
             done += sum(map(len, together))
             show(done, size)
         if durable:
-            os.fsync(file)
+            flush(file, show)
+
+
+def flush(file: int, show: Show = silent) -> None:
+    """All of a file is on the disk then. A large one is brought there in steps, each of which is shown to those who wait for it."""
+    size = os.fstat(file).st_size
+    for begin in range(0, size, _FLUSHED) if size > _FLUSHED else ():
+        if not _flush_range(file, begin, _FLUSHED):
+            break
+        show(min(begin + _FLUSHED, size), size)
+    os.fsync(file)
+
+
+def _flush_range(file: int, begin: int, size: int) -> bool:
+    """Whether a file system can. An error is one of the disk, which would not be told again."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
+    if call is None:
+        return False
+    if call(ctypes.c_int(file), ctypes.c_int64(begin), ctypes.c_int64(size), ctypes.c_uint(_WAIT_WRITE_WAIT)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+        raise OSError(code, os.strerror(code))
+    return False
 
 
 @contextmanager
@@ -234,17 +262,20 @@ def _by_mpi(comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durab
     """Every rank makes the same calls, whatever fails: a call that one rank leaves out is one that the others wait in."""
     from mpi4py import MPI
 
-    calls = _calls(comm, moves)
-    file = _opened_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
-    failed: list[Exception] = []
-    size, done = _bytes(moves), 0
-    for call in calls:
-        _transfer(MPI, file, call, failed, writing=writing)
-        done += _bytes(call)
-        show(done, size)
-    if durable:
-        _attempt(failed, file.Sync)
-    _attempt(failed, file.Close)
+    failed: list[BaseException] = []
+    with deferred(failed):
+        calls = _calls(comm, moves)
+        file = _opened_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
+        size, done = _bytes(moves), 0
+        for call in calls:
+            _transfer(MPI, file, call, failed, writing=writing)
+            done += _bytes(call)
+            show(done, size)
+        if durable:
+            _attempt(failed, file.Sync)
+        _attempt(failed, file.Close)
+    if failed and not isinstance(failed[0], Exception):
+        raise failed[0]
     if failed:
         raise CheckpointError(f"{path}: {_on_one_line(failed[0])}") from failed[0]
 
@@ -265,15 +296,13 @@ def _opened_by_all(mpi: Any, comm: Any, path: str, mode: int) -> Any:
     return file
 
 
-def _on_one_line(error: Exception) -> str:
+def _on_one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _attempt(failed: list[Exception], call: Any, *arguments: Any) -> None:
-    try:
+def _attempt(failed: list[BaseException], call: Any, *arguments: Any) -> None:
+    with kept(failed):
         call(*arguments)
-    except Exception as error:
-        failed.append(error)
 
 
 def _calls(comm: Any, moves: Sequence[Move]) -> list[list[Move]]:
@@ -299,7 +328,9 @@ def _calls(comm: Any, moves: Sequence[Move]) -> list[list[Move]]:
     ]
 
 
-def _transfer(mpi: Any, file: Any, moves: Sequence[Move], failed: list[Exception], *, writing: bool) -> None:
+def _transfer(mpi: Any, file: Any, moves: Sequence[Move], failed: list[BaseException], *, writing: bool) -> None:
+    if failed:  # nothing more is moved
+        moves = []
     try:
         in_file, in_memory = _described(mpi, moves)
     except Exception as error:

@@ -26,10 +26,10 @@ from pario.checkpoint.container import Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Given, Taker
+from pario.checkpoint.interrupts import kept
 from pario.checkpoint.packing import is_written
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
-from pario.checkpoint.shared import kept
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
 from pario.progress import Show, silent, told
@@ -71,7 +71,7 @@ class Writer:
     ``durable``: a checkpoint is on the disk before it has its name. ``in_flight``: how many checkpoints are written in the background at
     most; each needs memory for a copy of this rank's arrays. ``stage``: a directory of each node, in memory or on a disk of it, where
     saving ends; a thread of each node brings it to ``path``. ``stage_bytes``: how much is staged at most, on all nodes together.
-    ``patience``: seconds after which ranks that do not come are named in an error.
+    ``patience``: seconds after which ranks that neither come nor get on are named in an error.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Writer:
         if self._closed:
             return
         self._closed = True
-        failed: list[Exception] = []
+        failed: list[BaseException] = []
         try:
             while self._pending:
                 with kept(failed):
@@ -324,7 +324,7 @@ class Writer:
 
     def _write(self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False) -> Written:
         """Writes what this rank writes itself, or with the others of its node. ``by_mpi``: by MPI-IO where that is not enough."""
-        part, arrangement = self._make_files(ranks, task), task.arrangement
+        part, arrangement, show = self._make_files(ranks, task), task.arrangement, ranks.moving(show)
         for name, moves in task.moves(ranks.rank, together=not arrangement.plain).items():
             path, durable = str(part / name), self._durable and not self._draining
             if arrangement.joint is not None:
@@ -336,8 +336,9 @@ class Writer:
     def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> Written:
         """Writes what this rank writes in the background."""
         part = self._make_files(ranks, task)
+        show = ranks.moving() if ranks.threads else silent
         for name, by_rank in moves.items():
-            exchange.write_for_all(str(part / name), by_rank, durable=self._durable)
+            exchange.write_for_all(str(part / name), by_rank, durable=self._durable, show=show)
         return task.arrangement.written(task.parcel)
 
     def _make_files(self, ranks: Ranks, task: _Task) -> Path:
