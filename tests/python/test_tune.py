@@ -20,6 +20,7 @@ from pario.replay.limits import Limits
 from pario.replay.perform import Manner
 from pario.replay.script import Script
 from pario.settings import load
+from pario.stripe.commands import size_of
 from pario.stripe.layout import Part
 from pario.tables import read
 from pario.tables.model import Job
@@ -237,6 +238,42 @@ def test_what_buffers_hold_of_files_that_stay_open_counts(tmp_path: Path) -> Non
     for settle in (False, True):
         records = perform(script, tmp_path, Manner(settings=choice.settings(), settle=settle)).job.records
         assert records[records["writes"] == 100]["closes"].sum() == settle
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "larger"),
+    [
+        ("streams", "size", "8M", "32M"),
+        ("streams", "size", "32M", "64M"),
+        ("streams", "size", "64M", "64M"),
+        ("streams", "count", "2", "2"),
+        ("mpiio", "pario_write_behind", str(16 << 20), "64M"),
+        ("stdio", "size", "0", "0"),
+        ("stdio", "mode", "full", "full"),
+    ],
+)
+def test_sizes_grow_as_far_as_they_may(table: str, key: str, value: str, larger: str) -> None:
+    assert Choice.of("*", (table, key, value)).larger() == Choice.of("*", (table, key, larger))
+
+
+def test_what_trials_are_left_try_larger_sizes_as_long_as_these_help(job: Job, tmp_path: Path) -> None:
+    def measure(choice: Choice) -> float:
+        sizes = [size_of(value) for _, settings in choice.sections for _, key, value in settings if key == "size"]
+        return 10.0 - max(sizes, default=0) / (10 << 20)
+
+    told: list[Trial] = []
+    found = tune(job, tmp_path, measure, 20, told.append)
+    assert "size=64M" in found.choice.text()
+    assert [trial.name.endswith("writes, larger") for trial in told].count(True) == 1  # there is none beyond
+
+
+@pytest.mark.parametrize(("length", "offered"), [(4 << 20, True), (64 << 20, False)])
+def test_large_writes_of_one_process_may_happen_behind_its_back(tmp_path: Path, length: int, offered: bool) -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out", opens=1, writes=10, bytes_written=10 * length, write_time=5.0)
+    names = {knob.name for knob in knobs(job, tmp_path)}
+    assert ("large writes behind the program's back" in names) is offered
+    assert not any("under writes" in name for name in names)
 
 
 def test_choices_are_joined_and_the_later_one_is_right() -> None:

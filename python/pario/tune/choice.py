@@ -8,6 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pario.settings import Line, Proposal, SettingsFile, load, write
+from pario.stripe.commands import short, size_of
+
+#: Sizes that may grow: to which memory at most.
+_GROWING = {
+    ("streams", "size"): 64 << 20,
+    ("stdio", "size"): 64 << 20,
+    ("mpiio", "pario_write_behind"): 256 << 20,
+    ("mpiio", "pario_merge_collectives"): 256 << 20,
+    ("mpiio", "cb_buffer_size"): 64 << 20,
+    ("mpiio", "ind_wr_buffer_size"): 64 << 20,
+}
+_TIMES = 4
 
 #: Of a file that a pattern means ("": of the run): (table, key) and the value.
 Keys = Mapping[tuple[str, str], str]
@@ -41,6 +53,12 @@ class Choice:
         ordered = sorted(keys.items(), key=lambda item: item[0] != "")  # [run] first
         return Choice(tuple((match, tuple(sorted((*key, value) for key, value in of.items()))) for match, of in ordered))
 
+    def larger(self) -> Choice:
+        """The same with sizes some times as large, as far as they go."""
+        return Choice(
+            tuple((match, tuple((table, key, _grown(table, key, value)) for table, key, value in of)) for match, of in self.sections)
+        )
+
     def proposals(self, reasons: tuple[str, ...] = ()) -> list[Proposal]:
         """As a settings file has them."""
         return [
@@ -60,3 +78,10 @@ class Choice:
             path = Path(place) / "pario.toml"
             path.write_text(write((), self.proposals()), encoding="utf-8")
             return load(path)
+
+
+def _grown(table: str, key: str, value: str) -> str:
+    """The value; larger where it is a size that may grow, and can."""
+    most = _GROWING.get((table, key), 0)
+    size = size_of(value) if most else 0
+    return short(min(_TIMES * size, most)) if 0 < size < most else value

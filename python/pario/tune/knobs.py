@@ -20,8 +20,8 @@ from pario.stripe.filesystem import facts_of
 from pario.tables.model import LAYERS, Job
 from pario.tune.choice import Choice
 
-#: Accesses below this are worth being collected.
-SMALL = 1 << 20
+#: Accesses below this are worth being collected; those below the other may be on their way while the program does something else.
+SMALL, LARGE = 1 << 20, 16 << 20
 #: Files up to this may be kept whole in memory.
 WHOLE = 256 << 20
 #: Targets of a file system that does not tell their number, as CephFS.
@@ -55,6 +55,10 @@ _WRITES = (
     ("buffers of 8M under writes", (("streams", "size", "8M"), ("streams", "count", "2"))),
     ("buffers of 1M under writes", (("streams", "size", "1M"), ("streams", "count", "4"))),
     ("buffers of 32M under writes", (("streams", "size", "32M"), ("streams", "count", "2"))),
+)
+_BEHIND = (
+    ("large writes behind the program's back", (("streams", "size", "16M"), ("streams", "count", "2"))),
+    ("more of them behind its back", (("streams", "size", "16M"), ("streams", "count", "8"))),
 )
 _READS = (
     ("reading ahead in 1M", (("streams", "size", "1M"), ("streams", "prefetch", "2"))),
@@ -121,8 +125,10 @@ def _groups(job: Job, directory: Path) -> Iterator[_Group]:
     posix, stdio = low & (records["layer"] == _POSIX), low & (records["layer"] == _STDIO)
     written = posix & (writers == 1) & (records["writes"] > 0)
     read = posix & (writers == 0) & (records["reads"] > 0)
-    yield group(written & _small(records, "writes", "bytes_written"), _WRITES)
-    yield group(read & _small(records, "reads", "bytes_read"), (_READS[0], _KEPT, _READS[1]))
+    small, large = (_below(limit, records, "writes", "bytes_written") for limit in (SMALL, LARGE))
+    yield group(written & small, _WRITES)
+    yield group(written & large & ~small, _BEHIND)
+    yield group(read & _below(SMALL, records, "reads", "bytes_read"), (_READS[0], _KEPT, _READS[1]))
     yield group(stdio & (writers <= 1), _BUFFERED)
     upper = records["layer"] == _MPIIO
     together = records["collective_writes"] + records["collective_reads"] > 0
@@ -142,8 +148,9 @@ def _heaviest(job: Job, files: NDArray[np.int64], seconds: NDArray[np.float64]) 
     return np.asarray(files[np.array([kind in kept for kind in kinds], bool)])
 
 
-def _small(records: NDArray[np.void], calls: str, size: str) -> NDArray[np.bool_]:
-    return np.asarray(records[size] < SMALL * np.maximum(records[calls], 1))
+def _below(limit: int, records: NDArray[np.void], calls: str, size: str) -> NDArray[np.bool_]:
+    """Whose calls move less, in the mean."""
+    return np.asarray(records[size] < limit * np.maximum(records[calls], 1))
 
 
 def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:

@@ -27,6 +27,8 @@ CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
 #: What a setting has to gain, as a part of the original's seconds, and the trials that confirm the best one.
 LEAST_GAIN, CONFIRMATIONS = 0.03, 3
 
+LARGER = ", larger"
+
 #: Plays the script with settings; the seconds that it took.
 Measure = Callable[[Choice], float]
 
@@ -119,17 +121,26 @@ def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
 
 
 def _explore(ways: list[Knob], trials: int, attempt: Callable[[str, Choice], Trial]) -> Trial | None:
-    """The best of the first trials; a knob that helps stays turned."""
+    """The best of the first trials; a knob that helps stays turned. What trials are left then try larger sizes, as long as these help."""
     best: Trial | None = None
     tried: set[Choice] = {Choice()}
-    for way in ways:
-        choice = best.choice.with_(way.choice) if best else way.choice
+
+    def better(name: str, choice: Choice) -> bool:
+        """Whether it is now the best; not tried a second time, nor after the last trial."""
+        nonlocal best
         if choice in tried or len(tried) > trials:
-            continue
+            return False
         tried.add(choice)
-        trial = attempt(way.name, choice)
-        if trial.ratio < (1 - LEAST_GAIN) * (best.ratio if best else 1.0):
-            best = trial
+        trial = attempt(name, choice)
+        if trial.ratio >= (1 - LEAST_GAIN) * (best.ratio if best else 1.0):
+            return False
+        best = trial
+        return True
+
+    for way in ways:
+        better(way.name, best.choice.with_(way.choice) if best else way.choice)
+    while best and better(f"{best.name.removesuffix(LARGER)}{LARGER}", best.choice.larger()):
+        pass
     return best
 
 
