@@ -5,32 +5,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <charconv>
 #include <filesystem>
 
 namespace pario::records {
 namespace {
 
+constexpr std::string_view kPart = ".pario-part.";       // a number follows
 constexpr std::string_view kShared = ".pario-shuffle-";  // number, rank and output follow, with dots between them
+constexpr std::size_t kDigits = 16;
+
+std::string digits_of(std::uint64_t number) {
+  std::string out(kDigits, '0');
+  for (std::size_t i = kDigits; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];
+  return out;
+}
+
+bool is_number_of_this_host(std::string_view digits) {
+  std::uint64_t number = 0;
+  const char* const end = digits.data() + digits.size();
+  return digits.size() == kDigits && std::from_chars(digits.data(), end, number, 16).ptr == end && is_of_this_host(number);
+}
 
 }  // namespace
 
+std::string aside_of(std::string_view output, std::uint64_t number) { return std::string(output) + std::string(kPart) + digits_of(number); }
+
 std::string shared_name(std::uint64_t number, std::uint64_t rank, std::string_view output) {
-  return std::string(kShared) + std::to_string(number) + "." + std::to_string(rank) + "." + std::string(output);
+  return std::string(kShared) + digits_of(number) + "." + std::to_string(rank) + "." + std::string(output);
 }
 
-bool is_shared_of(std::string_view name, std::string_view output) {
-  if (!name.starts_with(kShared)) return false;
-  const std::size_t rank = name.find('.', kShared.size()), behind = rank == std::string_view::npos ? rank : name.find('.', rank + 1);
-  return behind != std::string_view::npos && name.substr(behind + 1) == output;
+std::string_view output_of_aside(std::string_view name) {
+  const std::size_t part = name.rfind(kPart);
+  const bool ours = part != name.npos && is_number_of_this_host(name.substr(part + kPart.size()));
+  return ours ? name.substr(0, part) : std::string_view();
+}
+
+std::string_view output_of_shared(std::string_view name) {
+  if (!name.starts_with(kShared) || !is_number_of_this_host(name.substr(kShared.size(), kDigits))) return {};
+  const std::size_t rank = kShared.size() + kDigits, behind = name.find('.', rank + 1);
+  return name.substr(rank).starts_with('.') && behind != name.npos ? name.substr(behind + 1) : std::string_view();
 }
 
 base::Result<Disk> open_held(const std::string& path, Caching caching) {
   for (;;) {
-    base::Result<Disk> file = Disk::open(path, O_RDWR | O_CREAT | O_TRUNC, caching);
-    if (!file.ok()) return file;
-    hold(*file);
+    const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made < 0) return base::Error{.number = errno, .operation = "open", .path = path};
+    ::close(made);
+    base::Result<Disk> file = Disk::open(path, O_RDWR, caching);
     struct stat facts{};
-    if (::fstat(file->number(), &facts) != 0 || facts.st_nlink != 0) return file;  // 0: taken for a leftover before it was held
+    if (file.ok()) hold(*file);
+    const bool taken = file.ok() ? ::fstat(file->number(), &facts) == 0 && facts.st_nlink == 0 : file.error().number == ENOENT;
+    if (!taken) return file;  // else for a leftover, before it was held
   }
 }
 

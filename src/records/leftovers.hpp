@@ -8,14 +8,20 @@
 
 #include "base/base.hpp"
 #include "records/disk.hpp"
+#include "records/host.hpp"
 
 namespace pario::records {
 
-/// What stands behind the name of an output that is not whole yet; a number follows.
-inline constexpr std::string_view kPart = ".pario-part.";
-/// The name of a rank's temporary file that all ranks see, for one output: only its next run takes it for a leftover.
+/// The name of an output until it is whole; `number`: own_number() of who makes it.
+std::string aside_of(std::string_view output, std::uint64_t number);
+/// The name of a rank's temporary file that all ranks see, for one output: only its next run takes it for a leftover. `number`: of the
+/// first.
 std::string shared_name(std::uint64_t number, std::uint64_t rank, std::string_view output);
-bool is_shared_of(std::string_view name, std::string_view output);
+
+/// The output that such a name is of; empty: it is none, or one of another host, which alone can tell whether somebody writes it still (not
+/// all file systems tell one host the locks of another).
+std::string_view output_of_aside(std::string_view name);
+std::string_view output_of_shared(std::string_view name);
 
 /// A new file, held.
 base::Result<Disk> open_held(const std::string& path, Caching caching);

@@ -15,17 +15,12 @@
 namespace pario::records {
 namespace {
 
-std::string aside_of(const std::string& name, std::uint64_t number) { return name + std::string(kPart) + std::to_string(number); }
-
 /// What killed runs have left of these outputs.
 void remove_leftovers_of(const std::vector<std::string>& names) {
   std::map<std::string, std::set<std::string, std::less<>>> wanted;  // by directory
   for (const std::string& name : names) wanted[directory_of(name)].insert(base_name_of(name));
   for (const auto& [directory, files] : wanted)
-    remove_leftovers(directory, [&](std::string_view name) {
-      const std::size_t part = name.rfind(kPart);
-      return part != std::string_view::npos && files.contains(name.substr(0, part));
-    });
+    remove_leftovers(directory, [&](std::string_view name) { return files.contains(output_of_aside(name)); });
 }
 
 }  // namespace
@@ -60,7 +55,7 @@ base::Status Output::add(const std::string& name, Caching caching) {
   base::Result<Disk> file = Disk::open(directory_of(name), O_RDWR | O_TMPFILE, caching);
   std::string aside;
   if (!file.ok() && (file.error().number == EOPNOTSUPP || file.error().number == EISDIR)) {
-    aside = aside_of(name, static_cast<std::uint64_t>(::getpid()));
+    aside = aside_of(name, own_number());
     file = open_held(aside, caching);
   }
   if (!file.ok()) return file.error();
@@ -177,8 +172,7 @@ base::Status Output::give_name(Shard& shard) const {
     const std::string self = path_of(static_cast<std::uint32_t>(&shard - shards_.data()));
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, shard.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
     if (errno != EEXIST) return failed("linkat");
-    shard.aside = aside_of(shard.name, static_cast<std::uint64_t>(::getpid()));
-    ::unlink(shard.aside.c_str());
+    shard.aside = aside_of(shard.name, own_number());
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, shard.aside.c_str(), AT_SYMLINK_FOLLOW) != 0) return failed("linkat");
   }
   if (::rename(shard.aside.c_str(), shard.name.c_str()) != 0) return failed("rename");

@@ -8,6 +8,7 @@
 #include "records/convert.hpp"
 #include "records/dataset.hpp"
 #include "records/formats.hpp"
+#include "records/host.hpp"
 #include "records/index.hpp"
 #include "records/indexing.hpp"
 #include "records/loader.hpp"

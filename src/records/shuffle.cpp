@@ -93,11 +93,11 @@ base::Result<ShuffleOutcome> Shuffler::run() {
 }
 
 base::Status Shuffler::begin() {
-  const auto numbers = request_.ranks.exchange({}, {base::monotonic_ns()});
+  const auto numbers = request_.ranks.exchange({}, {own_number()});
   if (!numbers.ok()) return numbers.error();
   number_ = numbers->front()[0];
   if (!request_.ranks.first()) return {};
-  remove_leftovers(request_.temporary, [&](std::string_view name) { return is_shared_of(name, base_name_of(request_.outputs[0])); });
+  remove_leftovers(request_.temporary, [&](std::string_view name) { return output_of_shared(name) == base_name_of(request_.outputs[0]); });
   return make_output();
 }
 

@@ -6,6 +6,7 @@
 
 #include "records/checksum.hpp"
 #include "records/formats.hpp"
+#include "records/leftovers.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -249,7 +250,7 @@ TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
 }
 
 TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
-  make("a.txt.pidx.pario-part.123", "half");
+  make(aside_of("a.txt.pidx", own_number()), "half");
   write_index({.path = make("a.txt", "one\ntwo\n")});
   write_index({.path = file("a.txt")});  // over an older one
   EXPECT_EQ(entries(), (Texts{"a.txt", "a.txt.pidx"}));

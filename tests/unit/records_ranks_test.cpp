@@ -133,20 +133,34 @@ TEST_F(RanksShuffle, AnErrorOfOneIsOneOfAllAndNothingIsLeft) {
 
 TEST_F(RanksShuffle, WhatAKilledRunLeftIsRemovedByTheNext) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
-  make("out.pario-part.123", "half");
-  make(".pario-shuffle-77.0.out", "buckets");
-  make(".pario-shuffle-77.0.txt.out", "of another output");
-  make("other.pario-part.123", "of another output");
+  const std::uint64_t number = own_number();
+  const std::string other = aside_of("other", number), text = shared_name(number, 0, "txt.out");
+  make(aside_of("out", number), "half");
+  make(shared_name(number, 12, "out"), "buckets");
+  make(text, "of another output");
+  make(other, "of another output");
   ASSERT_TRUE(shuffle(asked).ok());
-  EXPECT_EQ(entries(), (std::vector<std::string>{".pario-shuffle-77.0.txt.out", "in.txt", "other.pario-part.123", "out"}));
+  EXPECT_EQ(entries(), (std::vector<std::string>{text, "in.txt", other, "out"}));
 }
 
 TEST_F(RanksShuffle, WhatSomebodyStillWritesStays) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
-  const auto held = open_held(file("out.pario-part.123"), Caching::page_cache);
+  const std::string aside = aside_of("out", own_number());
+  const auto held = open_held(file(aside), Caching::page_cache);
   ASSERT_TRUE(held.ok());
+  EXPECT_EQ(open_held(file(aside), Caching::page_cache).error().number, EEXIST);
   ASSERT_TRUE(shuffle(asked).ok());
-  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", "out.pario-part.123"}));
+  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", aside}));
+}
+
+TEST_F(RanksShuffle, WhatAnotherHostMayStillWriteStays) {
+  const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
+  const std::uint64_t number = own_number() ^ std::uint64_t{1} << 40;
+  const std::string aside = aside_of("out", number), buckets = shared_name(number, 0, "out");
+  make(aside, "half");
+  make(buckets, "buckets");
+  ASSERT_TRUE(shuffle(asked).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{buckets, "in.txt", "out", aside}));
 }
 
 }  // namespace
