@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 namespace pario::archive {
 namespace {
@@ -10,20 +11,33 @@ namespace {
 constexpr int kImpossible[] = {EPERM, EACCES, ENOTSUP, ENOSYS, EINVAL};
 /// The same of attributes that a file system has no room for.
 constexpr int kTooLarge[] = {ENOSPC, E2BIG, ERANGE};
+/// Of names: too long, of letters that there are not, in what was not made.
+constexpr int kNoPlace[] = {ENAMETOOLONG, EILSEQ, EINVAL, ENOENT};
+/// Of links: to what was not made, too many, or on a file system that is another within.
+constexpr int kNoLink[] = {ENOENT, EMLINK, EXDEV};
+
+bool is_one_of(std::span<const int> numbers, int number) { return std::ranges::count(numbers, number) > 0; }
 
 bool is_impossible(Missing what, int number) {
-  return std::ranges::count(kImpossible, number) > 0 || (what == Missing::attributes && std::ranges::count(kTooLarge, number) > 0);
+  if (what == Missing::place) return is_one_of(kNoPlace, number);
+  if (what == Missing::attributes && is_one_of(kTooLarge, number)) return true;
+  if (what == Missing::special && is_one_of(kNoPlace, number)) return true;
+  if (what == Missing::link && (is_one_of(kNoLink, number) || is_one_of(kNoPlace, number))) return true;
+  return is_one_of(kImpossible, number);
 }
 
 }  // namespace
 
 const char* text_of(Missing what) {
-  constexpr const char* kTexts[] = {"owner", "permissions", "extended attributes", "devices, pipes and symbolic links"};
+  constexpr const char* kTexts[] = {"owner",      "permissions", "extended attributes", "devices, pipes and symbolic links",
+                                    "hard links", "all"};
   return kTexts[static_cast<int>(what)];
 }
 
+bool Losses::is_taken(Missing what, const base::Error& error) const { return !strict_ && is_impossible(what, error.number); }
+
 base::Status Losses::take(Missing what, const base::Error& error) {
-  if (strict_ || !is_impossible(what, error.number)) return error;
+  if (!is_taken(what, error)) return error;
   const std::scoped_lock lock(mutex_);
   Loss& loss = table_[what];
   if (loss.members++ == 0) loss.first = error.text();

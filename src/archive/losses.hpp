@@ -10,8 +10,9 @@
 
 namespace pario::archive {
 
-/// special: devices, pipes and symbolic links, which are not made at all.
-enum class Missing : std::uint8_t { owner, permissions, attributes, special };
+/// special: devices, pipes and symbolic links, which are not made at all; link: other names of a file, which are not made, or not of a file
+/// that was not; place: what has a name that cannot be had here, or is to be in a directory that has.
+enum class Missing : std::uint8_t { owner, permissions, attributes, special, link, place };
 /// In words: "owner".
 const char* text_of(Missing what);
 
@@ -30,6 +31,8 @@ class Losses {
 
   /// Counts what is impossible here; any other error, or each, is given back.
   base::Status take(Missing what, const base::Error& error);
+  /// Whether it would be counted.
+  bool is_taken(Missing what, const base::Error& error) const;
   /// When all have ended.
   const LossTable& table() const { return table_; }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "archive/attributes.hpp"
+#include "archive/place.hpp"
 
 namespace pario::archive {
 namespace {
@@ -75,19 +76,27 @@ base::Status Maker::make(const Header& header, TarStream& tar) const {
   if (header.type == Type::file) return make_file(header, tar);
   if (header.type == Type::directory) return make_directory(header.name);
   if (header.type != Type::hard_link) return make_special(header);
-  return ::linkat(root_, header.target.c_str(), root_, header.name.c_str(), 0) == 0 ? base::Status{} : failed("link", header);
+  const int made = at_place(root_, header.target, [&](int from, const char* target) {
+    return at_place(root_, header.name, [&](int to, const char* name) { return ::linkat(from, target, to, name, 0); });
+  });
+  return possible(made, Missing::link, "link", header);
 }
 
 base::Status Maker::make_directory(const std::string& name) const {
+  const auto make = [](int directory, const char* part) { return ::mkdirat(directory, part, kOwnDirectory); };
   for (std::size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1))
-    ::mkdirat(root_, name.substr(0, slash).c_str(), kOwnDirectory);
-  if (::mkdirat(root_, name.c_str(), kOwnDirectory) == 0 || errno == EEXIST) return {};
-  return base::Error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
+    at_place(root_, name.substr(0, slash), make);
+  if (at_place(root_, name, make) == 0 || errno == EEXIST) return {};
+  const base::Error error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
+  return losses_.is_taken(Missing::place, error) ? base::Status{} : error;  // what belongs into it is counted, and it itself at the end
 }
 
 base::Result<int> Maker::open_new(const Header& header, mode_t mode) const {
-  const int descriptor = ::openat(root_, header.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-  return descriptor >= 0 ? base::Result<int>(descriptor) : failed("open", header);
+  const int descriptor = at_place(root_, header.name, [&](int directory, const char* name) {
+    return ::openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  });
+  const base::Status status = possible(std::min(descriptor, 0), Missing::place, "open", header);
+  return status ? base::Result<int>(descriptor) : status.error();
 }
 
 base::Result<int> Maker::begin_file(const Header& header) const { return open_new(header, kOwnFile); }
@@ -98,7 +107,7 @@ mode_t Maker::made_with(mode_t asked) const { return inherits_ ? kUnknown : aske
 
 base::Status Maker::make_file(const Header& header, TarStream& tar) const {
   const auto descriptor = open_new(header, header.mode & 0777);
-  if (!descriptor.ok()) return descriptor.error();
+  if (!descriptor.ok() || *descriptor < 0) return descriptor.status();
   base::Status status = fill(header, tar, *descriptor);
   if (status) status = finish(header, *descriptor, made_with(header.mode & 0777));
   if (::close(*descriptor) != 0 && status) status = failed("close", header);
@@ -152,24 +161,33 @@ base::Status Maker::possible(int result, Missing what, const char* operation, co
 }
 
 base::Status Maker::give_attributes(const Header& header, int descriptor) const {
-  const base::Status given = write_attributes(descriptor, directory_ + "/" + header.name, header.attributes);
+  if (header.attributes.empty()) return {};
+  const std::string path = directory_ + "/" + header.name;
+  const auto give = [&](const std::string& at) { return write_attributes(descriptor, at, header.attributes); };
+  const base::Status given = descriptor >= 0 ? give(path) : with_path(root_, header.name, path, give);
   return given ? given : losses_.take(Missing::attributes, given.error());
 }
 
-mode_t Maker::mode_of(const Header& header, bool is_owned) const {
-  const bool is_file = header.type == Type::file;
-  return is_file && !is_owned ? header.mode & ~static_cast<mode_t>(S_ISUID | S_ISGID) : header.mode;
+mode_t Maker::mode_of(const Header& header, int descriptor) const {
+  if ((header.mode & (S_ISUID | S_ISGID | S_ISVTX)) == 0) return header.mode;
+  struct stat facts{};
+  const auto look = [&](int directory, const char* name) { return ::fstatat(directory, name, &facts, AT_SYMLINK_NOFOLLOW); };
+  const bool known = (descriptor >= 0 ? ::fstat(descriptor, &facts) : at_place(root_, header.name, look)) == 0;
+  const bool is_users = known && facts.st_uid == header.user, is_groups = is_users && facts.st_gid == header.group;
+  mode_t without = 0;
+  if (!is_groups) without |= S_ISGID;
+  if (!is_users) without |= S_ISUID;
+  if (!is_users && header.type != Type::directory) without |= S_ISVTX;  // of a directory it only forbids
+  return header.mode & ~without;
 }
 
 base::Status Maker::finish(const Header& header, int descriptor, mode_t made) const {
-  bool is_owned = is_root_ || header.user == ::geteuid();
   if (gives_away(header)) {
     const int given = ::fchown(descriptor, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group));
     if (base::Status status = possible(given, Missing::owner, "chown", header); !status) return status;
-    is_owned = given == 0;
   }
   if (base::Status status = give_attributes(header, descriptor); !status) return status;
-  const mode_t mode = mode_of(header, is_owned);
+  const mode_t mode = mode_of(header, descriptor);
   const bool as_made = mode == made && header.attributes.empty();  // attributes may change permissions
   if (!as_made)
     if (base::Status status = possible(::fchmod(descriptor, mode), Missing::permissions, "chmod", header); !status) return status;
@@ -178,31 +196,34 @@ base::Status Maker::finish(const Header& header, int descriptor, mode_t made) co
 }
 
 base::Status Maker::make_special(const Header& header) const {
-  const char* const name = header.name.c_str();
   const bool is_link = header.type == Type::symbolic_link;
   const mode_t kind = header.type == Type::pipe ? S_IFIFO : header.type == Type::block_device ? S_IFBLK : S_IFCHR;
-  const int made = is_link ? ::symlinkat(header.target.c_str(), root_, name)
-                           : ::mknodat(root_, name, kind | header.mode, makedev(header.major, header.minor));
+  const int made = at_place(root_, header.name, [&](int directory, const char* name) {
+    return is_link ? ::symlinkat(header.target.c_str(), directory, name)
+                   : ::mknodat(directory, name, kind | (header.mode & 0777), makedev(header.major, header.minor));
+  });
   return made == 0 ? finish_special(header) : possible(made, Missing::special, is_link ? "symlink" : "mknod", header);
 }
 
 base::Status Maker::finish_special(const Header& header) const {
-  const char* const name = header.name.c_str();
+  const auto call = [&](auto what) { return at_place(root_, header.name, what); };
+  const auto give = [&](int directory, const char* name) {
+    return ::fchownat(directory, name, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group), AT_SYMLINK_NOFOLLOW);
+  };
+  const auto permit = [&](int directory, const char* name) { return ::fchmodat(directory, name, mode_of(header, -1), 0); };
   base::Status status;
-  if (gives_away(header))
-    status = possible(::fchownat(root_, name, static_cast<uid_t>(header.user), static_cast<gid_t>(header.group), AT_SYMLINK_NOFOLLOW),
-                      Missing::owner, "chown", header);
-  if (status && header.type != Type::symbolic_link)
-    status = possible(::fchmodat(root_, name, header.mode, 0), Missing::permissions, "chmod", header);
+  if (gives_away(header)) status = possible(call(give), Missing::owner, "chown", header);
+  if (status && header.type != Type::symbolic_link) status = possible(call(permit), Missing::permissions, "chmod", header);
   if (status) status = give_attributes(header, -1);
   if (!status) return status;
   const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
-  return ::utimensat(root_, name, times, AT_SYMLINK_NOFOLLOW) == 0 ? base::Status{} : failed("utimens", header);
+  const auto stamp = [&](int directory, const char* name) { return ::utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW); };
+  return call(stamp) == 0 ? base::Status{} : failed("utimens", header);
 }
 
 base::Status Maker::finish_directory(const Header& header) const {
-  const int descriptor = ::openat(root_, header.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return failed("open", header);
+  const int descriptor = open_beneath(root_, header.name, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return possible(descriptor, Missing::place, "open", header);
   base::Status status = finish(header, descriptor, kUnknown);
   ::close(descriptor);
   return status;

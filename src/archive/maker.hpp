@@ -24,7 +24,7 @@ class Maker {
   base::Status finish_directory(const Header& header) const;
 
   // A file in parts:
-  /// New, to be written by us alone; the caller closes it.
+  /// New, to be written by us alone; the caller closes it. -1: it can have no place here, which is counted.
   base::Result<int> begin_file(const Header& header) const;
   /// A part of its bytes, which come next in `tar`.
   base::Status put(const Header& header, int descriptor, base::Extent part, TarStream& tar) const;
@@ -33,6 +33,7 @@ class Maker {
  private:
   /// The permissions of a file that was made with those asked for.
   mode_t made_with(mode_t asked) const;
+  /// -1 as in begin_file.
   base::Result<int> open_new(const Header& header, mode_t mode) const;
   base::Status make_file(const Header& header, TarStream& tar) const;
   base::Status fill(const Header& header, TarStream& tar, int descriptor) const;
@@ -45,8 +46,9 @@ class Maker {
   /// Nothing where the call that made `header` what it is went well, or nobody can have it here.
   base::Status possible(int result, Missing what, const char* operation, const Header& header) const;
   base::Status give_attributes(const Header& header, int descriptor) const;
-  /// Permissions; none that would let others act as somebody who does not own the file.
-  mode_t mode_of(const Header& header, bool is_owned) const;
+  /// Its permissions, where it has the owner and the group that it has now (`descriptor`, or -1: of the name): none that would let others
+  /// act as somebody whose file it was not.
+  mode_t mode_of(const Header& header, int descriptor) const;
   base::Error failed(const char* operation, const Header& header) const;
   bool gives_away(const Header& header) const;
 

@@ -15,6 +15,7 @@
 #include "archive/division.hpp"
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
+#include "archive/place.hpp"
 #include "archive/sink.hpp"
 #include "archive/tree.hpp"
 
@@ -132,7 +133,7 @@ class Assembler {
     const std::string map = entry.sparse ? map_of(entry.data, entry.size) : "";
     Header header = header_of(entry, map.size());
     if (!entry.linked)
-      if (base::Status status = read_attributes(descriptor, path_of(directory_, entry.name), header.attributes); !status) return status;
+      if (base::Status status = add_attributes(entry, descriptor, header); !status) return status;
     const std::string text = text_of(header);
     Row row = row_of(entry, header);
     row.offset = text_.size();
@@ -141,6 +142,12 @@ class Assembler {
     text_ += text;
     text_ += map;
     return {};
+  }
+
+  base::Status add_attributes(const Entry& entry, int descriptor, Header& header) {
+    const std::string path = path_of(directory_, entry.name);
+    if (descriptor >= 0) return read_attributes(descriptor, path, header.attributes);
+    return with_path(root_, entry.name, path, [&](const std::string& at) { return read_attributes(-1, at, header.attributes); });
   }
 
   base::Status add_data(const Entry& entry, int descriptor, base::Extent part) {

@@ -13,19 +13,14 @@
 #include <mutex>
 #include <string_view>
 
+#include "archive/place.hpp"
+
 namespace pario::archive {
 namespace {
 
 std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
 base::Error failed(const char* operation, std::string path) { return {.number = errno, .operation = operation, .path = std::move(path)}; }
-
-/// What openat2 takes (Linux 5.6; headers may be older).
-struct How {
-  std::uint64_t flags, mode, resolve;
-};
-constexpr long kOpenat2 = 437;
-constexpr std::uint64_t kThroughNoLink = 4;
 
 /// Names in one directory; those of directories are kept apart.
 struct Listing {
@@ -59,8 +54,8 @@ base::Status list(int root, const std::string& directory, const std::string& nam
 }
 
 /// What lies between the holes, as far as the file system tells.
-base::Status find_data(const std::string& path, Entry& entry) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+base::Status find_data(int root, const std::string& path, Entry& entry) {
+  const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
   if (descriptor < 0) return failed("open", path);
   entry.data.clear();
   for (std::uint64_t at = 0; at < entry.size;) {
@@ -77,9 +72,10 @@ base::Status find_data(const std::string& path, Entry& entry) {
   return {};
 }
 
-base::Status read_target(const std::string& path, Entry& entry) {
+base::Status read_target(int root, const std::string& path, Entry& entry) {
   char target[PATH_MAX];
-  const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
+  const ssize_t size =
+      at_place(root, entry.name, [&](int directory, const char* name) { return ::readlinkat(directory, name, target, sizeof target); });
   if (size < 0) return failed("readlink", path);
   entry.target.assign(target, static_cast<std::size_t>(size));
   return {};
@@ -100,13 +96,14 @@ void take(Entry& entry, const struct stat& facts) {
 base::Status look(int root, const std::string& directory, Entry& entry) {
   struct stat facts{};
   const std::string path = path_of(directory, entry.name);
-  if (::fstatat(root, entry.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return failed("stat", path);
+  const auto stat = [&](int at, const char* name) { return ::fstatat(at, name, &facts, AT_SYMLINK_NOFOLLOW); };
+  if (at_place(root, entry.name, stat) != 0) return failed("stat", path);
   take(entry, facts);
-  if (S_ISLNK(facts.st_mode)) return read_target(path, entry);
+  if (S_ISLNK(facts.st_mode)) return read_target(root, path, entry);
   if (entry.size == 0) return {};
   entry.data = {{0, entry.size}};
   const bool holes = static_cast<std::uint64_t>(facts.st_blocks) * 512 < entry.size;
-  return holes ? find_data(path, entry) : base::Status{};
+  return holes ? find_data(root, path, entry) : base::Status{};
 }
 
 /// Names of all, the directories of one depth at a time.
@@ -162,15 +159,6 @@ void find_links(std::vector<Entry>& entries) {
 }
 
 }  // namespace
-
-int open_beneath(int root, const std::string& name, int flags) {
-  const int all = flags | O_NOFOLLOW | O_CLOEXEC;
-  const How how = {.flags = static_cast<std::uint64_t>(all), .mode = 0, .resolve = kThroughNoLink};
-  const long opened = base::system_call(kOpenat2, root, name.c_str(), &how, sizeof how);
-  if (opened == -ENOSYS || opened == -EPERM) return ::openat(root, name.c_str(), all);  // EPERM: sandboxes that do not know the call
-  if (opened < 0) errno = static_cast<int>(-opened);
-  return static_cast<int>(std::max(opened, -1L));
-}
 
 bool Entry::is_directory() const { return S_ISDIR(mode); }
 bool Entry::is_file() const { return S_ISREG(mode) && !linked; }

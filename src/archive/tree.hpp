@@ -27,10 +27,6 @@ struct Entry {
   std::uint64_t data_size() const;
 };
 
-/// Opens what has a name beneath an open directory, through no symbolic link that somebody has put in its way (where the kernel can look
-/// after that); -1 and errno.
-int open_beneath(int root, const std::string& name, int flags);
-
 /// The name of an entry as a path from here.
 std::string path_of(const std::string& directory, const std::string& name);
 

@@ -74,7 +74,8 @@ struct Large {
   std::size_t member;
   std::uint64_t left;  ///< bytes
   std::mutex mutex;
-  int descriptor = -1;
+  bool begun = false;
+  int descriptor = -1;  ///< also where it can have no place here
   Header header = {};
 };
 
@@ -209,6 +210,7 @@ class Unpacker {
 
   base::Status put(Large& large, base::Extent part, Reader& reader) {
     if (base::Status status = begin(large, reader); !status) return status;
+    if (large.descriptor < 0) return {};
     const Row& at = row(large.member);
     if (base::Status status = reader.seek(at); !status) return status;
     reader.stream().seek(at.offset + at.header + part.begin);
@@ -219,12 +221,13 @@ class Unpacker {
 
   base::Status begin(Large& large, Reader& reader) {
     const std::scoped_lock lock(large.mutex);
-    if (large.descriptor >= 0) return {};
+    if (large.begun) return {};
     if (base::Status status = reader.read(large.member, large.header); !status) return status;
     if (large.header.sparse) return reader.shard().damaged("a member that is not what the index says");
     const auto made = maker_.begin_file(large.header);
     if (!made.ok()) return made.error();
     large.descriptor = *made;
+    large.begun = true;
     return {};
   }
 

@@ -1,5 +1,5 @@
 // What is beneath a directory is read there, whatever somebody puts in its way.
-#include "archive/tree.hpp"
+#include "archive/place.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

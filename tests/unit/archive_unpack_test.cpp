@@ -16,6 +16,7 @@
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
 #include "archive/index.hpp"
+#include "archive/place.hpp"
 #include "archive_support.hpp"
 
 namespace pario::archive {
@@ -206,10 +207,77 @@ TEST_F(UnpackTest, AFileOfManyFramesIsPutTogether) {
   EXPECT_EQ(facts.st_mtim.tv_nsec, 123'456'789);
 }
 
+TEST_F(UnpackTest, LinksToWhatCouldNotBeMadeAreCountedAndTheRestIsThere) {
+  const std::string name(300, 'n');
+  make({file("a", "1"), file(name, "2"), link("l1", name, Type::hard_link), link("l2", name, Type::hard_link),
+        link("l3", "a", Type::hard_link), file("z", "3")});
+  const auto done = unpack();
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_EQ(read(place_ / "back" / "a") + read(place_ / "back" / "l3") + read(place_ / "back" / "z"), "113");
+  ASSERT_EQ(done->losses.size(), 2U);
+  EXPECT_EQ(done->losses.at(Missing::place).members, 1U);
+  EXPECT_NE(done->losses.at(Missing::place).first.find(name), std::string::npos);
+  EXPECT_EQ(done->losses.at(Missing::link).members, 2U);
+  EXPECT_NE(done->losses.at(Missing::link).first.find("l1"), std::string::npos);
+  EXPECT_EQ(unpack(true).error().number, EEXIST);
+  fs::remove_all(place_ / "back");
+  EXPECT_EQ(unpack(true).error().number, ENAMETOOLONG);
+}
+
+TEST_F(UnpackTest, WhatIsInADirectoryThatCannotBeMadeIsCounted) {
+  const std::string bytes(9'000'000, 'x'), name(300, 'n');
+  Member directory = file(name, "");
+  directory.header.type = Type::directory;
+  make({file("a", "1"), file(name + "/large", bytes), file(name + "/small", "2"), link(name + "/link", "a", Type::symbolic_link),
+        link(name + "/other", "a", Type::hard_link), directory},
+       300'000);
+  const auto done = unpack();
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_EQ(std::distance(fs::directory_iterator(place_ / "back"), {}), 1);
+  EXPECT_EQ(done->losses.at(Missing::place).members, 3U);
+  EXPECT_EQ(done->losses.at(Missing::special).members, 1U);
+  EXPECT_EQ(done->losses.at(Missing::link).members, 1U);
+}
+
+TEST_F(UnpackTest, PathsMayBeLongerThanACallTakes) {
+  std::string deep;
+  for (int i = 0; i < 40; ++i) deep += std::string(150, 'd') + "/";
+  Member directory = file(deep.substr(0, deep.size() - 1), "");
+  directory.header.type = Type::directory;
+  directory.header.mode = 0700;
+  directory.header.modified = 1'600'000'000'000'000'000;
+  make({file(deep + "a", "1"), link(deep + "s", "a", Type::symbolic_link), link(deep + "p", "", Type::pipe),
+        link(deep + "l", deep + "a", Type::hard_link), directory});
+  const auto done = unpack(true);
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  const int root = ::open((place_ / "back").c_str(), O_RDONLY | O_DIRECTORY);
+  const int file = open_beneath(root, deep + "l", O_RDONLY), within = open_beneath(root, directory.header.name, O_RDONLY);
+  struct stat facts{};
+  ASSERT_EQ(::fstat(file, &facts), 0);
+  EXPECT_EQ(facts.st_nlink, 2U);
+  EXPECT_EQ(facts.st_size, 1);
+  ASSERT_EQ(::fstat(within, &facts), 0);
+  EXPECT_EQ(facts.st_mtim.tv_sec, 1'600'000'000);
+  for (const int descriptor : {root, file, within}) ::close(descriptor);
+}
+
+TEST_F(UnpackTest, AGroupThatIsNotTheFilesHasNobodyActForIt) {
+  Member tool = file("tool", "1"), directory = file("d", "");
+  tool.header.mode = 06755;
+  directory.header.type = Type::directory;
+  directory.header.mode = 03777;
+  if (::geteuid() == 0) GTEST_SKIP() << "root can give files to any group";
+  tool.header.group = directory.header.group = ::getegid() + 1;
+  make({tool, directory});
+  ASSERT_TRUE(unpack().ok());
+  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask, static_cast<fs::perms>(04755));
+  EXPECT_EQ(fs::status(place_ / "back" / "d").permissions() & fs::perms::mask, static_cast<fs::perms>(01777));
+}
+
 TEST_F(UnpackTest, AFileOfSomebodyElseActsForNobody) {
   if (::geteuid() == 0) GTEST_SKIP() << "root can give files to anybody";
   Member member = file("tool", "1");
-  member.header.mode = 06755;
+  member.header.mode = 07755;
   member.header.user = ::geteuid() + 1;
   make({member});
   ASSERT_TRUE(unpack().ok());
