@@ -25,6 +25,8 @@ _OFTEN = 4
 #: The number of a message that says so; those of questions begin at 1.
 MOVED = 0
 _TAG = 417
+#: A nap between two looks for a message: at most so much of the time that it is waited for, and seconds.
+_SHARE, _NAP = 16, 1e-3
 
 #: What a rank has come to, what went wrong there, and what it found; None where it no longer waits for an answer.
 _Outcome = tuple[str, str, Any]
@@ -248,13 +250,12 @@ class MpiRanks(Ranks):
     def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
         from mpi4py import MPI
 
-        pause = 1e-6
-        status = MPI.Status()
+        begin, status = time.monotonic(), MPI.Status()
         while (message := self.comm.improbe(MPI.ANY_SOURCE if rank is None else rank, _TAG, status)) is None:
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > deadline:
                 return None
-            time.sleep(pause)
-            pause = min(pause * 1.5, 1e-3)
+            time.sleep(min((now - begin) / _SHARE, _NAP))  # what comes soon is not waited for much longer than it takes
         return status.Get_source(), message.recv()
 
     def free(self) -> None:

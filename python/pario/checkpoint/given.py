@@ -19,7 +19,7 @@ TILES, REPLICATED, PER_RANK = "blocks", "replicated", "per rank"
 _NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take four times as long to make, and there may be thousands in each save
 class Saved:
     """Parts of an array that this rank has. Made by :func:`block`, :func:`blocks`, :func:`replicated` and :func:`per_rank`."""
 
@@ -99,7 +99,7 @@ class Facts:
     attrs: tuple[tuple[str, str], ...]  # as they are written; to compare
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Given:
     """An array that a rank gives: facts, and its bytes as they will be in the file, box by box."""
 
