@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.launch.limited import run_limited
+from pario.launch.limited import Limit, run_limited
 
 SHELL = Path("/bin/sh")
 #: A family of three, one of them in a session of its own, one that is asked in vain; their numbers in files.
@@ -68,18 +68,18 @@ def asked(number, _frame):
     raise SystemExit(128 + number)
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, asked)
-assert limited.run_limited(own.SHELL, own.family(place), os.environ, float(sys.argv[2])).late
+assert limited.run_limited(own.SHELL, own.family(place), os.environ, limited.Limit(float(sys.argv[2]), place / "said")).late
 """
 
 
 @pytest.mark.parametrize(("script", "status", "number"), [("exit 3", 3, 0), ("kill -9 $$", 137, 9)])
-def test_what_ends_in_time_has_its_own_status(script: str, status: int, number: int) -> None:
-    ending = run_limited(SHELL, ["sh", "-c", script], os.environ, inf)
+def test_what_ends_in_time_has_its_own_status(tmp_path: Path, script: str, status: int, number: int) -> None:
+    ending = run_limited(SHELL, ["sh", "-c", script], os.environ, Limit(inf, tmp_path / "said"))
     assert (ending.status, ending.signal, ending.late) == (status, number, False)
 
 
 def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
-    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, 0.1)
+    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
     assert ending.late and ending.signal == signal.SIGTERM
     subprocess.run([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], check=True, timeout=300)
     assert not alive(tmp_path)
@@ -94,6 +94,7 @@ def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Si
     assert not alive(tmp_path)
 
 
-def test_it_reads_no_terminal_and_says_nothing_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_limited(SHELL, ["sh", "-c", "cat; echo said"], os.environ, inf).status == 0
-    assert capfd.readouterr() == ("", "said\n")
+def test_it_reads_no_terminal_and_says_all_into_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_limited(SHELL, ["sh", "-c", "cat; echo said; echo wrong >&2"], os.environ, Limit(inf, tmp_path / "said")).status == 0
+    assert (tmp_path / "said").read_text() == "said\nwrong\n"
+    assert capfd.readouterr() == ("", "")

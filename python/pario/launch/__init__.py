@@ -18,12 +18,12 @@ from pario.errors import ParioError
 from pario.launch import directory, leftovers, program, standard_input
 from pario.launch.environment import Settings, check, traced_environment
 from pario.launch.keeper import keeping
-from pario.launch.limited import run_limited
+from pario.launch.limited import Limit, run_limited
 from pario.launch.process import Ending, Held, run_child
 from pario.launch.ranks import seat_of
 from pario.launch.stages import staging
 
-__all__ = ["Outcome", "Series", "Settings", "launch"]
+__all__ = ["Limit", "Outcome", "Series", "Settings", "launch"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Outcome:
         return self.ending.repeat()
 
 
-def launch(command: Sequence[str], settings: Settings, limit: float | None = None) -> Outcome:
+def launch(command: Sequence[str], settings: Settings, limit: Limit | None = None) -> Outcome:
     """Runs ``command`` to its end with tracing on. Its standard streams are ours; signals that reach us reach it. With a ``limit`` it has
-    so many seconds, no standard input, our stderr as its output, and what ends us ends it.
+    so many seconds, no standard input, a file for its output, and what ends us ends it.
 
     Raises ParioError when the command cannot be found, an option is bad or the log directory cannot be made; nothing has run then. Also
     when staged files could not be brought back; then they are kept.

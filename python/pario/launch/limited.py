@@ -30,16 +30,26 @@ class _Process:
     start: str
 
 
-def run_limited(executable: Path, command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Ending:
-    """Runs the command, without standard input, with our stderr for all that it says, and in a process group of its own, and waits for it;
-    an exception meanwhile, as the handlers of signals raise them, ends it, too. Raises ParioError where even a resolved program cannot be
-    started.
+@dataclass(frozen=True)
+class Limit:
+    """The seconds that a command has, and the file for what it says: launchers comment at length on ranks that we end."""
+
+    seconds: float
+    said: Path
+
+
+def run_limited(executable: Path, command: Sequence[str], environment: Mapping[str, str], limit: Limit) -> Ending:
+    """Runs the command, without standard input and in a process group of its own, and waits for it; an exception meanwhile, as the handlers
+    of signals raise them, ends it, too. Raises ParioError where even a resolved program cannot be started.
     """
-    nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)  # who reads a terminal from the background is stopped
-    said = (os.POSIX_SPAWN_DUP2, 2, 1)  # launchers comment on ranks that have ended
-    child = spawn(executable, command, environment, setpgroup=0, file_actions=[nothing, said])
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),  # who reads a terminal from the background is stopped
+        (os.POSIX_SPAWN_OPEN, 1, str(limit.said), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    child = spawn(executable, command, environment, setpgroup=0, file_actions=streams)
     try:
-        late = not _over(child, seconds)
+        late = not _over(child, limit.seconds)
         if late:
             end(child)
     except BaseException:

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 
 from pario import wording
-from pario.launch import Settings, launch
+from pario.launch import Limit, Settings, launch
 from pario.replay.errors import LateError, ReplayError
 from pario.replay.script import Script, below, save
 from pario.scratch import scratch
@@ -103,7 +103,9 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
     settings = Settings(output=log, events_limit=None if manner.log else "0", file=manner.settings and _moved(manner.settings))
     with redirect_stderr(io.StringIO()):  # where the log is concerns nobody; the processes keep their own
-        outcome = launch(command, settings, manner.limit)
+        outcome = launch(command, settings, Limit(manner.limit, said := about / "said"))
+    if not outcome.ending.late:
+        print(said.read_text(errors="replace"), end="", file=sys.stderr)
     if failures := sorted(about.glob("*.failed")):
         raise ReplayError(f"{wording.plural(len(failures), 'process', 'processes')} of the replay failed: {failures[0].read_text()}")
     if outcome.ending.late:
