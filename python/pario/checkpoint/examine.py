@@ -119,8 +119,8 @@ def _difference(one: Header, other: Header, name: str, tolerance: float) -> str:
     mine, its = one.entries[name], other.entries[name]
     if mine.layout.shape != its.layout.shape:
         return f"shape {list(mine.layout.shape)}, {list(its.layout.shape)}"
-    if mine.layout.dtype != its.layout.dtype:
-        return f"type {mine.layout.dtype}, {its.layout.dtype}"
+    if (mine.layout.dtype, mine.layout.note) != (its.layout.dtype, its.layout.note):
+        return f"type {mine.layout.note or mine.layout.dtype}, {its.layout.note or its.layout.dtype}"
     if mine.sum is not None and mine.sum == its.sum:
         return ""
     count, most, first = 0, 0.0, ""
@@ -131,7 +131,7 @@ def _difference(one: Header, other: Header, name: str, tolerance: float) -> str:
             at = tuple(int(places[0]) for places in np.nonzero(np.atleast_1d(differ)))[: len(box.begin)]
             first = str([begin + place for begin, place in zip(box.begin, at, strict=True)])
         count += int(differ.sum())
-        most = max(most, by)
+        most = max(most, by if types.is_number(mine.layout.note) else 0.0)
     if not count:
         return ""
     if not mine.layout.shape:
@@ -162,7 +162,7 @@ def slice_of(header: Header, name: str, axis: int, index: int | None) -> types.A
         raise CheckpointError(f"{header.path} has no array '{name}'; it has {', '.join(header.entries) or 'none'}")
     entry = header.entries[name]
     shape = entry.layout.shape
-    if entry.layout.dtype.kind not in "biuf" or 0 in shape or not shape:
+    if entry.layout.dtype.kind not in "biuf" or not types.is_number(entry.layout.note) or 0 in shape or not shape:
         raise CheckpointError(f"array '{name}' of type {entry.layout.dtype} and shape {list(shape)} cannot be drawn")
     if len(shape) > 2 and not -len(shape) <= axis < len(shape):
         raise CheckpointError(f"array '{name}' of shape {list(shape)} has no axis {axis}")

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from pario.checkpoint.errors import CheckpointError
 
+#: How notes begin that numpy understands.
+_ORDERS = "<|"
 Array = NDArray[Any]
 Type = np.dtype[Any]
 
@@ -21,6 +23,8 @@ def stored_type(dtype: Type) -> Type:
         return np.dtype(f"S{max(dtype.itemsize, 1)}")
     if dtype.kind in "mM":
         return np.dtype("<i8")
+    if _is_foreign(dtype) and dtype.itemsize in (1, 2, 4, 8):
+        return np.dtype(f"<u{dtype.itemsize}")
     _check(dtype)
     return dtype.newbyteorder("<")
 
@@ -29,8 +33,13 @@ def _check(dtype: Type) -> None:
     if dtype.fields:
         for field in dtype.fields.values():
             _check(field[0].base)
-    elif dtype.kind not in "biufcSV" or dtype.itemsize == 0:
+    elif dtype.kind not in "biufcSV" or dtype.itemsize == 0 or _is_foreign(dtype):
         raise CheckpointError(f"elements of type {dtype} cannot be saved; expected numbers, strings, times or structures of numbers")
+
+
+def _is_foreign(dtype: Type) -> bool:
+    """Whether numpy has it from another package, as bfloat16 from ml_dtypes, which JAX uses."""
+    return dtype.isbuiltin == 2
 
 
 def to_stored(array: Array, wanted: Type) -> Array:
@@ -41,17 +50,37 @@ def to_stored(array: Array, wanted: Type) -> Array:
         return np.char.encode(array, "utf-8").astype(wanted)
     if array.dtype.kind in "mM":
         return array.astype(array.dtype.newbyteorder("<"), copy=False).view(wanted)
-    return array.astype(wanted, copy=False)
+    return array.view(wanted) if _is_foreign(array.dtype) else array.astype(wanted, copy=False)
 
 
 def note_of(dtype: Type) -> str:
     """What has to be noted to get elements of this type back; nothing where the file tells it."""
+    if _is_foreign(dtype):
+        return dtype.name
     return dtype.newbyteorder("<").str if dtype.kind in "UmM" else ""
+
+
+def is_number(note: str) -> bool:
+    """Whether what is in the file is a number as numpy understands it."""
+    return not note or note[0] in _ORDERS
+
+
+def noted(note: str) -> Type:
+    """The type of a note. Raises CheckpointError where the package is missing that it comes from."""
+    if note[:1] in _ORDERS:
+        return np.dtype(note)
+    try:
+        import ml_dtypes
+
+        found: Type = np.dtype(getattr(ml_dtypes, note))
+    except (ImportError, AttributeError) as error:
+        raise CheckpointError(f"elements of type {note} need a package that knows them: pip install ml_dtypes") from error
+    return found
 
 
 def from_stored(array: Array, note: str) -> Array:
     """The array as it was before it was saved."""
     if not note:
         return array
-    before = np.dtype(note)
+    before = noted(note)
     return np.char.decode(array, "utf-8").astype(before) if before.kind == "U" else array.view(before)

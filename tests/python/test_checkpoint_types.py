@@ -1,0 +1,111 @@
+"""Elements of odd types, and arrays of odd forms: what is loaded is what was saved, or it is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from pario import checkpoint
+from pario.checkpoint import CheckpointError, Writer, block, per_rank, replicated
+from pario.checkpoint.examine import differences
+from pario.checkpoint.header import read_header
+
+ARRAYS = {
+    "number": np.array(3.5),
+    "complex number": np.array(1 + 2j),
+    "yes": np.array(True),
+    "word": np.array("é"),
+    "bytes": np.array(b"ab"),
+    "no rows": np.zeros((0, 3)),
+    "no columns": np.zeros((4, 0), "c8"),
+    "big-endian, every other one backwards": np.arange(20, dtype=">i4").reshape(4, 5)[::2, ::-1],
+    "big-endian complex": (np.arange(6) + 1j).astype(">c8"),
+    "longer than double": np.arange(5, dtype=np.longdouble),
+    "longer than complex": np.arange(3, dtype=np.clongdouble),
+    "structures": np.array([(1, 2.5, b"x")], [("a", ">i2"), ("b", "<f8"), ("c", "S3")]),
+    "structures within": np.zeros(2, [("p", [("x", "f4"), ("y", ">f4")]), ("v", "f8", (2, 3))]),
+    "columns first": np.arange(12.0).reshape(3, 4).T,
+    "one row many times": np.broadcast_to(np.arange(4.0), (3, 4)),
+    "big-endian times": np.array([1, 2], ">M8[s]"),
+    "no time": np.array(["NaT"], "M8[s]"),
+    "empty words": np.array(["", "bcd"]),
+    "a zero within": np.array([b"a\0b"]),
+    "not numbers": np.array([np.nan, np.inf, -0.0]),
+    "read only": np.frombuffer(b"12345678", np.uint8),
+    "beyond a sign": 2**63,
+}
+WAYS = {
+    "replicated": lambda array: replicated(array),
+    "block": lambda array: block(array, np.shape(array), (0,) * np.ndim(array)),
+    "per rank": lambda array: per_rank(array),
+}
+
+
+def loaded(path, given, *, background=False) -> np.ndarray:
+    with Writer(None, path, durable=False) as writer:
+        (writer.save_async if background else writer.save)(1, {"x": given})
+    return checkpoint.load(None, path)["x"]
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    little = other.astype(other.dtype.newbyteorder("<"))
+    return one.dtype.newbyteorder("<") == little.dtype and one.shape == other.shape and one.tobytes() == little.tobytes()
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("files", [1, "rank"])
+@pytest.mark.parametrize("way", WAYS)
+def test_arrays_of_odd_forms_come_back(tmp_path, way, files, background):
+    with Writer(None, tmp_path, durable=False, files=files) as writer:
+        save = writer.save_async if background else writer.save
+        save(1, {name: WAYS[way](array) for name, array in ARRAYS.items()})
+    state = checkpoint.load(None, tmp_path)
+    for name, array in ARRAYS.items():
+        assert same(state[name], np.asarray(array)[None] if way == "per rank" else np.asarray(array)), name
+
+
+@pytest.mark.parametrize(
+    "array", [None, 2**70, np.array([1, "a"], object), np.zeros(2, [("a", object)])], ids=["None", "huge", "objects", "within"]
+)
+def test_what_has_no_type_of_its_own_is_refused(tmp_path, array):
+    with pytest.raises(CheckpointError, match=r"array 'x': elements of type .* cannot be saved"):
+        loaded(tmp_path, array)
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_types_of_ml_dtypes_come_back(tmp_path, kind, way, background):
+    types = pytest.importorskip("ml_dtypes")
+    array = np.arange(6).reshape(2, 3).T.astype(getattr(types, kind))
+    found = loaded(tmp_path, WAYS[way](array), background=background)
+    assert found.dtype == array.dtype and (found == (array[None] if way == "per rank" else array)).all()
+    state = checkpoint.load(None, tmp_path)
+    assert state.dtype("x") == array.dtype
+    taker = np.zeros(found.shape, array.dtype)
+    assert state.read("x", (0,) * found.ndim, out=taker) is taker and (taker == found).all()
+
+
+def test_without_ml_dtypes_its_types_are_an_error_that_names_it(tmp_path, monkeypatch):
+    types = pytest.importorskip("ml_dtypes")
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, {"x": np.ones(3, types.bfloat16), "y": 1})
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    state = checkpoint.load(None, tmp_path)
+    assert state["y"] == 1
+    with pytest.raises(CheckpointError, match="elements of type bfloat16 need a package that knows them: pip install ml_dtypes"):
+        state["x"]
+
+
+def test_types_of_ml_dtypes_in_structures_are_refused(tmp_path):
+    types = pytest.importorskip("ml_dtypes")
+    with pytest.raises(CheckpointError, match="elements of type bfloat16 cannot be saved"):
+        loaded(tmp_path, np.zeros(2, [("a", types.bfloat16)]))
+
+
+def test_equal_bytes_of_other_types_differ(tmp_path):
+    headers = []
+    for unit in ("s", "D"):
+        loaded(tmp_path / unit, np.array([1, 2], f"M8[{unit}]"))
+        headers.append(read_header(tmp_path / unit / "step-00000001.h5"))
+    assert list(differences(*headers, 0.0)) == ["array 'x': type <M8[s], <M8[D]"]
