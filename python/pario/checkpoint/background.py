@@ -85,8 +85,10 @@ class Pending:
         self._error: BaseException | None = None
         self._concluded = False
         # No daemon: the interpreter waits for it, so that what was begun is finished when a program ends.
-        self._thread = threading.Thread(target=self._run, args=(previous,), name="pario-checkpoint", daemon=False)
-        self._thread.start()
+        gate = threading.Lock()
+        self._thread = threading.Thread(target=self._run, args=(previous, gate), name="pario-checkpoint", daemon=False)
+        with gate:  # else it would go on at once, with Python's lock, for which the program would wait some milliseconds
+            self._thread.start()
 
     def done(self) -> bool:
         """Whether this rank has done what it does for it; :meth:`result` may wait for others."""
@@ -115,7 +117,9 @@ class Pending:
             if not one._concluded:
                 one._finish()
 
-    def _run(self, previous: Pending | None) -> None:
+    def _run(self, previous: Pending | None, gate: threading.Lock) -> None:
+        with gate:
+            pass
         if previous is not None:
             previous.join()
         assert self._write is not None
