@@ -6,7 +6,7 @@ Nothing heavy is imported before a subcommand runs: ``pario run`` must be off th
 from __future__ import annotations
 
 import argparse
-import os
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -30,6 +30,7 @@ from pario.cli import (
     run,
     settings,
     stage,
+    standard,
     stripe,
     tune,
     unpack,
@@ -37,6 +38,9 @@ from pario.cli import (
 )
 from pario.errors import ParioError
 from pario.version import version
+
+#: What keeps standard output from taking more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Command(Protocol):
@@ -90,12 +94,21 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand; returns the exit status (2: the user can put it right)."""
+    standard.prepare()
     parsed = build_parser().parse_args(arguments)
     try:
-        return COMMANDS[parsed.command].run(parsed)
+        status = COMMANDS[parsed.command].run(parsed)
+        sys.stdout.flush()
+        return status
     except ParioError as error:
         print(f"pario {parsed.command}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `pario report ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        standard.silence_output()
         return 0
+    except OSError as error:
+        if error.errno not in FULL or error.filename:
+            raise
+        standard.silence_output()
+        print(f"pario {parsed.command}: standard output: {error.strerror}", file=sys.stderr)
+        return 2
