@@ -151,6 +151,28 @@ def test_layout_and_hint_notes_belong_to_their_files(tmp_path):
     assert {"layout", "hints"} <= job.has
 
 
+def ended(tmp_path, status=128 + 15, **facts):
+    about = {"command": ["app"], "launchers": 1, "start": 1.7e9, "end": 1.7e9 + 25.0, "exit_status": status, **facts}
+    (tmp_path / "job.json").write_text(json.dumps(about))
+
+
+def test_a_command_that_was_killed_ended_when_its_launcher_saw_it(tmp_path):
+    ended(tmp_path)
+    later = {"start_mono_ns": 51_000_000_000, "start_realtime_ns": 1_700_000_001_000_000_000}
+    job = read_logs(tmp_path, ProcessLog(end=None), ProcessLog(pid=1001, end=None, **later))
+    assert (job.wall, job.processes["end"][0]) == (pytest.approx(25.0), pytest.approx(25.0))
+    (message,) = job.messages
+    assert message.startswith("no end is known of pid 1001 on node0")
+
+
+@pytest.mark.parametrize("facts", [{"status": 0}, {"launchers": 2}, {"end": "soon"}])
+def test_what_is_not_known_of_an_end_is_not_made_up(tmp_path, facts):
+    ended(tmp_path, **facts)
+    job = read_logs(tmp_path, ProcessLog(end=None))
+    assert np.isnan(job.processes["end"][0])
+    assert job.wall == pytest.approx(1.0)
+
+
 def test_job_json_gives_command_and_exit_status_and_may_be_damaged(tmp_path):
     (tmp_path / "job.json").write_text(json.dumps({"command": ["mpiexec", "-n", "2", "a b"], "exit_status": 3}))
     job = read_logs(tmp_path, ProcessLog())

@@ -29,6 +29,7 @@ from pario.tables.rows import MOMENTS, Names, new_processes
 _ALWAYS_KNOWN = {"posix", "stdio", "sizes", "sampled", "alignment", "per_rank", "streams", "threads", "meta_split"}
 _COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
 _END_KINDS = 6
+_BY_SIGNAL = 128  # an exit status beyond is that of a signal
 _START_TOGETHER = 60.0  # seconds; launchers of one run start within
 _NAMED = 5  # how many processes a message names
 
@@ -55,8 +56,10 @@ def read_job(source: str, paths: Sequence[Path], descriptions: Sequence[Path] = 
     add_striping(job, views, of_record)
     add_loaders(job, views)
     add_events(job, views, of_record, add_communicators(job, views))
+    description = _read_descriptions(job, descriptions)
+    _end_the_command(job, description)
     _complete_ends(job)
-    _describe(job, views, _read_descriptions(job, descriptions))
+    _describe(job, views, description)
     _tell(job, views)
     return job
 
@@ -134,6 +137,18 @@ def _add_processes(job: Job, views: Sequence[View], starts: Sequence[float]) -> 
             row["syscalls_read"], row["syscalls_write"] = process["syscalls_read"], process["syscalls_write"]
     job.programs = programs.list
     job.processes = rows
+
+
+def _end_the_command(job: Job, description: dict[str, Any]) -> None:
+    """Where the command was killed by a signal, it ended when its only launcher saw it end: it did not stop at its last call."""
+    end, processes = description.get("end"), job.processes
+    if description.get("launchers") != 1 or description.get("exit_status", 0) <= _BY_SIGNAL or not isinstance(end, float):
+        return
+    first = processes[np.argmin(processes["start"])]
+    same = np.flatnonzero((processes["pid"] == first["pid"]) & (processes["host"] == first["host"]))  # exec keeps the number
+    last = same[np.argmax(processes["start"][same])]
+    if np.isnan(processes["end"][last]):
+        processes["end"][last] = max(end - job.start, processes["seen"][last])
 
 
 def _complete_ends(job: Job) -> None:
