@@ -107,6 +107,13 @@ def test_threads_side_by_side_take_no_more_than_the_run() -> None:
     assert (row.seconds, row.share) == (40.0, pytest.approx(0.5))
 
 
+def test_without_mpi_a_function_has_the_share_that_it_has_of_the_process_with_most() -> None:
+    job = make_job(4, wall=10.0, mpi=False)
+    add_function(job, range(4), "fsync", "posix", calls=1, seconds=[6.0, 1.0, 0.0, 0.0])
+    (row,) = analyze(job).functions
+    assert (row.seconds, row.share) == (7.0, pytest.approx(0.6))
+
+
 def test_a_sum_over_ranks_has_no_slowest_rank() -> None:
     job = make_job(4, wall=10.0, has={"posix"})
     add_record(job, -1, "/out", writes=4, write_time=8.0, ranks=4)

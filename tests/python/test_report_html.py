@@ -14,6 +14,7 @@ import pytest
 
 from pario.analyze.model import Analysis
 from pario.report import html
+from pario.report.html import tables
 from pario.report.html.charts import svg
 from pario.report.html.charts.chart import decades, linear, round_step, span
 from tests.python.support import analyses, colour
@@ -252,3 +253,10 @@ def test_attributes_and_texts_of_svg_are_escaped() -> None:
         svg.element("rect", svg.element("title", "<b>"), class_='a"b', x=0.5)
         == '<rect class="a&#34;b" x="0.5"><title>&lt;b&gt;</title></rect>'
     )
+
+
+def test_without_ranks_seconds_are_those_of_all_processes():
+    analysis = analyses.small()
+    row = replace(analysis.functions[0], seconds=8.0, mean=2.0, slowest=3.0, slowest_rank=-1)
+    shown = tables.functions([row], many=False).rows[0]
+    assert "8.00 s" in [str(cell.text) for cell in shown]

@@ -56,11 +56,16 @@ def _logged(facts: Facts) -> Iterator[FunctionRow]:
         )
 
 
-def _busiest_threads(facts: Facts, rows: Table) -> float:
-    """Seconds over all processes, of each its busiest thread's."""
+def _busiest_threads(facts: Facts, rows: Table) -> Floats:
+    """Seconds by lane, of each process its busiest thread's."""
     busiest = np.zeros(len(facts.job.processes))
     np.maximum.at(busiest, rows["process"], rows["seconds"])
-    return float(busiest.sum())
+    return sums(np.maximum(facts.lanes.of_process, 0), busiest, facts.ranks)  # helpers of the launcher have no rows
+
+
+def _share(facts: Facts, busiest: Floats) -> float:
+    """Of the wall time: the mean of all ranks. Without MPI that of the lane with most, as in the verdict: others may be short helpers."""
+    return float(busiest.mean() if facts.lanes.mpi else busiest.max()) / facts.wall
 
 
 def _waiting(facts: Facts) -> Floats:
@@ -91,7 +96,7 @@ def _counted(facts: Facts) -> Iterator[FunctionRow]:
                 f"{LAYER_NAMES[layer]} {kind}",
                 layer,
                 by_lane,
-                busiest=float(by_lane.sum()),
+                busiest=by_lane,
                 calls=count,
                 bytes=int(facts.column(moved)[rows].sum()) if moved else 0,
                 waiting=0.0,
@@ -112,7 +117,7 @@ def _row(
     category: str,
     by_lane: Floats,
     *,
-    busiest: float,
+    busiest: Floats,
     calls: int,
     bytes: int,
     waiting: float,
@@ -129,7 +134,7 @@ def _row(
         category=category,
         calls=calls,
         seconds=total,
-        share=busiest / (facts.wall * facts.ranks),
+        share=_share(facts, busiest),
         mean=mean,
         slowest=most,
         slowest_rank=facts.lanes.rank(slowest) if known else -1,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from pario.report.html.charts import bars
 from pario.report.html.table import Column, Table, bytes_text, count_text, path_text, table
 from pario.report.words import LAYERS, file_name, of_slowest, rank
 
+Row = TypeVar("Row")
 #: Longer names lose their middle.
 NAME_LENGTH = 400
 
@@ -22,8 +24,13 @@ def functions(rows: Sequence[FunctionRow], many: bool) -> Table:
     columns: list[Column[FunctionRow]] = [
         Column("function", lambda row: _function(row), css=""),
         Column("time per rank" if many else "time", lambda row: bars.function_bar(row, high), lambda row: row.slowest, css="wide"),
-        Column("of the run", lambda row: wording.share(row.share), lambda row: row.share, "part of the time of all ranks"),
-        Column("mean" if many else "seconds", lambda row: wording.seconds(row.mean), lambda row: row.mean, "seconds of the mean rank"),
+        Column(
+            "of the run",
+            lambda row: wording.share(row.share),
+            lambda row: row.share,
+            "part of the wall time: mean of all ranks; without MPI, of the process with most",
+        ),
+        _mean(lambda row: row.mean, "seconds of the mean rank") if many else _total(),
     ]
     if many:
         columns += [
@@ -41,18 +48,21 @@ def functions(rows: Sequence[FunctionRow], many: bool) -> Table:
     return table("Functions by time", columns, rows)
 
 
+def _mean(value: Callable[[Row], float], hint: str) -> Column[Row]:
+    return Column("mean", lambda row: wording.seconds(value(row)), value, hint)
+
+
+def _total() -> Column[Any]:
+    return Column("seconds", lambda row: wording.seconds(row.seconds), lambda row: row.seconds, "of all processes")
+
+
 def files(rows: Sequence[FileRow], many: bool) -> Table:
     """Files by time."""
     high = max((max(row.slowest_seconds, bars.mean_seconds(row)) for row in rows), default=0.0)
     columns: list[Column[FileRow]] = [
         Column("file", _file, css=""),
         Column("time per rank" if many else "time", lambda row: bars.file_bar(row, high), lambda row: row.slowest_seconds, css="wide"),
-        Column(
-            "mean" if many else "seconds",
-            lambda row: wording.seconds(bars.mean_seconds(row)),
-            bars.mean_seconds,
-            "of the ranks that use it",
-        ),
+        _mean(bars.mean_seconds, "of the ranks that use it") if many else _total(),
     ]
     if many:
         columns += [
