@@ -87,6 +87,9 @@ class Ranks(ABC):
             outcome = (what, "", work())
         except BaseException as error:  # an interrupt as well: the others wait
             mine, outcome = error, (what, _told(error), None)
+        if mine is not None and not isinstance(mine, Exception):
+            self._leave(what, outcome, decide)
+            raise mine
         trouble, reply, blamed = self._lead(what, outcome, decide) if self.is_first else self._follow(what, outcome)
         if mine is not None:
             raise mine
@@ -119,6 +122,18 @@ class Ranks(ABC):
     def _tell_that_it_moves(self) -> None:
         for rank in range(1, self.size) if self.is_first else (0,):
             self._send(rank, (MOVED, "", None) if self.is_first else (MOVED, None))
+
+    def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
+        """Tells the others of an interrupt, and waits no longer than for those that are about to come: who interrupts wants an end."""
+        if self.is_first:
+            patience, self.patience = self.patience, min(self.patience, _GRACE)
+            try:
+                self._lead(what, outcome, decide)
+            finally:
+                self.patience = patience
+        else:
+            self._asked += 1
+            self._send(0, (self._asked, outcome))
 
     def _lead(self, what: str, mine: _Outcome, decide: Callable[[list[Any]], Any]) -> tuple[str, Any, Any]:
         outcomes, numbers = {0: mine}, dict[int, int]()

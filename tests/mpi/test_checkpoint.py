@@ -48,6 +48,11 @@ def test_ranks_of_a_node_join_short_rows_in_memory(tmp_path: Path) -> None:
     assert done.stdout == "good\n", done.stderr
 
 
+def test_an_interrupt_of_one_is_told_to_those_that_write_or_read_with_it(tmp_path: Path) -> None:
+    done = run("checkpoint_interrupted.py", tmp_path, ranks=4)
+    assert done.stdout == "good\n", done.stdout + done.stderr
+
+
 def test_merged_by_several_ranks(tmp_path: Path) -> None:
     assert run("checkpoints.py", "save", tmp_path, 80, "rank", ranks=3).stdout == "good\n"
     need(MPI)

@@ -111,6 +111,20 @@ def test_an_interrupt_of_one_is_told_to_all(where: int, kind: type[BaseException
     assert run(3, program) == expected
 
 
+@pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])
+def test_one_that_is_interrupted_does_not_wait_for_those_that_never_come(
+    monkeypatch: pytest.MonkeyPatch, rank: int, most: float
+) -> None:
+    mine = scripted(monkeypatch, rank, [])
+
+    def work() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mine.together("a save", work, lambda _: None)
+    assert mine.now == most and mine.patience == PATIENCE
+
+
 def test_an_interrupt_while_rank_0_waits_is_told_to_those_that_have_come() -> None:
     def program(mine: Ranks) -> str:
         if mine.rank == 0:

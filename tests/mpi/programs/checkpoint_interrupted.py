@@ -1,0 +1,67 @@
+"""One rank is interrupted while the ranks of a node write or read together: the others learn of it, and all go on. ``... DIRECTORY``"""
+
+import signal
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+from pario import checkpoint
+from pario.checkpoint import exchange
+from pario.checkpoint.geometry import Box, whole
+
+comm = MPI.COMM_WORLD
+SHAPE = (64, 64, 1024)  # 32 MiB; divided along the last axis, too
+mine = Box((0, 0, SHAPE[2] // comm.size * comm.rank), (*SHAPE[:2], SHAPE[2] // comm.size))
+FULL = np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE)
+interrupted = []
+
+
+def once(call):
+    """The same, with an interrupt of rank 1 in the third call."""
+    counts = []
+
+    def counted(*arguments):
+        counts.append(1)
+        if comm.rank == 1 and len(counts) == 3:
+            interrupted.append(call)
+            signal.raise_signal(signal.SIGINT)
+        return call(*arguments)
+
+    return counted
+
+
+def outcome(call) -> str:
+    try:
+        call()
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def main(directory: str) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    part = FULL[mine.within(whole(SHAPE))]
+    with checkpoint.Writer(comm, directory, durable=False) as writer:
+
+        def save(step: int) -> None:
+            writer.save(step, {"T": checkpoint.block(part, SHAPE, mine.begin)})
+
+        save(0)
+        write, exchange.transfer.write_all = exchange.transfer.write_all, once(exchange.transfer.write_all)
+        told = [outcome(lambda: save(1))]
+        exchange.transfer.write_all = write
+        save(2)
+    state = checkpoint.load(comm, directory)
+    read, exchange.transfer.read_all = exchange.transfer.read_all, once(exchange.transfer.read_all)
+    told.append(outcome(lambda: state.read("T", mine.begin, mine.shape)))
+    exchange.transfer.read_all = read
+    good = (state.read("T", mine.begin, mine.shape) == part).all() and state.step == 2
+    everyones = comm.gather((good, told, len(interrupted)))
+    if comm.rank == 0:
+        expected = ["CheckpointError: rank 1: KeyboardInterrupt"] * 2
+        wanted = [(True, ["KeyboardInterrupt: "] * 2 if rank == 1 else expected, 2 * (rank == 1)) for rank in range(comm.size)]
+        print("good" if everyones == wanted else everyones)
+
+
+main(sys.argv[1])
