@@ -1,13 +1,16 @@
 """What a person sees of long saves and loads, and nobody else."""
 
+import errno
 import io
+import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pario import checkpoint, progress
-from pario.checkpoint import Writer, block, load, packing
+from pario.checkpoint import Writer, block, load, packing, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -54,3 +57,33 @@ def test_nothing_where_it_is_short_or_nobody_looks(tmp_path, monkeypatch, stderr
     monkeypatch.setattr(sys, "stderr", stderr())
     work(tmp_path)
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_large_file_comes_to_the_disk_in_steps_that_are_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer, "_FLUSHED", 1000)
+    shown = []
+    with (tmp_path / "file").open("wb") as file:
+        file.write(bytes(2500))
+        file.flush()
+        transfer.flush(file.fileno(), lambda done, whole: shown.append((done, whole)))
+    assert shown in ([(1000, 2500), (2000, 2500), (2500, 2500)], [])  # nothing where a file system cannot
+
+
+def test_what_is_no_file_of_a_disk_has_no_steps(monkeypatch):
+    monkeypatch.setattr(transfer, "_FLUSHED", 1000)
+    read, write = os.pipe()
+    assert not transfer._flush_range(write, 0, 1000)
+    os.close(read)
+    os.close(write)
+
+
+def test_what_the_disk_says_is_an_error(tmp_path, monkeypatch):
+    """It would not be said again."""
+
+    def full(*_):
+        transfer.ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    monkeypatch.setattr(transfer.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(sync_file_range=full))
+    with pytest.raises(OSError, match="No space left"):
+        transfer._flush_range(0, 0, 1000)
