@@ -1,6 +1,8 @@
 # make demo   sets everything up, runs the demonstration, ends with the report's path
 # make test   sets everything up, runs the quick tests (under two minutes once built)
 # make check  rooms, imports, sizes, format, lint, types
+#
+# PYTEST_OPTIONS=--last-failed make test   what has failed once more; other options as pytest has them
 .DEFAULT_GOAL := help
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -8,7 +10,7 @@ JOBS ?= $(shell nproc)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
 
-.PHONY: help setup build unit test test-slow test-failed demo check format asan tsan bench clean
+.PHONY: help setup build unit test test-slow demo check format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -32,13 +34,10 @@ unit: build $(VENV)/setup-test.stamp
 	ctest --preset dev -j $(JOBS)
 
 test: unit
-	$(PYTHON) -m pytest -q -m "not slow"
+	$(PYTHON) -m pytest -q -m "not slow" $(PYTEST_OPTIONS)
 
 test-slow: build $(VENV)/setup-slow.stamp
-	$(PYTHON) -m pytest -q -m slow
-
-test-failed: build
-	$(PYTHON) -m pytest -q --last-failed --last-failed-no-failures none
+	$(PYTHON) -m pytest -q -m slow $(PYTEST_OPTIONS)
 
 demo: build
 	examples/demo.sh
