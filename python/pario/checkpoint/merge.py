@@ -60,7 +60,7 @@ def merge(
         mine = _pieces(header)[ranks.rank :: ranks.size]
         return ranks.together(
             "checkpoint.merge",
-            lambda: _copy_all(header, mine, part, places, threads, show),
+            lambda: _copy_all(header, mine, part, places, threads, ranks.moving(show)),
             lambda sums: _finish(header, part, places, sums, targets[0]),
         )
     finally:
@@ -141,7 +141,7 @@ def _copy_all(
             done += count
             show(done, total)
     with transfer.opened(path, os.O_WRONLY) as file:
-        os.fsync(file)
+        transfer.flush(file, show)
     return sums
 
 

@@ -177,7 +177,7 @@ class State(Mapping[str, types.Array]):
 
         def work() -> list[int | None]:
             with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
-                self._read(wanted, read, scratch[0], moves, together, show)
+                self._read(wanted, read, scratch[0], moves, together, self._ranks.moving(show))
             return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
 
         damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, tiling, sums))
