@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from pario.copying import PIECE, compare, copy_range, part_of
 from pario.errors import ParioError
 from pario.hdf5 import add_contiguous
+from pario.renaming import take_free_name
 
 Show = Callable[[int, int], object]
 Shape = tuple[int, ...]
@@ -89,15 +91,14 @@ def _require_unchanged(parts: Sequence[Path], sizes: Sequence[int]) -> None:
 def _aside(output: Path) -> Iterator[tuple[Path, int]]:
     """A new file that becomes ``output``, which must not exist, when the block ends well; else it is removed."""
     _require_free(output)
-    aside = part_of(output, "merge")
+    aside = part_of(output, f"merge:{socket.gethostname()}")
     aside.unlink(missing_ok=True)
     descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         yield aside, descriptor
         if not _is_named(descriptor, aside):
             raise ParioError(f"{output} is made by another process, too")
-        _require_free(output)
-        aside.rename(output)
+        _take(aside, output)
     except OSError as error:
         error.filename = error.filename or str(output)
         raise
@@ -105,6 +106,14 @@ def _aside(output: Path) -> Iterator[tuple[Path, int]]:
         if _is_named(descriptor, aside):
             aside.unlink()
         os.close(descriptor)
+
+
+def _take(aside: Path, output: Path) -> None:
+    try:
+        take_free_name(aside, output)
+    except FileExistsError:
+        _require_free(output)
+        raise
 
 
 def _require_free(output: Path) -> None:

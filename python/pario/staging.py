@@ -23,6 +23,7 @@ from pathlib import Path
 
 from pario.copying import Copier, Sums, compare, copy_piece, is_part, part_of, pieces_with_data, verify
 from pario.errors import ParioError
+from pario.renaming import identity_of, take_name
 
 NOTE = ".pario-stage.json"
 _FORMAT = "pario-stage-1"
@@ -145,7 +146,7 @@ class Staged:
     def write_note(self) -> None:
         """On the disk, as a whole."""
         document = {"format": _FORMAT, "since": self.since, "roots": self.roots, "known": self.known}
-        aside = self.local / f"{NOTE}.{os.getpid()}"  # several may begin to use it at the same time
+        aside = self.local / f"{NOTE}.{socket.gethostname()}.{os.getpid()}"  # several may begin to use it at the same time
         with aside.open("w", encoding="utf-8") as file:
             json.dump(document, file)
             file.flush()
@@ -249,7 +250,8 @@ class Staged:
                 raise ParioError(f"{move.source} is still being changed")
         for root in self.roots:
             _remove(self.local / root)
-        (self.local / NOTE).unlink()
+        for note in self.local.glob(f"{NOTE}*"):  # also what killed processes have left of one
+            note.unlink()
         with suppress(OSError):
             self.local.rmdir()
 
@@ -314,7 +316,8 @@ def copy_verified(source: Path, target: Path, threads: int, refusal: Callable[[]
 
     Raises ParioError that names the file.
     """
-    aside = part_of(target, f"{socket.gethostname()}:{source}")
+    maker = f"{socket.gethostname()}:{source}"
+    aside = part_of(target, maker)
     try:
         _make_directory(source.parent, target.parent)
         aside.unlink(missing_ok=True)
@@ -326,9 +329,11 @@ def copy_verified(source: Path, target: Path, threads: int, refusal: Callable[[]
         shutil.copystat(source, aside, follow_symlinks=False)
         if before is None or state_of(source) != before:
             raise ParioError("it was changed while it was copied")
+        there = identity_of(target)
         if reason := refusal():
             raise ParioError(f"{target} {reason}")
-        aside.rename(target)
+        if not take_name(aside, target, there, part_of(target, f"{maker}:replaced")):
+            raise ParioError(f"{target} was changed there while it was copied")
     except ParioError as error:
         raise ParioError(f"{source}: {error}") from error
     except OSError as error:

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pario.cli import main
+from pario.copying import part_of
 from pario.errors import ParioError
 from pario.merge import concatenate
 
@@ -86,6 +88,29 @@ def test_two_that_make_one_file_do_not_mix(tmp_path: Path) -> None:
         concatenate([tmp_path / "mine"], tmp_path / "whole", 1, show)
     assert (tmp_path / "whole").read_text() == "theirs"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "theirs", "whole"]
+
+
+def test_of_two_hosts_that_make_one_file_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mine", "theirs"):
+        (tmp_path / name).write_text(name)
+    done: list[int] = []
+
+    def show(_done: int, _whole: int) -> None:
+        if not done:
+            monkeypatch.setattr(socket, "gethostname", lambda: "another")
+            done.append(concatenate([tmp_path / "theirs"], tmp_path / "whole", 1, lambda done, whole: None))
+
+    with pytest.raises(ParioError, match="exists already"):
+        concatenate([tmp_path / "mine"], tmp_path / "whole", 1, show)
+    assert (tmp_path / "whole").read_text() == "theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "theirs", "whole"]
+
+
+def test_what_a_killed_merge_has_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    part_of(tmp_path / "whole", f"merge:{socket.gethostname()}").write_text("half")
+    concatenate([tmp_path / "mine"], tmp_path / "whole", 1, lambda done, whole: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "whole"]
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

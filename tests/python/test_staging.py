@@ -14,7 +14,7 @@ from pario.cli import main
 from pario.copying import is_part
 from pario.errors import ParioError
 from pario.launch.stages import Stage, staging
-from pario.staging import Staged, copy_verified, state_of
+from pario.staging import Move, Staged, copy_verified, state_of
 
 
 @pytest.fixture
@@ -220,6 +220,39 @@ def test_a_file_that_changes_there_during_the_copy_is_left_alone(source: Path, t
         copy_verified(source / "a", tmp_path / "theirs", 1, lambda: "was changed there")
     assert (tmp_path / "theirs").read_bytes() == b"theirs"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shared", "theirs"]
+
+
+@pytest.mark.parametrize("there_before", [False, True])
+def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it(there_before: bool, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    if there_before:
+        (out / "a").write_text("old")
+    nodes = [tmp_path / "one", tmp_path / "two"]
+    for node in nodes:
+        assert stage_in(out, node) == 0
+        (node / "out" / "a").write_text(f"of {node.name}")
+    first, second = (Staged.open(node) for node in nodes)
+    asked = []
+
+    def between(_done: int, _whole: int) -> None:
+        pass
+
+    may_go = second._may_go
+
+    def after_the_last_look(move: Move) -> str | None:
+        reason = may_go(move)
+        asked.append(reason)
+        if len(asked) == 2:  # before it takes its name
+            assert first.bring_back(between).left == []
+        return reason
+
+    second._may_go = after_the_last_look  # type: ignore[method-assign]
+    outcome = second.bring_back(between)
+    assert asked == [None, None]
+    assert len(outcome.left) == 1
+    assert "was changed there while it was copied" in outcome.left[0]
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "of one"}
 
 
 def test_a_tree_of_somebody_else_is_staged(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
