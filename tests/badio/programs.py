@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.library import find_library
+
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
 
@@ -36,16 +38,8 @@ class Run:
 
 
 def library() -> Path | None:
-    """The library that is preloaded: PARIO_LIBRARY (a build folder's), or the installed one; None where pario is not built."""
-    if chosen := os.environ.get("PARIO_LIBRARY"):
-        return Path(chosen)
-    from pario.errors import ParioError
-    from pario.launch import environment
-
-    try:
-        return environment.library()
-    except ParioError:
-        return None
+    """The library that is preloaded; None where there is none."""
+    return find_library()
 
 
 def table() -> list[Program]:

@@ -16,9 +16,10 @@ import pytest
 from tests.examples.test_mpiio import PROGRAMS, SOURCE
 from tests.filesystems.conftest import WRITE, Ceph
 from tests.hosts.conftest import launcher
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, compile_program
 from tests.mpi.conftest import PROGRAMS as MPI_PROGRAMS
-from tests.mpi.differential import build, cases_pass, library
+from tests.mpi.differential import build, cases_pass
 from tests.suites.runs import execute, under_pario
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
@@ -42,7 +43,7 @@ def written(command: list[str], path: Path, count: int, piece: int, *hints: str,
     """What pario says of a file that write.py has written without finding a wrong byte."""
     variables = {"PARIO_HINTS": f"*:pario_report={report}"}
     arguments = [WRITE, str(path), str(count), str(piece), *hints]
-    done = execute([*command, sys.executable, *arguments], path.parent, under_pario(library(path.parent), variables), 120)
+    done = execute([*command, sys.executable, *arguments], path.parent, under_pario(need_library(), variables), 120)
     assert done is not None and " 0 wrong" in done.stdout, done and done.stdout
     said: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"note"')))
     return said
@@ -59,7 +60,7 @@ def layout(path: Path) -> str:
 @pytest.mark.parametrize(("mpi", "nodes"), [(MPICH, 1), (MPICH, 2), (OPENMPI, 2)], ids=lambda value: getattr(value, "name", value))
 def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None:
     command = mpi.start(str(build(mpi, tmp_path)), str(place), "--seed", str(510 + 20 * nodes), *CASES, ranks=4)
-    cases_pass(command, tmp_path, under_pario(library(tmp_path), {"PARIO_NODES": str(nodes)}), 600)
+    cases_pass(command, tmp_path, under_pario(need_library(), {"PARIO_NODES": str(nodes)}), 600)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None
 def test_random_cases_on_hosts_with_clients_of_their_own(mpi: Mpi, count: int, each: int, ceph: Ceph, place: Path, tmp_path: Path) -> None:
     program = str(build(mpi, tmp_path))
     cases = [program, str(place), "--seed", str(600 + 20 * count), *CASES]
-    cases_pass([*launcher(mpi, ceph.hosts[:count], each), *cases], tmp_path, under_pario(library(tmp_path)), 600)
+    cases_pass([*launcher(mpi, ceph.hosts[:count], each), *cases], tmp_path, under_pario(need_library()), 600)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -77,7 +78,7 @@ def test_examples(program: str, place: Path, tmp_path: Path) -> None:
     shutil.copy(SOURCE / "blocks.py", tmp_path)
     interpreter = [sys.executable] if program.endswith(".py") else []
     command = MPICH.start(*interpreter, str(tmp_path / program), str(place / "data"), ranks=3)
-    done = execute(command, tmp_path, under_pario(library(tmp_path)), 120)
+    done = execute(command, tmp_path, under_pario(need_library()), 120)
     assert done is not None and done.stdout.splitlines()[-1].endswith(" 0 wrong"), done and done.stdout
 
 
@@ -169,7 +170,7 @@ file.Close()
 def test_a_handle_sieves_as_long_as_it_is_the_only_one(count: int, each: int, sieves: bool, ceph: Ceph, place: Path) -> None:
     (place / "sieve.py").write_text(SIEVE)
     command = [*launcher(MPICH, ceph.hosts[:count], each), sys.executable, str(place / "sieve.py"), str(place / "file")]
-    done = execute(command, place, under_pario(library(place)), 120)
+    done = execute(command, place, under_pario(need_library()), 120)
     assert done is not None and done.returncode == 0, done and done.stdout
     said = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"note"'))
     assert (said["statistics"]["read_modify_writes"] > 0) == sieves, said["statistics"]
@@ -182,6 +183,6 @@ def test_several_handles_do_not_undo_what_others_write(count: int, how: str, cep
     program = compile_program(MPICH, MPI_PROGRAMS / "handles.c", tmp_path)
     rounds, ranks = 10, 4
     command = [*launcher(MPICH, ceph.hosts[:count], ranks // count), str(program), str(place), how, str(rounds)]
-    done = execute(command, tmp_path, under_pario(library(tmp_path)), 120)
+    done = execute(command, tmp_path, under_pario(need_library()), 120)
     assert done is not None and done.returncode == 0, done and done.stdout
     assert f"0 of {ranks * rounds * 64 * 24} bytes are wrong" in done.stdout, done.stdout

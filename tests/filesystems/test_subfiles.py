@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.filesystems.conftest import WRITE, Image
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, need
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 pytestmark = pytest.mark.mpi
@@ -27,7 +27,7 @@ def expected() -> bytes:
 def run(mpi: Mpi, path: Path, *words: str) -> None:
     need(mpi, mpi.python)
     arguments = [str(mpi.python), WRITE, str(path), str(BYTES), str(PIECE), *words]
-    done = execute(mpi.start(*arguments, ranks=RANKS), path.parent, under_pario(library(path.parent)), 120)
+    done = execute(mpi.start(*arguments, ranks=RANKS), path.parent, under_pario(need_library()), 120)
     assert done is not None and " 0 wrong" in done.stdout, done and done.stdout
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.filesystems.conftest import Image, Small, needs_root_and
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, need
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 TROUBLES = str(Path(__file__).with_name("troubles.py"))
@@ -30,7 +30,7 @@ def outcomes(mpi: Mpi, logs: Path, *words: object) -> dict[str, str]:
     """What became of each step; all ranks say the same."""
     need(mpi, mpi.python)
     command = mpi.start(str(mpi.python), TROUBLES, *map(str, words), ranks=RANKS)
-    done = execute(command, logs, under_pario(library(logs)), 60)
+    done = execute(command, logs, under_pario(need_library()), 60)
     assert done is not None, "did not end in 60 seconds"
     said = defaultdict(list)
     for line in done.stdout.splitlines():

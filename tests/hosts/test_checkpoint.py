@@ -11,8 +11,8 @@ import pytest
 
 from pario import checkpoint
 from tests.hosts.conftest import launcher
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, mpi4py_of
-from tests.mpi.differential import library
 from tests.suites.runs import under_pario
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
@@ -23,7 +23,7 @@ each_mpi = pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], 
 @pytest.mark.parametrize(("mpiio", "files"), [("own", "1"), ("pario", "1"), ("own", "node")])
 def test_saved_by_two_hosts_and_loaded_by_three(mpi: Mpi, mpiio: str, files: str, four_hosts: list[str], tmp_path: Path) -> None:
     spoken = mpi4py_of(mpi, tmp_path)
-    variables = {**os.environ, **spoken, **(under_pario(library(tmp_path)) if mpiio == "pario" else {})}
+    variables = {**os.environ, **spoken, **(under_pario(need_library()) if mpiio == "pario" else {})}
     handed_on = [word for name in spoken for word in ("-x", name)]
     for (what, *options), hosts in ((("save", files), four_hosts[:2]), (("load",), four_hosts[1:])):
         start, *rest = launcher(mpi, hosts, 1)

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from pario.tables import read
 from pario.tables.model import Job
 from tests.hosts.conftest import HERE
+from tests.library import need_library
 
 BIN = Path(sys.executable).parent
 S3D = HERE.parents[1] / "examples" / "s3d"
@@ -32,13 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def library() -> Path:
-    if named := os.environ.get("PARIO_LIBRARY"):
-        return Path(named).resolve()
-    module = find_spec("pario._native")
-    beside = Path(module.origin).with_name("libpario.so") if module and module.origin else None
-    if not beside or not beside.exists():
-        pytest.skip("pario's native parts are not built")
-    return beside
+    return need_library()
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from threading import Event, Thread
 import pytest
 
 from tests.hosts.conftest import launcher
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, ROOT, Mpi, compile_program
-from tests.mpi.differential import build, cases_pass, library
+from tests.mpi.differential import build, cases_pass
 from tests.mpi.test_mpiio_troubles import expect_all_to_learn, keeper, of
 from tests.suites.runs import execute, under_pario
 
@@ -33,7 +34,7 @@ def test_random_cases(mpi: Mpi, count: int, each: int, four_hosts: list[str], tm
     program, files = build(mpi, tmp_path), tmp_path / "files"
     files.mkdir()
     command = [*launcher(mpi, four_hosts[:count], each), str(program), str(files), "--seed", str(100 * count + each), "--cases", str(CASES)]
-    cases_pass(command, tmp_path, under_pario(library(tmp_path)), 600)
+    cases_pass(command, tmp_path, under_pario(need_library()), 600)
 
 
 def killed(mpi: Mpi, options: list[str], hosts: list[str], folder: Path, *what: str, left: int, hints: str = "") -> CompletedProcess[str]:
@@ -42,7 +43,7 @@ def killed(mpi: Mpi, options: list[str], hosts: list[str], folder: Path, *what: 
     program = compile_program(mpi, PROGRAMS / "troubles.c", folder / "made")
     start, *rest = launcher(mpi, hosts[:3], 2)
     command = [start, *options, *rest, keeper(folder), str(left), str(program), str(folder), "killed", *what]
-    done = execute(command, folder, under_pario(library(folder), {"PARIO_HINTS": f"*:{hints}"}), SECONDS)
+    done = execute(command, folder, under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"}), SECONDS)
     assert done is not None, f"did not end in {SECONDS} seconds"
     return done
 
@@ -129,7 +130,7 @@ def test_a_host_whose_ranks_are_stopped_is_waited_for(mpi: Mpi, four_hosts: list
     command = [*launcher(mpi, four_hosts[:3], 2), str(program), str(tmp_path), "steady"]
     host = four_hosts[1]
     with meanwhile(tmp_path / "troubles", 9, lambda: send_signal(host, "SIGSTOP"), lambda: send_signal(host, "SIGCONT")):
-        done = execute(command, tmp_path, under_pario(library(tmp_path), {"PARIO_HINTS": "*:pario_silence=5"}), SECONDS)
+        done = execute(command, tmp_path, under_pario(need_library(), {"PARIO_HINTS": "*:pario_silence=5"}), SECONDS)
     if done is None and mpi == OLD_MPICH:
         pytest.xfail("MPICH 4 with UCX does not always go on after its ranks were stopped")
     assert done is not None
@@ -152,7 +153,7 @@ def test_every_byte_of_another_host_is_sent_once(mpi: Mpi, four_hosts: list[str]
     program = compile_program(mpi, ROOT / "bench" / "mpiio.c", tmp_path)
     before = left_hosts(four_hosts)
     command = [*launcher(mpi, four_hosts, 2), str(program), str(tmp_path), "64", "0", "interleaved:1024"]
-    done = execute(command, tmp_path, under_pario(library(tmp_path)), SECONDS)
+    done = execute(command, tmp_path, under_pario(need_library()), SECONDS)
     assert done is not None and done.returncode == 0, done and done.stdout
     must = 3 * (64 << 20) * 3 // 4
     assert must < left_hosts(four_hosts) - before < 1.1 * must

@@ -95,9 +95,9 @@ class Run:
 
 
 def environment(logs: Path) -> dict[str, str]:
-    """That of a traced program. PARIO_TEST_LIBRARY: another build of the library than the installed one."""
+    """That of a traced program. PARIO_LIBRARY: another build of the library than the installed one."""
     traced = traced_environment(os.environ, logs, Settings())
-    traced["LD_PRELOAD"] = os.environ.get("PARIO_TEST_LIBRARY", traced["LD_PRELOAD"])
+    traced["LD_PRELOAD"] = os.environ.get("PARIO_LIBRARY", traced["LD_PRELOAD"])
     return traced
 
 

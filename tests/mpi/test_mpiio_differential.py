@@ -1,7 +1,7 @@
 """Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a model of the file that is kept byte by byte.
 
 The program (differential/*.c) says the seed of each failing case; `--seed THAT --cases 1 --verbose` repeats it. PARIO_DIFFERENTIAL_SEED and
-PARIO_DIFFERENTIAL_CASES (how many on one rank; on more there are fewer) choose others, PARIO_TEST_LIBRARY another build of the library.
+PARIO_DIFFERENTIAL_CASES (how many on one rank; on more there are fewer) choose others, PARIO_LIBRARY another build of the library.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, parameters
-from tests.mpi.differential import build, cases_pass, library
+from tests.mpi.differential import build, cases_pass
 from tests.suites.runs import under_pario
 
 SEED = int(os.environ.get("PARIO_DIFFERENTIAL_SEED", "1"))
@@ -48,11 +49,11 @@ def run(mpi: Mpi, ranks: int, folder: Path, directory: Path, environment: dict[s
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "mpich-5-abi"))
 def test_a_few_cases(mpi: Mpi, ranks: int, folder: Path, tmp_path: Path) -> None:
-    run(mpi, ranks, folder, tmp_path, under_pario(library(folder)), "--seed", SEED, "--cases", QUICK)
+    run(mpi, ranks, folder, tmp_path, under_pario(need_library()), "--seed", SEED, "--cases", QUICK)
 
 
 def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None:
-    run(MPIS["mpich-5-abi"], 2, folder, tmp_path, under_pario(library(folder)), "--seed", SEED, "--cases", QUICK)
+    run(MPIS["mpich-5-abi"], 2, folder, tmp_path, under_pario(need_library()), "--seed", SEED, "--cases", QUICK)
 
 
 @pytest.mark.slow
@@ -60,7 +61,7 @@ def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", [name for name in MPIS if name != "mpich-5-abi"])
 def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
     ranks, variables = WAYS[way]
-    environment = under_pario(library(folder), variables)
+    environment = under_pario(need_library(), variables)
     run(MPIS[name], ranks, folder, tmp_path, environment, "--seed", 1000 * ranks + SEED, "--cases", CASES // ranks)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 RANKS = 3
@@ -24,7 +24,7 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def said(mpi: Mpi, program: str, how: str, hints: str, place: Path, **variables: str) -> list[str]:
-    environment = under_pario(library(place), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"})
+    environment = under_pario(need_library(), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"})
     done = execute(mpi.start(program, str(place), how, ranks=RANKS), place, environment, 60)
     assert done is not None and done.returncode == 0, done and done.stdout
     return done.stdout.splitlines()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program, environment, need, parameters
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 pytestmark = pytest.mark.mpi
@@ -20,7 +20,7 @@ ranks_1_3 = pytest.mark.parametrize("ranks", [1, 3])
 def with_pario(place: Path, traced: bool) -> dict[str, str]:
     logs = place / "logs"
     logs.mkdir()
-    return environment(logs) | {"PARIO_MPIIO": "1"} if traced else under_pario(library(logs))
+    return environment(logs) | {"PARIO_MPIIO": "1"} if traced else under_pario(need_library())
 
 
 def passes(mpi: Mpi, command: list[str], ranks: int, place: Path, traced: bool) -> list[str]:

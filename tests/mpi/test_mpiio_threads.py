@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 pytestmark = pytest.mark.mpi
@@ -22,7 +22,7 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize("files", ["self", "copies", "started"])
 def test_files_of_several_threads_do_not_meet(mpi: Mpi, program: str, files: str, nodes: int, tmp_path: Path) -> None:
-    environment = under_pario(library(tmp_path), {"PARIO_NODES": str(nodes)})
+    environment = under_pario(need_library(), {"PARIO_NODES": str(nodes)})
     done = execute(mpi.start(program, str(tmp_path), files, ranks=RANKS), tmp_path, environment, 120)
     assert done is not None, "did not end in 120 seconds"
     said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))

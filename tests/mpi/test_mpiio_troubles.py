@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, compile_program
-from tests.mpi.differential import library
 from tests.suites.runs import execute, under_pario
 
 SECONDS = 60
@@ -43,7 +43,7 @@ def keeper(folder: Path) -> str:
 
 def said(mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1) -> list[str]:
     """The lines that were printed; those of rank R begin with "rank R: "."""
-    environment = under_pario(library(files), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
+    environment = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
     environment["PARIO_NODES"] = str(nodes)
     environment["UCX_TLS"] = "^cma"  # with it, UCX ends a rank of MPICH 4 that is reading from one that dies
     done = execute(mpi.start(*command, ranks=ranks), files, environment, SECONDS)

@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +13,10 @@ import pytest
 
 from pario.tables import read
 from pario.tables.model import LAYERS, Job
+from tests.library import need_library
 
 VICTIMS = Path(__file__).parent / "victims"
 COMPILERS = {".c": ["gcc"], ".cpp": ["g++", "-std=c++17"], ".f90": ["gfortran"]}
-
-
-def find_library() -> Path | None:
-    """PARIO_LIBRARY, or the library beside the installed native module."""
-    if named := os.environ.get("PARIO_LIBRARY"):
-        return Path(named).resolve()
-    module = find_spec("pario._native")
-    beside = Path(module.origin).with_name("libpario.so") if module and module.origin else None
-    return beside if beside and beside.exists() else None
 
 
 def summary(counter: str) -> Callable[[Iterable[int]], int]:
@@ -78,10 +69,7 @@ Compile = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def library() -> Path:
-    found = find_library()
-    if found is None:
-        pytest.skip("no libpario.so: set PARIO_LIBRARY, or install pario")
-    return found
+    return need_library()
 
 
 @pytest.fixture(scope="session")

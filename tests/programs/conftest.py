@@ -8,13 +8,13 @@ import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from pario.tables import read
 from pario.tables.model import LAYERS, Job
+from tests.library import need_library
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,7 @@ Compare = Callable[..., Traced]
 
 @pytest.fixture(scope="session")
 def library() -> Path:
-    """PARIO_LIBRARY (a build folder's libpario.so), or the library beside the installed native module."""
-    if named := os.environ.get("PARIO_LIBRARY"):
-        return Path(named).resolve()
-    module = find_spec("pario._native")
-    beside = Path(module.origin).with_name("libpario.so") if module and module.origin else None
-    if not beside or not beside.exists():
-        pytest.skip("pario's native parts are not built")
-    return beside
+    return need_library()
 
 
 def digests(directory: Path) -> dict[str, str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi
-from tests.mpi.differential import library
 from tests.suites.runs import run
 from tests.suites.table import Program, Suite, suites
 
@@ -23,7 +23,7 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("suite", "program", "mpi"), CHOSEN)
 def test_program(suite: Suite, program: Program, mpi: Mpi, tmp_path: Path) -> None:
-    result = run(suite, program, mpi, library(tmp_path))
+    result = run(suite, program, mpi, need_library())
     if result.verdict == "skipped":
         pytest.skip(result.why)
     assert result.verdict == "passed", f"{result.why}\n{result.output[-3000:]}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from functools import cache
 from pathlib import Path
 
-from pario.launch.environment import Settings, traced_environment
 from tests.mpi.conftest import Mpi, need
 from tests.suites.runs import execute
 
@@ -21,12 +19,6 @@ def build(mpi: Mpi, folder: Path) -> Path:
     made = folder / f"differential-{mpi.name}"
     subprocess.run([mpi.cc, "-O1", "-w", "-o", made, *_SOURCES], check=True)
     return made
-
-
-def library(logs: Path) -> Path:
-    """PARIO_TEST_LIBRARY, or the installed one."""
-    preloaded = os.environ.get("PARIO_TEST_LIBRARY") or traced_environment({}, logs, Settings())["LD_PRELOAD"]
-    return Path(preloaded.split(":")[0])
 
 
 def cases_pass(command: list[str], directory: Path, environment: dict[str, str], seconds: float) -> None:
