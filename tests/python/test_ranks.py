@@ -112,9 +112,7 @@ def test_an_interrupt_of_one_is_told_to_all(where: int, kind: type[BaseException
 
 
 @pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])
-def test_one_that_is_interrupted_does_not_wait_for_those_that_never_come(
-    monkeypatch: pytest.MonkeyPatch, rank: int, most: float
-) -> None:
+def test_one_that_is_interrupted_does_not_wait_for_those_that_never_come(monkeypatch: pytest.MonkeyPatch, rank: int, most: float) -> None:
     mine = scripted(monkeypatch, rank, [])
 
     def work() -> None:
