@@ -1,4 +1,5 @@
-"""Checks that the rooms under src/ include only each other's doors, along the edges of tools/rooms.toml, without a cycle.
+"""Checks that the rooms under src/ include only each other's doors, along the edges of tools/rooms.toml, without a cycle; and that each
+edge is used.
 
 A door is `<room>/<room>.hpp`; a room's `.def` tables and the headers listed in its `doors` are doors, too.
 """
@@ -27,8 +28,11 @@ def problems(rooms: dict[str, list[str]], extra: dict[str, list[str]]) -> list[s
     except CycleError as error:
         found.append(f"cycle: {' -> '.join(error.args[1])}")
     for room, allowed in rooms.items():
-        for path in sorted((ROOT / "src" / room).glob("*.[ch]pp")):
+        sources = sorted((ROOT / "src" / room).glob("*.[ch]pp"))
+        for path in sources:
             found += [f"{path.relative_to(ROOT)}: {why}" for why in wrong_includes(path, room, allowed, rooms, extra)]
+        used = {included.split("/")[0] for path in sources for included in includes(path)}
+        found += [f"tools/rooms.toml: room {room} does not use {other}" for other in allowed if other not in used]
     return found
 
 
@@ -36,9 +40,13 @@ def folders() -> list[Path]:
     return sorted(path for path in (ROOT / "src").iterdir() if path.is_dir())
 
 
+def includes(path: Path) -> list[str]:
+    return INCLUDE.findall(path.read_text(encoding="utf-8"))
+
+
 def wrong_includes(path: Path, room: str, allowed: list[str], rooms: dict[str, list[str]], extra: dict[str, list[str]]) -> list[str]:
     wrong = []
-    for included in INCLUDE.findall(path.read_text(encoding="utf-8")):
+    for included in includes(path):
         other = included.split("/")[0]
         if other == room or other not in rooms:
             continue
