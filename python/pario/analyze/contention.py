@@ -17,7 +17,6 @@ from pario.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Layout
 MAX_MAPS = 3
 MAX_TARGETS = 64
 MAX_TOUCHES = 4_000_000
-DEFAULT_UNIT = 1 << 20
 
 
 @dataclass(frozen=True)

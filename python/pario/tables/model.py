@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Layer = Literal["posix", "stdio", "mpiio"]
 LAYERS: tuple[str, ...] = ("posix", "stdio", "mpiio")
 
 #: Size classes of the histograms: upper ends in bytes (decimal, as Darshan's); the last class is open.
