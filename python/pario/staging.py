@@ -86,8 +86,12 @@ class Move:
 
     def make_directories(self) -> None:
         """Those of a tree, with the permissions they have there, and writable."""
-        for directory, _, _ in os.walk(self.source, onerror=_raise):
-            _make_directory(Path(directory), self.target / Path(directory).relative_to(self.source))
+        for directory, names, _ in os.walk(self.source, onerror=_raise):
+            target = self.target / Path(directory).relative_to(self.source)
+            if target.is_symlink() and target != self.target:
+                names.clear()  # nothing is put behind it
+            else:
+                _make_directory(Path(directory), target)
 
 
 @dataclass
@@ -190,6 +194,7 @@ class Staged:
         wanted = []
         for move in (move for tree in trees for move in tree.files()):
             reason = refusal(move)
+            reason = _through_a_link(move) if reason is None else reason
             if reason:
                 outcome.left.append(f"{move.target} {reason}; the other one is {move.source}")
             elif reason is None:
@@ -269,6 +274,14 @@ def _remove(root: Path) -> None:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+def _through_a_link(move: Move) -> str | None:
+    """Why a file is not to be copied: somebody has put a link in the place of a directory of its tree."""
+    for above in list(move.target.parents)[: len(Path(move.name).parts) - 1]:
+        if above.is_symlink():
+            return f"would be behind {above}, which is a link there and a directory at the other end"
+    return None
 
 
 def _files_beneath(root: Path) -> Iterator[str]:

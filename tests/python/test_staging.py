@@ -255,6 +255,23 @@ def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it
     assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "of one"}
 
 
+def test_nothing_is_put_behind_a_link_that_somebody_has_made_of_a_directory(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage_in(source, tmp_path / "node")
+    (tmp_path / "node" / "data" / "deep" / "new").write_text("1")
+    (tmp_path / "node" / "data" / "deep" / "directory").mkdir()
+    (tmp_path / "node" / "data" / "a").write_text("changed")
+    (tmp_path / "elsewhere").mkdir()
+    (source / "deep").rename(tmp_path / "away")
+    (source / "deep").symlink_to(tmp_path / "elsewhere")
+    capsys.readouterr()
+    assert main(["stage", "out", str(tmp_path / "node")]) == 1
+    assert "which is a link there" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (source / "a").read_text() == "changed"
+
+
 def test_a_tree_of_somebody_else_is_staged(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, *_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
