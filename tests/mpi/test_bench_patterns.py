@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,11 +97,25 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) ->
     assert str(tmp_path) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
 
 
+@needs_mpi
+@pytest.mark.mpi
+def test_a_picture_of_what_the_ranks_did(tmp_path: Path) -> None:
+    patterns = ["--pattern", "one", "--pattern", "independent"]
+    words = ["--ranks", "2", "--size", "64K", "--array", "2d", "--repeat", "1", *patterns, "--plot", str(tmp_path / "ranks.svg")]
+    assert main(["bench", "patterns", str(tmp_path), *words]) == 0
+    picture = (tmp_path / "ranks.svg").read_text()
+    shown = [title.split(",")[0] for title in re.findall(r'font-weight="600">([^<]*)<', picture)]
+    assert shown == ["one: write", "one: read", "independent: write", "independent: read"]
+    assert {"write", "read", "communication", "in MPI-IO"} <= set(re.findall(r"<title>([^<]*)</title>", picture))
+    assert [path.name for path in tmp_path.iterdir()] == ["ranks.svg"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--pattern", "fast"], "--pattern fast: not known; expected one of one, one-text, files"),
         (["--compare", "/nonexistent"], "/nonexistent: [Errno 2]"),
+        (["--plot", "ranks.pdf"], "--plot ranks.pdf: expected a name that ends in .svg, .html or .png"),
         (["--mpiexec", "'mpiexec"], "--mpiexec 'mpiexec: No closing quotation"),
         (["--mpiexec", "true"], "the ranks ended with status 0: true -n 4"),
     ],

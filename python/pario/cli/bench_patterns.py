@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--sync", action="store_true", help="written means on the device: time os.sync(), too")
     add_keeping(parser)
     add("--logs", type=Path, metavar="DIR", help="run each pattern once more under pario run: a log with timeline and report for each")
+    add(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="run each once more under pario run, and draw what its ranks did, by the name .svg, .html or .png",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,20 +48,47 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list()
     from pario.bench.launch import launcher, measure
+    from pario.report.picture import check
 
     names = _names(arguments)
+    if arguments.plot:
+        check(arguments.plot)
     before = earlier(arguments)
     mpiexec = launcher(arguments.mpiexec)
     with place_below(arguments.directory) as place:
         result = measure(_request(arguments, place, names, arguments.repeat), arguments.ranks, mpiexec, mpiio=arguments.mpiio)
-        _show(result)
+        told = "\n".join(_page(result))
+        print(told)
         keep(arguments, result, before)
-        for name in names if arguments.logs else ():
-            log = arguments.logs / f"{name}.pario"
-            log.parent.mkdir(parents=True, exist_ok=True)
-            measure(_request(arguments, place, [name], 1), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
-            print(f"{name}: {log / 'report.html'}")
+        if arguments.logs or arguments.plot:
+            with _folder(arguments.logs) as folder:
+                logs = {name: folder / f"{name}.pario" for name in names}
+                for name, log in logs.items():
+                    measure(_request(arguments, place, [name], 1), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
+                    print(f"{name}: {log / 'report.html'}") if arguments.logs else None
+                if arguments.plot:
+                    _plot(arguments.plot, logs, place, told)
     return 0
+
+
+@contextmanager
+def _folder(wanted: Path | None) -> Iterator[Path]:
+    """For logs; gone afterwards where none was wanted."""
+    if wanted:
+        wanted.mkdir(parents=True, exist_ok=True)
+        yield wanted
+        return
+    with tempfile.TemporaryDirectory(prefix="pario-bench-") as folder:
+        yield Path(folder)
+
+
+def _plot(path: Path, logs: Mapping[str, Path], place: Path, told: str) -> None:
+    from pario.bench.timelines import KINDS, panels_of
+    from pario.report.picture import draw_spans
+    from pario.tables import read
+
+    panels = [panel for name, log in logs.items() for panel in panels_of(name, read([log]), place)]
+    draw_spans(path, "pario bench patterns", panels, KINDS, told)
 
 
 def _request(arguments: argparse.Namespace, place: Path, names: Sequence[str], repeat: int) -> Any:
@@ -80,14 +115,14 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     return [name for name in PATTERNS if not arguments.pattern or name in arguments.pattern]
 
 
-def _show(result: dict[str, Any]) -> None:
+def _page(result: dict[str, Any]) -> Iterator[str]:
     from pario.bench.results import best, rows_of
     from pario.bench.table import PATTERNS
 
     rows = rows_of(result)
     shape = " x ".join(map(str, result["shape"]))
-    print(f"{result['ranks']} ranks, {wording.size(result['bytes'])} as {shape} doubles, {result['groups']} groups; {result['mpi']}\n")
-    print(f"{'':16} {'write':>10} {'of best':>8} {'calls':>8} {'writes':>8} {'read':>12} {'of best':>8} {'calls':>8} {'reads':>8}")
+    yield f"{result['ranks']} ranks, {wording.size(result['bytes'])} as {shape} doubles, {result['groups']} groups; {result['mpi']}\n"
+    yield f"{'':16} {'write':>10} {'of best':>8} {'calls':>8} {'writes':>8} {'read':>12} {'of best':>8} {'calls':>8} {'reads':>8}"
     fastest = {"write": best(rows, "write").write.rate, "read": best(rows, "read").read.rate}
     for row in rows:
         cells = []
@@ -95,18 +130,16 @@ def _show(result: dict[str, Any]) -> None:
             taken = getattr(row, direction)
             share = wording.share(taken.rate / fastest[direction])
             cells.append(f"{wording.rate(taken.rate):>{width}} {share:>8} {taken.calls:>8} {taken.system_calls:>8}")
-        print(f"{row.pattern:16} {' '.join(cells)}")
+        yield f"{row.pattern:16} {' '.join(cells)}"
+    yield ""
     for direction in ("write", "read"):
         row = best(rows, direction)
-        print(
-            f"\nFastest to {direction} here: {row.pattern} ({PATTERNS[row.pattern]}), {wording.rate(getattr(row, direction).rate)}.", end=""
-        )
-    print()
-    _warn_of_noise(rows)
+        yield f"Fastest to {direction} here: {row.pattern} ({PATTERNS[row.pattern]}), {wording.rate(getattr(row, direction).rate)}."
+    yield from _noisy(rows)
 
 
-def _warn_of_noise(rows: Sequence[Row]) -> None:
+def _noisy(rows: Sequence[Row]) -> Iterator[str]:
     noisy = [row.pattern for row in rows if max(row.write.spread, row.read.spread) > _MANY]
     if noisy:
         share = wording.share(_MANY)
-        print(f"Repetitions differ by more than {share} of the median: {', '.join(noisy)} (try a larger --size, more --repeat).")
+        yield f"Repetitions differ by more than {share} of the median: {', '.join(noisy)} (try a larger --size, more --repeat)."

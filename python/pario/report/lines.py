@@ -12,7 +12,8 @@ _LINE = 18  # of the legend
 #: Told apart by lightness and hue, and by their dashes when there are more.
 _COLOURS = ("#0b5cad", "#c7401d", "#00846a", "#8f5fb0", "#bd8a10", "#59616c", "#d0688f", "#3aa0c0")
 _DASHES = ("", "6 3", "2 3")
-_FRAME = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="11">'
+#: Begins a picture of a width and a height.
+FRAME = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="11">'
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def figure(panels: Sequence[Panel], axes: Axes, across: int = 2) -> str:
     across = min(across, len(panels))
     rows, per_row = math.ceil(len(panels) / across), max(across * _WIDTH // 170, 1)
     legend = math.ceil(len(names) / per_row) * _LINE + 10
-    body = [_FRAME.format(across * _WIDTH, rows * _HEIGHT + legend), '<rect width="100%" height="100%" fill="#fff"/>']
+    body = [FRAME.format(across * _WIDTH, rows * _HEIGHT + legend), '<rect width="100%" height="100%" fill="#fff"/>']
     for number, name in enumerate(names):
         x, y = number % per_row * 170 + 14, rows * _HEIGHT + number // per_row * _LINE + 12
         body.append(f'<path d="M{x} {y}h24" {_stroke(number)}/><text x="{x + 30}" y="{y + 4}">{escape(name)}</text>')

@@ -1,4 +1,4 @@
-"""Pictures of lines as files: SVG and HTML of pario's own, PNG by matplotlib, where that is installed."""
+"""Pictures of lines, and of rows over time, as files: SVG and HTML of pario's own, PNG by matplotlib, where that is installed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from pario import wording
+from pario.analyze.spans import Kind
+from pario.analyze.spans import Panel as SpanPanel
 from pario.errors import ParioError
+from pario.report import spans
 from pario.report.lines import Axes, Panel, figure, look, names_of
 
 SUFFIXES = (".svg", ".html", ".png")
-_ACROSS = 2
+_ACROSS, _LABELS = 2, 8
 
 
 def check(path: Path) -> None:
@@ -50,8 +54,20 @@ def draw(path: Path, title: str, panels: Sequence[Panel], axes: Axes, told: str 
     """Writes the picture as its name says; HTML with the text that was ``told``. Raises ParioError."""
     if path.suffix == ".png":
         save(_drawn(panels, axes), path)
-        return
-    picture = figure(panels, axes)
+    else:
+        write(path, title, figure(panels, axes), told)
+
+
+def draw_spans(path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], told: str = "") -> None:
+    """The same of rows over time."""
+    if path.suffix == ".png":
+        save(_drawn_spans(panels, kinds), path)
+    else:
+        write(path, title, spans.figure(panels, kinds), told)
+
+
+def write(path: Path, title: str, picture: str, told: str) -> None:
+    """Writes an SVG picture, in HTML where the name says so. Raises ParioError."""
     if path.suffix == ".html":
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         picture = f"{head}<body>\n{picture}<pre>{escape(told)}</pre></body></html>\n"
@@ -91,3 +107,24 @@ def _lines(place: Any, panel: Panel, axes: Axes, names: Sequence[str]) -> dict[s
     place.yaxis.set_major_formatter(lambda value, _: axes.y_text(value))
     place.grid(visible=True, alpha=0.3)
     return found
+
+
+def _drawn_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
+    """The same rows with the same legend, by matplotlib."""
+    across = min(_ACROSS, len(panels))
+    rows = -(-len(panels) // across)
+    drawn, places = pyplot().subplots(rows, across, figsize=(6.4 * across, 1.9 * rows + 0.5), squeeze=False, layout="constrained")
+    for place, panel in zip(places.flat, panels, strict=False):
+        for number, row in enumerate(panel.rows):
+            for kind in kinds:
+                bars = [(begin, end - begin) for begin, end in row.get(kind.name, ())]
+                place.broken_barh(bars, (number - kind.height / 2, kind.height), color=kind.colour)
+        place.set(title=panel.title, xlim=(0, panel.seconds), ylim=(len(panel.rows) - 0.5, -0.5))
+        place.set_xticks(spans.ticks(panel.seconds), [wording.seconds(tick) for tick in spans.ticks(panel.seconds)])
+        every = max(len(panel.rows) // _LABELS, 1)
+        place.set_yticks(range(0, len(panel.rows), every), panel.labels[::every])
+    for place in places.flat[len(panels) :]:
+        place.set_axis_off()
+    patches = [pyplot().Rectangle((0, 0), 1, 1, color=kind.colour) for kind in kinds]
+    drawn.legend(patches, [kind.name for kind in kinds], loc="outside lower center", ncols=len(kinds))
+    return drawn
