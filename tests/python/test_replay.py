@@ -372,6 +372,16 @@ perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("length", "played"), [(100, 100), (1 << 40, 2**31 - 1), (-5, 0)])
+def test_no_text_is_longer_than_printf_can_make_it(length: int, played: int) -> None:
+    job = make_job(1, wall=1.0)
+    add_events(job, 0, "/out", "open", start=0.1, layer="stdio", function="fopen", offset=os.O_CREAT | os.O_WRONLY)
+    add_events(job, 0, "/out", "write", start=0.2, layer="stdio", function="fprintf", length=length)
+    add_events(job, 0, "/out", "close", start=0.3, layer="stdio", function="fclose")
+    ((_, text, _),) = script_of(job, partial=True).seats
+    assert (text["verb"], text["length"]) == (numbers()["fprintf"], played)
+
+
 def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: Path) -> None:
     attached = np.zeros(1, OPERATION)
     attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR

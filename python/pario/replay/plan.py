@@ -23,6 +23,8 @@ from pario.tables.model import LAYERS, Job
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
 _STDIO = LAYERS.index("stdio")
 _NANOSECONDS = 1e9
+#: Bytes of one fprintf, which returns an int; what a damaged log says may be more.
+_MOST_TEXT = 2**31 - 1
 #: At the same moment, what is before what.
 _FIRST, _BEFORE, _CALL, _AFTER = range(4)
 
@@ -128,6 +130,8 @@ class _Plan:
         made["verb"] = np.maximum(verb, 0)
         single = np.isin(verb, [known["fgetc"], known["fputc"]])
         made["length"][single] = np.maximum(events["length"], events["count"])[single]  # who finds the end gets no byte for a call
+        text = verb == known["fprintf"]
+        made["length"][text] = np.clip(events["length"][text], 0, _MOST_TEXT)
         made["offset"][~failed & (verb == known["open"])] &= ~os.O_EXCL  # renaming is not played: the name may be there
         made["verb"][chosen], made["slot"][chosen], made["other"][chosen] = found.verb, found.slot, found.source
         made["slot"][failed] = found.count
