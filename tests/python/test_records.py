@@ -66,6 +66,20 @@ class TestDataset:
         assert [bytes(record) for record in dataset[wanted]] == [LINES[number] for number in wanted]
         assert [bytes(record) for record in dataset] == LINES
         assert dataset[[]] == []
+        assert dataset[np.array([-1, 5], "i1")] == dataset[np.array([1999, 5], "u8")] == [dataset[-1], dataset[5]]
+
+    def test_a_mask_gives_the_records_for_which_it_is_true(self, lines):
+        mask = np.arange(2000) % 500 == 3
+        dataset = Dataset(lines)
+        assert [bytes(record) for record in dataset[mask]] == [bytes(record) for record in dataset[mask.tolist()]] == LINES[3::500]
+        assert dataset[np.zeros(2000, bool)] == []
+        with pytest.raises(IndexError, match=r"a mask of shape \[5\] for 2000 records"):
+            dataset[np.ones(5, bool)]
+
+    @pytest.mark.parametrize("numbers", [[1.5], np.array([1.0]), [[1, 2]], ["1"], [None]], ids=str)
+    def test_what_is_no_list_of_whole_numbers_is_refused(self, lines, numbers):
+        with pytest.raises(TypeError, match="expected a list of whole ones"):
+            Dataset(lines)[numbers]
 
     def test_numpy_takes_records_as_they_are(self, tmp_path):
         numbers = np.arange(600, dtype=np.float32)

@@ -62,7 +62,7 @@ class Dataset(Sequence[memoryview]):
     @overload
     def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> list[memoryview]: ...
     def __getitem__(self, which: int | slice | Sequence[int] | NDArray[Any]) -> memoryview | list[memoryview]:
-        """One record, or those of a slice or a list of numbers, which are read together."""
+        """One record, or those of a slice, a list of numbers, or a mask with a boolean for each record, which are read together."""
         if hasattr(which, "__index__") and getattr(which, "ndim", 0) == 0:
             data, begin, end = self.file.read(self._number(which.__index__()))
             return memoryview(data)[begin:end]
@@ -101,10 +101,29 @@ class Dataset(Sequence[memoryview]):
             raise IndexError(f"record {number} of {self._count} of {self.path}")
         return number % self._count
 
+    def _numbers(self, which: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        if which.dtype == bool and which.shape != (self._count,):
+            raise IndexError(f"a mask of shape {list(which.shape)} for {self._count} records of {self.path}")
+        numbers = np.flatnonzero(which) if which.dtype == bool else which
+        if not numbers.size:
+            return np.empty(0, np.uint64)
+        if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+            raise TypeError(
+                f"records of {self.path}: numbers of type {numbers.dtype} and {numbers.ndim} axes: expected a list of whole ones"
+            )
+        wrong = numbers[(numbers < -self._count) | (numbers >= self._count)]
+        if wrong.size:
+            raise IndexError(f"record {wrong[0]} of {self._count} of {self.path}")
+        return (numbers.astype(np.int64) % self._count).astype(np.uint64)
+
     def _batch(self, numbers: Sequence[int] | NDArray[Any]) -> list[memoryview]:
         import numpy as np
 
-        wanted = np.array([self._number(int(number)) for number in numbers], dtype=np.uint64)
+        if isinstance(numbers, range):
+            numbers = np.arange(numbers.start, numbers.stop, numbers.step)
+        wanted = self._numbers(np.asarray(numbers))
         if isinstance(self.file, GroupedFile):
             out, places = self.file.read_many(wanted)
         else:
