@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -115,12 +115,12 @@ class Ranks(ABC):
             show(done, whole)
             if self.size > 1 and time.monotonic() - said > self.patience / _OFTEN:
                 said = time.monotonic()
-                self._tell_that_it_moves()
+                self._tell_that_it_moves(range(1, self.size) if self.is_first else (0,))
 
         return shown
 
-    def _tell_that_it_moves(self) -> None:
-        for rank in range(1, self.size) if self.is_first else (0,):
+    def _tell_that_it_moves(self, others: Iterable[int]) -> None:
+        for rank in others:
             self._send(rank, (MOVED, "", None) if self.is_first else (MOVED, None))
 
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
@@ -156,7 +156,8 @@ class Ranks(ABC):
 
     def _collect(self, outcomes: dict[int, _Outcome], numbers: dict[int, int]) -> None:
         """What those say that come in time, and the numbers of what they ask. Who has come to something else may no longer wait for it."""
-        mine, deadline = outcomes[0], time.monotonic() + self.patience
+        mine, said = outcomes[0], time.monotonic()
+        deadline = said + self.patience
         early, self._early = list(self._early), ()
         while (waiting := len(outcomes) < self.size) or any(what != mine[0] for what, _, _ in outcomes.values()):
             message = early.pop(0) if early else self._receive(None, deadline if waiting else 0.0)
@@ -165,7 +166,9 @@ class Ranks(ABC):
             rank, (number, outcome) = message
             if number == MOVED:
                 deadline = time.monotonic() + self.patience
-                self._tell_that_it_moves()  # the others wait for this one
+                if deadline - said > self.patience * (1 + 1 / _OFTEN):  # now and then, whoever they are that get on
+                    said = deadline - self.patience
+                    self._tell_that_it_moves(numbers)  # they wait for this one
             elif outcome is None:
                 if numbers.get(rank) == number and outcomes[rank][0] != mine[0]:
                     del numbers[rank], outcomes[rank]

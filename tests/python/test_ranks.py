@@ -17,12 +17,12 @@ PATIENCE = 100.0
 
 
 class Scripted(Ranks):
-    """A rank of two: time stands still but for messages, which come when it is said, and for what it works."""
+    """A rank of several: time stands still but for messages, which come when it is said, and for what it works."""
 
     patience = PATIENCE
 
-    def __init__(self, rank: int, script: list[tuple[float, Any]]) -> None:
-        self.rank, self.size, self.now = rank, 2, 0.0
+    def __init__(self, rank: int, script: list[tuple[float, Any]], size: int = 2) -> None:
+        self.rank, self.size, self.now = rank, size, 0.0
         self._script, self.sent = script, list[Any]()
 
     def _send(self, rank: int, message: Any) -> None:
@@ -34,11 +34,13 @@ class Scripted(Ranks):
             return None
         at, message = self._script.pop(0)
         self.now = max(self.now, at)
+        if self.rank == 0 and len(message) > 2:  # of several others: with the number of the sender
+            return message[2], message[:2]
         return 1 - self.rank, message
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, rank: int, script: list[tuple[float, Any]]) -> Scripted:
-    made = Scripted(rank, script)
+def scripted(monkeypatch: pytest.MonkeyPatch, rank: int, script: list[tuple[float, Any]], size: int = 2) -> Scripted:
+    made = Scripted(rank, script, size)
     monkeypatch.setattr(ranks, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
@@ -58,8 +60,17 @@ def test_rank_0_waits_as_long_as_another_one_gets_on(monkeypatch: pytest.MonkeyP
         assert first.now == PATIENCE
     else:
         assert first.together("a save", lambda: 5, sum) == 12
-        told = [message for _, message in first.sent[:-1]]
-        assert told == [(MOVED, "", None)] * 99  # those who wait for rank 0 wait for the other one
+
+
+def test_those_who_wait_for_rank_0_are_told_now_and_then_that_others_get_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many these are."""
+    came = ("a save", "", 7)
+    beats = [(float(at), (MOVED, None, rank)) for at in range(10, 1000, 10) for rank in (2, 3)]
+    first = scripted(monkeypatch, 0, [(0.0, (1, came, 1)), *beats, (1000.0, (1, came, 2)), (1000.0, (1, came, 3))], size=4)
+    assert first.together("a save", lambda: 5, sum) == 26
+    told = [(at, message) for at, message in first.sent if message[0] == MOVED]
+    assert 30 <= len(told) <= 34 and all(message == (MOVED, "", None) for _, message in told)
+    assert len(first.sent) == len(told) + 3
 
 
 @pytest.mark.parametrize(("until", "said"), [(0, "rank 0 did not come within"), (5000, "")])
