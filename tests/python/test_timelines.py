@@ -31,6 +31,10 @@ def two_rounds() -> Job:
         for start in (1.0, 5.0, 9.0, 10.0, 15.0, 20.0):
             add_barrier(job, rank, start)
         add_events(job, rank, FILE, "read", start=16.0 + rank, duration=1.0, length=8)
+        for start in (13.0 + rank, 18.5):  # done
+            add_events(job, rank, "", "communicate", function="MPI_Ibarrier", start=start, duration=0.001)
+        add_events(job, rank, "", "communicate", function="MPI_Test", start=14.5, duration=0.001)
+        add_events(job, rank, "", "communicate", function="MPI_Scatter", start=18.0, duration=0.4)
         add_events(job, rank, "/elsewhere", "write", start=11.0, duration=1.0, length=8)
     add_events(job, 0, FILE, "write", start=11.0 + 0.002 * np.arange(1000), duration=0.001, length=8)
     return job
@@ -38,12 +42,12 @@ def two_rounds() -> Job:
 
 def test_the_last_round_of_a_pattern_is_shown() -> None:
     write, read = panels_of("one", two_rounds(), Path("/scratch"))
-    assert (write.title, read.title) == ("one: write, 2.90 s", "one: read, 2.90 s")
+    assert (write.title, read.title) == ("one: write, 2.90 s", "one: read, 3.30 s")
     assert list(write.labels) == ["rank 0", "rank 1"]
     ((begin, end),) = write.rows[0]["write"]
     assert (begin, end) == (pytest.approx(0.9), pytest.approx(2.899))
     assert not write.rows[1]
-    assert [list(row) for row in read.rows] == [["read"], ["read"]]
+    assert [list(row) for row in read.rows] == [["communication", "read"]] * 2
     assert read.rows[1]["read"][0] == (pytest.approx(1.9), pytest.approx(2.9))
 
 

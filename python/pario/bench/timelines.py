@@ -43,18 +43,30 @@ def panels_of(name: str, job: Job, directory: Path) -> list[Panel]:
     for title, first, last in (("write", _WRITING, _READING), ("read", _READING, _AFTER)):
         begin, end = float(barriers["end"][first]), float(barriers["start"][last])
         within = np.flatnonzero(shown & (events["start"] >= begin) & (events["end"] <= end))
-        io = within[~communicates[within]]
-        seconds = max(float(events["end"][io].max(initial=begin)) - begin, 1e-6)
-        within = within[events["start"][within] < begin + seconds]
+        within = within[events["start"][within] < _done(job, lanes, begin, end)[lanes[within]]]
+        seconds = max(float(events["end"][within].max(initial=begin)) - begin, 1e-6)
         made.append(_panel(f"{name}: {title}, {wording.seconds(seconds)}", job, events[within], lanes[within], begin, seconds))
     return made
 
 
 def _barriers(job: Job, lanes: NDArray[Any]) -> NDArray[Any]:
     """Those of the first rank, in order."""
-    names = np.array(job.function_names or [""])
-    found = job.events[(job.events["layer"] == _COMMUNICATION) & (names[job.events["function"]] == "MPI_Barrier") & (lanes == 0)]
+    found = job.events[_calls(job, "MPI_Barrier") & (lanes == 0)]
     return np.asarray(found[np.argsort(found["start"])])
+
+
+def _done(job: Job, lanes: NDArray[Any], begin: float, end: float) -> NDArray[Any]:
+    """When each rank had done its part, and waited for the others as the worker does it."""
+    events = job.events
+    waits = np.flatnonzero(_calls(job, "MPI_Ibarrier") & (lanes >= 0) & (events["start"] >= begin) & (events["end"] <= end))
+    found = np.full(int(lanes.max(initial=0)) + 1, end)
+    np.minimum.at(found, lanes[waits], events["start"][waits])
+    return found
+
+
+def _calls(job: Job, name: str) -> NDArray[Any]:
+    names = np.array(job.function_names or [""])
+    return np.asarray((job.events["layer"] == _COMMUNICATION) & (names[job.events["function"]] == name))
 
 
 def _panel(title: str, job: Job, events: NDArray[Any], lanes: NDArray[Any], begin: float, seconds: float) -> Panel:
