@@ -114,7 +114,7 @@ def test_a_picture_of_what_the_ranks_did(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--pattern", "fast"], "--pattern fast: not known; expected one of one, one-text, files"),
-        (["--compare", "/nonexistent"], "/nonexistent: [Errno 2]"),
+        (["--compare", "/nonexistent"], "/nonexistent: No such file or directory"),
         (["--plot", "ranks.pdf"], "--plot ranks.pdf: expected a name that ends in .svg, .html or .png"),
         (["--mpiexec", "'mpiexec"], "--mpiexec 'mpiexec: No closing quotation"),
         (["--mpiexec", "true"], "the ranks ended with status 0: true -n 4"),

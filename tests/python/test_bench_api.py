@@ -121,7 +121,11 @@ def test_the_command_prints_plots_keeps_and_compares(tmp_path: Path, capsys: pyt
         (["--size", "64K"], "expected at least 32 of the largest pieces"),
         (["--plot", "rates.pdf"], "expected a name that ends in .svg, .html or .png"),
         (["--plot", "/nonexistent/rates.svg"], "no directory /nonexistent"),
-        (["--compare", "/nonexistent"], "/nonexistent: [Errno 2]"),
+        (["--compare", "/nonexistent"], "/nonexistent: No such file or directory"),
+        (["--compare", "/"], "/: Is a directory"),
+        (["--compare", "/etc/passwd"], "/etc/passwd: no JSON; expected a result that --json has written"),
+        (["--compare", "/proc/self/exe"], "/proc/self/exe: no JSON"),
+        (["--json", "/nonexistent/a.json"], "cannot write /nonexistent/a.json: no directory /nonexistent"),
     ],
 )
 def test_errors_name_what_was_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
@@ -151,6 +155,22 @@ def test_changes_are_clear_when_no_repetition_is_between() -> None:
     before = {"a": [1.0, 2.0], "b": [1.0, 2.0], "c": [1.0], "gone": [1.0]}
     found = {change.name: (change.factor, change.clear) for change in changes(before, {"a": [3.0, 6.0], "b": [2.0, 4.0], "c": [9.0]})}
     assert found == {"a": (3.0, True), "b": (2.0, False), "c": (9.0, False)}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("[]", "no result of pario bench"),
+        ('{"format": "pario-bench-api", "version": 1}', "'rows' is missing; expected a result that --json has written"),
+        ('{"format": "pario-bench-patterns", "version": 1, "patterns": {}}', "a result of pario-bench-patterns; expected pario-bench-api"),
+    ],
+)
+def test_what_is_no_earlier_result_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: str, said: str
+) -> None:
+    (tmp_path / "earlier.json").write_text(document)
+    assert main(["bench", "api", str(tmp_path), "--compare", str(tmp_path / "earlier.json")]) == 2
+    assert said in capsys.readouterr().err
 
 
 AXES = Axes("n", "rate", str, lambda value: f"{value:.0f}")

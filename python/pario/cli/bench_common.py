@@ -63,15 +63,30 @@ def place_below(directory: Path) -> Iterator[Path]:
 
 
 def earlier(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """The result that was named to compare with, before anything is measured."""
-    from pario.bench.history import read
-
+    """The result that was named to compare with, before anything is measured: also whether the new one can be written where it is to be."""
+    if arguments.json and not arguments.json.absolute().parent.is_dir():
+        raise ParioError(f"cannot write {arguments.json}: no directory {arguments.json.parent}")
     if arguments.compare is None or arguments.compare == _LAST:
         return None
+    before, expected = _read(arguments.compare), f"pario-bench-{arguments.action}"
+    if before["format"] != expected:
+        raise ParioError(f"{arguments.compare}: a result of {before['format']}; expected {expected}")
+    return before
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from pario.bench.history import read
+
     try:
-        return read(arguments.compare)
-    except (OSError, ValueError, KeyError) as error:
-        raise ParioError(f"{arguments.compare}: {error}") from error
+        return read(path)
+    except OSError as error:
+        raise ParioError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ParioError(f"{path}: no JSON; expected a result that --json has written") from error
+    except KeyError as error:
+        raise ParioError(f"{path}: {error} is missing; expected a result that --json has written") from error
+    except ValueError as error:
+        raise ParioError(f"{path}: {error}") from error
 
 
 def keep(arguments: argparse.Namespace, result: Mapping[str, Any], before: dict[str, Any] | None) -> None:
@@ -119,8 +134,6 @@ def changed(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[st
     """What has got faster or slower, beyond what repetitions differ by."""
     from pario.bench import history
 
-    if before["format"] != result["format"]:
-        raise ParioError(f"the earlier result is one of {before['format']}; expected {result['format']}")
     for key in history.different(before, result):
         yield f"The earlier result has other {key}: {before.get(key)}, now {result.get(key)}."
     found = list(history.changes(history.series_of(before), history.series_of(result)))
