@@ -56,6 +56,7 @@ void finish_at_exit(int status, void*) {
 
 // Handlers of the program, registered later than ours, run earlier; destructors of libraries may still follow: see finish_again.
 [[gnu::constructor]] void register_handlers() {
+  resolve(Symbol::open);  // what the first call of its kind makes: a child forked while a thread makes it would wait for ever
   beneath::begin();
   if (!active()) return;
   on_exit(finish_at_exit, nullptr);
