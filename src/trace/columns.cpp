@@ -1,7 +1,9 @@
 #include "trace/columns.hpp"
 
+#include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace pario::trace {
 namespace {
@@ -9,12 +11,15 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the log is little endian and written as it lies in memory");
 
 using Bytes16 = std::uint8_t __attribute__((vector_size(16)));
+using Halves8 = std::uint16_t __attribute__((vector_size(16)));
+using Words4 = std::uint32_t __attribute__((vector_size(16)));
+using Longs2 = std::uint64_t __attribute__((vector_size(16)));
 constexpr std::size_t kLanes = 16;  // rows that are transposed at a time
 
 /// Interleaves the first half of an array of Width * 16 bytes with its second half: the bits of every byte's index rotate left by one.
 /// Index = (row: 4 bits, byte: log2 Width bits), so 4 steps turn rows of bytes into planes of rows, and log2 Width more turn them back.
 template <std::size_t Width>
-void interleave(Bytes16 (&v)[Width]) {
+[[gnu::always_inline]] inline void interleave(Bytes16 (&v)[Width]) {
   Bytes16 out[Width];
   for (std::size_t k = 0; k < Width / 2; ++k) {
     const Bytes16 a = v[k], b = v[k + Width / 2];
@@ -24,40 +29,61 @@ void interleave(Bytes16 (&v)[Width]) {
   std::memcpy(v, out, sizeof out);
 }
 
-template <class T>
-T field(const Event& event, std::size_t offset) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const std::byte*>(&event) + offset, sizeof value);
-  return value;
+constexpr std::size_t kWords = sizeof(Event) / kLanes;  // of a row: a word's bytes become as many planes
+
+/// The bytes of a word that belong to columns of `width` bytes.
+constexpr Bytes16 mask_of(std::size_t word, std::size_t width) {
+  std::array<std::uint8_t, kLanes> mask{};
+  for (const Column& column : kEventColumns)
+    for (std::size_t at = column.offset; at < column.offset + column.width; ++at)
+      if (column.width == width && at / kLanes == word) mask[at % kLanes] = 0xFF;
+  return std::bit_cast<Bytes16>(mask);
 }
 
-template <class T>
-T difference(const Event* events, std::size_t row, std::size_t offset) {
-  const T before = row == 0 ? T{0} : field<T>(events[row - 1], offset);
-  return static_cast<T>(field<T>(events[row], offset) - before);
+template <class Values, std::size_t Word>
+Bytes16 difference_in(Bytes16 row, Bytes16 before) {
+  constexpr Bytes16 kMask = mask_of(Word, sizeof(decltype(Values{}[0])));
+  return (Bytes16)((Values)row - (Values)before) & kMask;
 }
 
-/// 16 rows starting at `row`, to 16 bytes in each plane.
-template <class T>
-void encode_lanes(const Event* events, std::size_t row, std::size_t rows, std::size_t offset, std::byte* planes) {
-  T differences[kLanes];
-  for (std::size_t i = 0; i < kLanes; ++i) differences[i] = difference<T>(events, row + i, offset);
-  Bytes16 v[sizeof(T)];
-  std::memcpy(v, differences, sizeof v);
-  if constexpr (sizeof(T) > 1)
+/// What a word of a row adds to that of the row before, column by column.
+template <std::size_t Word>
+Bytes16 difference(Bytes16 row, Bytes16 before) {
+  return difference_in<Longs2, Word>(row, before) | difference_in<Words4, Word>(row, before) | difference_in<Halves8, Word>(row, before) |
+         difference_in<Bytes16, Word>(row, before);
+}
+
+template <std::size_t Word>
+Bytes16 word_of(const Event& event) {
+  Bytes16 word;
+  std::memcpy(&word, reinterpret_cast<const std::byte*>(&event) + Word * kLanes, sizeof word);
+  return word;
+}
+
+/// One word of 16 rows starting at `row`, to 16 bytes in each of its planes. Mostly nothing has changed in some words.
+template <std::size_t Word>
+void encode_lanes(const Event* events, std::size_t row, std::size_t rows, std::byte* planes) {
+  Bytes16 v[kLanes], any{};
+  Bytes16 before = row == 0 ? Bytes16{} : word_of<Word>(events[row - 1]);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    const Bytes16 now = word_of<Word>(events[row + i]);
+    any |= v[i] = difference<Word>(now, before);
+    before = now;
+  }
+  if (std::bit_cast<unsigned __int128>(any) != 0)
     for (int step = 0; step < 4; ++step) interleave(v);
-  for (std::size_t plane = 0; plane < sizeof(T); ++plane) std::memcpy(planes + plane * rows + row, &v[plane], kLanes);
+  for (std::size_t plane = 0; plane < kLanes; ++plane) std::memcpy(planes + plane * rows + row, &v[plane], kLanes);
 }
 
-template <class T>
-void encode_column(std::span<const Event> events, std::size_t offset, std::byte* planes) {
+template <std::size_t Word>
+void encode_word(std::span<const Event> events, std::byte* planes) {
   const std::size_t rows = events.size();
   std::size_t row = 0;
-  for (; row + kLanes <= rows; row += kLanes) encode_lanes<T>(events.data(), row, rows, offset, planes);
+  for (; row + kLanes <= rows; row += kLanes) encode_lanes<Word>(events.data(), row, rows, planes);
   for (; row < rows; ++row) {
-    const T value = difference<T>(events.data(), row, offset);
-    for (std::size_t plane = 0; plane < sizeof(T); ++plane)
-      planes[plane * rows + row] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * plane));
+    const Bytes16 before = row == 0 ? Bytes16{} : word_of<Word>(events[row - 1]);
+    const Bytes16 value = difference<Word>(word_of<Word>(events[row]), before);
+    for (std::size_t plane = 0; plane < kLanes; ++plane) planes[plane * rows + row] = static_cast<std::byte>(value[plane]);
   }
 }
 
@@ -114,8 +140,9 @@ void with_type(const Column& column, F&& f) {
 }  // namespace
 
 void encode_columns(std::span<const Event> events, std::byte* out) {
-  for (const Column& column : kEventColumns)
-    with_type(column, [&](auto type) { encode_column<decltype(type)>(events, column.offset, out + column.offset * events.size()); });
+  [&]<std::size_t... Words>(std::index_sequence<Words...>) {
+    (encode_word<Words>(events, out + Words * kLanes * events.size()), ...);
+  }(std::make_index_sequence<kWords>{});
 }
 
 void decode_columns(const std::byte* columns, std::span<Event> events) {

@@ -10,10 +10,10 @@ constinit thread_local detail::Context detail::context __attribute__((tls_model(
 
 namespace {
 
-constexpr std::uint32_t kLargeTail = 8192, kSmallTail = 2048;
-constexpr std::uint32_t kShrunkTail = 128;        // after finish()
-constexpr std::uint32_t kLargeTails = 8;          // threads beyond this many get the small tail
-constexpr pthread_key_t kKeysWithoutMalloc = 32;  // glibc: pthread_setspecific of a higher key may allocate
+constexpr std::uint32_t kLargeTail = 8128, kSmallTail = 1984;  // no powers of two: planes of columns would share their places in caches
+constexpr std::uint32_t kShrunkTail = 128;                     // after finish()
+constexpr std::uint32_t kLargeTails = 8;                       // threads beyond this many get the small tail
+constexpr pthread_key_t kKeysWithoutMalloc = 32;               // glibc: pthread_setspecific of a higher key may allocate
 
 pthread_key_t slot_key;
 bool has_slot_key = false;
