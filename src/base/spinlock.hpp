@@ -14,6 +14,23 @@ namespace pario::base {
 /// The process has one thread, and only this thread can change that: atomic operations may be plain ones.
 inline bool single_threaded() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
 
+/// compare_exchange_strong of a word; in a process of one thread against signal handlers only, which costs a third.
+template <class Word>
+bool replace_if(std::atomic<Word>& word, Word expected, Word desired) {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  static_assert(sizeof(word) == sizeof(Word));
+  if (single_threaded()) {
+    bool replaced;
+    asm volatile("cmpxchg %[desired], %[word]"
+                 : "=@ccz"(replaced), "+a"(expected), [word] "+m"(reinterpret_cast<Word&>(word))
+                 : [desired] "r"(desired)
+                 : "memory");
+    return replaced;
+  }
+#endif
+  return word.compare_exchange_strong(expected, desired, std::memory_order_acq_rel);
+}
+
 inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

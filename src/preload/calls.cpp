@@ -25,7 +25,7 @@ std::uint64_t begin_of(const Transfer& transfer, Description& file, std::uint64_
 
 }  // namespace
 
-void count_transfer(const Transfer& transfer, Description& file, Span span, std::int64_t moved) {
+[[gnu::hot]] void count_transfer(const Transfer& transfer, Description& file, Span span, std::int64_t moved) {
   trace::Record* record = record_of(file, Layer::posix);
   if (record == nullptr) return;
   const std::uint64_t offset =
@@ -41,7 +41,7 @@ void count_transfer(const Transfer& transfer, Description& file, Span span, std:
                         .data = moved > 0 ? transfer.data : nullptr});
 }
 
-void count_row(Symbol symbol, trace::Record* record, Span span, bool failed, std::uint64_t offset, std::uint64_t asked) {
+[[gnu::hot]] void count_row(Symbol symbol, trace::Record* record, Span span, bool failed, std::uint64_t offset, std::uint64_t asked) {
   if (record == nullptr) return;
   trace::count(record, {.function = id_of(symbol),
                         .op = op_of(symbol),
@@ -52,7 +52,7 @@ void count_row(Symbol symbol, trace::Record* record, Span span, bool failed, std
                         .result = failed ? -1 : 0});
 }
 
-void count_on(Symbol symbol, Description& file, Span span, bool failed, std::uint64_t offset, std::uint64_t asked) {
+[[gnu::hot]] void count_on(Symbol symbol, Description& file, Span span, bool failed, std::uint64_t offset, std::uint64_t asked) {
   count_row(symbol, record_of(file, Layer::posix), span, failed, offset, asked);
 }
 
@@ -61,7 +61,7 @@ void count_path(Symbol symbol, int directory, const char* name, Span span, bool 
   count_row(symbol, record_of(Layer::posix, directory, name, -1), span, failed);
 }
 
-void count_open(Symbol symbol, int directory, const char* name, int flags, Span span, int descriptor) {
+[[gnu::hot]] void count_open(Symbol symbol, int directory, const char* name, int flags, Span span, int descriptor) {
   if (descriptor < 0 && errno == EFAULT) return;
   trace::Record* record = record_of(Layer::posix, directory, name, descriptor);
   if (descriptor >= 0) descriptors::attach(descriptor, Layer::posix, record, flags);

@@ -75,16 +75,16 @@ void enter(int descriptor, std::int32_t slot) {
 /// Takes the description that waits for the number's next file, if one does. 0: none.
 std::uint32_t take_waiting(int descriptor) {
   if (static_cast<unsigned>(descriptor) >= kCapacity) return 0;
-  std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
-  const bool taken = slot < 0 && slots[descriptor].compare_exchange_strong(slot, kUnknown, std::memory_order_acq_rel);
+  const std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
+  const bool taken = slot < 0 && base::replace_if<std::int32_t>(slots[descriptor], slot, kUnknown);
   return taken ? static_cast<std::uint32_t>(-slot) : 0;
 }
 
 /// Lets a description that no other number stands for wait for the number's next file.
 bool leave_waiting(int descriptor) {
-  std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
+  const std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
   if (slot < kFirst || pool[slot].references.load(std::memory_order_acquire) != 1) return false;
-  if (!slots[descriptor].compare_exchange_strong(slot, -slot, std::memory_order_acq_rel)) return false;
+  if (!base::replace_if<std::int32_t>(slots[descriptor], slot, -slot)) return false;
   pool[slot].references.store(0, std::memory_order_relaxed);
   return true;
 }

@@ -56,7 +56,8 @@ int control(Symbol symbol, int descriptor, int command, long argument, Real real
 void count_seek(Symbol symbol, Description& file, Span span, off_t reached) {
   const bool shared = file.shared.load(std::memory_order_relaxed);
   const auto position = static_cast<std::uint64_t>(reached);
-  const std::uint64_t before = reached < 0 ? trace::kUnknownOffset : file.offset.exchange(position, std::memory_order_relaxed);
+  const std::uint64_t before = reached < 0 ? trace::kUnknownOffset : file.offset.load(std::memory_order_relaxed);
+  if (reached >= 0) file.offset.store(position, std::memory_order_relaxed);  // who seeks while others do knows of no position before
   count_on(symbol, file, span, reached < 0, reached < 0 ? trace::kUnknownOffset : position, shared ? trace::kUnknownOffset : before);
 }
 
