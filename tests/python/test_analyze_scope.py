@@ -114,6 +114,14 @@ def test_without_mpi_a_function_has_the_share_that_it_has_of_the_process_with_mo
     assert (row.seconds, row.share) == (7.0, pytest.approx(0.6))
 
 
+@pytest.mark.parametrize(("path", "told"), [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)])
+def test_where_sqlite_syncs_the_advice_is_for_sqlite(path: str, told: bool) -> None:
+    job = make_job(1)
+    add_record(job, 0, path, opens=400, closes=400, open_time=2.0, writes=1000, bytes_written=1_000_000, syncs=800, sync_time=5.0)
+    said = {finding.rule: any(fix.text.startswith("SQLite:") for fix in finding.fixes) for finding in analyze(job).findings}
+    assert {name: said[name] for name in ("sync-storm", "open-close-loop")} == {"sync-storm": told, "open-close-loop": told}
+
+
 def test_a_sum_over_ranks_has_no_slowest_rank() -> None:
     job = make_job(4, wall=10.0, has={"posix"})
     add_record(job, -1, "/out", writes=4, write_time=8.0, ranks=4)

@@ -12,8 +12,9 @@ from pario.analyze.cells import KINDS, META, READ, WRITE
 from pario.analyze.facts import Facts
 from pario.analyze.folded import files_of_rows
 from pario.analyze.ledger import Claim, claim_all
+from pario.analyze.model import Fix
 from pario.analyze.rules import repairs
-from pario.analyze.rules.base import Candidate, Rule, code, command, fact, scene, spent
+from pario.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, spent
 from pario.analyze.rules.small_calls import excess
 
 OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "flush", "other"))
@@ -24,6 +25,7 @@ SMALL_FILE = 1 << 20
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
+_SQLITE = ("-journal", "-wal")  # what SQLite adds to the name of its database
 
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
@@ -49,10 +51,18 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
                 opens=count,
             ),
         ),
-        fixes=(code("Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file id) and close it after the loop."),),
+        fixes=(
+            *_of_sqlite(subject, "SQLite: many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its file."),
+            code("Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file id) and close it after the loop."),
+        ),
         claims=[*claim_all(facts, rows, kinds, needless), Claim(rows, WRITE, excess(facts, rows, True) * alone)],
         method="time in open and close of all but one open per process and file, and in the few small writes between them",
     )
+
+
+def _of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
+    """What to tell SQLite, where the files are its: then the calls are not the program's own."""
+    return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
 
 
 def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
@@ -165,6 +175,10 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
+            *_of_sqlite(
+                subject,
+                "SQLite: many statements in one transaction (BEGIN ... COMMIT); PRAGMA journal_mode=WAL syncs less often.",
+            ),
             code("Call fsync once, after the last write of a file (or of a checkpoint), not after each write; open without O_SYNC."),
             code("Where every record must survive a crash, collect several and sync them together."),
         ),
