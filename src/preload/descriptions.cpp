@@ -211,6 +211,13 @@ trace::FileFacts facts_in(const Record& record) {
 
 trace::FileFacts facts_of_path(void* path) { return trace::facts_of(static_cast<const char*>(path)); }
 
+/// The row that a path has already. An open file tells of itself what its name could not when the row was made.
+Record* known_record(Layer layer, std::string_view path, int descriptor) {
+  Record* known = trace::known_record(layer, path);
+  if (known != nullptr && descriptor >= 0 && trace::is_bare(*known)) trace::complete(*known, trace::facts_of(descriptor));
+  return known;
+}
+
 }  // namespace
 
 Record* make_record(Description& file, Layer layer) {
@@ -225,13 +232,13 @@ Record* make_record(Description& file, Layer layer) {
 
 Record* record_of(Layer layer, int directory, const char* name, int descriptor) {
   if (name[0] == '/')  // rows have normal names: what is among them needs no resolving
-    if (Record* known = trace::known_record(layer, name)) return known;
+    if (Record* known = known_record(layer, name, descriptor)) return known;
   const base::Path path(directory, name);
   return path.known() ? record_of(layer, path.view(), descriptor) : nullptr;
 }
 
 Record* record_of(Layer layer, std::string_view path, int descriptor) {
-  if (Record* known = trace::known_record(layer, path)) return known;  // most are: no need to look for it among what is excluded
+  if (Record* known = known_record(layer, path, descriptor)) return known;  // most are: no need to look for it among what is excluded
   if (settings::excluded(path)) return nullptr;
   if (descriptor >= 0) return trace::find_record(layer, path, facts_of_descriptor, &descriptor);
   return trace::find_record(layer, path, facts_of_path, const_cast<char*>(path.data()));

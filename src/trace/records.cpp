@@ -187,18 +187,39 @@ Record* Records::insert(Log& log, Layer layer, std::string_view path, std::uint6
   row->path_hash = hash;
   row->layer = static_cast<std::uint64_t>(layer);
   row->folded = folded;
-  row->kind = facts.kind;
-  row->device = facts.device;
-  row->inode = facts.inode;
-  row->filesystem = facts.filesystem;
-  row->block_size = facts.block_size;
-  row->size_at_open = facts.size;
+  set_facts(*row, facts);
   row->row = rows_++;
   process().records = rows_;
   std::atomic_ref(block_->count).store(block_->count + 1, std::memory_order_release);
   std::atomic_ref(block_->used).store(block_->count * sizeof(Record), std::memory_order_release);
   enter(*table_, entry_hash(layer, hash), row);
   return row;
+}
+
+void Records::set_facts(Record& row, const FileFacts& facts) {
+  row.device = facts.device;
+  row.inode = facts.inode;
+  row.filesystem = facts.filesystem;
+  row.block_size = facts.block_size;
+  row.size_at_open = facts.size;
+  std::atomic_ref(row.kind).store(facts.kind, std::memory_order_release);
+}
+
+bool Records::complete(Record& row, const FileFacts& facts) {
+  const Inside inside;
+  const base::SpinLock lock(lock_);
+  const bool bare = row.kind == 0;
+  if (bare) set_facts(row, facts);
+  return bare;
+}
+
+bool is_bare(const Record& record) {
+  return std::atomic_ref(const_cast<Record&>(record).kind).load(std::memory_order_acquire) == 0 && record.folded == 0;
+}
+
+void complete(Record& record, const FileFacts& facts) {
+  if (on() && state.records.complete(record, facts)) write_layout_note(record, facts.layout);
+  discard(facts.layout);
 }
 
 Record* find_record(Layer layer, std::string_view path, FileFacts (*facts)(void*), void* context) {

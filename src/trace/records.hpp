@@ -34,6 +34,8 @@ class Records {
   Record* get(Log& log, Layer layer, std::string_view path, Facts facts, void* context);
   /// The row that a path has already, or null.
   Record* known(Layer layer, std::string_view path) const { return find(layer, path, hash_name(path)); }
+  /// Gives a row the facts of its file, unless it has them. Whether it had none.
+  bool complete(Record& row, const FileFacts& facts);
   /// The row of the same path and layer as a row of the parent's log.
   Record* adopt(Log& log, const Record& parents);
 
@@ -57,6 +59,7 @@ class Records {
   Record* new_row(Log& log);
   bool write_path(Log& log, std::string_view path, Record& row);
   bool make_room();
+  static void set_facts(Record& row, const FileFacts& facts);
   static void enter(Table& table, std::uint64_t hash, Record* row);
 
   std::uint64_t lock_ = 0;

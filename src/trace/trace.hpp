@@ -142,6 +142,10 @@ FileFacts facts_of(const char* path);
 /// The row of `path` (absolute) in `layer`, made when new by asking `facts` (called once, outside locks; may be null). Never null while
 /// tracing is on: past the limit the row of the directory, without memory a row for everything.
 Record* find_record(Layer layer, std::string_view path, FileFacts (*facts)(void* context), void* context);
+/// Whether nothing was to be had of a record's file when the row was made: its name was asked for before there was a file.
+bool is_bare(const Record& record);
+/// Gives a bare record the facts of its file, whose layout comes to an end here.
+void complete(Record& record, const FileFacts& facts);
 /// The row of `path` in `layer` where there is one of its own already; null otherwise.
 Record* known_record(Layer layer, std::string_view path);
 std::uint32_t index_of(const Record* record);

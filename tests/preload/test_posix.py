@@ -123,6 +123,14 @@ def test_files_on_the_numbers_of_closed_standard_streams(trace: Trace, build: Co
     assert run.counts(work / "second")["bytes_written"] == 20
 
 
+@pytest.mark.parametrize("name", ["./new", "$PWD/new"])
+def test_a_file_that_is_looked_for_before_it_is_made_is_known(trace: Trace, work: Path, name: str) -> None:
+    run = trace("sh", "-c", f"[ -e {name} ] || echo text >{name}")
+    (made,) = (row for number, row in enumerate(run.job.files) if run.job.path(number) == str(work / "new"))
+    assert (work / "new").read_text() == "text\n"
+    assert made["filesystem"] >= 0
+
+
 def test_the_library_exports_its_table_and_mpi_and_no_more(library: Path) -> None:
     table = Path(__file__).parents[2] / "src/preload/symbols.def"
     symbols = {line.split("(")[1].split(",")[0] for line in table.read_text().splitlines() if line.startswith("PARIO_SYMBOL(")}

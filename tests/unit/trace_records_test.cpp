@@ -55,6 +55,18 @@ TEST_F(Records, TakeTheirFactsOnce) {
   EXPECT_EQ(log.record("/a").size_at_open, 77u);
 }
 
+TEST_F(Records, LearnOnceOfAFileThatWasNotThere) {
+  begin();
+  Record* row = record_of("/a");
+  ASSERT_TRUE(is_bare(*row));
+  for (const std::uint64_t inode : {6, 7})
+    complete(*row, {.kind = S_IFREG, .device = 5, .inode = inode, .block_size = 4096, .filesystem = 3});
+  EXPECT_FALSE(is_bare(*row));
+  const ReadLog log = read_only_log(directory);
+  EXPECT_EQ(log.record("/a").inode, 6u);
+  EXPECT_EQ(log.record("/a").filesystem, 3u);
+}
+
 TEST_F(Records, StayFoundWhenThereAreMany) {
   begin();
   std::vector<Record*> rows;
