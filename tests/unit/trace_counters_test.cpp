@@ -103,12 +103,16 @@ TEST_F(Counters, CountUnalignedAgainstTheBlockSize) {
 }
 
 TEST_F(Counters, SortSizesIntoDecimalBins) {
-  const std::uint64_t sizes[] = {0, 100, 101, 1000, 1001, 10'000'000'000};
-  for (const std::uint64_t size : sizes) read(0, size);
-  EXPECT_EQ(row.read_size_0, 2u);
-  EXPECT_EQ(row.read_size_1, 2u);
-  EXPECT_EQ(row.read_size_2, 1u);
-  EXPECT_EQ(row.read_size_9, 1u);
+  for (const std::uint64_t bound : {100, 1'000, 10'000, 100'000, 1'000'000, 4'000'000, 10'000'000, 100'000'000, 1'000'000'000}) {
+    read(0, bound);
+    read(0, bound + 1);
+  }
+  read(0, 0);
+  read(0, 10'000'000'000);
+  for (std::uint64_t Record::* bin :
+       {&Record::read_size_0, &Record::read_size_1, &Record::read_size_2, &Record::read_size_3, &Record::read_size_4, &Record::read_size_5,
+        &Record::read_size_6, &Record::read_size_7, &Record::read_size_8, &Record::read_size_9})
+    EXPECT_EQ(row.*bin, 2u);
 }
 
 TEST_F(Counters, TellFailedZeroAndShortCalls) {
