@@ -42,9 +42,8 @@ class Converter {
     return status ? close_shard(*cursor) : status;
   }
   base::Status finish() {
-    base::Status status = output_->finish(offset_, format_of(request_.kind).trailer);
-    for (std::size_t i = 0; i < indices_.size() && status; ++i) status = write_index(request_.outputs[i], indices_[i]);
-    return status;
+    base::Status status = output_->settle(offset_, format_of(request_.kind).trailer);
+    return status ? give_names_with_indices(*output_, request_.outputs, indices_, Kind::raw) : status;
   }
   std::uint64_t records() const { return records_; }
 
@@ -147,22 +146,13 @@ class Converter {
     return cursor.put(bytes);
   }
 
-  struct Ended {
-    IndexBuilder index;
-    std::uint64_t end;
-  };
-  static base::Status write_index(const std::string& path, Ended& ended) {
-    const base::Result<Fingerprint> fingerprint = fingerprint_of(path, {0, ended.end});
-    return fingerprint.ok() ? write_whole(index_path(path), ended.index.finish(Kind::raw, ended.end, *fingerprint)) : fingerprint.status();
-  }
-
   const ConvertRequest& request_;
   std::vector<Dataset> inputs_;
   std::unique_ptr<Output> output_;
   Meter& meter_;
   std::vector<std::byte> memory_;
   IndexBuilder index_;
-  std::vector<Ended> indices_;
+  std::vector<Indexed> indices_;
   std::uint64_t records_ = 0, written_ = 0, offset_ = 0, shard_begin_ = 0;
   std::uint32_t shard_ = 0;
   bool begun_ = false;

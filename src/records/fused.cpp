@@ -246,14 +246,9 @@ base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, 
   if (status) status = source.unchanged();
   if (status) status = (*output)->settle(source.size(), format_of(request.kind).trailer);
   if (!status) return status.error();
-  IndexBuilder& builder = job.growing.index();
-  const std::uint64_t records = builder.count();
-  const base::Result<Fingerprint> fingerprint = fingerprint_of((*output)->path_of(0), {0, source.size()});
-  if (!fingerprint.ok()) return fingerprint.error();
-  const auto index = write_aside(index_path(request.outputs[0]), builder.finish(request.kind, source.size(), *fingerprint));
-  status = index.status();
-  if (status) status = (*index)->give_names();  // first: without it nobody would know what is in which bucket of the output
-  if (status) status = (*output)->give_names();
+  Indexed indexed{std::move(job.growing.index()), source.size()};
+  const std::uint64_t records = indexed.builder.count();
+  status = give_names_with_indices(**output, request.outputs, {&indexed, 1}, request.kind);
   return status ? base::Result<std::uint64_t>(records) : status.error();
 }
 

@@ -22,42 +22,53 @@ base::Error invalid(const IndexRequest& request, std::string detail) {
   return {.number = EINVAL, .operation = "index", .path = request.path, .detail = std::move(detail)};
 }
 
-base::Result<std::uint64_t> size_of(const std::string& path) {
+/// Size and time of a file.
+struct State {
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;
+  bool operator==(const State&) const = default;
+};
+
+base::Result<State> state_of(const std::string& path) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path};
-  return static_cast<std::uint64_t>(facts.st_size);
+  return State{static_cast<std::uint64_t>(facts.st_size), nanoseconds(facts.st_mtim)};
 }
 
-base::Result<std::vector<std::byte>> finish(const IndexRequest& request, IndexBuilder& builder, std::uint64_t begin, std::uint64_t end) {
-  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, {begin, end});
+/// `then`: when its records were looked for.
+base::Result<std::vector<std::byte>> finish(const IndexRequest& request, IndexBuilder& builder, base::Extent whole, const State& then) {
+  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, whole);
   if (!fingerprint.ok()) return fingerprint.error();
-  return builder.finish(request.kind, end, *fingerprint);
+  if (State{fingerprint->size, fingerprint->modified} != then) return invalid(request, "it was changed while it was indexed");
+  return builder.finish(request.kind, whole.end, *fingerprint);
 }
 
 base::Result<std::vector<std::byte>> index_fixed(const IndexRequest& request) {
-  const base::Result<std::uint64_t> size = size_of(request.path);
-  if (!size.ok()) return size.error();
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
   if (request.record_size == 0) return invalid(request, "the size of a record must be given");
-  if (*size % request.record_size != 0)
+  if (state->size % request.record_size != 0)
     return invalid(request,
-                   std::to_string(*size) + " bytes are no multiple of the " + std::to_string(request.record_size) + " of a record");
+                   std::to_string(state->size) + " bytes are no multiple of the " + std::to_string(request.record_size) + " of a record");
   IndexBuilder builder;
-  for (std::uint64_t at = 0; at < *size; at += request.record_size) builder.begin(at);
-  return finish(request, builder, 0, *size);
+  for (std::uint64_t at = 0; at < state->size; at += request.record_size) builder.begin(at);
+  return finish(request, builder, {0, state->size}, *state);
 }
 
 base::Result<std::vector<std::byte>> index_raw(const IndexRequest& request) {
-  const base::Result<std::uint64_t> size = size_of(request.path);
-  if (!size.ok()) return size.error();
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
   IndexBuilder builder;
   std::uint64_t at = 0;
   for (const std::uint64_t length : request.lengths) {
     builder.begin(at);
-    if (length > *size - at) return invalid(request, "the lengths are more than the " + std::to_string(*size) + " bytes of the file");
+    if (length > state->size - at)
+      return invalid(request, "the lengths are more than the " + std::to_string(state->size) + " bytes of the file");
     at += length;
   }
-  if (at != *size) return invalid(request, "the lengths are " + std::to_string(at) + " bytes, the file has " + std::to_string(*size));
-  return finish(request, builder, 0, at);
+  if (at != state->size)
+    return invalid(request, "the lengths are " + std::to_string(at) + " bytes, the file has " + std::to_string(state->size));
+  return finish(request, builder, {0, at}, *state);
 }
 
 base::Result<std::vector<std::byte>> index_directory(const IndexRequest& request) {
@@ -83,42 +94,51 @@ base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
   IndexBuilder builder;
   for (std::size_t group = 0; group + 1 < request.begins.size(); ++group) builder.begin(request.begins[group]);
   for (const std::uint64_t first : request.firsts) builder.group(first);
-  return finish(request, builder, request.begins.front(), request.begins.back());
+  const base::Result<State> state = state_of(request.path);
+  return state.ok() ? finish(request, builder, {request.begins.front(), request.begins.back()}, *state) : state.error();
 }
 
 /// Records from `begin` on are added to those that the builder has.
 base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder, base::Extent known, const Show& show) {
   const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
   if (!file.ok()) return file.error();
-  const base::Result<std::uint64_t> size = size_of(request.path);
-  if (!size.ok()) return size.error();
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
   ::posix_fadvise(file->number(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  Meter meter(show, *size - std::min(*size, known.end));
+  Meter meter(show, state->size - std::min(state->size, known.end));
   const base::Result<std::uint64_t> end =
-      format_of(request.kind).find({*file, {known.end, *size}, std::max(1U, request.threads), meter}, builder);
-  if (!end.ok()) return end.error();
-  const base::Result<std::uint64_t> still = size_of(request.path);
-  if (still.ok() && *still != *size) return invalid(request, "it has become larger or smaller while it was indexed");
-  return finish(request, builder, known.begin, *end);
+      format_of(request.kind).find({*file, {known.end, state->size}, std::max(1U, request.threads), meter}, builder);
+  return end.ok() ? finish(request, builder, {known.begin, *end}, *state) : end.error();
 }
 
-base::Error stale(const std::string& path, const std::string& how) {
-  return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; make it anew with pario records index"};
+base::Error stale(const std::string& path, const std::string& how, const char* remedy = "make it anew with pario records index") {
+  return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; " + remedy};
 }
 
 /// What differs between a file and its index.
 base::Status hold_against(const Index& index, const std::string& path) {
-  struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path};
+  const base::Result<State> now = state_of(path);
+  if (!now.ok()) return now.error();
   const Fingerprint& then = index.fingerprint();
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  const std::uint64_t size = now->size;
   if (size != then.size && index.kind() != Kind::directory) {
     const std::string sizes = std::to_string(then.size) + " to " + std::to_string(size) + " bytes since it was indexed";
     return size > then.size ? stale(path, "it has grown from " + sizes + " (--update suffices if it was appended to)")
                             : stale(path, "it has shrunk from " + sizes);
   }
   if (index.whole().end > size && index.kind() != Kind::directory) return stale(path, "its index is damaged: records lie behind its end");
-  return nanoseconds(facts.st_mtim) == then.modified ? base::Status() : stale(path, "it was modified since it was indexed");
+  return now->modified == then.modified ? base::Status() : stale(path, "it was modified since it was indexed");
+}
+
+/// The same of a file whose records lie in buckets. A shuffle that is killed between the two names that it gives leaves the index of the
+/// new one beside the file of the one before, which has the same size, and may have the same time where a file system keeps seconds.
+base::Status hold_bucketed_against(const Index& index, const std::string& path) {
+  constexpr const char* kRemedy = "shuffle it again";  // another index would not know the buckets
+  const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
+  if (!now.ok() && now.error().number != EINVAL) return now.error();
+  const Fingerprint& then = index.fingerprint();
+  const bool same = now.ok() && now->size == then.size && now->modified == then.modified && now->ends == then.ends;
+  return same ? base::Status() : stale(path, "it is not the file that its index was made for", kRemedy);
 }
 
 }  // namespace
@@ -144,6 +164,20 @@ base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent w
     return base::Error{.number = EINVAL, .operation = "index", .path = path, .where = whole, .detail = "it is shorter than its records"};
   out.ends = base::xxh64(ends.data(), 2 * part);
   return out;
+}
+
+base::Status give_names_with_indices(Output& output, std::span<const std::string> names, std::span<Indexed> shards, Kind kind) {
+  std::vector<std::unique_ptr<Output>> indices;
+  for (std::uint32_t i = 0; i < shards.size(); ++i) {
+    const base::Result<Fingerprint> fingerprint = fingerprint_of(output.path_of(i), {0, shards[i].end});
+    if (!fingerprint.ok()) return fingerprint.error();
+    auto index = write_aside(index_path(names[i]), shards[i].builder.finish(kind, shards[i].end, *fingerprint));
+    if (!index.ok()) return index.error();
+    indices.push_back(std::move(*index));
+  }
+  for (const auto& index : indices)
+    if (base::Status status = index->give_names(); !status) return status;
+  return output.give_names();
 }
 
 base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show) {
@@ -188,8 +222,8 @@ base::Result<Index> open_beside(const std::string& path) {
     if (index.error().number != ENOENT) return index;
     return base::Error{.number = ENOENT, .operation = "open index", .path = index_path(path), .detail = "pario records index makes it"};
   }
-  if (base::Status status = hold_against(*index, path); !status) return status.error();
-  return index;
+  const base::Status status = index->bucketing() ? hold_bucketed_against(*index, path) : hold_against(*index, path);
+  return status ? std::move(index) : status.error();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/base.hpp"
 #include "records/index.hpp"
+#include "records/output.hpp"
 #include "records/team.hpp"
 
 namespace pario::records {
@@ -36,5 +37,15 @@ base::Result<Index> open_groups(const std::string& path);
 
 /// Of a file whose records span `whole`.
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);
+
+/// What is known of a file that is written.
+struct Indexed {
+  IndexBuilder builder;
+  std::uint64_t end = 0;  ///< of its records, of which the first is at its beginning
+};
+/// An output that is settled gets its names, each file with an index beside it, or with none where `shards` is empty. The indices come
+/// first: a file without one would be taken for one that is to be indexed. Killed in between, an index is not of the file that is there,
+/// which open_index() notices.
+base::Status give_names_with_indices(Output& output, std::span<const std::string> names, std::span<Indexed> shards, Kind kind);
 
 }  // namespace pario::records

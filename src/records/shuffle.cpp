@@ -115,7 +115,6 @@ base::Status Shuffler::make_output() {
 base::Status Shuffler::finish() {
   if (!request_.ranks.first()) return {};
   const std::uint64_t size = source_.size();
-  const std::string& name = request_.outputs[0];
   if (!keeps_index(request_.kind)) return output_->finish(size, format_of(request_.kind).trailer);
   IndexBuilder builder = source_.index() == nullptr ? IndexBuilder() : arrange(*source_.index(), keys_);  // null: no records
   std::vector<std::byte> tail;
@@ -125,10 +124,10 @@ base::Status Shuffler::finish() {
   base::Status status = cursor->seek(0, size);
   if (status) status = cursor->put(tail);
   if (status) status = cursor->flush();
-  if (status) status = output_->finish(size + tail.size(), 0);
-  if (!status || request_.kind == Kind::packed) return status;
-  const base::Result<Fingerprint> fingerprint = fingerprint_of(name, {0, size});
-  return fingerprint.ok() ? write_whole(index_path(name), builder.finish(request_.kind, size, *fingerprint)) : fingerprint.status();
+  if (status) status = output_->settle(size + tail.size(), 0);
+  if (!status) return status;
+  Indexed indexed{std::move(builder), size};
+  return give_names_with_indices(*output_, request_.outputs, {&indexed, request_.kind == Kind::packed ? 0U : 1U}, request_.kind);
 }
 
 base::Status Shuffler::make_heap() {

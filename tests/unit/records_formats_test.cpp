@@ -1,4 +1,5 @@
 // Where records begin, by format; index files, and what is said of files that are no longer what was indexed.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -254,6 +255,17 @@ TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
   write_index({.path = make("a.txt", "one\ntwo\n")});
   write_index({.path = file("a.txt")});  // over an older one
   EXPECT_EQ(entries(), (Texts{"a.txt", "a.txt.pidx"}));
+}
+
+TEST_F(Formats, AFileThatChangesWhileItIsIndexedHasNoIndex) {
+  const std::string path = make("a.txt", "one\ntwo\n");
+  const auto made = make_index({.path = path}, [&](std::uint64_t, std::uint64_t) {
+    const timespec times[] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+    ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+    return true;
+  });
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().text().find("changed while it was indexed"), std::string::npos);
 }
 
 TEST_F(Formats, TenThousandLinesNeedTwentyThousandBytes) {

@@ -1,5 +1,7 @@
 // The fused form of a shuffle: what it writes, and the orders in which it is loaded.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <map>
@@ -295,6 +297,25 @@ TEST(FusedPlans, HaveBucketsThatALoaderHasSoonReadAndRoomForTheIndex) {
   const auto none = plan_shuffle({.bytes = 4096 * kMiB, .records = 40 * kMiB, .memory = 200 * kMiB}, Way::fused);
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.error().text().find("of memory are needed"), std::string::npos);
+}
+
+TEST_F(Fused, AnIndexBesideTheFileOfTheShuffleBeforeIsNoticedWhateverItsTime) {
+  std::mt19937_64 random(1);
+  ShuffleRequest asked = request(make("in.txt", random_lines(random, 3000, 60)));
+  asked.plan = small_plan(8, 1, random);
+  const std::string before = shuffled(asked);
+  asked.seed = 8;
+  ASSERT_EQ(shuffled(asked).size(), before.size());
+  struct stat facts{};
+  ASSERT_EQ(::stat(file("out").c_str(), &facts), 0);
+  make("out", before);  // as when it is killed between the two names
+  EXPECT_EQ(open_index(file("out")).error().number, ESTALE);
+  const timespec times[] = {facts.st_mtim, facts.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, file("out").c_str(), times, 0), 0);
+  const auto index = open_index(file("out"));
+  ASSERT_FALSE(index.ok());
+  EXPECT_EQ(index.error().number, ESTALE);
+  EXPECT_NE(index.error().text().find("shuffle it again"), std::string::npos) << index.error().text();
 }
 
 }  // namespace
