@@ -14,27 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "directory.hpp"
 #include "engine/engine.hpp"
 
 namespace pario::engine {
-
-class Directory {
- public:
-  Directory() {
-    std::string pattern = ::testing::TempDir() + "pario-engine-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Directory() { std::filesystem::remove_all(path_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::string path_;
-};
 
 inline OpenRequest fresh(const std::string& path) {
   return {.path = path, .flags = O_RDWR | O_CREAT | O_TRUNC, .hints = hints::default_file_hints()};

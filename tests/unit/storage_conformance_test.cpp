@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <filesystem>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "directory.hpp"
 #include "storage/storage.hpp"
 
 namespace pario::storage {
@@ -65,14 +65,8 @@ const MemberCase kMembers[] = {
 class Conformance : public testing::TestWithParam<MemberCase> {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/pario-storage-XXXXXX";
-    directory = mkdtemp(name);
-    file = GetParam().make(directory);
+    file = GetParam().make(directory.path());
     ASSERT_NE(file, nullptr);
-  }
-  void TearDown() override {
-    file.reset();
-    std::filesystem::remove_all(directory);
   }
 
   void write(std::uint64_t offset, const Bytes& data) {
@@ -95,7 +89,7 @@ class Conformance : public testing::TestWithParam<MemberCase> {
     return result.ok() ? result.value() : ~std::uint64_t{0};
   }
 
-  std::string directory;
+  const Directory directory;
   std::unique_ptr<File> file;
 };
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
+#include "directory.hpp"
 #include "storage/storage.hpp"
 
 namespace pario::storage {
@@ -23,19 +23,14 @@ using Bytes = std::vector<std::byte>;
 
 class Posix : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pario-storage-XXXXXX";
-    directory = mkdtemp(name);
-    path = directory + "/file";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory); }
   std::unique_ptr<File> open_file(int flags = O_RDWR | O_CREAT) {
     auto file = open({.path = path, .flags = flags});
     EXPECT_TRUE(file.ok()) << file.error().text();
     return file.ok() ? std::move(*file) : nullptr;
   }
 
-  std::string directory, path;
+  const Directory directory;
+  const std::string path = directory / "file";
 };
 
 /// Runs `body` in a child process; what it returns.
@@ -60,9 +55,9 @@ std::vector<int> descriptors_of(const std::string& path) {
 }
 
 TEST_F(Posix, ErrorsOfOpenNameThePath) {
-  const auto file = open({.path = directory + "/missing", .flags = O_RDWR});
+  const auto file = open({.path = directory / "missing", .flags = O_RDWR});
   ASSERT_FALSE(file.ok());
-  EXPECT_EQ(file.error().text(), "open " + directory + "/missing: ENOENT (No such file or directory)");
+  EXPECT_EQ(file.error().text(), "open " + directory.path() + "/missing: ENOENT (No such file or directory)");
 }
 
 TEST_F(Posix, DescriptorsAreClosedByExec) {

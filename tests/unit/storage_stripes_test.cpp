@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "directory.hpp"
 #include "storage/beegfs.hpp"
 #include "storage/history.hpp"
 #include "storage/new_file.hpp"
@@ -19,15 +20,14 @@ namespace {
 
 class StripesElsewhere : public ::testing::Test {
  protected:
-  StripesElsewhere() { EXPECT_NE(::mkdtemp(place_.data()), nullptr); }
-  ~StripesElsewhere() override { ::rmdir(place_.c_str()); }
   static StripesRequest wanting(std::uint32_t targets) {
     StripesRequest request;
     request.parts.resize(1);
     request.parts[0].striping.targets = targets;
     return request;
   }
-  std::string place_ = "/tmp/pario-stripes-XXXXXX";
+  const Directory directory_;
+  const std::string& place_ = directory_.path();
 };
 
 TEST_F(StripesElsewhere, AreNotTold) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "directory.hpp"
 #include "storage/storage.hpp"
 
 namespace pario::storage {
@@ -28,12 +29,6 @@ Bytes pattern(std::size_t length) {
 
 class Subfiles : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pario-storage-XXXXXX";
-    directory = mkdtemp(name);
-    path = directory + "/file";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory); }
   std::unique_ptr<File> open_file(int flags, std::uint32_t subfiles = 1) {
     auto file = open({.path = path, .flags = flags, .striping_unit = kUnit, .subfiles = subfiles});
     EXPECT_TRUE(file.ok()) << file.error().text();
@@ -55,13 +50,14 @@ class Subfiles : public testing::Test {
   }
   std::vector<std::string> names() {
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
-      found.push_back(entry.path().lexically_relative(directory));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path()))
+      found.push_back(entry.path().lexically_relative(directory.path()));
     std::ranges::sort(found);
     return found;
   }
 
-  std::string directory, path;
+  const Directory directory;
+  const std::string path = directory / "file";
 };
 
 TEST_F(Subfiles, AreFoundWhateverTheHint) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "directory.hpp"
 #include "stream/stream.hpp"
 
 namespace {
@@ -28,19 +29,6 @@ hints::StreamHints small(std::uint64_t size = 64, std::uint64_t count = 3) {
   hints.delay = 0;
   return hints;
 }
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(mkdtemp(name_), nullptr); }
-  ~Folder() {
-    const std::string command = std::string("rm -r ") + name_;
-    EXPECT_EQ(std::system(command.c_str()), 0);
-  }
-  std::string operator/(const std::string& file) const { return std::string(name_) + "/" + file; }
-
- private:
-  char name_[32] = "/tmp/pario-stream-XXXXXX";
-};
 
 std::string contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -122,7 +110,7 @@ class Plain {
 };
 
 TEST(BufferedFile, SmallWritesReachTheKernelAsLargeOnes) {
-  const Folder folder;
+  const Directory folder;
   Buffered file(folder / "out", O_WRONLY | O_CREAT, small(4096, 4));
   std::string expected;
   for (int i = 0; i < 10'000; ++i) {
@@ -193,7 +181,7 @@ class Twins {
   Plain theirs_;
 };
 
-void random_sequence(const Folder& folder, unsigned seed) {
+void random_sequence(const Directory& folder, unsigned seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const std::string ours = folder / "ours", theirs = folder / "theirs";
@@ -214,14 +202,14 @@ void random_sequence(const Folder& folder, unsigned seed) {
 }
 
 TEST(BufferedFile, RandomSequencesGiveWhatTheKernelGives) {
-  const Folder folder;
+  const Directory folder;
   const char* chosen = std::getenv("PARIO_SEED");
   const unsigned first = chosen != nullptr ? static_cast<unsigned>(std::stoul(chosen)) : 1;
   for (unsigned seed = first; seed < first + (chosen != nullptr ? 1 : 1000) && !HasFatalFailure(); ++seed) random_sequence(folder, seed);
 }
 
 TEST(BufferedFile, ThreadsThatShareAHandleLoseAndTearNothing) {
-  const Folder folder;
+  const Directory folder;
   Buffered file(folder / "out", O_WRONLY | O_CREAT, small(256, 3));
   std::vector<std::thread> threads;
   for (char name = 'a'; name < 'e'; ++name)
@@ -236,7 +224,7 @@ TEST(BufferedFile, ThreadsThatShareAHandleLoseAndTearNothing) {
 }
 
 TEST(BufferedFile, AppendedCallsAreNeverDivided) {
-  const Folder folder;
+  const Directory folder;
   static std::atomic<int> torn{0};
   const auto before = stream::kernel.write;
   stream::kernel.write = [](int descriptor, const void* data, std::size_t size) {
@@ -252,7 +240,7 @@ TEST(BufferedFile, AppendedCallsAreNeverDivided) {
 }
 
 TEST(BufferedFile, ErrorsComeAtTheNextWriteFlushOrClose) {
-  const Folder folder;
+  const Directory folder;
   const auto before = stream::kernel.pwritev;
   for (const int when : {0, 1, 2}) {
     Buffered file(folder / "full", O_WRONLY | O_CREAT, small());
@@ -271,7 +259,7 @@ TEST(BufferedFile, ErrorsComeAtTheNextWriteFlushOrClose) {
 }
 
 TEST(BufferedFile, ShortAndInterruptedWritesAreGoneOnWith) {
-  const Folder folder;
+  const Directory folder;
   static std::atomic<int> calls{0};
   const auto before = stream::kernel.pwritev;
   stream::kernel.pwritev = [](int descriptor, const iovec* pieces, int, std::uint64_t offset) {
@@ -315,7 +303,7 @@ bool told_of_an_error(Buffered& file, std::string& expected) {
 }
 
 TEST(BufferedFile, NoErrorOfTheDeviceIsLostAndNoneIsInvented) {
-  const Folder folder;
+  const Directory folder;
   int failures = 0;
   const auto before = std::exchange(stream::kernel.pwritev, Unreliable::pwritev);
   for (Unreliable::seed = 1; Unreliable::seed <= 300; ++Unreliable::seed) {
@@ -332,7 +320,7 @@ TEST(BufferedFile, NoErrorOfTheDeviceIsLostAndNoneIsInvented) {
 }
 
 TEST(BufferedFile, BytesThatWaitedLongEnoughAreWrittenUnasked) {
-  const Folder folder;
+  const Directory folder;
   auto hints = small(4096);
   hints.delay = 1;
   Buffered file(folder / "log", O_WRONLY | O_CREAT, hints);
@@ -342,7 +330,7 @@ TEST(BufferedFile, BytesThatWaitedLongEnoughAreWrittenUnasked) {
 }
 
 TEST(BufferedFile, LimitsOfFileSizeAreTheKernels) {
-  const Folder folder;
+  const Directory folder;
   struct rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const struct rlimit small_files = {100, before.rlim_max};
@@ -360,7 +348,7 @@ TEST(BufferedFile, LimitsOfFileSizeAreTheKernels) {
 }
 
 TEST(BufferedFile, AFileThatIsLeftIsTheKernelsUntilAllHaveClosedIt) {
-  const Folder folder;
+  const Directory folder;
   {
     Buffered file(folder / "out", O_RDWR | O_CREAT);
     EXPECT_EQ(file.write("0123456789"), 10);
@@ -380,7 +368,7 @@ void fill(const std::string& path, std::size_t bytes) {
 }
 
 TEST(BufferedFile, SequentialSmallReadsAreFewLargeOnes) {
-  const Folder folder;
+  const Directory folder;
   fill(folder / "in", 1'000'000);
   const std::string expected = contents(folder / "in");
   Buffered file(folder / "in", O_RDONLY, small(65536, 4));
@@ -395,7 +383,7 @@ TEST(BufferedFile, SequentialSmallReadsAreFewLargeOnes) {
 }
 
 TEST(BufferedFile, ScatteredReadsAreNotReadAhead) {
-  const Folder folder;
+  const Directory folder;
   fill(folder / "in", 1'000'000);
   Buffered file(folder / "in", O_RDONLY, small(65536, 4));
   std::mt19937 random(3);
@@ -405,7 +393,7 @@ TEST(BufferedFile, ScatteredReadsAreNotReadAhead) {
 }
 
 TEST(BufferedFile, ReadersThatJumpAwayEndReadingAhead) {
-  const Folder folder;
+  const Directory folder;
   fill(folder / "in", 10'000'000);
   Buffered file(folder / "in", O_RDONLY, small(65536, 4));
   std::string room(100, '.');
@@ -418,7 +406,7 @@ TEST(BufferedFile, ReadersThatJumpAwayEndReadingAhead) {
 }
 
 TEST(BufferedFile, WhatWasReadAheadIsForgottenWhenTheFileChanges) {
-  const Folder folder;
+  const Directory folder;
   fill(folder / "in", 100'000);
   Buffered reader(folder / "in", O_RDONLY, small(8192, 4)), writer(folder / "in", O_WRONLY);
   std::string room(100, '.');
@@ -429,7 +417,7 @@ TEST(BufferedFile, WhatWasReadAheadIsForgottenWhenTheFileChanges) {
 }
 
 TEST(BufferedFile, ReadersOfOneOffsetGetEachByteOnce) {
-  const Folder folder;
+  const Directory folder;
   fill(folder / "in", 400'000);
   Buffered file(folder / "in", O_RDONLY, small(4096, 4));
   std::atomic<long> sum{0};
@@ -444,7 +432,7 @@ TEST(BufferedFile, ReadersOfOneOffsetGetEachByteOnce) {
 }
 
 TEST(BufferedFile, WhatCannotBeBufferedIsNot) {
-  const Folder folder;
+  const Directory folder;
   const std::string path = folder / "sync";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_SYNC, 0644);
   EXPECT_EQ(stream::open(fd, O_WRONLY | O_SYNC, small(), "sync"), nullptr);
@@ -457,7 +445,7 @@ TEST(BufferedFile, WhatCannotBeBufferedIsNot) {
 }
 
 TEST(BufferedFile, MemoryIsBoundedOverAllFiles) {
-  const Folder folder;
+  const Directory folder;
   stream::set_memory_limit(3000);
   {
     Buffered one(folder / "one", O_WRONLY | O_CREAT, small(1000, 64));
@@ -469,7 +457,7 @@ TEST(BufferedFile, MemoryIsBoundedOverAllFiles) {
 }
 
 TEST(BufferedFile, WhatStatTellsOfIsWrittenWhereItHasBuffers) {
-  const Folder folder;
+  const Directory folder;
   EXPECT_TRUE(stream::idle());
   fill(folder / "other", 10);
   struct stat own, other;
@@ -489,7 +477,7 @@ TEST(BufferedFile, WhatStatTellsOfIsWrittenWhereItHasBuffers) {
 }
 
 TEST(BufferedFile, TimesOfSmallWritesAreCountedForAllOfThem) {
-  const Folder folder;
+  const Directory folder;
   Buffered file(folder / "many", O_WRONLY | O_CREAT, small(1 << 20));
   for (int i = 0; i < 1000; ++i) file.write("sixteen bytes ..");
   EXPECT_EQ(file.statistics().write.calls, 1000u);

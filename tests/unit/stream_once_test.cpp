@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "directory.hpp"
 #include "stream/stream.hpp"
 
 namespace {
@@ -52,8 +53,6 @@ class ReadOnce : public testing::Test {
     counts = static_cast<Counts*>(::mmap(nullptr, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     stream::kernel.kind = [](int) { return Kind::nfs; };
     stream::kernel.preadv = counted_read;
-    ASSERT_NE(::mkdtemp(folder_), nullptr);
-    path_ = std::string(folder_) + "/file";
     write(9 * MiB + 17, 1);
   }
   void TearDown() override {
@@ -61,7 +60,6 @@ class ReadOnce : public testing::Test {
     stream::end();
     stream::kernel = plain;
     EXPECT_EQ(copies(), 0u) << "copies are left";
-    std::filesystem::remove_all(folder_);
     ::munmap(counts, sizeof *counts);
   }
 
@@ -114,8 +112,9 @@ class ReadOnce : public testing::Test {
     return status;
   }
 
-  char folder_[40] = "/tmp/pario-once-XXXXXX";
-  std::string path_, contents_;
+  const Directory folder_;
+  const std::string path_ = folder_ / "file";
+  std::string contents_;
 };
 
 TEST_F(ReadOnce, ManyProcessesReadEveryByteOnce) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "directory.hpp"
 #include "stream/stream.hpp"
 
 namespace {
@@ -53,22 +54,17 @@ class KeptWhole : public testing::Test {
       ++seeks;
       return plain.seek(descriptor, offset, whence);
     };
-    ASSERT_NE(::mkdtemp(folder_), nullptr);
-    path_ = std::string(folder_) + "/table";
     change(std::string(100'000, 'a'));
   }
-  void TearDown() override {
-    stream::kernel = plain;
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { stream::kernel = plain; }
   void change(const std::string& contents) {
     std::ofstream(path_, std::ios::binary) << contents;
     ++changes;
   }
   static void wait_until_it_is_looked_again() { std::this_thread::sleep_for(std::chrono::milliseconds(120)); }
 
-  char folder_[40] = "/tmp/pario-whole-XXXXXX";
-  std::string path_;
+  const Directory folder_;
+  std::string path_ = folder_ / "table";
 };
 
 /// The file, open as a program has it.
@@ -188,7 +184,7 @@ TEST_F(KeptWhole, LargeFilesAndThoseForWhichNoMemoryIsLeftAreReadAsEver) {
 TEST_F(KeptWhole, CopiesThatNobodyUsesGiveWay) {
   stream::set_memory_limit(250'000);
   for (int i = 0; i < 10; ++i) {
-    path_ = std::string(folder_) + "/" + std::to_string(i);
+    path_ = folder_ / std::to_string(i);
     change(std::string(100'000, static_cast<char>('a' + i)));
     Open file(path_);
     EXPECT_EQ(file.read(2), std::string(2, static_cast<char>('a' + i)));
@@ -236,9 +232,8 @@ TEST_F(KeptWhole, RandomReadsAndChangesAreWhatTheKernelGives) {
 std::promise<void> go;
 
 TEST(Resting, WhatIsAboutToBeClosedIsWrittenWithoutBeingWaitedFor) {
-  char folder[] = "/tmp/pario-rest-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/out";
+  const Directory folder;
+  const std::string path = folder / "out";
   plain = stream::kernel;
   stream::kernel.pwritev = [](int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
     go.get_future().wait();
@@ -255,7 +250,6 @@ TEST(Resting, WhatIsAboutToBeClosedIsWrittenWithoutBeingWaitedFor) {
   ::close(descriptor);
   EXPECT_EQ(std::filesystem::file_size(path), 4u);
   stream::kernel = plain;
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Resting, AHandleWithNothingToWriteIsClosedAtOnce) {

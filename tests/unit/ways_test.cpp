@@ -2,13 +2,12 @@
 #include "ways/ways.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
+#include "directory.hpp"
 #include "ways/places.hpp"
 
 namespace pario::ways {
@@ -33,13 +32,6 @@ const Named kWays[] = {{"read", {.call = Call::read}},
 
 class Ways : public testing::TestWithParam<Named> {
  protected:
-  Ways() {
-    std::string pattern = testing::TempDir() + "pario-ways-XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    path = directory_ + "/file";
-  }
-  ~Ways() override { std::filesystem::remove_all(directory_); }
-
   /// Words that are their own place in the file, plus `shift`.
   void fill(std::uint64_t shift = 0) const {
     std::vector<std::uint64_t> words(kSize / 8);
@@ -68,10 +60,8 @@ class Ways : public testing::TestWithParam<Named> {
     return {};
   }
 
-  std::string path;
-
- private:
-  std::string directory_;
+  const Directory directory;
+  const std::string path = directory / "file";
 };
 
 TEST_P(Ways, ReadEachPieceFromItsPlace) {
