@@ -1,6 +1,8 @@
 #include "archive/division.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 
 #include "archive/header.hpp"
 
@@ -80,9 +82,12 @@ class Divider {
 bool comes_last(const Entry& entry) { return entry.linked || entry.is_directory(); }
 
 void arrange(std::vector<Entry>& entries) {
-  const auto last = std::ranges::stable_partition(entries, [](const Entry& entry) { return !comes_last(entry); });
-  const auto directories = std::ranges::stable_partition(last, [](const Entry& entry) { return entry.linked; });
-  std::ranges::reverse(directories);
+  std::vector<Entry> links, directories;
+  for (Entry& entry : entries)
+    if (comes_last(entry)) (entry.linked ? links : directories).push_back(entry);
+  std::erase_if(entries, comes_last);  // most stay: a stable partition would move all of them to new memory and back
+  std::ranges::move(links, std::back_inserter(entries));
+  std::ranges::move(directories | std::views::reverse, std::back_inserter(entries));
 }
 
 Division divide(const std::vector<Entry>& entries, std::uint32_t shards, std::uint64_t shard_size) {

@@ -50,11 +50,10 @@ base::Result<Bytes> Compressor::frame(std::span<const std::byte> data) {
   const Tables tables = tables_for(level_, data.size());
   ZSTD_CCtx_setParameter(context_, ZSTD_c_hashLog, tables.hash);
   ZSTD_CCtx_setParameter(context_, ZSTD_c_chainLog, tables.chain);
-  Bytes out(ZSTD_compressBound(data.size()));
-  const std::size_t size = ZSTD_compress2(context_, out.data(), out.size(), data.data(), data.size());
+  room_.resize(std::max(room_.size(), ZSTD_compressBound(data.size())));
+  const std::size_t size = ZSTD_compress2(context_, room_.data(), room_.size(), data.data(), data.size());
   if (ZSTD_isError(size) != 0) return base::Error{.number = ENOMEM, .operation = "compress", .detail = ZSTD_getErrorName(size)};
-  out.resize(size);
-  return out;
+  return Bytes(room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
 Bytes table_of(std::span<const FrameSize> frames) {

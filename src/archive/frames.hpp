@@ -31,6 +31,7 @@ class Compressor {
  private:
   ZSTD_CCtx_s* context_;
   int level_;
+  Bytes room_;  ///< for the longest frame so far: memory that is new each time costs more than a copy
 };
 
 struct FrameSize {

@@ -54,11 +54,13 @@ std::string_view text_in(const char (&field)[N]) {
 }
 
 /// All bytes, those of the sum itself as spaces.
-std::uint64_t sum_of(Block block) {
-  std::memset(block.sum, ' ', sizeof block.sum);
-  std::uint64_t sum = 0;
-  for (const std::byte byte : std::as_bytes(std::span(&block, 1))) sum += static_cast<unsigned>(byte);
-  return sum;
+std::uint32_t sum_of(const Block& block) {
+  const auto sum = [](std::span<const std::byte> bytes) {
+    std::uint32_t out = 0;
+    for (const std::byte byte : bytes) out += std::to_integer<std::uint32_t>(byte);
+    return out;
+  };
+  return sum(std::as_bytes(std::span(&block, 1))) - sum(std::as_bytes(std::span(block.sum))) + ' ' * sizeof block.sum;
 }
 
 void seal(Block& block) {

@@ -53,7 +53,10 @@ std::string shard_name(std::uint32_t number) {
 }
 
 base::Status write_index(const std::string& path, std::vector<Row> rows, const std::string& names, std::uint32_t shards) {
-  std::ranges::sort(rows, {}, [&](const Row& row) { return std::string_view(names).substr(row.name, row.name_size); });
+  const auto name_of = [&](const Row& row) { return std::string_view(names).substr(row.name, row.name_size); };
+  const auto rest = std::ranges::is_sorted_until(rows, {}, name_of);  // most come in order: all but links and directories
+  std::ranges::sort(rest, rows.end(), {}, name_of);
+  std::ranges::inplace_merge(rows, rest, {}, name_of);
   const auto bytes = std::as_bytes(std::span(rows));
   const Head head{.members = rows.size(), .names = names.size(), .checksum = sum_of(bytes, names), .shards = shards};
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

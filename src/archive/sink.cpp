@@ -17,7 +17,9 @@ constexpr std::size_t kEndOfTar = 2 * kBlock;  // zeros behind the last member
 }  // namespace
 
 Sink::Sink(std::string directory, const Division& division, int level, records::Meter& meter)
-    : directory_(std::move(directory)), division_(division), level_(level), meter_(meter) {}
+    : directory_(std::move(directory)), division_(division), level_(level), meter_(meter) {
+  if (!division.pieces.empty()) rows_.reserve(division.pieces.back().last);
+}
 
 Sink::~Sink() {
   if (descriptor_ >= 0) ::close(descriptor_);

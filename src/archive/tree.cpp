@@ -24,7 +24,7 @@ base::Error failed(const char* operation, std::string path) { return {.number = 
 
 /// Names in one directory; those of directories are kept apart.
 struct Listing {
-  std::vector<Entry> entries;
+  std::vector<std::string> names;
   std::vector<std::string> directories;
 };
 
@@ -45,7 +45,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
     if (part == "." || part == "..") continue;
     std::string whole = name == "." ? std::string(part) : name + "/" + std::string(part);
     if (is_directory(descriptor, *found)) out.directories.push_back(whole);
-    out.entries.push_back({.name = std::move(whole)});
+    out.names.push_back(std::move(whole));
     errno = 0;
   }
   const base::Status status = errno == 0 ? base::Status{} : failed("readdir", path);
@@ -106,10 +106,9 @@ base::Status look(int root, const std::string& directory, Entry& entry) {
   return holes ? find_data(root, path, entry) : base::Status{};
 }
 
-/// Names of all, the directories of one depth at a time.
-base::Status list_all(int root, const std::string& directory, unsigned threads, records::Meter& meter, std::vector<Entry>& out) {
+/// Names of all but the directory itself, the directories of one depth at a time.
+base::Status list_all(int root, const std::string& directory, unsigned threads, records::Meter& meter, std::vector<std::string>& out) {
   std::vector<std::string> level = {"."};
-  out.push_back({.name = "."});
   std::mutex mutex;
   while (!level.empty()) {
     Listing below;
@@ -119,7 +118,7 @@ base::Status list_all(int root, const std::string& directory, unsigned threads, 
       for (std::size_t i = next++; i < level.size() && !meter.stopped(); i = next++)
         if (base::Status status = list(root, directory, level[i], mine); !status) return status;
       const std::scoped_lock lock(mutex);
-      std::ranges::move(mine.entries, std::back_inserter(out));
+      std::ranges::move(mine.names, std::back_inserter(out));
       std::ranges::move(mine.directories, std::back_inserter(below.directories));
       return {};
     };
@@ -128,6 +127,16 @@ base::Status list_all(int root, const std::string& directory, unsigned threads, 
     level = std::move(below.directories);
   }
   return {};
+}
+
+/// In the order of their names, which are sorted because entries are long.
+std::vector<Entry> entries_of(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  std::vector<Entry> out;
+  out.reserve(names.size() + 1);
+  out.push_back({.name = "."});
+  for (std::string& name : names) out.push_back({.name = std::move(name)});
+  return out;
 }
 
 /// Facts of all, some at a time.
@@ -172,15 +181,15 @@ std::uint64_t Entry::data_size() const {
 std::string path_of(const std::string& directory, const std::string& name) { return name == "." ? directory : directory + "/" + name; }
 
 base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsigned threads, records::Meter& meter) {
-  std::vector<Entry> out;
   const int root = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a link may name it
   if (root < 0) return failed("open", directory);
-  base::Status status = list_all(root, directory, threads, meter, out);
+  std::vector<std::string> names;
+  base::Status status = list_all(root, directory, threads, meter, names);
+  std::vector<Entry> out = entries_of(std::move(names));
   if (status) status = look_at_all(root, directory, threads, meter, out);
   ::close(root);
   if (!status) return status.error();
   std::erase_if(out, [](const Entry& entry) { return S_ISSOCK(entry.mode); });
-  std::ranges::sort(out, {}, [](const Entry& entry) { return entry.name == "." ? std::string_view() : std::string_view(entry.name); });
   find_links(out);
   return out;
 }

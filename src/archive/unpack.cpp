@@ -125,8 +125,9 @@ class Unpacker {
 
   base::Result<Unpacking> run() {
     if (base::Status status = make_directories(); !status) return status.error();
-    std::ranges::sort(order_, {}, [this](std::size_t member) { return std::pair(row(member).shard, row(member).offset); });
     const auto last = std::ranges::stable_partition(order_, [this](std::size_t member) { return !comes_last(row(member)); });
+    sort_by_place({order_.begin(), last.begin()});
+    sort_by_place(last);
     const auto files = static_cast<std::size_t>(last.begin() - order_.begin());
     if (base::Status status = divide(Members(order_).first(files)); !status) return status.error();
     Shares shares(tasks_.size(), threads_);
@@ -138,6 +139,12 @@ class Unpacker {
 
  private:
   const Row& row(std::size_t member) const { return archive_.index().row(member); }
+
+  /// Files that come by name lie like that, too: they are only looked at.
+  void sort_by_place(std::span<std::size_t> members) const {
+    const auto place = [this](std::size_t member) { return std::pair(row(member).shard, row(member).offset); };
+    if (!std::ranges::is_sorted(members, {}, place)) std::ranges::sort(members, {}, place);
+  }
 
   /// All that something is put into, before there are links that could lead elsewhere.
   base::Status make_directories() {

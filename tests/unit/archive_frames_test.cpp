@@ -46,6 +46,18 @@ TEST_F(ArchiveFrames, BytesAcrossFramesAreRead) {
   EXPECT_EQ(text, "kkpp");
 }
 
+/// Its memory is used again.
+TEST_F(ArchiveFrames, AFrameBehindALongerOneHasItsOwnBytesAlone) {
+  Compressor compressor(3);
+  Bytes noise(100'000);
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(i * i >> 3);
+  const Bytes few(10, std::byte{'k'});
+  const auto before = compressor.frame(few), longer = compressor.frame(noise), after = compressor.frame(few);
+  ASSERT_TRUE(before.ok() && longer.ok() && after.ok());
+  EXPECT_GT(longer->size(), after->size());
+  EXPECT_EQ(*before, *after);
+}
+
 TEST_F(ArchiveFrames, AShardThatWasCutOffIsRefused) {
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
   EXPECT_FALSE(Shard::open(path_).ok());

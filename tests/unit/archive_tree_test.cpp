@@ -1,5 +1,5 @@
 // What is beneath a directory is read there, whatever somebody puts in its way.
-#include "archive/place.hpp"
+#include "archive/tree.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "archive/place.hpp"
 #include "archive_support.hpp"
 
 namespace pario::archive {
@@ -39,6 +40,17 @@ TEST_F(TreeTest, WhatHasANameIsOpened) {
   ::close(itself);
   EXPECT_EQ(open_beneath(root_, "missing", O_RDONLY), -1);
   EXPECT_EQ(errno, ENOENT);
+}
+
+TEST_F(TreeTest, EntriesComeInTheOrderOfTheBytesOfTheirNames) {
+  for (const char* name : {"d.txt", "d-", "!", "d/\xff", "d/g"}) std::ofstream(place_ / "tree" / name) << name;
+  records::Meter meter;
+  const auto entries = entries_of(place_ / "tree", 3, meter);
+  ASSERT_TRUE(entries.ok());
+  std::string names;
+  for (const Entry& entry : *entries) names += entry.name + " ";
+  EXPECT_EQ(names, ". ! d d- d.txt d/file d/g d/\xff ");
+  EXPECT_EQ(entries->back().size, 3U);
 }
 
 TEST_F(TreeTest, ALinkThatTookThePlaceOfADirectoryLeadsNowhere) {
