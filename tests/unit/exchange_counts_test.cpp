@@ -93,19 +93,25 @@ TEST_P(ExchangeCounts, EveryByteIsReadOnceAndSentOnceToTheNodeThatNeedsIt) {
   EXPECT_LE(tally.message_bytes, kBytes / nodes * (nodes - 1) + tally.messages * 64);
 }
 
+/// One of two ranks writes alone: half of the file are holes.
+Tally write_alone(const plan::Plan& plan, MemorySink& sink) {
+  Tally tally;
+  const int node_of[] = {0};
+  comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> comm) {
+    Exchange exchange(comm, 1 << 20);
+    std::vector<std::byte> memory(kPiece * kPieces, std::byte{1});
+    EXPECT_TRUE(call(exchange, 1, plan, interleaved(0, 2, memory.data()), sink, tally).ok());
+  });
+  return tally;
+}
+
 TEST(ExchangeHoles, AreNeitherReadNorWrittenWhenRunsAre) {
   MemorySink sink;
   plan::Plan plan = plan_for(plan::Direction::write, 2, 1);
   plan.holes = plan::Holes::runs;
-  const int node_of[] = {0};
-  comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> comm) {
-    Exchange exchange(comm, 1 << 20);
-    Tally tally;
-    std::vector<std::byte> memory(kPiece * kPieces, std::byte{1});
-    EXPECT_TRUE(call(exchange, 1, plan, interleaved(0, 2, memory.data()), sink, tally).ok());
-    EXPECT_EQ(tally.file_writes, kPieces);
-    EXPECT_EQ(tally.modified, 0u);
-  });
+  const Tally tally = write_alone(plan, sink);
+  EXPECT_EQ(tally.file_writes, kPieces);
+  EXPECT_EQ(tally.modified, 0u);
   EXPECT_EQ(sink.reads, 0u);
   EXPECT_EQ(sink.bytes.size(), kPiece * kPieces);
 }
@@ -114,15 +120,9 @@ TEST(ExchangeHoles, AreReadOnceForEachWindowThatIsModified) {
   MemorySink sink;
   plan::Plan plan = plan_for(plan::Direction::write, 2, 1);
   plan.holes = plan::Holes::modify;
-  const int node_of[] = {0};
-  comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> comm) {
-    Exchange exchange(comm, 1 << 20);
-    Tally tally;
-    std::vector<std::byte> memory(kPiece * kPieces, std::byte{1});
-    EXPECT_TRUE(call(exchange, 1, plan, interleaved(0, 2, memory.data()), sink, tally).ok());
-    EXPECT_EQ(tally.modified, plan.windows());
-    EXPECT_EQ(tally.file_writes, plan.windows());
-  });
+  const Tally tally = write_alone(plan, sink);
+  EXPECT_EQ(tally.modified, plan.windows());
+  EXPECT_EQ(tally.file_writes, plan.windows());
   EXPECT_EQ(sink.reads, plan.windows());
   EXPECT_EQ(sink.size(), plan.span.end - kPiece) << "the file ends with the last byte that was written";
 }
