@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "records/records.hpp"
+
 namespace pario::archive {
 namespace {
 
@@ -29,9 +31,10 @@ void remove_all(const std::string& path) {
   fs::remove_all(path, ignored);
 }
 
+/// Of this host: not all file systems tell one host the locks of another.
 std::string aside_of(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;  // 0 where there is none
-  return path.substr(0, name) + "." + path.substr(name) + ".part";
+  return path.substr(0, name) + "." + path.substr(name) + "." + std::to_string(records::host_mark()) + ".part";
 }
 
 /// Whether an open directory has this name still.

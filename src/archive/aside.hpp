@@ -9,7 +9,8 @@
 
 namespace pario::archive {
 
-/// Made beside the name it will have, as ".NAME.part", and locked. What a killed process has left there goes first; of a running one EBUSY.
+/// Made beside the name it will have, as ".NAME.HOST.part" (a number), and locked. What a killed process of this host has left there goes
+/// first; of a running one EBUSY.
 /// Goes away with all that is in it unless it was finished.
 class Aside {
  public:

@@ -8,6 +8,7 @@
 #include <barrier>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "archive_support.hpp"
+#include "records/records.hpp"
 
 namespace pario::archive {
 namespace {
@@ -53,6 +55,22 @@ TEST_F(AsideTest, WhatIsMadeHasItsNameAtTheEnd) {
   EXPECT_TRUE(aside->finish().ok());
   EXPECT_TRUE(fs::is_directory(place_ / "out"));
   EXPECT_EQ(Aside::make(place_ / "out").error().number, EEXIST);
+}
+
+TEST_F(AsideTest, WhatAnotherHostMayStillMakeStaysAndTheFirstToEndHasTheName) {
+  auto aside = Aside::make(place_ / "out");
+  ASSERT_TRUE(aside.ok());
+  EXPECT_NE(aside->path().find(std::to_string(records::host_mark())), std::string::npos);
+  fs::create_directories(place_ / ".out.1.part" / "within");
+  fs::create_directory(place_ / "out");  // by that host
+  fs::create_directory(place_ / "out" / "index");
+  EXPECT_FALSE(aside->finish().ok());
+  {
+    const Aside gone = std::move(*aside);
+  }
+  EXPECT_TRUE(fs::exists(place_ / ".out.1.part" / "within"));
+  EXPECT_TRUE(fs::exists(place_ / "out" / "index"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);
 }
 
 }  // namespace
