@@ -1,6 +1,8 @@
 """What tracing adds to one I/O call: runs overhead.c with and without the library, in turn, and prints medians.
 
-Usage: overhead.py --library LIBPARIO [--rounds N] [--calls N] [--directory DIR]
+Usage: overhead.py --library LIBPARIO [--beside LIBPARIO] [--rounds N] [--calls N] [--directory DIR]
+
+With --beside another version of the library takes its turns, too: what differs between the two is told also by a busy machine.
 """
 
 from __future__ import annotations
@@ -34,30 +36,34 @@ def measure(victim: Path, directory: Path, calls: int, settings: dict[str, str] 
     return {name: float(value) for name, value in (line.split() for line in output.splitlines())}
 
 
-def collect(victim: Path, arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
-    """Runs of each mode, the modes taking turns."""
-    runs: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
+Column = tuple[str, Path | None]  # a mode, under a library
+
+
+def collect(victim: Path, arguments: argparse.Namespace) -> dict[Column, list[dict[str, float]]]:
+    """Runs of each mode under each library, all taking turns."""
+    libraries = [library for library in (arguments.library, arguments.beside) if library]
+    columns: list[Column] = [("bare", None), *((mode, library) for library in libraries for mode in MODES if mode != "bare")]
+    runs: dict[Column, list[dict[str, float]]] = {column: [] for column in columns}
     for _ in range(arguments.rounds):
-        for mode, settings in MODES.items():
-            runs[mode].append(measure(victim, arguments.directory, arguments.calls, settings, arguments.library))
+        for mode, library in columns:
+            runs[mode, library].append(measure(victim, arguments.directory, arguments.calls, MODES[mode], library or arguments.library))
     return runs
 
 
-def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
+def print_table(runs: dict[Column, list[dict[str, float]]]) -> None:
     """Medians: of the bare calls, and of what each mode adds to them round by round."""
-    print(f"{'call':12}{'bare ns':>10}{'counters +':>12}{'events +':>12}")
-    for kind in runs["bare"][0]:
-        bare = statistics.median(run[kind] for run in runs["bare"])
-        added = {
-            mode: statistics.median(run[kind] - other[kind] for run, other in zip(runs[mode], runs["bare"], strict=True)) for mode in MODES
-        }
-        print(f"{kind:12}{bare:10.1f}{added['counters']:12.1f}{added['events']:12.1f}")
+    bare, *others = runs.values()
+    print(f"{'call':12}{'bare ns':>10}" + "".join(f"{mode + ' +':>12}" for mode, library in runs if library))
+    for kind in bare[0]:
+        added = [statistics.median(run[kind] - alone[kind] for run, alone in zip(other, bare, strict=True)) for other in others]
+        print(f"{kind:12}{statistics.median(run[kind] for run in bare):10.1f}" + "".join(f"{value:12.1f}" for value in added))
 
 
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so")
+    parser.add_argument("--beside", type=lambda path: Path(path).resolve(), help="another libpario.so: the last two columns")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--directory", type=Path, default=Path("/dev/shm"), help="where the file and the logs go")
