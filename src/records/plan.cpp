@@ -200,8 +200,8 @@ base::Error too_little(const ShuffleFacts& facts, const ShufflePlan& plan) {
   const std::uint64_t needed = plan.way == Way::buckets ? 4 * kMiB : memory_of(plan, facts);
   return {.number = EINVAL,
           .operation = "shuffle",
-          .detail = "at least " + bytes_text(static_cast<double>(needed)) + " of memory are needed, " +
-                    bytes_text(static_cast<double>(facts.memory)) + " are left"};
+          .detail = "at least " + bytes_text(static_cast<double>(needed)) + " of memory are needed beside what the process itself takes; " +
+                    bytes_text(static_cast<double>(facts.memory)) + " of the limit are left"};
 }
 
 const char* name_of(Way way) {
