@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 
@@ -16,6 +17,7 @@ class Patient:
         self._stream = stream or _nowhere()
 
     def write(self, text: str) -> int:
+        """As of any stream of text; what cannot be written is gone."""
         try:
             return self._stream.write(text)
         except OSError:
@@ -23,6 +25,7 @@ class Patient:
             return len(text)
 
     def flush(self) -> None:
+        """Writes what is held back, or forgets it."""
         try:
             self._stream.flush()
         except OSError:
@@ -46,4 +49,4 @@ def silence_output() -> None:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
+    return Path(os.devnull).open("w", encoding="utf-8")
