@@ -22,7 +22,8 @@ struct Settings {
   std::uint64_t events_limit, files_limit, ticks_per_second;
   bool messages;
   std::span<const FunctionInfo> functions;
-} settings;
+};
+constinit Settings settings{};
 
 /// As an absolute path: the program may change its directory before a child needs it.
 void keep_directory(std::string_view directory) {

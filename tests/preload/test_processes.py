@@ -79,6 +79,14 @@ def test_programs_that_cannot_be_followed_are_told(trace: Trace, build: Compile,
     assert not told or told in messages[0]
 
 
+def test_a_child_of_what_used_files_before_main_names_its_calls(trace: Trace, build: Compile, library: Path, work: Path) -> None:
+    early = build("early.c", "-shared", "-fPIC")
+    run = trace(build("families.c"), "forked", env={"LD_PRELOAD": f"{library}:{early}"})
+    assert run.status == 0
+    assert run.counts(work / "early", "stdio")["opens"] == 1
+    assert run.events(work / "forked", "write") == [(0, 100), (100, 30), (130, 5)]
+
+
 def test_every_generation_has_a_log(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("families.c"), "grandchildren")
     assert run.status == 0
