@@ -28,10 +28,10 @@ int open_on_the_way(int root, std::string_view& name);
 template <class Call>
 auto at_place(int root, const std::string& name, const Call& call) -> decltype(call(root, name.c_str())) {
   if (name.size() <= kLongestName) return call(root, name.c_str());
-  std::string_view rest = name;  // an end of it: terminated as it is
+  std::string_view rest = name;  // always an end of it
   const int directory = open_on_the_way(root, rest);
   if (directory < 0) return -1;
-  const auto answer = call(directory, rest.data());
+  const auto answer = call(directory, name.c_str() + (name.size() - rest.size()));
   const int number = errno;
   ::close(directory);
   errno = number;
