@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pario.launch import limited
 from pario.launch.limited import Limit, run_limited
 
 SHELL = Path("/bin/sh")
@@ -42,6 +43,14 @@ def alive(place: Path) -> list[str]:
             return "X"
 
     return [name for name in NAMES if state(name) not in "ZX"]
+
+
+def gone(place: Path) -> bool:
+    """Whether all of them are, soon."""
+    deadline = time.monotonic() + 60
+    while alive(place) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(place)
 
 
 def wait_for_family(place: Path) -> None:
@@ -82,7 +91,7 @@ def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> 
     ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
     assert ending.late and ending.signal == signal.SIGTERM
     subprocess.run([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], check=True, timeout=300)
-    assert not alive(tmp_path)
+    assert gone(tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -91,7 +100,46 @@ def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Si
         wait_for_family(tmp_path)
         process.send_signal(number)
         assert process.wait(300) == 128 + number
-    assert not alive(tmp_path)
+    assert gone(tmp_path)
+
+
+def test_who_is_asked_twice_leaves_no_process(tmp_path: Path) -> None:
+    """Also where the second signal comes to another thread, as libraries begin them."""
+    again = """
+import threading, time
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+end = limited.end
+def asked_again(child):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.1)
+    end(child)
+limited.end = asked_again
+"""
+    before, call = WITH_FAMILY.rsplit("\n", 2)[0], WITH_FAMILY.rsplit("\n", 2)[1]
+    with subprocess.Popen([sys.executable, "-c", f"{before}{again}{call}", str(tmp_path), "inf"]) as process:
+        wait_for_family(tmp_path)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 128 + signal.SIGTERM
+    assert gone(tmp_path)
+
+
+def process(pid: int, parent: int, start: str, state: str = "S") -> limited._Process:
+    return limited._Process(pid, state, parent, pid, 1, start)
+
+
+def test_who_has_the_number_of_one_that_has_ended_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[int, str] = {}
+    there = [process(10, 1, "5"), process(11, 10, "6"), process(12, 11, "7"), process(13, 1, "7")]
+    monkeypatch.setattr(limited, "_processes", lambda: iter(there))
+    assert [one.pid for one in limited._family(10, known)] == [10, 11, 12]
+    there = [process(10, 1, "5", "Z"), process(11, 1, "9"), process(12, 1, "7"), process(14, 11, "10")]
+    assert [one.pid for one in limited._family(10, known)] == [12]
+
+
+def test_a_command_ends_also_where_processes_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited, "_processes", lambda: iter(()))
+    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
+    assert ending.late and ending.signal == signal.SIGKILL
 
 
 def test_it_reads_no_terminal_and_says_all_into_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

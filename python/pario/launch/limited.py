@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def run_limited(executable: Path, command: Sequence[str], environment: Mapping[s
         if late:
             end(child)
     except BaseException:
-        _end_undisturbed(child)
+        with _undisturbed():
+            end(child)
         os.waitpid(child, 0)
         raise
     return Ending.of(os.waitpid(child, 0)[1], late=late)
@@ -69,48 +71,61 @@ def _over(child: int, seconds: float) -> bool:
     return True
 
 
-def _end_undisturbed(child: int) -> None:
-    """A second Ctrl-C comes too early."""
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C comes too early. To block it here is not enough: it would come to another thread, as libraries have them."""
     asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, asking)
+    known = {number: handler for number in asking if (handler := signal.getsignal(number)) is not None}
+    before = known if threading.current_thread() is threading.main_thread() else {}
+    for number in before:
+        signal.signal(number, signal.SIG_IGN)
     try:
-        end(child)
+        yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end(child: int) -> None:
-    """Ends a child that leads a process group, and all that it has started: launchers give ranks sessions of their own."""
-    known = {child}
+    """Ends a child that leads a process group and was not waited for, and all that it has started: launchers give ranks sessions of their
+    own.
+    """
+    known: dict[int, str] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + GRACE_SECONDS
         asked: set[tuple[int, str]] = set()
-        while (living := _family(known)) and time.monotonic() < deadline:
+        while (living := _family(child, known)) and time.monotonic() < deadline:
             for one in living:
                 if (one.pid, one.start) not in asked:
                     asked.add((one.pid, one.start))
                     with suppress(OSError):
                         os.kill(one.pid, number)
             time.sleep(_NAP)
+    with suppress(OSError):  # where there is no /proc
+        os.killpg(child, signal.SIGKILL)
 
 
-def _family(known: set[int]) -> list[_Process]:
-    """The living of them, and of what they have started, which become known."""
+def _family(child: int, known: dict[int, str]) -> list[_Process]:
+    """The living of a child and of what it has started. ``known``: those found before, by their numbers, which others may have later."""
     processes = list(_processes())
+    for one in processes:
+        if known.get(one.pid, one.start) != one.start:
+            del known[one.pid]
+    numbers = {child, *known}
     found: dict[int, _Process] = {}
     size = -1
     while len(found) != size:
         size = len(found)
         for one in processes:
-            if not known.isdisjoint((one.pid, one.parent, one.group, one.session)):
+            if not numbers.isdisjoint((one.pid, one.parent, one.group, one.session)):
                 found[one.pid] = one
-                known.add(one.pid)
+                numbers.add(one.pid)
+    known.update((one.pid, one.start) for one in found.values())
     return [one for one in found.values() if one.state not in _GONE]
 
 
 def _processes() -> Iterator[_Process]:
-    for path in Path("/proc").iterdir():
-        if path.name.isdecimal():
-            with suppress(OSError):  # it has just ended
-                fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
-                yield _Process(int(path.name), fields[0], int(fields[1]), int(fields[2]), int(fields[3]), fields[19])
+    for path in Path("/proc").glob("[0-9]*"):  # which may be missing
+        with suppress(OSError):  # it has just ended
+            fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            yield _Process(int(path.name), fields[0], int(fields[1]), int(fields[2]), int(fields[3]), fields[19])
