@@ -6,6 +6,7 @@ import pickle
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +39,7 @@ class TorchRanks(Ranks):
         self._store = distributed.distributed_c10d._get_default_store().clone()  # one for each thread that waits
         self._sent: Counter[int] = Counter()
         self._taken: Counter[int] = Counter()
-        self._moves: Counter[int] = Counter()  # messages that say only that a rank gets on
+        self._beats = 0  # how often others had said that they get on, when this one looked
 
     def again(self) -> Ranks:
         """The same ranks, with other names of messages."""
@@ -48,15 +49,24 @@ class TorchRanks(Ranks):
         self._store.set(f"{self._name}/{self.rank}/{rank}/{self._sent[rank]}", pickle.dumps(message))
         self._sent[rank] += 1
 
+    def _tell_that_it_moves(self, others: Iterable[int]) -> None:
+        self._store.add(self._count(from_first=self.is_first), 1)  # messages would wait behind each other
+
+    def _count(self, *, from_first: bool) -> str:
+        return f"{self._name}/moves of {'rank 0' if from_first else 'others'}"
+
     def _next(self, rank: int) -> str:
         return f"{self._name}/{rank}/{self.rank}/{self._taken[rank]}"
 
     def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
         others = [other for other in range(self.size) if other != self.rank] if rank is None else [rank]
-        awaited = min(others, key=lambda other: self._taken[other] - self._moves[other])  # whoever has said least so far
+        awaited = min(others, key=lambda other: self._taken[other])  # whoever has said least so far
         if not self._comes(self._next(awaited), deadline):
             awaited = next((other for other in others if self._store.check([self._next(other)])), -1)
-        return None if awaited < 0 else (awaited, self._take(awaited))
+        if awaited >= 0:
+            return awaited, self._take(awaited)
+        before, self._beats = self._beats, self._store.add(self._count(from_first=not self.is_first), 0)
+        return None if self._beats == before else (others[0], (MOVED, None) if self.is_first else (MOVED, "", None))
 
     def _comes(self, key: str, deadline: float) -> bool:
         from torch.distributed import DistStoreError
@@ -74,5 +84,4 @@ class TorchRanks(Ranks):
         self._taken[rank] += 1
         message = pickle.loads(self._store.get(key))
         self._store.delete_key(key)
-        self._moves[rank] += message[0] == MOVED
         return message
