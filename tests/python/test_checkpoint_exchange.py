@@ -143,8 +143,10 @@ def test_patience_begins_again_when_another_one_gets_on(monkeypatch, steps):
 
     monkeypatch.setattr(node, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(node, "await_all", waited)
+    told = []
     with pytest.raises(CheckpointError, match="did not come within"):
-        alone.wait(1, 2.0)
+        alone.wait(1, 2.0, lambda: told.append(now[0]))
+    assert len(told) == steps  # to ranks of other nodes
     assert now[0] == pytest.approx(steps * 0.5 + 2.0, abs=0.6)
     monkeypatch.setattr(node, "await_all", lambda *_: True)
     alone.wait(1, 2.0)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, chain, cycle
 from typing import Any
 
@@ -396,7 +397,7 @@ def _in_rounds(
             _attempt(failed, fill, turn, buffer)
             filled = turn, buffer, node.arrive()
         if before is not None:
-            node.wait(before[2], plan.patience)
+            node.wait(before[2], plan.patience, partial(show, done, whole))
             _attempt(failed, empty, *before[:2])
             done += sum(piece.nbytes for piece in before[0])
             show(done, whole)

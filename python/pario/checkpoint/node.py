@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -63,13 +64,15 @@ class Node:
         arrive(*self._counted(self._meetings))
         return self._meetings
 
-    def wait(self, meeting: int, patience: float = PATIENCE) -> None:
+    def wait(self, meeting: int, patience: float = PATIENCE, moved: Callable[[], object] = lambda: None) -> None:
         """Sleeps until all ranks of the node have come; they see what each has written to the memory before. Patience begins again when one
-        of them has got on."""
+        of them has got on, and ``moved`` is called: other nodes wait for those who wait here.
+        """
         deadline, seen = time.monotonic() + patience, self._moves
         while not await_all(*self._counted(meeting), max(0.0, min(_BREATH, deadline - time.monotonic()))):
             if seen != self._moves:
                 deadline, seen = time.monotonic() + patience, self._moves
+                moved()
             elif time.monotonic() >= deadline:
                 raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
 
