@@ -30,6 +30,8 @@ _MOST_RUNS = 4096
 _MOST_PIECES = 1024
 #: Bytes of a file that are brought to the disk at a time, and how: all of SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE, _WAIT_AFTER.
 _FLUSHED, _WAIT_WRITE_WAIT = 1 << 28, 7
+#: It is no file of a disk, or the system does not let us: every other error is one of what was written, and is told once.
+_CANNOT_FLUSH = (errno.ESPIPE, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EINTR)
 _ZERO = np.zeros(1, np.int64)
 #: Bytes of a run, on average, from which on each rank writes its own.
 _LARGE = 1 << 16
@@ -163,14 +165,14 @@ def flush(file: int, show: Show = silent) -> None:
 
 
 def _flush_range(file: int, begin: int, size: int) -> bool:
-    """Whether a file system can. An error is one of the disk, which would not be told again."""
+    """Whether it can be done. Other errors are those of the disk, or of a server, which ``fsync`` would not tell again."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if call is None:
         return False
     if call(ctypes.c_int(file), ctypes.c_int64(begin), ctypes.c_int64(size), ctypes.c_uint(_WAIT_WRITE_WAIT)) == 0:
         return True
     code = ctypes.get_errno()
-    if code in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+    if code not in _CANNOT_FLUSH:
         raise OSError(code, os.strerror(code))
     return False
 
