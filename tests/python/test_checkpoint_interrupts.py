@@ -89,6 +89,16 @@ def test_whatever_is_raised_is_kept(kind):
     assert [type(error) for error in failed] == [kind]
 
 
+def test_a_second_one_is_not_kept():
+    failed, reached = [], []
+    with pytest.raises(KeyboardInterrupt), deferred(failed):
+        interrupt()
+        with kept(failed):
+            interrupt()
+        reached.append(1)
+    assert not reached
+
+
 class Alone:
     """The one rank of a node, which counts the meetings it comes to."""
 
@@ -105,7 +115,7 @@ class Alone:
         self.met += 1
         return self.met
 
-    def wait(self, meeting, patience):
+    def wait(self, meeting, patience, moved):
         assert meeting <= self.met
 
 

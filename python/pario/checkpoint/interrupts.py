@@ -11,10 +11,12 @@ from types import FrameType
 
 @contextmanager
 def kept(failed: list[BaseException]) -> Iterator[None]:
-    """Keeps what is raised, for later."""
+    """Keeps what is raised, for later; but of interrupts the first one only."""
     try:
         yield
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and any(isinstance(one, KeyboardInterrupt) for one in failed):
+            raise
         failed.append(error)
 
 
