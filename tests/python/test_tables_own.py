@@ -165,7 +165,9 @@ def test_a_command_that_was_killed_ended_when_its_launcher_saw_it(tmp_path):
     assert message.startswith("no end is known of pid 1001 on node0")
 
 
-@pytest.mark.parametrize("facts", [{"status": 0}, {"launchers": 2}, {"end": "soon"}])
+@pytest.mark.parametrize(
+    "facts", [{"status": 0}, {"status": "139"}, {"status": None}, {"launchers": 2}, {"end": "soon"}, {"end": float("inf")}]
+)
 def test_what_is_not_known_of_an_end_is_not_made_up(tmp_path, facts):
     ended(tmp_path, **facts)
     job = read_logs(tmp_path, ProcessLog(end=None))

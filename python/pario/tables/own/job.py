@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import shlex
 from collections import Counter
@@ -141,8 +142,10 @@ def _add_processes(job: Job, views: Sequence[View], starts: Sequence[float]) -> 
 
 def _end_the_command(job: Job, description: dict[str, Any]) -> None:
     """Where the command was killed by a signal, it ended when its only launcher saw it end: it did not stop at its last call."""
-    end, processes = description.get("end"), job.processes
-    if description.get("launchers") != 1 or description.get("exit_status", 0) <= _BY_SIGNAL or not isinstance(end, float):
+    end, status, processes = description.get("end"), description.get("exit_status"), job.processes
+    if description.get("launchers") != 1 or not isinstance(status, int) or status <= _BY_SIGNAL:
+        return
+    if not isinstance(end, float) or not math.isfinite(end):
         return
     first = processes[np.argmin(processes["start"])]
     same = np.flatnonzero((processes["pid"] == first["pid"]) & (processes["host"] == first["host"]))  # exec keeps the number
