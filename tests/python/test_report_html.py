@@ -260,3 +260,11 @@ def test_without_ranks_seconds_are_those_of_all_processes():
     row = replace(analysis.functions[0], seconds=8.0, mean=2.0, slowest=3.0, slowest_rank=-1)
     shown = tables.functions([row], many=False).rows[0]
     assert "8.00 s" in [str(cell.text) for cell in shown]
+
+
+def test_a_program_without_mpi_has_processes_and_no_ranks() -> None:
+    analysis = analyses.rich()
+    shown = html.render(replace(analysis, job=replace(analysis.job, ranks=1, processes=2, mpi_library="")))
+    assert "<dt>Processes</dt><dd>2</dd>" in shown
+    assert "What each process does over time" in shown
+    assert "mean rank" not in shown and "<dt>Ranks</dt>" not in shown

@@ -38,6 +38,11 @@ class Facts:
         """Lanes that run side by side."""
         return self.lanes.count
 
+    @property
+    def over_all(self) -> str:
+        """Behind seconds that are a sum: over what. Empty for what runs alone."""
+        return "" if self.ranks == 1 else f" over all {'ranks' if self.lanes.mpi else 'processes'}"
+
     @cached_property
     def stored(self) -> Mask:
         """Rows of storage files."""

@@ -48,11 +48,11 @@ def _rows(facts: Facts) -> tuple[Ints, tuple[str, ...]]:
     """The row of each lane, and the labels of the rows."""
     group = -(-facts.ranks // MAX_ROWS)
     row = np.arange(facts.ranks) // group
-    word = "rank" if facts.lanes.mpi else "process"
+    one, several = ("rank", "ranks") if facts.lanes.mpi else ("process", "processes")
     if group == 1:
-        return row, tuple(f"{word} {lane}" for lane in range(facts.ranks))
+        return row, tuple(f"{one} {lane}" for lane in range(facts.ranks))
     members = (np.flatnonzero(row == number) for number in range(int(row.max()) + 1))
-    return row, tuple(f"{word}s {rank_list(member.tolist())}" for member in members)
+    return row, tuple(f"{several} {rank_list(member.tolist())}" for member in members)
 
 
 def _from_events(facts: Facts) -> dict[str, _Class]:

@@ -14,7 +14,7 @@ from pario.report import audit, loaders, mpiio, streams
 from pario.report.clean import cleaned
 from pario.report.columns import Column, aligned
 from pario.report.page import LEAST_WIDTH, encodable, heading, split_bar, split_legend, wrapped
-from pario.report.words import SURE, file_name, function_name, no_findings, of_slowest, rank
+from pario.report.words import SURE, file_name, function_name, lanes, no_findings, of_slowest, rank
 
 #: What one screen shows; everything with ``all``.
 FULL_FINDINGS = 3
@@ -62,9 +62,7 @@ def _verdict(analysis: Analysis, width: int, brief: bool) -> Iterator[Text]:
 
 
 def _job_line(job: JobInfo, width: int) -> str:
-    facts = [
-        wording.plural(job.ranks, "rank") if job.mpi_library or job.ranks > 1 else wording.plural(job.processes, "process", "processes")
-    ]
+    facts = [lanes(job)]
     if len(job.hosts) > 1:
         facts.append(wording.plural(len(job.hosts), "host"))
     facts += [f"{name} {wording.size(moved)}" for name, moved in (("read", job.bytes_read), ("wrote", job.bytes_written)) if moved]

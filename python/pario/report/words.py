@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pario import wording
 from pario.analyze.comparison import Measure, OutputState
-from pario.analyze.model import FileRow, FunctionRow, HintRow, Verdict
+from pario.analyze.model import FileRow, FunctionRow, HintRow, JobInfo, Verdict
 
 #: How sure a finding is, in a word.
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
@@ -17,6 +17,21 @@ LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
 
 #: In place of what is not known.
 DASH = "–"
+
+
+def lanes(job: JobInfo) -> str:
+    """How many ran side by side: ranks, or without MPI processes."""
+    return wording.plural(job.ranks, "rank") if has_ranks(job) else wording.plural(job.processes, "process", "processes")
+
+
+def lane_words(job: JobInfo) -> tuple[str, str]:
+    """What runs side by side: one, several."""
+    return ("rank", "ranks") if has_ranks(job) else ("process", "processes")
+
+
+def has_ranks(job: JobInfo) -> bool:
+    """Whether it is a job of MPI."""
+    return bool(job.mpi_library) or job.ranks > 1
 
 
 def rank(number: int) -> str:

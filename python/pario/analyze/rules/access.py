@@ -55,7 +55,7 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.seconds(spent(facts, rows, READ))} in {wording.count(float(facts.reads[rows].sum()))} reads over all ranks",
+                f"{wording.seconds(spent(facts, rows, READ))} in {wording.count(float(facts.reads[rows].sum()))} reads{facts.over_all}",
                 times=times,
                 **_whole(facts, rows, worth=bool(moved[rows].sum() < 0.5 * COPY_RATE * spent(facts, rows, READ))),
             ),

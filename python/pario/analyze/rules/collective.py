@@ -90,7 +90,7 @@ def _independent(facts: Facts, subject: Scene, independent: Floats, pieces: Floa
         confidence="medium",
         evidence=(
             fact(
-                f"{wording.count(count)} {word}s{made}, {wording.seconds(spent(facts, rows, kind))} over all ranks",
+                f"{wording.count(count)} {word}s{made}, {wording.seconds(spent(facts, rows, kind))}{facts.over_all}",
                 pieces=count,
                 dense=float(writing and bool(((extent > 0) & (filled >= DENSE * extent))[subject.files].all())),
             ),

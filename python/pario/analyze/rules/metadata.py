@@ -47,7 +47,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
-                f"{wording.seconds(spent(facts, rows, *kinds))} in open and close over all ranks",
+                f"{wording.seconds(spent(facts, rows, *kinds))} in open and close{facts.over_all}",
                 opens=count,
             ),
         ),
@@ -106,7 +106,7 @@ def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> 
         confidence="medium",
         evidence=(
             fact(
-                f"{wording.count(count)} files, {wording.size(moved)} together, {wording.seconds(took)} over all ranks, "
+                f"{wording.count(count)} files, {wording.size(moved)} together, {wording.seconds(took)}{facts.over_all}, "
                 f"{wording.percent(spent(facts, rows, *META), took)} of it in open, close, stat and the like",
                 files=count,
                 bytes=moved,
@@ -134,7 +134,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.count(count)} stat, access or fstat calls, {wording.seconds(spent(facts, rows, STAT))} over all ranks",
+                f"{wording.count(count)} stat, access or fstat calls, {wording.seconds(spent(facts, rows, STAT))}{facts.over_all}",
                 stats=count,
             ),
         ),
@@ -170,7 +170,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.count(count)} syncs, {wording.seconds(took / max(count, 1))} each, {wording.seconds(took)} over all ranks",
+                f"{wording.count(count)} syncs, {wording.seconds(took / max(count, 1))} each, {wording.seconds(took)}{facts.over_all}",
                 syncs=count,
             ),
         ),
@@ -202,7 +202,7 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
         title=f"{wording.count(count)} fflush calls on {subject.place}",
         cause="Each fflush writes what little the buffer holds; the buffer cannot do its work.",
         confidence="high",
-        evidence=(fact(f"{wording.count(count)} flushes, {wording.seconds(spent(facts, rows, FLUSH))} over all ranks", flushes=count),),
+        evidence=(fact(f"{wording.count(count)} flushes, {wording.seconds(spent(facts, rows, FLUSH))}{facts.over_all}", flushes=count),),
         fixes=(code("Flush at the end of a step, not after each line (C++: '\\n' instead of std::endl; Fortran: no flush in the loop)."),),
         claims=[Claim(rows, FLUSH, facts.cells[rows, FLUSH] - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows])],
         method="time in fflush minus the bytes at the rate of large calls",

@@ -106,7 +106,7 @@ def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:
         title=f"all {facts.ranks} ranks read the same {wording.size(unique)}: {subject.place}",
         cause=f"{facts.ranks} ranks ask the file system for the same bytes; one read and a broadcast moves them once.",
         confidence="medium",
-        evidence=(fact(f"{wording.size(moved)} read of {wording.size(unique)}, {wording.seconds(took)} over all ranks", bytes=moved),),
+        evidence=(fact(f"{wording.size(moved)} read of {wording.size(unique)}, {wording.seconds(took)}{facts.over_all}", bytes=moved),),
         fixes=(code("Read on rank 0 and MPI_Bcast (HDF5: H5Pset_all_coll_metadata_ops; Fortran namelists: read on rank 0, broadcast)."),),
         claims=claim_all(facts, subject.rows, kinds, 1.0 - 1.0 / facts.ranks),
         method="time of the ranks on these files, less one rank's share of it: storage serves the readers one after the other",

@@ -66,7 +66,7 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
         confidence="high" if seen else "medium",
         evidence=(
             fact(
-                f"{wording.count(count)} calls, {wording.size(size)} each on average, {wording.seconds(took)} in them over all ranks",
+                f"{wording.count(count)} calls, {wording.size(size)} each on average, {wording.seconds(took)} in them{facts.over_all}",
                 calls=count,
                 mean_bytes=size,
                 seconds=took,

@@ -46,7 +46,7 @@ def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
         confidence="high" if (formatted[rows] > 0).all() else "medium",
         evidence=(
             fact(
-                f"{wording.count(lines)} formatted calls, {wording.size(float(moved.sum()))}, {wording.seconds(took)} over all ranks",
+                f"{wording.count(lines)} formatted calls, {wording.size(float(moved.sum()))}, {wording.seconds(took)}{facts.over_all}",
                 calls=lines,
             ),
         ),

@@ -11,7 +11,7 @@ from pario.report.clean import cleaned
 from pario.report.html import loaders, mpiio, page, streams, tables
 from pario.report.html.audit import hints
 from pario.report.html.charts import contention, sizes, timeline
-from pario.report.words import no_findings
+from pario.report.words import has_ranks, lane_words, no_findings
 
 #: Rows in the page; the JSON report has them all.
 FILE_ROWS = 300
@@ -36,17 +36,19 @@ def _context(analysis: Analysis) -> dict[str, Any]:
     """All that the template shows."""
     job, verdict = analysis.job, analysis.verdict
     maps = [item for item in analysis.contention[:CONTENTION_MAPS] if item.targets and item.ranks]
+    one, several = lane_words(job)
     time = analysis.timeline if analysis.timeline and analysis.timeline.labels and analysis.timeline.bytes_read else None
     return {
         "analysis": analysis,
         "job": job,
+        "has_ranks": has_ranks(job),
         "verdict": verdict,
         "title": verdict.sentence,
         "run": job.command or job.source,
         "functions": tables.functions(analysis.functions[:FUNCTION_ROWS], job.ranks > 1),
         "files": tables.files(_file_rows(analysis.files), job.ranks > 1),
         "filesystems": tables.filesystems(analysis.filesystems, job.ranks),
-        "phases": tables.phases(analysis.phases[:PHASE_ROWS]),
+        "phases": tables.phases(analysis.phases[:PHASE_ROWS], several),
         "stripes": [hints(rows)] if (rows := rows_of(analysis, "striping")[:AUDIT_ROWS]) else [],
         "streams": streams.tables(rows_of(analysis, "streams")[:AUDIT_ROWS], analysis.streams[:STREAM_ROWS]),
         "stream_rows": min(STREAM_ROWS, len(analysis.streams)),
@@ -54,7 +56,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         "mpiio_rows": min(MPIIO_ROWS, len(analysis.mpiio)),
         "loaders": loaders.figures(analysis.loaders[:LOADER_ROWS]),
         "hints": tables.hints(analysis.hints[:HINT_ROWS]),
-        "time_charts": [timeline.heat_map(time), timeline.bandwidth(time)] if time else [],
+        "time_charts": [timeline.heat_map(time, one), timeline.bandwidth(time, several)] if time else [],
         "kinds": timeline.kinds(time) if time else (),
         "size_charts": [sizes.histogram(row) for row in analysis.sizes if any(row.reads) or any(row.writes)],
         "contention": [(item, contention.totals(item, index), contention.heat_map(item, index)) for index, item in enumerate(maps)],

@@ -23,7 +23,7 @@ def functions(rows: Sequence[FunctionRow], many: bool) -> Table:
     high = max((row.slowest for row in rows), default=0.0)
     columns: list[Column[FunctionRow]] = [
         Column("function", lambda row: _function(row), css=""),
-        Column("time per rank" if many else "time", lambda row: bars.function_bar(row, high), lambda row: row.slowest, css="wide"),
+        Column("time per rank" if many else "time", lambda row: bars.function_bar(row, high, many), lambda row: row.slowest, css="wide"),
         Column(
             "of the run",
             lambda row: wording.share(row.share),
@@ -43,8 +43,12 @@ def functions(rows: Sequence[FunctionRow], many: bool) -> Table:
             Column("rank", lambda row: rank(row.slowest_rank), lambda row: row.slowest_rank, "the slowest rank"),
             Column("waiting", _waiting, lambda row: row.waiting, "part of the time that is waiting for other ranks"),
         ]
-    columns.append(Column("calls", lambda row: count_text(row.calls), lambda row: row.calls, "of all ranks"))
-    columns.append(Column("bytes", lambda row: bytes_text(row.bytes), lambda row: row.bytes, "of all ranks"))
+    columns.append(
+        Column("calls", lambda row: count_text(row.calls), lambda row: row.calls, "of all ranks" if many else "of all processes")
+    )
+    columns.append(
+        Column("bytes", lambda row: bytes_text(row.bytes), lambda row: row.bytes, "of all ranks" if many else "of all processes")
+    )
     return table("Functions by time", columns, rows)
 
 
@@ -58,10 +62,15 @@ def _total() -> Column[Any]:
 
 def files(rows: Sequence[FileRow], many: bool) -> Table:
     """Files by time."""
-    high = max((max(row.slowest_seconds, bars.mean_seconds(row)) for row in rows), default=0.0)
+    high = max((max(row.slowest_seconds, bars.mean_seconds(row)) if many else row.seconds for row in rows), default=0.0)
     columns: list[Column[FileRow]] = [
         Column("file", _file, css=""),
-        Column("time per rank" if many else "time", lambda row: bars.file_bar(row, high), lambda row: row.slowest_seconds, css="wide"),
+        Column(
+            "time per rank" if many else "time",
+            lambda row: bars.file_bar(row, high, many),
+            lambda row: row.slowest_seconds if many else row.seconds,
+            css="wide",
+        ),
         _mean(bars.mean_seconds, "of the ranks that use it") if many else _total(),
     ]
     if many:
@@ -100,15 +109,15 @@ def filesystems(rows: Sequence[FileSystemRow], ranks: int) -> Table:
     return table("By file system", columns, rows)
 
 
-def phases(rows: Sequence[Phase]) -> Table:
-    """Phases of I/O in the order of time."""
+def phases(rows: Sequence[Phase], several: str) -> Table:
+    """Phases of I/O in the order of time; ``several``: ranks or processes."""
     columns: list[Column[Phase]] = [
         Column("from", lambda row: wording.seconds(row.start), lambda row: row.start, "since the start of the run"),
         Column("lasts", lambda row: wording.seconds(row.end - row.start), lambda row: row.end - row.start),
         Column("kind", lambda row: row.kind, css=""),
         Column("bytes", lambda row: bytes_text(row.bytes), lambda row: row.bytes),
-        Column("rate", lambda row: wording.rate(_rate(row)) if row.bytes else "", _rate, "of all ranks together"),
-        Column("ranks", lambda row: wording.count(row.ranks), lambda row: row.ranks, "ranks that take part"),
+        Column("rate", lambda row: wording.rate(_rate(row)) if row.bytes else "", _rate, f"of all {several} together"),
+        Column(several, lambda row: wording.count(row.ranks), lambda row: row.ranks, f"{several} that take part"),
         Column("", _zoom_button, css="needs-script"),
     ]
     return table("Phases of I/O", columns, rows)

@@ -31,9 +31,11 @@ def split_bar(split: Split, label: str) -> Markup:
     return svg.stacked(texts, split.wall, "bar split", f"{label}: {said}")
 
 
-def function_bar(row: FunctionRow, high: float) -> Markup:
-    """The mean rank's time, waiting apart, then in a lighter shade up to the slowest rank's."""
+def function_bar(row: FunctionRow, high: float, many: bool) -> Markup:
+    """The mean rank's time, waiting apart, then in a lighter shade up to the slowest rank's; without ranks that of one process."""
     css = FUNCTION_CLASSES.get(row.category, "io")
+    if not many:
+        return svg.stacked([(css, row.slowest, f"{row.name}: {wording.seconds(row.slowest)}")], high)
     ranks = row.seconds / row.mean if row.mean else 1.0
     waiting = min(row.waiting / ranks, row.mean)
     tip = f"{row.name}: mean rank {wording.seconds(row.mean)}"
@@ -52,11 +54,14 @@ def mean_seconds(row: FileRow) -> float:
     return row.seconds / max(row.ranks, 1)
 
 
-def file_bar(row: FileRow, high: float) -> Markup:
-    """The mean rank's seconds of writing, reading and metadata, then in a lighter shade up to the slowest rank's."""
+def file_bar(row: FileRow, high: float, many: bool) -> Markup:
+    """The mean rank's seconds of writing, reading and metadata, then in a lighter shade up to the slowest's; without ranks the sums."""
     kinds = (("write", row.write_seconds, "writing"), ("read", row.read_seconds, "reading"), ("meta", row.meta_seconds, "other calls"))
-    parts = [(css, value / max(row.ranks, 1), word) for css, value, word in kinds]
+    ranks = max(row.ranks, 1) if many else 1
+    parts = [(css, value / ranks, word) for css, value, word in kinds]
     most = max(parts, key=lambda part: part[1])[0]
     bars = [(css, value, f"{word}: {wording.seconds(value)}") for css, value, word in parts]
+    if not many:
+        return svg.stacked(bars, high)
     rest = (f"{most} rest", row.slowest_seconds - mean_seconds(row), f"rank {row.slowest_rank}: {wording.seconds(row.slowest_seconds)}")
     return svg.stacked([*bars, rest], high)

@@ -22,16 +22,18 @@ KINDS = (
 Rows = Sequence[Sequence[float]]
 
 
-def heat_map(timeline: Timeline) -> Chart:
-    """Ranks × time. The first picture shows in each cell what took most of it; one more picture per kind, for the filter."""
+def heat_map(timeline: Timeline, one: str) -> Chart:
+    """Ranks × time; ``one`` of them: rank or process. The first picture shows in each cell what took most of it; one more picture per kind,
+    for the filter."""
     layers = _layers(timeline)
     columns, rows = len(timeline.bytes_read), len(timeline.labels)
     pictures = [svg.picture(_dominant(layers), columns, _colours(), "layer all")]
     pictures += [svg.picture(_single(layer, index), columns, _colours(), f"layer {KINDS[index][0]}") for index, layer in enumerate(layers)]
+    span = wording.seconds(columns * timeline.bin_seconds)
     return Chart(
         id="timeline",
-        title="What each rank does over time",
-        summary=f"Heat map of {rows} rows of ranks over {wording.seconds(columns * timeline.bin_seconds)}; arrow keys read its cells",
+        title=f"What each {one} does over time",
+        summary=f"Heat map of {wording.plural(rows, 'row')} over {span}; arrow keys read its cells",
         x=time_axis(timeline),
         y=bands("", timeline.labels, 16),
         body=Markup("").join(pictures),
@@ -43,10 +45,10 @@ def heat_map(timeline: Timeline) -> Chart:
     )
 
 
-def bandwidth(timeline: Timeline) -> Chart:
-    """Bytes moved per second by all ranks together."""
+def bandwidth(timeline: Timeline, several: str) -> Chart:
+    """Bytes moved per second by all ranks together (``several``: ranks or processes)."""
     series = [(name, [value / timeline.bin_seconds for value in moved]) for name, moved in _moved(timeline)]
-    axis, high = linear("all ranks together", max((max(values) for _, values in series), default=0.0), wording.rate, most=4)
+    axis, high = linear(f"all {several} together", max((max(values) for _, values in series), default=0.0), wording.rate, most=4)
     shapes = [svg.element("path", class_=f"area {name}", d=svg.steps(values, high)) for name, values in series]
     peaks = ", ".join(f"{name} at most {wording.rate(max(values))}" for name, values in series)
     return Chart(
