@@ -83,9 +83,13 @@ base::Status Maker::make(const Header& header, TarStream& tar) const {
 }
 
 base::Status Maker::make_directory(const std::string& name) const {
-  const auto make = [](int directory, const char* part) { return ::mkdirat(directory, part, kOwnDirectory); };
   for (std::size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1))
-    at_place(root_, name.substr(0, slash), make);
+    if (base::Status status = make_one_directory(name.substr(0, slash)); !status) return status;
+  return make_one_directory(name);
+}
+
+base::Status Maker::make_one_directory(const std::string& name) const {
+  const auto make = [](int directory, const char* part) { return ::mkdirat(directory, part, kOwnDirectory); };
   if (at_place(root_, name, make) == 0 || errno == EEXIST) return {};
   const base::Error error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
   return losses_.is_taken(Missing::place, error) ? base::Status{} : error;  // what belongs into it is counted, and it itself at the end

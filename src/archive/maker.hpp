@@ -31,6 +31,8 @@ class Maker {
   base::Status finish_file(const Header& header, int descriptor) const;
 
  private:
+  /// One whose parent is there, or cannot be had here either.
+  base::Status make_one_directory(const std::string& name) const;
   /// The permissions of a file that was made with those asked for.
   mode_t made_with(mode_t asked) const;
   /// -1 as in begin_file.

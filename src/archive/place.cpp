@@ -24,6 +24,12 @@ int open_short(int root, const char* name, int flags) {
   return static_cast<int>(std::max(opened, -1L));
 }
 
+/// What comes behind a slash, or several: what began with one would be elsewhere.
+std::string_view behind(std::string_view name, std::size_t slash) {
+  const std::size_t begin = name.find_first_not_of('/', slash);
+  return begin == name.npos ? "." : name.substr(begin);
+}
+
 }  // namespace
 
 int open_beneath(int root, const std::string& name, int flags) {
@@ -41,7 +47,7 @@ int open_on_the_way(int root, std::string_view& name) {
     if (directory != root) ::close(directory);
     errno = number;
     directory = next;
-    if (next >= 0) name.remove_prefix(slash + 1);
+    if (next >= 0) name = behind(name, slash);
   }
   return directory;
 }

@@ -16,6 +16,8 @@
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
 #include "archive/index.hpp"
+#include "archive/losses.hpp"
+#include "archive/maker.hpp"
 #include "archive/place.hpp"
 #include "archive_support.hpp"
 
@@ -259,6 +261,27 @@ TEST_F(UnpackTest, PathsMayBeLongerThanACallTakes) {
   ASSERT_EQ(::fstat(within, &facts), 0);
   EXPECT_EQ(facts.st_mtim.tv_sec, 1'600'000'000);
   for (const int descriptor : {root, file, within}) ::close(descriptor);
+}
+
+TEST_F(UnpackTest, ALongNameWithTwoSlashesInARowLeadsNowhereElse) {
+  std::string name;
+  while (name.size() + 200 < kLongestName) name += std::string(150, 'd') + "/";
+  name.append(kLongestName - name.size(), 'e');  // as long as a call takes it: what is behind it is a part of its own
+  name += "/" + (place_ / "outside/x").string();
+  make({file(name, "1")});
+  const auto done = unpack(true);
+  EXPECT_TRUE(done.ok()) << done.error().text();
+  EXPECT_TRUE(fs::is_empty(place_ / "outside"));
+  const int root = ::open((place_ / "back").c_str(), O_RDONLY | O_DIRECTORY), file = open_beneath(root, name, O_RDONLY);
+  EXPECT_GE(file, 0);
+  for (const int descriptor : {root, file}) ::close(descriptor);
+}
+
+TEST_F(UnpackTest, ADirectoryWhoseParentCannotBeWrittenIsNoLoss) {
+  const int root = ::open("/sys", O_RDONLY | O_DIRECTORY);  // where nobody makes any
+  Losses losses(false);
+  EXPECT_FALSE(Maker("/sys", root, losses).make_directory("none/such").ok());
+  ::close(root);
 }
 
 TEST_F(UnpackTest, AGroupThatIsNotTheFilesHasNobodyActForIt) {
