@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +25,6 @@ _OFTEN = 4
 #: The number of a message that says so; those of questions begin at 1.
 MOVED = 0
 _TAG = 417
-#: Numbers of what ranks of one communicator ask are apart, so that nobody takes an answer that was left for others (see MpiRanks).
-_LIVES, _ASKED = itertools.count(), 1 << 32
 #: A nap between two looks for a message: at most so much of the time that it is waited for, and seconds.
 _SHARE, _NAP = 16, 1e-3
 
@@ -246,13 +243,12 @@ class OneRank(Ranks):
 
 
 class MpiRanks(Ranks):
-    """Those of an mpi4py communicator, which nobody uses beside them, but others may have before. They sleep while they wait."""
+    """Those of an mpi4py communicator, which nobody else uses, also not later: messages may be left. They sleep while they wait."""
 
     def __init__(self, comm: Any, patience: float = PATIENCE, error: type[ParioError] = ParioError) -> None:
         self.comm, self.error = comm, error
         self.rank, self.size, self.patience = comm.Get_rank(), comm.Get_size(), patience
         self._sent: list[Any] = []
-        self._asked = next(_LIVES) * _ASKED
 
     @property
     def threads(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from pario import ranks
 from pario.errors import ParioError
-from pario.ranks import MOVED, MpiRanks, Ranks
+from pario.ranks import MOVED, Ranks
 from tests.python.support.threads import run
 
 PATIENCE = 100.0
@@ -120,25 +120,6 @@ def test_an_interrupt_of_one_is_told_to_all(where: int, kind: type[BaseException
 
     expected = [f"{kind.__name__}: " if rank == where else f"CheckpointError: rank {where}: {kind.__name__}" for rank in range(3)]
     assert run(3, program) == expected
-
-
-def test_an_answer_that_was_left_on_a_communicator_is_not_taken_by_the_next_ranks_there() -> None:
-    asked: list[int] = []
-    interrupts = [True]
-
-    class Second(MpiRanks):
-        def _send(self, rank: int, message: Any) -> None:
-            asked.append(message[0])
-
-        def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
-            if interrupts and interrupts.pop():
-                raise KeyboardInterrupt
-            return 0, (asked.pop(0), "", f"answer {len(asked)}")
-
-    comm = SimpleNamespace(Get_rank=lambda: 1, Get_size=lambda: 2)
-    with pytest.raises(KeyboardInterrupt):
-        Second(comm).together("loading", lambda: None, lambda _: None)
-    assert Second(comm).together("loading", lambda: None, lambda _: None) == "answer 0"  # the first answer says that one is left
 
 
 @pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])
