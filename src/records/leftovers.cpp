@@ -24,8 +24,8 @@ std::string digits_of(std::uint64_t number) {
 
 bool is_number_of_this_host(std::string_view digits) {
   std::uint64_t number = 0;
-  const char* const end = digits.data() + digits.size();
-  return digits.size() == kDigits && std::from_chars(digits.data(), end, number, 16).ptr == end && is_of_this_host(number);
+  const char* const end = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return digits.size() == kDigits && end == digits.data() + kDigits && is_of_this_host(number);
 }
 
 }  // namespace
