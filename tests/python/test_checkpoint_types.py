@@ -2,6 +2,7 @@
 
 import sys
 
+import h5py
 import numpy as np
 import pytest
 
@@ -95,6 +96,19 @@ def test_without_ml_dtypes_its_types_are_an_error_that_names_it(tmp_path, monkey
     assert state["y"] == 1
     with pytest.raises(CheckpointError, match="elements of type bfloat16 need a package that knows them: pip install ml_dtypes"):
         state["x"]
+
+
+@pytest.mark.parametrize("note", ["float8_e4m3fn", "finfo", "__name__", "|O", "<f8", "<M8[s]", "<i8,<i8", "<U3", "<nothing", 7])
+def test_elements_that_cannot_be_what_a_damaged_file_says_are_an_error(tmp_path, note):
+    pytest.importorskip("ml_dtypes")
+    with Writer(None, tmp_path, durable=False) as writer:
+        path = writer.save(1, {"x": np.arange(8, dtype="u2")})
+    with h5py.File(path, "r+") as file:
+        file["x"].attrs["pario_type"] = note
+    state = checkpoint.load(None, tmp_path)
+    for what in (lambda: state["x"], lambda: state.dtype("x")):
+        with pytest.raises(CheckpointError, match="elements of type"):
+            what()
 
 
 def test_types_of_ml_dtypes_in_structures_are_refused(tmp_path):

@@ -169,7 +169,7 @@ def _entry(dataset: Any, name: str, names: Sequence[str], rows: list[_Row], dims
     blocks = tuple(Block(row.rank, Box(row.begin[:axes], row.shape[:axes])) for row in rows)
     attrs = get_few(dataset, names)
     dims = dims if dims is not None else tuple(_axis(dataset, axis) for axis in range(axes))  # HDF5 takes its time to tell them
-    note = value_of(dataset, "pario_type") if "pario_type" in names else ""
+    note = str(value_of(dataset, "pario_type")) if "pario_type" in names else ""
     layout = Layout(name, np.dtype(dtype.str) if dtype.kind == "S" else dtype, note, shape, "", dims, attrs, blocks)
     return Entry(layout, _extents(dataset, layout, rows), tuple(row.sum for row in rows))
 

@@ -116,7 +116,7 @@ class State(Mapping[str, types.Array]):
     def dtype(self, name: str) -> types.Type:
         """Of an array as it is read."""
         layout = self._entry(name).layout
-        return types.noted(layout.note) if layout.note else layout.dtype
+        return types.noted(layout.note, layout.dtype) if layout.note else layout.dtype
 
     def dims(self, name: str) -> tuple[str, ...]:
         """Names of the axes."""

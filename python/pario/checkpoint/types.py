@@ -65,10 +65,21 @@ def is_number(note: str) -> bool:
     return not note or note[0] in _ORDERS
 
 
-def noted(note: str) -> Type:
-    """The type of a note. Raises CheckpointError where the package is missing that it comes from."""
-    if note[:1] in _ORDERS:
-        return np.dtype(note)
+def noted(note: str, stored: Type) -> Type:
+    """The type of a note on elements that are ``stored`` so. Raises CheckpointError where the package is missing that it comes from, and
+    where they cannot be of it, whatever a damaged file says.
+    """
+    try:
+        found = np.dtype(note) if note[:1] in _ORDERS else _of_package(note)
+        fits = stored_type(found) == stored
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise CheckpointError(f"elements of type {stored} cannot be of type {note!r}")
+    return found
+
+
+def _of_package(note: str) -> Type:
     try:
         import ml_dtypes
 
@@ -82,5 +93,5 @@ def from_stored(array: Array, note: str) -> Array:
     """The array as it was before it was saved."""
     if not note:
         return array
-    before = noted(note)
+    before = noted(note, array.dtype)
     return np.char.decode(array, "utf-8").astype(before) if before.kind == "U" else array.view(before)
