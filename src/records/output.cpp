@@ -23,6 +23,16 @@ void remove_leftovers_of(const std::vector<std::string>& names) {
     remove_leftovers(directory, [&](std::string_view name) { return files.contains(output_of_aside(name)); });
 }
 
+/// Whether a file can have this name, or take the place of the one that has it: what is otherwise noticed when all is done.
+base::Status check_name(const std::string& name) {
+  struct stat facts{};
+  const bool there = ::lstat(name.c_str(), &facts) == 0;
+  base::Error error{.number = there && S_ISDIR(facts.st_mode) ? EISDIR : ENAMETOOLONG, .operation = "open", .path = name};
+  if (error.number == EISDIR || (!there && errno == ENAMETOOLONG)) return error;
+  error.detail = "beside the file that has it, the new one has a longer name";
+  return there && ::lstat(aside_of(name, 0).c_str(), &facts) != 0 && errno == ENAMETOOLONG ? error : base::Status();
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Output>> Output::make(const std::vector<std::string>& names, std::uint64_t expected, Caching caching) {
@@ -52,6 +62,7 @@ base::Status Output::preallocate(std::uint64_t expected) {
 }
 
 base::Status Output::add(const std::string& name, Caching caching) {
+  if (base::Status status = check_name(name); !status) return status;
   base::Result<Disk> file = Disk::open(directory_of(name), O_RDWR | O_TMPFILE, caching);
   std::string aside;
   if (!file.ok() && (file.error().number == EOPNOTSUPP || file.error().number == EISDIR)) {
@@ -65,6 +76,7 @@ base::Status Output::add(const std::string& name, Caching caching) {
 }
 
 base::Status Output::add_shared(const std::string& name, Caching caching, bool first, std::uint64_t number) {
+  if (base::Status status = first ? check_name(name) : base::Status(); !status) return status;
   const std::string aside = aside_of(name, number);
   base::Result<Disk> file = first ? open_held(aside, caching) : Disk::open(aside, O_RDWR, caching);
   if (!file.ok()) return file.error();

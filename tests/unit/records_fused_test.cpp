@@ -196,6 +196,28 @@ TEST_F(Fused, AnOlderOutputStaysWhereTheIndexCannotBeWritten) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", "out.pidx"}));
 }
 
+TEST_F(Fused, ADirectoryIsNoOutputAndKeepsItsIndex) {
+  make("out/file", "a data set");
+  make("out.pidx", "its index");
+  EXPECT_EQ(shuffle(request(make("in.txt", "a\nb\n"))).error().number, EISDIR);
+  EXPECT_EQ(bytes_of(file("out.pidx")), "its index");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", "out.pidx"}));
+}
+
+TEST_F(Fused, ANameThatIsTooLongIsToldBeforeTheWork) {
+  ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
+  make(std::string(240, 'o'), "older");
+  for (const std::size_t length : {240U, 300U}) {
+    asked.outputs = {file(std::string(length, 'o'))};
+    const auto done = shuffle(asked);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().number, ENAMETOOLONG);
+    EXPECT_EQ(std::string(done.error().operation), "open");
+  }
+  EXPECT_EQ(bytes_of(file(std::string(240, 'o'))), "older");
+  EXPECT_EQ(entries().size(), 2U);
+}
+
 /// With as little as a plan is made for.
 ShuffleFacts least_memory(ShuffleFacts facts) {
   for (std::uint64_t step = 1024 * kMiB; step > 0; step /= 2) {
