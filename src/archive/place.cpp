@@ -24,10 +24,13 @@ int open_short(int root, const char* name, int flags) {
   return static_cast<int>(std::max(opened, -1L));
 }
 
-/// What comes behind a slash, or several: what began with one would be elsewhere.
-std::string_view behind(std::string_view name, std::size_t slash) {
+/// Keeps what comes behind a slash, or several: what began with one would be elsewhere.
+void keep_behind(std::string& name, std::size_t slash) {
   const std::size_t begin = name.find_first_not_of('/', slash);
-  return begin == name.npos ? "." : name.substr(begin);
+  if (begin == name.npos)
+    name = ".";
+  else
+    name.erase(0, begin);
 }
 
 }  // namespace
@@ -36,18 +39,22 @@ int open_beneath(int root, const std::string& name, int flags) {
   return at_place(root, name, [&](int directory, const char* rest) { return open_short(directory, rest, flags); });
 }
 
-int open_on_the_way(int root, std::string_view& name) {
+int open_on_the_way(int root, std::string& name) {
+  if (name.size() > kLongestWay) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
   int directory = root;
   while (directory >= 0 && name.size() > kLongestName) {
     const std::size_t slash = name.rfind('/', kLongestName);
-    const std::string part(name.substr(0, slash));
+    const std::string part = name.substr(0, slash);
     errno = ENAMETOOLONG;
     const int next = slash == name.npos ? -1 : open_short(directory, part.c_str(), O_PATH | O_DIRECTORY);
     const int number = errno;
     if (directory != root) ::close(directory);
     errno = number;
     directory = next;
-    if (next >= 0) name = behind(name, slash);
+    if (next >= 0) keep_behind(name, slash);
   }
   return directory;
 }

@@ -277,6 +277,34 @@ TEST_F(UnpackTest, ALongNameWithTwoSlashesInARowLeadsNowhereElse) {
   for (const int descriptor : {root, file}) ::close(descriptor);
 }
 
+TEST_F(UnpackTest, ALongNameThatEndsInSlashesIsThatDirectory) {
+  const fs::path back = place_ / "back";
+  fs::create_directory(back);
+  const int root = ::open(back.c_str(), O_RDONLY | O_DIRECTORY);
+  std::string name;
+  while (name.size() + 200 < kLongestName) name += std::string(150, 'd') + "/";
+  name.append(kLongestName - name.size(), 'e');
+  Losses losses(true);
+  ASSERT_TRUE(Maker(back, root, losses).make_directory(name).ok());
+  const int plain = open_beneath(root, name, O_RDONLY | O_DIRECTORY), slashes = open_beneath(root, name + "//", O_RDONLY | O_DIRECTORY);
+  struct stat one{}, other{};
+  ASSERT_EQ(::fstat(plain, &one), 0);
+  ASSERT_EQ(::fstat(slashes, &other), 0);
+  EXPECT_EQ(one.st_ino, other.st_ino);
+  for (const int descriptor : {root, plain, slashes}) ::close(descriptor);
+}
+
+TEST_F(UnpackTest, ANameOfMoreThanCanBeFollowedIsALoss) {
+  std::string endless;
+  while (endless.size() <= kLongestWay) endless += std::string(200, 'd') + "/";
+  make({file(endless + "a", "1"), file("b", "2")});
+  const auto done = unpack(false);
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_TRUE(fs::exists(place_ / "back/b"));
+  fs::remove_all(place_ / "back");
+  EXPECT_FALSE(unpack(true).ok());
+}
+
 TEST_F(UnpackTest, ADirectoryWhoseParentCannotBeWrittenIsNoLoss) {
   const int root = ::open("/sys", O_RDONLY | O_DIRECTORY);  // where nobody makes any
   Losses losses(false);
