@@ -38,7 +38,11 @@ base::Status list(int root, const std::string& directory, const std::string& nam
   const std::string path = path_of(directory, name);
   const int descriptor = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   DIR* stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
-  if (stream == nullptr) return failed("opendir", path);
+  if (stream == nullptr) {
+    const base::Status status = failed("opendir", path);
+    if (descriptor >= 0) ::close(descriptor);
+    return status;
+  }
   errno = 0;
   for (const dirent* found = ::readdir(stream); found != nullptr; found = ::readdir(stream)) {
     const std::string_view part = found->d_name;

@@ -1,5 +1,6 @@
 #include "trace/columns.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -29,6 +30,9 @@ template <std::size_t Width>
   std::memcpy(v, out, sizeof out);
 }
 
+static_assert(sizeof(Event) % kLanes == 0 &&
+                  std::ranges::all_of(kEventColumns, [](const Column& one) { return one.offset % one.width == 0; }),
+              "columns are computed as elements of words, which they may not cross");
 constexpr std::size_t kWords = sizeof(Event) / kLanes;  // of a row: a word's bytes become as many planes
 
 /// The bytes of a word that belong to columns of `width` bytes.
