@@ -67,13 +67,9 @@ base::Status with_path(int root, const std::string& name, const std::string& pat
     status = call("/proc/self/fd/" + std::to_string(directory) + "/" + rest);
     return 0;
   };
-  base::Error error;
-  if (at_place(root, name, shorter) != 0)
-    error = {.number = errno, .operation = "open"};
-  else if (status)
-    return {};
-  else
-    error = status.error();
+  if (at_place(root, name, shorter) != 0) status = base::Error{.number = errno, .operation = "open"};
+  if (status) return {};
+  base::Error error = status.error();
   error.path = path;
   return error;
 }

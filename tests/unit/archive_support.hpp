@@ -2,23 +2,18 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
-#include <string>
+
+#include "directory.hpp"
 
 namespace pario::archive {
 
 /// An empty directory while the test runs.
 class Scratch : public testing::Test {
  protected:
-  Scratch() {
-    std::string place = testing::TempDir() + "pario-archive-XXXXXX";
-    place_ = ::mkdtemp(place.data());
-  }
-  ~Scratch() override { std::filesystem::remove_all(place_); }
-
-  std::filesystem::path place_;
+  Directory directory_;
+  std::filesystem::path place_ = directory_.path();
 };
 
 }  // namespace pario::archive

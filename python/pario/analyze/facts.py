@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pario.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
 from pario.analyze.cells import KINDS, META, MPIIO, POSIX, READ, STDIO, WRITE
 from pario.analyze.extents import unique_bytes
+from pario.analyze.lanes import lane_words
 from pario.analyze.reference import Reference
 from pario.analyze.split import Times
 from pario.tables.model import Job
@@ -41,7 +42,7 @@ class Facts:
     @property
     def over_all(self) -> str:
         """Behind seconds that are a sum: over what. Empty for what runs alone."""
-        return "" if self.ranks == 1 else f" over all {'ranks' if self.lanes.mpi else 'processes'}"
+        return "" if self.ranks == 1 else f" over all {lane_words(mpi=self.lanes.mpi)[1]}"
 
     @cached_property
     def stored(self) -> Mask:

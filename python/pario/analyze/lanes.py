@@ -11,6 +11,11 @@ from pario.analyze.arrays import Ints
 from pario.tables.model import Job
 
 
+def lane_words(*, mpi: bool) -> tuple[str, str]:
+    """What a lane is called: one, several."""
+    return ("rank", "ranks") if mpi else ("process", "processes")
+
+
 @dataclass(frozen=True)
 class Lanes:
     """``of_process[p]`` is the lane of a row of ``Job.processes``, -1 for helpers of the launcher, which nobody waits for."""

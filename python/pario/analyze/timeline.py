@@ -8,6 +8,7 @@ from pario.analyze.arrays import Floats, Ints, counts
 from pario.analyze.cells import META, READ, WRITE
 from pario.analyze.facts import Facts
 from pario.analyze.intervals import Intervals, nothing, spread
+from pario.analyze.lanes import lane_words
 from pario.analyze.model import Timeline
 from pario.analyze.waiting import COMMUNICATION
 from pario.tables.model import EVENT_KINDS
@@ -48,7 +49,7 @@ def _rows(facts: Facts) -> tuple[Ints, tuple[str, ...]]:
     """The row of each lane, and the labels of the rows."""
     group = -(-facts.ranks // MAX_ROWS)
     row = np.arange(facts.ranks) // group
-    one, several = ("rank", "ranks") if facts.lanes.mpi else ("process", "processes")
+    one, several = lane_words(mpi=facts.lanes.mpi)
     if group == 1:
         return row, tuple(f"{one} {lane}" for lane in range(facts.ranks))
     members = (np.flatnonzero(row == number) for number in range(int(row.max()) + 1))

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +178,18 @@ class State(Mapping[str, types.Array]):
 
         def work() -> list[int | None]:
             with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
-                self._read(wanted, read, scratch[0], moves, together, self._ranks.moving(show))
+                failed: list[BaseException] = []  # raised at the end: other ranks wait for this one in the calls until then
+                with deferred(failed):
+                    self._read(wanted, read, scratch[0], moves, together, self._ranks.moving(show), failed)
+                if failed:
+                    raise failed[0]
             return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
 
         damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, tiling, sums))
         if damaged:
             self._ranks.together(f"reading {self.path}", lambda: self._where(damaged), lambda found: self._tell(damaged, found))
-        nothing = [None] * max((len(some) for some in read.values()), default=0)
         return {
-            name: [self._given(name, data, taker) for data, taker in zip(some, takers.get(name, nothing), strict=False)]
+            name: [self._given(name, data, taker) for data, taker in zip(some, takers.get(name) or repeat(None), strict=False)]
             for name, some in read.items()
         }
 
@@ -268,21 +272,6 @@ class State(Mapping[str, types.Array]):
         return tiling, None if few and all(asked.large for asked in everyones) else sorted(opens)
 
     def _read(
-        self,
-        wanted: Sequence[_Request],
-        read: Mapping[str, list[types.Array]],
-        scratch: types.Array,
-        moves: Mapping[str, Sequence[transfer.Move]],
-        together: Sequence[str] | None,
-        show: Show,
-    ) -> None:
-        failed: list[BaseException] = []  # raised at the end: other ranks wait for this one in the calls until then
-        with deferred(failed):
-            self._read_all(wanted, read, scratch, moves, together, show, failed)
-        if failed:
-            raise failed[0]
-
-    def _read_all(
         self,
         wanted: Sequence[_Request],
         read: Mapping[str, list[types.Array]],

@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
                 logs = {name: folder / f"{name}.pario" for name in names}
                 for name, log in logs.items():
                     measure(_request(arguments, place, [name], 1), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
-                    print(f"{name}: {log / 'report.html'}") if arguments.logs else None
+                    if arguments.logs:
+                        print(f"{name}: {log / 'report.html'}")
                 if arguments.plot:
                     _plot(arguments.plot, logs, place, told)
     return 0

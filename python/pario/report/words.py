@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pario import wording
 from pario.analyze.comparison import Measure, OutputState
+from pario.analyze.lanes import lane_words
 from pario.analyze.model import FileRow, FunctionRow, HintRow, JobInfo, Verdict
 
 #: How sure a finding is, in a word.
@@ -21,12 +22,7 @@ DASH = "–"
 
 def lanes(job: JobInfo) -> str:
     """How many ran side by side: ranks, or without MPI processes."""
-    return wording.plural(job.ranks, "rank") if has_ranks(job) else wording.plural(job.processes, "process", "processes")
-
-
-def lane_words(job: JobInfo) -> tuple[str, str]:
-    """What runs side by side: one, several."""
-    return ("rank", "ranks") if has_ranks(job) else ("process", "processes")
+    return wording.plural(job.ranks if has_ranks(job) else job.processes, *lane_words(mpi=has_ranks(job)))
 
 
 def has_ranks(job: JobInfo) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pario.analyze.lanes import lane_words
 from pario.analyze.model import Analysis, FileRow
 from pario.report.audit import rows_of
 from pario.report.clean import cleaned
 from pario.report.html import loaders, mpiio, page, streams, tables
 from pario.report.html.audit import hints
 from pario.report.html.charts import contention, sizes, timeline
-from pario.report.words import has_ranks, lane_words, no_findings
+from pario.report.words import has_ranks, no_findings
 
 #: Rows in the page; the JSON report has them all.
 FILE_ROWS = 300
@@ -36,7 +37,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
     """All that the template shows."""
     job, verdict = analysis.job, analysis.verdict
     maps = [item for item in analysis.contention[:CONTENTION_MAPS] if item.targets and item.ranks]
-    one, several = lane_words(job)
+    one, several = lane_words(mpi=has_ranks(job))
     time = analysis.timeline if analysis.timeline and analysis.timeline.labels and analysis.timeline.bytes_read else None
     return {
         "analysis": analysis,
