@@ -54,9 +54,17 @@ class Row:
         tops = [found[0] for found in self.findings if found]
         right = sum(top.rule == self.program.rule for top in tops)
         named = sorted({top.rule for top in tops}) or ["none"]
-        promised = statistics.median([found[0].seconds if found else 0.0 for found in self.findings])
+        promised = statistics.median(
+            [found[0].seconds if found else 0.0 for found in self.findings]
+        )
         ratio = f"{promised / self.saved:.2f}" if self.saved > 0 else "-"
-        cells = [self.program.name, ", ".join(named), f"{right}/{len(self.findings)}", f"{self.bad:.2f}", f"{self.repaired:.2f}"]
+        cells = [
+            self.program.name,
+            ", ".join(named),
+            f"{right}/{len(self.findings)}",
+            f"{self.bad:.2f}",
+            f"{self.repaired:.2f}",
+        ]
         cells += [f"{self.saved:.2f}", f"{promised:.2f}", ratio, f"{100 * self.twin_worst:.1f} %"]
         return f"| {' | '.join(cells)} |"
 
@@ -68,14 +76,18 @@ HEADER = """\
 
 def timed(place: Place, program: Program, *, repaired: bool) -> float:
     programs.prepare(program, place.built, place.work, place.scale)
-    return programs.run(program, place.built, place.work, repaired=repaired, scale=place.scale).seconds
+    return programs.run(
+        program, place.built, place.work, repaired=repaired, scale=place.scale
+    ).seconds
 
 
 def traced(place: Place, program: Program, *, repaired: bool) -> tuple[float, list[Finding]]:
     programs.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as log:
         tracing = Tracing(place.library, Path(log))
-        run = programs.run(program, place.built, place.work, repaired=repaired, scale=place.scale, tracing=tracing)
+        run = programs.run(
+            program, place.built, place.work, repaired=repaired, scale=place.scale, tracing=tracing
+        )
         return run.seconds, list(analyze(read([Path(log)])).findings)
 
 
@@ -85,10 +97,19 @@ def share(run: tuple[float, list[Finding]]) -> float:
 
 
 def measure(place: Place, program: Program) -> Row:
-    pairs = [(timed(place, program, repaired=False), timed(place, program, repaired=True)) for _ in range(place.runs)]
+    pairs = [
+        (timed(place, program, repaired=False), timed(place, program, repaired=True))
+        for _ in range(place.runs)
+    ]
     findings = [traced(place, program, repaired=False)[1] for _ in range(place.runs)]
     twins = [share(traced(place, program, repaired=True)) for _ in range(place.runs)]
-    return Row(program, statistics.median(bad for bad, _ in pairs), statistics.median(twin for _, twin in pairs), findings, max(twins))
+    return Row(
+        program,
+        statistics.median(bad for bad, _ in pairs),
+        statistics.median(twin for _, twin in pairs),
+        findings,
+        max(twins),
+    )
 
 
 def healthy(place: Place, program: Program) -> str:
@@ -96,7 +117,9 @@ def healthy(place: Place, program: Program) -> str:
     worst = max(share(run) for run in runs)
     named = sorted({found[0].rule for _, found in runs if found}) or ["none"]
     seconds = statistics.median(seconds for seconds, _ in runs)
-    return f"| {program.name} | {', '.join(named)} | | {seconds:.2f} | | | | | {100 * worst:.1f} % |"
+    return (
+        f"| {program.name} | {', '.join(named)} | | {seconds:.2f} | | | | | {100 * worst:.1f} % |"
+    )
 
 
 def chosen(names: list[str]) -> Iterator[Program]:
@@ -108,16 +131,30 @@ def chosen(names: list[str]) -> Iterator[Program]:
 @contextmanager
 def parse(description: str | None) -> Iterator[tuple[Place, list[str]]]:
     """The command line: where the programs are built and work, and the names of those that are wanted."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3, help="runs of each kind; the table shows medians (default 3)")
-    parser.add_argument("--dir", type=Path, default=Path(), help="where the programs work: the file system that is measured (default .)")
-    parser.add_argument("--scale", type=float, default=1, help="of what the programs do (default 1)")
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--runs", type=int, default=3, help="runs of each kind; the table shows medians (default 3)"
+    )
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(),
+        help="where the programs work: the file system that is measured (default .)",
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1, help="of what the programs do (default 1)"
+    )
     parser.add_argument("programs", nargs="*", help="names of programs (default: all)")
     options = parser.parse_args()
     library = programs.library()
     if library is None:
         parser.error("pario's library is not installed; set PARIO_LIBRARY to a build's libpario.so")
-    with tempfile.TemporaryDirectory() as built, tempfile.TemporaryDirectory(dir=options.dir) as work:
+    with (
+        tempfile.TemporaryDirectory() as built,
+        tempfile.TemporaryDirectory(dir=options.dir) as work,
+    ):
         place = Place(Path(built), Path(work), library, options.runs, options.scale)
         programs.build(place.built)
         yield place, options.programs
@@ -127,7 +164,10 @@ def main() -> int:
     with parse(__doc__) as (place, names):
         print(HEADER)
         for program in chosen(names):
-            print(healthy(place, program) if program.healthy else measure(place, program).markdown(), flush=True)
+            print(
+                healthy(place, program) if program.healthy else measure(place, program).markdown(),
+                flush=True,
+            )
     return 0
 
 

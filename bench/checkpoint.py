@@ -40,7 +40,12 @@ class Bench:
         edge = round((arguments.megabytes * 1e6 / 8) ** (1 / 3))
         self.shape = (edge - edge % self.comm.size, edge, edge)
         self.writers = {
-            number: checkpoint.Writer(self.comm, self.place / number, files=int(number) if number.isdigit() else number, **options)
+            number: checkpoint.Writer(
+                self.comm,
+                self.place / number,
+                files=int(number) if number.isdigit() else number,
+                **options,
+            )
             for number in arguments.files.split(",")
         }
         self.step = 0
@@ -49,7 +54,9 @@ class Bench:
         from pario import checkpoint
 
         rank, size = self.comm.rank, self.comm.size
-        slab = checkpoint.geometry.Box((self.shape[0] // size * rank, 0, 0), (self.shape[0] // size, *self.shape[1:]))
+        slab = checkpoint.geometry.Box(
+            (self.shape[0] // size * rank, 0, 0), (self.shape[0] // size, *self.shape[1:])
+        )
         self.box = slab if form == "slabs" else checkpoint.divide(self.shape, size, rank)
         self.data = np.random.default_rng(rank).random(self.box.shape)
         self.memory = np.zeros_like(self.data)
@@ -83,7 +90,11 @@ class Bench:
             with h5py.File(self.place / "serial.h5", "w") as file:
                 dataset = file.create_dataset("T", self.shape, "f8")
                 for box, data in parts:
-                    dataset[tuple(slice(begin, end) for begin, end in zip(box.begin, box.end, strict=True))] = data
+                    dataset[
+                        tuple(
+                            slice(begin, end) for begin, end in zip(box.begin, box.end, strict=True)
+                        )
+                    ] = data
             if self.durable:
                 descriptor = os.open(self.place / "serial.h5", os.O_RDWR)
                 os.fsync(descriptor)
@@ -98,10 +109,15 @@ class Bench:
 
     def turn(self) -> dict[str, float]:
         found = {"raw": self.seconds(self.raw)}
-        found |= {f"files={files}": self.seconds(lambda files=files: self.save(files)) for files in self.writers}
+        found |= {
+            f"files={files}": self.seconds(lambda files=files: self.save(files))
+            for files in self.writers
+        }
         found |= {"copy": self.seconds(self.copy), "h5py": self.seconds(self.h5py)}
         pending = []
-        found["async"] = self.seconds(lambda: pending.append(self.first.save_async(self.step, self.given())))
+        found["async"] = self.seconds(
+            lambda: pending.append(self.first.save_async(self.step, self.given()))
+        )
         pending[0].result()
         return found
 
@@ -109,12 +125,19 @@ class Bench:
         from pario import checkpoint
 
         def raw() -> None:
-            self.memory[...] = np.fromfile(self.place / f"raw{self.comm.rank}").reshape(self.box.shape)
+            self.memory[...] = np.fromfile(self.place / f"raw{self.comm.rank}").reshape(
+                self.box.shape
+            )
 
         def load(files: str) -> None:
-            checkpoint.load(self.comm, self.place / files).read("T", self.box.begin, self.box.shape, out=self.memory)
+            checkpoint.load(self.comm, self.place / files).read(
+                "T", self.box.begin, self.box.shape, out=self.memory
+            )
 
-        return {"raw": self.seconds(raw)} | {f"files={files}": self.seconds(lambda files=files: load(files)) for files in self.writers}
+        return {"raw": self.seconds(raw)} | {
+            f"files={files}": self.seconds(lambda files=files: load(files))
+            for files in self.writers
+        }
 
     @property
     def first(self) -> Any:
@@ -130,7 +153,13 @@ class Bench:
 
         def save() -> None:
             self.step += 1
-            writer.save(self.step, {name: checkpoint.block(data, (30 * size, 4), (30 * rank, 0)) for name, data in small.items()})
+            writer.save(
+                self.step,
+                {
+                    name: checkpoint.block(data, (30 * size, 4), (30 * rank, 0))
+                    for name, data in small.items()
+                },
+            )
 
         save()
         return statistics.median(self.seconds(save) for _ in range(5))
@@ -140,12 +169,21 @@ def table(bench: Bench, title: str, turns: list[dict[str, float]]) -> None:
     if bench.comm.rank:
         return
     size = np.prod(bench.shape) * 8 / 1e6
-    print(f"\n{title}, {size:.0f} MB, {bench.comm.size} ranks\n\n| | s | MB/s | of raw writes | of a copy |\n|---|---|---|---|---|")
+    print(
+        f"\n{title}, {size:.0f} MB, {bench.comm.size} ranks\n\n| | s | MB/s | of raw writes | of a copy |\n|---|---|---|---|---|"
+    )
     for name in turns[0]:
         seconds = statistics.median(turn[name] for turn in turns)
         share = statistics.median(turn["raw"] / turn[name] for turn in turns)
-        copies = f"{statistics.median(turn[name] / turn['copy'] for turn in turns):.2f}" if "copy" in turns[0] and name == "async" else ""
-        print(f"| {name} | {seconds:.3f} | {size / seconds:.0f} | {share:.2f} | {copies} |", flush=True)
+        copies = (
+            f"{statistics.median(turn[name] / turn['copy'] for turn in turns):.2f}"
+            if "copy" in turns[0] and name == "async"
+            else ""
+        )
+        print(
+            f"| {name} | {seconds:.3f} | {size / seconds:.0f} | {share:.2f} | {copies} |",
+            flush=True,
+        )
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -154,7 +192,11 @@ def measure(arguments: argparse.Namespace) -> None:
         bench.arrange(form)
         bench.turn()  # first touch of memory and files
         table(bench, f"Saving {form}", [bench.turn() for _ in range(arguments.runs)])
-        table(bench, f"Loading {form}, from the page cache", [bench.loads() for _ in range(arguments.runs)])
+        table(
+            bench,
+            f"Loading {form}, from the page cache",
+            [bench.loads() for _ in range(arguments.runs)],
+        )
     for files, writer in bench.writers.items():
         seconds = bench.thousand(writer)
         if bench.comm.rank == 0:
@@ -163,11 +205,17 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--megabytes", type=float, default=256)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--files", default="1,node,rank", help="numbers of files of a checkpoint, 'node' and 'rank' (default: %(default)s)")
+    parser.add_argument(
+        "--files",
+        default="1,node,rank",
+        help="numbers of files of a checkpoint, 'node' and 'rank' (default: %(default)s)",
+    )
     parser.add_argument("--directory", default=".")
     parser.add_argument("--launcher", default="mpiexec -n {ranks}")
     parser.add_argument("--no-sync", action="store_true", help="nothing waits for the disk")
@@ -178,11 +226,27 @@ def main() -> int:
         return 0
     place = Path(arguments.directory) / "checkpoint-bench"
     place.mkdir(parents=True, exist_ok=True)
-    command = [*shlex.split(arguments.launcher.format(ranks=arguments.ranks)), sys.executable, "-m", "mpi4py", __file__, "--rank"]
-    command += ["--megabytes", str(arguments.megabytes), "--runs", str(arguments.runs), "--directory", str(place)]
+    command = [
+        *shlex.split(arguments.launcher.format(ranks=arguments.ranks)),
+        sys.executable,
+        "-m",
+        "mpi4py",
+        __file__,
+        "--rank",
+    ]
+    command += [
+        "--megabytes",
+        str(arguments.megabytes),
+        "--runs",
+        str(arguments.runs),
+        "--directory",
+        str(place),
+    ]
     command += ["--files", arguments.files]
     try:
-        return subprocess.run([*command, *(["--no-sync"] if arguments.no_sync else [])], check=False).returncode
+        return subprocess.run(
+            [*command, *(["--no-sync"] if arguments.no_sync else [])], check=False
+        ).returncode
     finally:
         shutil.rmtree(place)
 

@@ -49,7 +49,10 @@ class Array:
 
     @property
     def index(self) -> tuple[slice, ...]:
-        return tuple(slice(begin, begin + length) for begin, length in zip(self.begin, self.data.shape, strict=True))
+        return tuple(
+            slice(begin, begin + length)
+            for begin, length in zip(self.begin, self.data.shape, strict=True)
+        )
 
     def flush(self, *paths: Path) -> None:
         """For what does not do so itself."""
@@ -94,10 +97,25 @@ def zarr(array: Array) -> Pair:
 
     def save() -> None:
         if array.comm.rank == 0:
-            zarr.create_array(path, shape=array.shape, chunks=array.data.shape, dtype="f8", compressors=None, overwrite=True)
+            zarr.create_array(
+                path,
+                shape=array.shape,
+                chunks=array.data.shape,
+                dtype="f8",
+                compressors=None,
+                overwrite=True,
+            )
         array.comm.Barrier()
         zarr.open_array(path)[array.index] = array.data
-        array.flush(path.joinpath("c", *(str(begin // length) for begin, length in zip(array.begin, array.data.shape, strict=True))))
+        array.flush(
+            path.joinpath(
+                "c",
+                *(
+                    str(begin // length)
+                    for begin, length in zip(array.begin, array.data.shape, strict=True)
+                ),
+            )
+        )
 
     return save, lambda: zarr.open_array(path)[array.index]
 
@@ -127,12 +145,16 @@ def torch(array: Array) -> Pair:
     from torch.distributed.tensor import DTensor, Shard
 
     rank, ranks = array.comm.rank, array.comm.size
-    distributed.init_process_group("gloo", init_method=f"file://{array.place}.ranks", rank=rank, world_size=ranks)
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{array.place}.ranks", rank=rank, world_size=ranks
+    )
     divided = [axis for axis, count in enumerate(array.blocks) if count > 1]
     mesh = init_device_mesh("cpu", tuple(array.blocks[axis] for axis in divided))
 
     def tensor(content: np.ndarray) -> Any:
-        return DTensor.from_local(torch.from_numpy(content), mesh, [Shard(axis) for axis in divided])
+        return DTensor.from_local(
+            torch.from_numpy(content), mesh, [Shard(axis) for axis in divided]
+        )
 
     def save() -> None:
         writer = checkpoint.FileSystemWriter(array.place, sync_files=array.sync, overwrite=True)
@@ -140,7 +162,9 @@ def torch(array: Array) -> Pair:
 
     def load() -> np.ndarray:
         target = np.empty_like(array.data)
-        checkpoint.load({"T": tensor(target)}, storage_reader=checkpoint.FileSystemReader(array.place))
+        checkpoint.load(
+            {"T": tensor(target)}, storage_reader=checkpoint.FileSystemReader(array.place)
+        )
         return target
 
     return save, load
@@ -175,7 +199,9 @@ def rank_program(arguments: argparse.Namespace) -> None:
         sys.exit(f"mpi4py sees {comm.size} ranks: it belongs to another MPI than the launcher")
     part = tuple(length // count for length, count in zip(arguments.shape, blocks, strict=True))
     data = np.random.default_rng(comm.rank).random(part)
-    save, load = WAYS[arguments.rank].make(Array(comm, Path(arguments.directory), arguments.sync, tuple(arguments.shape), blocks, data))
+    save, load = WAYS[arguments.rank].make(
+        Array(comm, Path(arguments.directory), arguments.sync, tuple(arguments.shape), blocks, data)
+    )
 
     def slowest(work: Callable[[], object]) -> float:
         comm.Barrier()
@@ -194,34 +220,72 @@ def rank_program(arguments: argparse.Namespace) -> None:
 def missing(way: Way) -> str:
     """What a way needs and is not here."""
     if way.make is not None:
-        return next((package for package in way.packages if importlib.util.find_spec(package) is None), "")
-    return next((tool for tool in HDF5[:2] if not shutil.which(tool)), "") or ("" if flags() else f"package {HDF5[2]}")
+        return next(
+            (package for package in way.packages if importlib.util.find_spec(package) is None), ""
+        )
+    return next((tool for tool in HDF5[:2] if not shutil.which(tool)), "") or (
+        "" if flags() else f"package {HDF5[2]}"
+    )
 
 
 def flags() -> list[str]:
     """Of compiling with parallel HDF5; none where it is not here."""
     if not shutil.which("pkg-config"):
         return []
-    return subprocess.run(["pkg-config", "--cflags", "--libs", HDF5[2]], capture_output=True, text=True, check=False).stdout.split()
+    return subprocess.run(
+        ["pkg-config", "--cflags", "--libs", HDF5[2]], capture_output=True, text=True, check=False
+    ).stdout.split()
 
 
-def command(number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path) -> list[str]:
+def command(
+    number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path
+) -> list[str]:
     if WAYS[number].make is not None:
-        words = [*shlex.split(arguments.launcher.format(ranks=arguments.ranks)), sys.executable, "-m", "mpi4py", __file__]
-        words += ["--rank", str(number), "--directory", str(place), "--shape", *map(str, shape), "--blocks", *map(str, blocks)]
+        words = [
+            *shlex.split(arguments.launcher.format(ranks=arguments.ranks)),
+            sys.executable,
+            "-m",
+            "mpi4py",
+            __file__,
+        ]
+        words += [
+            "--rank",
+            str(number),
+            "--directory",
+            str(place),
+            "--shape",
+            *map(str, shape),
+            "--blocks",
+            *map(str, blocks),
+        ]
         return [*words, *(["--sync"] if arguments.sync else [])]
     program = place.parent / "checkpoint_rivals"
     if not program.exists():
         subprocess.run([HDF5[0], "-O2", "-o", str(program), str(SOURCE), *flags()], check=True)
-    words = [HDF5[1], "-n", str(arguments.ranks), str(program), str(place / "T.h5"), str(TURNS), str(int(arguments.sync))]
+    words = [
+        HDF5[1],
+        "-n",
+        str(arguments.ranks),
+        str(program),
+        str(place / "T.h5"),
+        str(TURNS),
+        str(int(arguments.sync)),
+    ]
     return [*words, *map(str, shape), *map(str, blocks)]
 
 
-def measured(number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path) -> tuple[float, float]:
+def measured(
+    number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path
+) -> tuple[float, float]:
     """Seconds of the last turn."""
     place.mkdir()
     try:
-        done = subprocess.run(command(number, arguments, shape, blocks, place), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command(number, arguments, shape, blocks, place),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             sys.exit(f"{WAYS[number].name}: {done.stderr[-2000:]}")
         saved, loaded = done.stdout.split()[-2:]
@@ -231,7 +295,9 @@ def measured(number: int, arguments: argparse.Namespace, shape: list[int], block
         Path(f"{place}.ranks").unlink(missing_ok=True)
 
 
-def compare(arguments: argparse.Namespace, chosen: list[int], form: str, blocks: list[int], place: Path) -> None:
+def compare(
+    arguments: argparse.Namespace, chosen: list[int], form: str, blocks: list[int], place: Path
+) -> None:
     """Prints the table of one decomposition."""
     edge = round((arguments.megabytes * 1e6 / 8) ** (1 / 3))
     shape = [max(1, edge // count) * count for count in blocks]
@@ -241,14 +307,21 @@ def compare(arguments: argparse.Namespace, chosen: list[int], form: str, blocks:
         for number in chosen:
             found[number].append(measured(number, arguments, shape, blocks, place / "turn"))
     durable = ", on the disk" if arguments.sync else ""
-    print(f"\n{form}, {size:.0f} MB, {arguments.ranks} ranks{durable}\n\n| | save, s | MB/s | load, s | MB/s |\n|---|---|---|---|---|")
+    print(
+        f"\n{form}, {size:.0f} MB, {arguments.ranks} ranks{durable}\n\n| | save, s | MB/s | load, s | MB/s |\n|---|---|---|---|---|"
+    )
     for number, turns in found.items():
         saved, loaded = (statistics.median(turn[which] for turn in turns) for which in (0, 1))
-        print(f"| {WAYS[number].name} | {saved:.3f} | {size / saved:.0f} | {loaded:.3f} | {size / loaded:.0f} |", flush=True)
+        print(
+            f"| {WAYS[number].name} | {saved:.3f} | {size / saved:.0f} | {loaded:.3f} | {size / loaded:.0f} |",
+            flush=True,
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="of ways: part of a name")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--megabytes", type=float, default=256)
@@ -268,12 +341,19 @@ def main() -> int:
     place = Path(arguments.directory) / "checkpoint-rivals"
     place.mkdir(parents=True)
     try:
-        wanted = [number for number, way in enumerate(WAYS) if not arguments.names or any(name in way.name for name in arguments.names)]
+        wanted = [
+            number
+            for number, way in enumerate(WAYS)
+            if not arguments.names or any(name in way.name for name in arguments.names)
+        ]
         for number in wanted:
             if missing(WAYS[number]):
                 print(f"left out: {WAYS[number].name}: {missing(WAYS[number])} is not here")
         chosen = [number for number in wanted if not missing(WAYS[number])]
-        cubes = [arguments.ranks // length for length in divide((arguments.ranks,) * 3, arguments.ranks, 0).shape]
+        cubes = [
+            arguments.ranks // length
+            for length in divide((arguments.ranks,) * 3, arguments.ranks, 0).shape
+        ]
         for form, blocks in (("slabs", [arguments.ranks, 1, 1]), ("blocks", cubes)):
             compare(arguments, chosen, form, blocks, place)
     finally:

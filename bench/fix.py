@@ -53,19 +53,46 @@ def repair(place: Place, program: Program) -> tuple[SettingsFile, Advice]:
     programs.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as folder:
         scaled = ["--scale", str(place.scale)]
-        loop = ["run", "--fix", "--dry-run", "--allow", "all", "--no-report", "-o", f"{folder}/loop"]
-        command = [sys.executable, "-m", "pario", *loop, "--", *programs.command(program, place.built, place.work, *scaled)]
+        loop = [
+            "run",
+            "--fix",
+            "--dry-run",
+            "--allow",
+            "all",
+            "--no-report",
+            "-o",
+            f"{folder}/loop",
+        ]
+        command = [
+            sys.executable,
+            "-m",
+            "pario",
+            *loop,
+            "--",
+            *programs.command(program, place.built, place.work, *scaled),
+        ]
         subprocess.run(command, check=True, capture_output=True)
-        return load(Path(folder, "loop", "pario.toml")), advise(analyze(read([Path(folder, "loop", "before")])), ["all"])
+        return load(Path(folder, "loop", "pario.toml")), advise(
+            analyze(read([Path(folder, "loop", "before")])), ["all"]
+        )
 
 
-def once(place: Place, program: Program, runs: Runs, settings: dict[str, str] | None, *, repaired: bool = False) -> None:
+def once(
+    place: Place,
+    program: Program,
+    runs: Runs,
+    settings: dict[str, str] | None,
+    *,
+    repaired: bool = False,
+) -> None:
     """One run with settings; None: without pario."""
     programs.prepare(program, place.built, place.work, place.scale)
     before = processor_seconds()
     with tempfile.TemporaryDirectory() as log:
         tracing = None if settings is None else Tracing(place.library, Path(log), settings)
-        done = programs.run(program, place.built, place.work, repaired=repaired, scale=place.scale, tracing=tracing)
+        done = programs.run(
+            program, place.built, place.work, repaired=repaired, scale=place.scale, tracing=tracing
+        )
         runs.seconds.append(done.seconds)
     runs.processor.append(processor_seconds() - before)
     digest = hashlib.blake2b()
@@ -88,9 +115,7 @@ def measure(place: Place, program: Program) -> str:
     beyond = times[0] > times[2] and noise(bad.seconds, twin.seconds) == "beyond"
     gain = f"{100 * (times[0] - times[1]) / (times[0] - times[2]):.0f} %" if beyond else "(noise)"
     equal = "yes" if len(bad.results | fixed.results) == 1 else "NO"
-    return (
-        f"| {program.name} | {keys(file)} | {' | '.join(f'{time:.2f}' for time in times)} | {gain} | {equal if program.results else '-'} |"
-    )
+    return f"| {program.name} | {keys(file)} | {' | '.join(f'{time:.2f}' for time in times)} | {gain} | {equal if program.results else '-'} |"
 
 
 def keys(file: SettingsFile) -> str:
@@ -107,7 +132,11 @@ def healthy(place: Place, program: Program) -> str:
         statistics.median(own / other for own, other in zip(*pair, strict=True))
         for pair in ((traced.seconds, alone.seconds), (traced.processor, alone.processor))
     ]
-    cells = [program.name, *(f"{statistics.median(runs.seconds):.2f}" for runs in (alone, traced)), *(f"{ratio:.3f}" for ratio in ratios)]
+    cells = [
+        program.name,
+        *(f"{statistics.median(runs.seconds):.2f}" for runs in (alone, traced)),
+        *(f"{ratio:.3f}" for ratio in ratios),
+    ]
     return f"| {' | '.join(cells)} |"
 
 

@@ -44,24 +44,38 @@ def timed(words: list[str], environment: dict[str, str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
+    )
     parser.add_argument("--directory", default=".", help="on the file system to measure")
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     buffered = {"LD_PRELOAD": str(chosen.library), "PARIO_STREAMS": "*.txt:size=1M:ignoreflush"}
     print("| program | as it is, s | buffered, s | times as fast | equal |\n|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory(dir=chosen.directory) as work, tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=chosen.directory) as work,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         for source, name in NAMES.items():
-            start, files = command(source, Path(folder)), [Path(work, f"{way}.txt") for way in ("plain", "buffered")]
+            start, files = (
+                command(source, Path(folder)),
+                [Path(work, f"{way}.txt") for way in ("plain", "buffered")],
+            )
             seconds: list[list[float]] = [[], []]
             for _ in range(chosen.rounds):
                 for way, environment in enumerate(({}, buffered)):
-                    seconds[way].append(timed([*start, str(files[way]), str(chosen.lines)], environment))
+                    seconds[way].append(
+                        timed([*start, str(files[way]), str(chosen.lines)], environment)
+                    )
             plain, fast = map(statistics.median, seconds)
             equal = "yes" if files[0].read_bytes() == files[1].read_bytes() else "NO"
-            print(f"| {name} | {plain:.3f} | {fast:.3f} | {plain / fast:.1f} | {equal} |", flush=True)
+            print(
+                f"| {name} | {plain:.3f} | {fast:.3f} | {plain / fast:.1f} | {equal} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -32,14 +32,21 @@ from pario.records import Dataset, Loader
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--directory", default="/var/tmp")
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument("--size", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rivals", nargs="*", metavar="NAME", help="those whose names hold one of these; without names all")
+    parser.add_argument(
+        "--rivals",
+        nargs="*",
+        metavar="NAME",
+        help="those whose names hold one of these; without names all",
+    )
     parser.add_argument("--quality", action="store_true", help="how random the orders are")
     arguments = parser.parse_args()
     if arguments.quality:
@@ -49,7 +56,9 @@ def main() -> int:
         path = Path(directory) / "own" / "records"
         path.parent.mkdir()
         make(path, arguments.records, arguments.size)
-        rivals = {} if arguments.rivals is None else made(arguments.rivals, Path(directory), arguments)
+        rivals = (
+            {} if arguments.rivals is None else made(arguments.rivals, Path(directory), arguments)
+        )
         os.sync()
         print_speed(path, rivals, arguments)
     return 0
@@ -79,8 +88,16 @@ def fill(directory: Path) -> None:
                     pass
 
 
-def by_pario(path: Path, arguments: argparse.Namespace, shuffle: bool, caching: str) -> Iterator[int]:
-    loader = Loader(Dataset(path, format="fixed", size=arguments.size), arguments.batch, shuffle=shuffle, seed=1, caching=caching)
+def by_pario(
+    path: Path, arguments: argparse.Namespace, shuffle: bool, caching: str
+) -> Iterator[int]:
+    loader = Loader(
+        Dataset(path, format="fixed", size=arguments.size),
+        arguments.batch,
+        shuffle=shuffle,
+        seed=1,
+        caching=caching,
+    )
     for batch in loader.forever():
         yield len(batch)
 
@@ -105,20 +122,42 @@ def processor_seconds() -> float:
 def by_fio(path: Path, arguments: argparse.Namespace, shuffle: bool) -> float:
     """Samples per second; blocks are records, rounded up to what O_DIRECT takes."""
     size = (arguments.size + 4095) // 4096 * 4096
-    command = ["fio", "--name=limit", f"--filename={path}", f"--bs={size}", "--direct=1", "--ioengine=libaio", "--iodepth=8", "--readonly"]
-    command += [f"--rw={'randread' if shuffle else 'read'}", f"--runtime={arguments.seconds}", "--time_based", "--output-format=json"]
+    command = [
+        "fio",
+        "--name=limit",
+        f"--filename={path}",
+        f"--bs={size}",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=8",
+        "--readonly",
+    ]
+    command += [
+        f"--rw={'randread' if shuffle else 'read'}",
+        f"--runtime={arguments.seconds}",
+        "--time_based",
+        "--output-format=json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
 
 
 def print_speed(path: Path, rivals: dict[Path, Rival], arguments: argparse.Namespace) -> None:
     ways: dict[str, tuple[Path, Callable[[bool], Iterator[int]]]] = {
-        "pario, direct": (path.parent, lambda shuffle: by_pario(path, arguments, shuffle, "direct")),
-        "pario, page cache": (path.parent, lambda shuffle: by_pario(path, arguments, shuffle, "page_cache")),
+        "pario, direct": (
+            path.parent,
+            lambda shuffle: by_pario(path, arguments, shuffle, "direct"),
+        ),
+        "pario, page cache": (
+            path.parent,
+            lambda shuffle: by_pario(path, arguments, shuffle, "page_cache"),
+        ),
     }
     for place, rival in rivals.items():
         ways[rival.name] = (place, partial(rival.load, place, arguments))
-    print("| state | order | | samples/s | of fio | first batch, ms | us CPU per sample |\n|---|---|---|---|---|---|---|")
+    print(
+        "| state | order | | samples/s | of fio | first batch, ms | us CPU per sample |\n|---|---|---|---|---|---|---|"
+    )
     for cold in (True, False):
         for shuffle in (False, True):
             measured: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in ways}
@@ -129,7 +168,9 @@ def print_speed(path: Path, rivals: dict[Path, Rival], arguments: argparse.Names
                     speed, first, processor = rate(start(shuffle), arguments.seconds)
                     measured[way].append((speed, speed / limit, first * 1e3, processor))
             for way, rows in measured.items():
-                speed, of_limit, first, processor = (statistics.median(column) for column in zip(*rows, strict=True))
+                speed, of_limit, first, processor = (
+                    statistics.median(column) for column in zip(*rows, strict=True)
+                )
                 print(
                     f"| {'cold' if cold else 'warm'} | {'random' if shuffle else 'in order'} | {way} | {speed:,.0f} | {of_limit:.2f} | "
                     f"{first:.1f} | {processor:.0f} |",
@@ -154,7 +195,9 @@ def print_quality() -> None:
     print("| order | deviation |\n|---|---|")
     for name, order in orders.items():
         records = (
-            RecordOrder(order, np.array([RECORDS], dtype=np.uint64), np.empty(0, dtype=np.uint64)).numbers(0, RECORDS).astype(np.int64)
+            RecordOrder(order, np.array([RECORDS], dtype=np.uint64), np.empty(0, dtype=np.uint64))
+            .numbers(0, RECORDS)
+            .astype(np.int64)
         )
         print(f"| {name} | {deviation(records * CLASSES // RECORDS) / ideal:.2f} |")
 

@@ -49,7 +49,12 @@ def data_loader(records: Any, arguments: Namespace, **options: Any) -> Iterator[
     import torch.utils.data
 
     loader = torch.utils.data.DataLoader(
-        records, batch_size=arguments.batch, num_workers=WORKERS, collate_fn=list, persistent_workers=True, **options
+        records,
+        batch_size=arguments.batch,
+        num_workers=WORKERS,
+        collate_fn=list,
+        persistent_workers=True,
+        **options,
     )
     return forever(lambda: loader)
 
@@ -63,7 +68,11 @@ class Preads:
     """The data set that people write first."""
 
     def __init__(self, path: Path, arguments: Namespace) -> None:
-        self.file, self.count, self.size = os.open(path, os.O_RDONLY), arguments.records, arguments.size
+        self.file, self.count, self.size = (
+            os.open(path, os.O_RDONLY),
+            arguments.records,
+            arguments.size,
+        )
 
     def __len__(self) -> int:
         return self.count
@@ -71,7 +80,9 @@ class Preads:
     def __getitem__(self, number: int) -> Any:
         import torch
 
-        return torch.frombuffer(bytearray(os.pread(self.file, self.size, number * self.size)), dtype=torch.uint8)
+        return torch.frombuffer(
+            bytearray(os.pread(self.file, self.size, number * self.size)), dtype=torch.uint8
+        )
 
 
 def by_pread(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
@@ -99,7 +110,9 @@ def by_webdataset(directory: Path, arguments: Namespace, shuffle: bool) -> Itera
     import webdataset
 
     shards = [str(path) for path in sorted(directory.glob("*.tar"))]
-    records = webdataset.WebDataset(shards, shardshuffle=len(shards) if shuffle else False, empty_check=False)
+    records = webdataset.WebDataset(
+        shards, shardshuffle=len(shards) if shuffle else False, empty_check=False
+    )
     records = (records.shuffle(SHUFFLED) if shuffle else records).map(lambda sample: sample["bin"])
     return data_loader(records, arguments)
 
@@ -128,7 +141,9 @@ def by_grain(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[i
 
     def start() -> Any:
         records = grain.MapDataset.source(array_records(directory))
-        records = (records.shuffle(seed=1) if shuffle else records).map(lambda record: np.frombuffer(record, np.uint8))
+        records = (records.shuffle(seed=1) if shuffle else records).map(
+            lambda record: np.frombuffer(record, np.uint8)
+        )
         batches = records.to_iter_dataset().batch(arguments.batch)
         return batches.mp_prefetch(grain.MultiprocessingOptions(num_workers=WORKERS))
 
@@ -141,7 +156,10 @@ def streaming() -> Any:
 
     if torch.version.cuda is None and "torchvision" not in sys.modules:
         for name in ("nms", "qnms"):
-            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            torch.library.define(
+                f"torchvision::{name}",
+                "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+            )
     return importlib.import_module("streaming")
 
 
@@ -154,7 +172,9 @@ def make_mosaicml(directory: Path, arguments: Namespace) -> None:
 def by_mosaicml(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
     import torch.utils.data
 
-    records = streaming().StreamingDataset(local=str(directory), shuffle=shuffle, batch_size=arguments.batch)
+    records = streaming().StreamingDataset(
+        local=str(directory), shuffle=shuffle, batch_size=arguments.batch
+    )
     loader = torch.utils.data.DataLoader(
         records,
         batch_size=arguments.batch,
@@ -168,7 +188,9 @@ def by_mosaicml(directory: Path, arguments: Namespace, shuffle: bool) -> Iterato
 RIVALS = (
     Rival("DataLoader, pread", ("torch",), make_plain, by_pread),
     Rival("webdataset", ("webdataset", "torch"), make_webdataset, by_webdataset),
-    Rival("array_record, DataLoader", ("array_record", "torch"), make_array_record, by_array_record),
+    Rival(
+        "array_record, DataLoader", ("array_record", "torch"), make_array_record, by_array_record
+    ),
     Rival("grain, array_record", ("grain", "array_record"), make_array_record, by_grain),
     Rival("mosaicml-streaming", ("torch",), make_mosaicml, by_mosaicml),
 )

@@ -34,7 +34,9 @@ def make_tree(root: Path, files: int, size: int) -> None:
         directory = root / f"{number // FILES_IN_DIRECTORY:05d}"
         if number % FILES_IN_DIRECTORY == 0:
             directory.mkdir(parents=True)
-        (directory / f"{number:07d}.dat").write_bytes(chance.randbytes(size // 2) + b"%08d" % number * (size // 16))
+        (directory / f"{number:07d}.dat").write_bytes(
+            chance.randbytes(size // 2) + b"%08d" % number * (size // 16)
+        )
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -91,19 +93,30 @@ def one_round(place: Path, tree: Path, level: int, cold: bool) -> dict[str, Cost
 def random_reads(archive: Archive, files: int) -> list[float]:
     """Milliseconds of each, of members that the last did not touch."""
     chance = random.Random(3)
-    names = [f"{number // FILES_IN_DIRECTORY:05d}/{number:07d}.dat" for number in (chance.randrange(files) for _ in range(READS))]
+    names = [
+        f"{number // FILES_IN_DIRECTORY:05d}/{number:07d}.dat"
+        for number in (chance.randrange(files) for _ in range(READS))
+    ]
     return sorted(1e3 * seconds(partial(archive.read, name)) for name in names)
 
 
 def print_costs(rounds: list[dict[str, Cost]]) -> None:
     for way, other in (("tar -c", ""), ("pack", "tar -c"), ("tar -x", ""), ("unpack", "tar -x")):
         costs = [costs[way] for costs in rounds]
-        ratios = [(costs[other].wall / costs[way].wall, costs[other].processor / costs[way].processor) for costs in rounds if other]
-        wall, processor = (statistics.median(ratio) for ratio in zip(*ratios, strict=True)) if ratios else (1.0, 1.0)
-        seconds_each = (
-            f"{statistics.median(c.wall for c in costs):7.2f} s {statistics.median(c.processor for c in costs):7.2f} s of processors"
+        ratios = [
+            (costs[other].wall / costs[way].wall, costs[other].processor / costs[way].processor)
+            for costs in rounds
+            if other
+        ]
+        wall, processor = (
+            (statistics.median(ratio) for ratio in zip(*ratios, strict=True))
+            if ratios
+            else (1.0, 1.0)
         )
-        print(f"{way:8} {seconds_each}   {wall:5.2f} times as fast, {processor:5.2f} times as cheap")
+        seconds_each = f"{statistics.median(c.wall for c in costs):7.2f} s {statistics.median(c.processor for c in costs):7.2f} s of processors"
+        print(
+            f"{way:8} {seconds_each}   {wall:5.2f} times as fast, {processor:5.2f} times as cheap"
+        )
 
 
 def measure(place: Path, arguments: argparse.Namespace) -> None:
@@ -114,15 +127,26 @@ def measure(place: Path, arguments: argparse.Namespace) -> None:
     print_costs([one_round(each, tree, arguments.level, arguments.cold) for each in places])
     last = places[-1]
     same = subprocess.run(["diff", "-r", tree, last / "by_pario"], check=False).returncode == 0
-    sizes = [path.stat().st_size for path in (last / "tree.tar.zst", *sorted((last / "shards").glob("*.zst")))]
-    print(f"contents {'identical' if same else 'DIFFERENT'}; tar {sizes[0]:,} B, shards {', '.join(f'{size:,}' for size in sizes[1:])} B")
+    sizes = [
+        path.stat().st_size
+        for path in (last / "tree.tar.zst", *sorted((last / "shards").glob("*.zst")))
+    ]
+    print(
+        f"contents {'identical' if same else 'DIFFERENT'}; tar {sizes[0]:,} B, shards {', '.join(f'{size:,}' for size in sizes[1:])} B"
+    )
     reads = random_reads(Archive(last / "shards"), arguments.files)
-    fresh = 1e3 * statistics.median(seconds(lambda: Archive(last / "shards").read("00000/0000500.dat")) for _ in range(20))
-    print(f"one member: median {statistics.median(reads):.3f} ms, 99 % {reads[int(0.99 * READS)]:.3f} ms; with opening: {fresh:.3f} ms")
+    fresh = 1e3 * statistics.median(
+        seconds(lambda: Archive(last / "shards").read("00000/0000500.dat")) for _ in range(20)
+    )
+    print(
+        f"one member: median {statistics.median(reads):.3f} ms, 99 % {reads[int(0.99 * READS)]:.3f} ms; with opening: {fresh:.3f} ms"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--directory", type=Path, required=True)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--size", type=int, default=4096)

@@ -23,7 +23,13 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(__file__).with_name("mpiio.c")
 AS_ROOT = ("--allow-run-as-root", "--oversubscribe")
 BEST = "cb_nodes=2;cb_buffer_size=4194304;romio_cb_write=enable;romio_cb_read=enable;romio_ds_write=disable"
-PATTERNS = [*(f"interleaved:{piece}" for piece in (64, 256, 1024, 4096, 65536, 47008)), "blocks:64", "s3d", "btio", "contiguous"]
+PATTERNS = [
+    *(f"interleaved:{piece}" for piece in (64, 256, 1024, 4096, 65536, 47008)),
+    "blocks:64",
+    "s3d",
+    "btio",
+    "contiguous",
+]
 QUICK = ["interleaved:64", "interleaved:1024", "interleaved:65536", "blocks:64", "btio"]
 
 
@@ -44,7 +50,13 @@ class Implementation:
 
 def implementations(mpich: Path, openmpi: Path) -> list[Implementation]:
     def ompi(*parameters: str) -> tuple[str, ...]:
-        return (*AS_ROOT, "--mca", "mpi_yield_when_idle", "1", *(word for text in parameters for word in ("--mca", *text.split("="))))
+        return (
+            *AS_ROOT,
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+            *(word for text in parameters for word in ("--mca", *text.split("="))),
+        )
 
     aggregators = "io_ompio_num_aggregators=2", "io_ompio_bytes_per_agg=4194304"
     return [
@@ -68,7 +80,9 @@ class Row:
     rounds: list[float] = field(default_factory=list)  # medians
 
     def of_limit(self) -> float:
-        return statistics.median(limit / own for own, limit in zip(self.seconds, self.limits, strict=True))
+        return statistics.median(
+            limit / own for own, limit in zip(self.seconds, self.limits, strict=True)
+        )
 
 
 Key = tuple[str, int, int, str, str]  # directory, ranks, mebibytes, pattern, operation
@@ -76,24 +90,51 @@ Results = dict[Key, dict[str, Row]]
 
 
 def run_once(
-    one: Implementation, program: Path, place: str, ranks: int, size: int, arguments: argparse.Namespace
+    one: Implementation,
+    program: Path,
+    place: str,
+    ranks: int,
+    size: int,
+    arguments: argparse.Namespace,
 ) -> dict[tuple[str, str], Row]:
     """One run over all patterns; patterns that failed are said and left out."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PARIO_", "LD_PRELOAD"))}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PARIO_", "LD_PRELOAD"))
+    }
     environment["MPIIO_HINTS"] = one.hints
     if one.pario:
         environment |= {"LD_PRELOAD": str(arguments.library), "PARIO_MPIIO": "1"}
     rows: dict[tuple[str, str], Row] = defaultdict(Row)
     for pattern in arguments.pattern:
         with tempfile.TemporaryDirectory(dir=place) as directory:
-            command = [*one.command(program, ranks), directory, str(size), str(arguments.repetitions), pattern]
+            command = [
+                *one.command(program, ranks),
+                directory,
+                str(size),
+                str(arguments.repetitions),
+                pattern,
+            ]
             try:
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=arguments.seconds)
+                done = subprocess.run(
+                    command,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=arguments.seconds,
+                )
             except subprocess.TimeoutExpired:
-                print(f"{one.name}: {pattern}, {ranks} ranks: not done in {arguments.seconds} s", file=sys.stderr)
+                print(
+                    f"{one.name}: {pattern}, {ranks} ranks: not done in {arguments.seconds} s",
+                    file=sys.stderr,
+                )
                 continue
         if done.returncode != 0:
-            print(f"{one.name}: {pattern}, {ranks} ranks: {(done.stderr or done.stdout).strip()[:300]}", file=sys.stderr)
+            print(
+                f"{one.name}: {pattern}, {ranks} ranks: {(done.stderr or done.stdout).strip()[:300]}",
+                file=sys.stderr,
+            )
             continue
         add(rows, done.stdout)
     return rows
@@ -115,15 +156,21 @@ def add(rows: dict[tuple[str, str], Row], output: str) -> None:
         rows[key].rounds.append(statistics.median(seconds_of))
 
 
-def collect(chosen: list[Implementation], programs: dict[Path, Path], arguments: argparse.Namespace) -> Results:
+def collect(
+    chosen: list[Implementation], programs: dict[Path, Path], arguments: argparse.Namespace
+) -> Results:
     results: Results = defaultdict(dict)
     for place in arguments.directory:
         for ranks in arguments.ranks:
             for size in arguments.mebibytes:
                 for _ in range(arguments.rounds):
                     for one in chosen:
-                        for (pattern, operation), row in run_once(one, programs[one.folder], place, ranks, size, arguments).items():
-                            total = results[(place, ranks, size, pattern, operation)].setdefault(one.name, Row())
+                        for (pattern, operation), row in run_once(
+                            one, programs[one.folder], place, ranks, size, arguments
+                        ).items():
+                            total = results[(place, ranks, size, pattern, operation)].setdefault(
+                                one.name, Row()
+                            )
                             for name in ("seconds", "limits", "calls", "rounds"):
                                 getattr(total, name).extend(getattr(row, name))
     return results
@@ -149,7 +196,11 @@ def table(results: Results) -> str:
         for name, row in rows.items():
             speed = size * 1.048576 / statistics.median(row.seconds)
             best = against_best(rows, name) if name.startswith("pario") else None
-            share = f"{row.of_limit():.2f}" if operation not in ("both", "floor") else f"{1 / row.of_limit():.2f} x one"
+            share = (
+                f"{row.of_limit():.2f}"
+                if operation not in ("both", "floor")
+                else f"{1 / row.of_limit():.2f} x one"
+            )
             cells = [place, ranks, size, pattern, operation, name, f"{speed:.0f}", share]
             cells += [f"{best:.2f}" if best else "", f"{statistics.median(row.calls):.0f}"]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
@@ -159,7 +210,13 @@ def table(results: Results) -> str:
 def as_json(results: Results) -> list[dict[str, object]]:
     names = ("directory", "ranks", "mebibytes", "pattern", "operation")
     return [
-        {**dict(zip(names, key, strict=True)), "name": name, "seconds": row.seconds, "limit": row.limits, "calls": row.calls}
+        {
+            **dict(zip(names, key, strict=True)),
+            "name": name,
+            "seconds": row.seconds,
+            "limit": row.limits,
+            "calls": row.calls,
+        }
         for key, rows in results.items()
         for name, row in rows.items()
     ]
@@ -170,15 +227,29 @@ def numbers(text: str) -> list[int]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=lambda path: Path(path).resolve(), help="libpario.so; without it only the others are measured")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--library",
+        type=lambda path: Path(path).resolve(),
+        help="libpario.so; without it only the others are measured",
+    )
     parser.add_argument("--mpich", type=Path, default=ROOT / ".venv/bin")
     parser.add_argument("--openmpi", type=Path, default=ROOT / ".venv-ompi/bin")
-    parser.add_argument("--directory", action="append", help="on the file system to measure; may be repeated")
+    parser.add_argument(
+        "--directory", action="append", help="on the file system to measure; may be repeated"
+    )
     parser.add_argument("--ranks", type=numbers, help="2,4,8")
     parser.add_argument("--mebibytes", type=numbers, help="128,1024")
-    parser.add_argument("--pattern", action="append", help="as in mpiio.c; may be repeated; overlap:BYTES measures overlap")
-    parser.add_argument("--only", action="append", default=[], help="implementations whose names contain this")
+    parser.add_argument(
+        "--pattern",
+        action="append",
+        help="as in mpiio.c; may be repeated; overlap:BYTES measures overlap",
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], help="implementations whose names contain this"
+    )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float, default=300, help="after which a run is given up")
@@ -186,7 +257,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a useful part in about three minutes")
     arguments = parser.parse_args()
     quick = arguments.quick
-    arguments.directory = arguments.directory or [tempfile.gettempdir(), "/dev/shm"][: 1 if quick else 2]
+    arguments.directory = (
+        arguments.directory or [tempfile.gettempdir(), "/dev/shm"][: 1 if quick else 2]
+    )
     arguments.ranks = arguments.ranks or ([2] if quick else [2, 4, 8])
     arguments.mebibytes = arguments.mebibytes or ([128] if quick else [128, 1024])
     arguments.pattern = arguments.pattern or (QUICK if quick else PATTERNS)
@@ -210,7 +283,9 @@ def main() -> None:
         programs = {}
         for commands in {one.folder for one in chosen}:
             programs[commands] = Path(folder) / f"mpiio-{len(programs)}"
-            subprocess.run([commands / "mpicc", "-O2", "-o", programs[commands], SOURCE], check=True)
+            subprocess.run(
+                [commands / "mpicc", "-O2", "-o", programs[commands], SOURCE], check=True
+            )
         results = collect(chosen, programs, arguments)
     print(table(results))
     if arguments.json:

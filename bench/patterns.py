@@ -51,7 +51,15 @@ def measured(point: Path, arguments: argparse.Namespace) -> list[Row]:
     """The patterns at one place."""
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch, "result.json")
-        words = ["--size", arguments.size, "--repeat", str(arguments.repeat), "--json", result, *(["--mpiio"] if arguments.mpiio else [])]
+        words = [
+            "--size",
+            arguments.size,
+            "--repeat",
+            str(arguments.repeat),
+            "--json",
+            result,
+            *(["--mpiio"] if arguments.mpiio else []),
+        ]
         command = [sys.executable, "-m", "pario", "bench", "patterns", point, *words]
         environment = {**os.environ, "XDG_STATE_HOME": scratch}
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
@@ -65,12 +73,18 @@ def cells(rows: list[Row], direction: str) -> dict[str, str]:
     for row in rows:
         measure = getattr(row, direction)
         mark = "~" if measure.spread > NOISY else ""
-        found[row.pattern] = f"{ranked.index(measure) + 1}{mark} ({wording.share(measure.rate / ranked[0].rate)})"
+        found[row.pattern] = (
+            f"{ranked.index(measure) + 1}{mark} ({wording.share(measure.rate / ranked[0].rate)})"
+        )
     return found
 
 
 def table(places: dict[str, list[Row]]) -> Iterator[str]:
-    columns = {f"{name}, {direction}": cells(rows, direction) for name, rows in places.items() for direction in ("write", "read")}
+    columns = {
+        f"{name}, {direction}": cells(rows, direction)
+        for name, rows in places.items()
+        for direction in ("write", "read")
+    }
     yield "| | " + " | ".join(columns) + " | system writes |"
     yield "|---" * (len(columns) + 2) + "|"
     for row in next(iter(places.values())):
@@ -79,7 +93,9 @@ def table(places: dict[str, list[Row]]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--place", action="append", choices=("directory", "lab", "ceph"))
     parser.add_argument("--size", default="4M")

@@ -18,7 +18,9 @@ CEPH = ROOT / "tests" / "filesystems" / "ceph.sh"
 def hosts_of(count: int) -> Iterator[list[str]]:
     """The names of so many pretended hosts."""
     tag = f"s{os.getpid() % 10000}"
-    made = subprocess.run([HOSTS, "up", tag, str(count)], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [HOSTS, "up", tag, str(count)], capture_output=True, text=True, check=True
+    )
     try:
         yield made.stdout.split()
     finally:
@@ -26,22 +28,42 @@ def hosts_of(count: int) -> Iterator[list[str]]:
 
 
 @contextmanager
-def slow_ceph(targets: int, megabytes: int, clients: int = 0, options: str = "") -> Iterator[tuple[Path, list[str]]]:
+def slow_ceph(
+    targets: int, megabytes: int, clients: int = 0, options: str = ""
+) -> Iterator[tuple[Path, list[str]]]:
     """A CephFS whose OSDs are hosts with links of so many megabytes per second, and further hosts, each of which has mounted it, too.
     ``options``: lines for ceph.conf.
     """
     with tempfile.TemporaryDirectory() as folder, hosts_of(targets + clients) as hosts:
         for host in hosts[:targets]:
-            slow = ["root", "tbf", "rate", f"{8 * megabytes}mbit", "burst", "256kb", "latency", "50ms"]
+            slow = [
+                "root",
+                "tbf",
+                "rate",
+                f"{8 * megabytes}mbit",
+                "burst",
+                "256kb",
+                "latency",
+                "50ms",
+            ]
             subprocess.run(["tc", "qdisc", "add", "dev", f"v{host}", *slow], check=True)
-            subprocess.run([HOSTS, "exec", host, "tc", "qdisc", "add", "dev", "eth0", *slow], check=True)
+            subprocess.run(
+                [HOSTS, "exec", host, "tc", "qdisc", "add", "dev", "eth0", *slow], check=True
+            )
         bridge = subprocess.run(
-            [HOSTS, "exec", hosts[0], "sed -n 2p /etc/hosts"], capture_output=True, text=True, check=True
+            [HOSTS, "exec", hosts[0], "sed -n 2p /etc/hosts"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()[0]
         point = Path(folder, "mount")
         environment = {**os.environ, "PARIO_CEPH_OPTIONS": options}
         try:
-            subprocess.run([CEPH, "up", folder, bridge, str(targets), hosts[0].removesuffix("0")], check=True, env=environment)
+            subprocess.run(
+                [CEPH, "up", folder, bridge, str(targets), hosts[0].removesuffix("0")],
+                check=True,
+                env=environment,
+            )
             subprocess.run([CEPH, "mount", folder, point], check=True)
             for host in hosts[targets:]:
                 subprocess.run([HOSTS, "exec", host, f"{CEPH} mount {folder} {point}"], check=True)

@@ -43,12 +43,20 @@ def main() -> None:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        _measure("own log", _own(directory, arguments.events, arguments.processes), arguments.repeat)
-        _measure("Darshan DXT", _darshan(directory, arguments.segments, arguments.processes), arguments.repeat)
+        _measure(
+            "own log", _own(directory, arguments.events, arguments.processes), arguments.repeat
+        )
+        _measure(
+            "Darshan DXT",
+            _darshan(directory, arguments.segments, arguments.processes),
+            arguments.repeat,
+        )
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--segments", type=int, default=2_000_000)
     parser.add_argument("--processes", type=int, default=16)
@@ -58,7 +66,11 @@ def _arguments() -> argparse.Namespace:
 
 def _measure(what: str, path: Path, times: int) -> None:
     for _ in range(times):
-        print(f"{what}, {subprocess.check_output([sys.executable, '-c', _READ, path], text=True)}", end="", flush=True)
+        print(
+            f"{what}, {subprocess.check_output([sys.executable, '-c', _READ, path], text=True)}",
+            end="",
+            flush=True,
+        )
 
 
 def _own(directory: Path, events: int, processes: int) -> Path:
@@ -66,9 +78,17 @@ def _own(directory: Path, events: int, processes: int) -> Path:
     out.mkdir()
     random = np.random.default_rng(1)
     for rank in range(processes):
-        log = plog.ProcessLog(rank=rank, size=processes, pid=1000 + rank, end=100.0, records=[{"path": f"/data/{rank}"}])
+        log = plog.ProcessLog(
+            rank=rank,
+            size=processes,
+            pid=1000 + rank,
+            end=100.0,
+            records=[{"path": f"/data/{rank}"}],
+        )
         for first in range(0, events // processes, _CHUNK):
-            chunk = plog.events(min(_CHUNK, events // processes - first), first=first * 1e-5, step=1e-5)
+            chunk = plog.events(
+                min(_CHUNK, events // processes - first), first=first * 1e-5, step=1e-5
+            )
             chunk["start"] += random.integers(0, 1000, len(chunk), dtype="u8")
             chunk["duration"] = random.integers(1000, 20000, len(chunk), dtype="u8")
             log.chunks.append(chunk)
@@ -79,7 +99,9 @@ def _own(directory: Path, events: int, processes: int) -> Path:
 def _darshan(directory: Path, segments: int, processes: int) -> Path:
     each = darshanlog.segments(segments // processes // 2, step=1e-5)
     records = b"".join(darshanlog.dxt_record(1, rank, each, each) for rank in range(processes))
-    return darshanlog.DarshanLog(nprocs=processes, seconds=100, modules={"DXT_POSIX": records}).write(directory / "dxt.darshan")
+    return darshanlog.DarshanLog(
+        nprocs=processes, seconds=100, modules={"DXT_POSIX": records}
+    ).write(directory / "dxt.darshan")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ from pario.tables import read  # noqa: E402
 HEADER = "| program | calls | run, s | replay, s | replay / run | calls and bytes |\n|---|---|---|---|---|---|"
 
 
-def once(program: Program, built: Path, place: Path, scale: float, think: bool) -> tuple[Fidelity, int]:
+def once(
+    program: Program, built: Path, place: Path, scale: float, think: bool
+) -> tuple[Fidelity, int]:
     """One run and its replay."""
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
         library = programs.library()
@@ -37,7 +39,9 @@ def once(program: Program, built: Path, place: Path, scale: float, think: bool) 
         job = read([Path(log)])
     script = script_of(job)
     mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
-    return fidelity(job, script, perform(script, place, Manner(pauses=think, mpiexec=mpiexec))), script.calls
+    return fidelity(
+        job, script, perform(script, place, Manner(pauses=think, mpiexec=mpiexec))
+    ), script.calls
 
 
 def main() -> None:
@@ -54,10 +58,21 @@ def main() -> None:
     print(HEADER, flush=True)
     for word in arguments.programs or table:
         name, _, scale = word.partition("=")
-        found = [once(table[name], built, arguments.dir, float(scale or arguments.scale), arguments.think) for _ in range(arguments.runs)]
-        run, replay = (statistics.median(getattr(one, side) for one, _ in found) for side in ("run_seconds", "replay_seconds"))
+        found = [
+            once(
+                table[name], built, arguments.dir, float(scale or arguments.scale), arguments.think
+            )
+            for _ in range(arguments.runs)
+        ]
+        run, replay = (
+            statistics.median(getattr(one, side) for one, _ in found)
+            for side in ("run_seconds", "replay_seconds")
+        )
         same = "the same" if all(one.exact for one, _ in found) else "differ"
-        print(f"| {name} | {found[0][1]:,} | {run:.2f} | {replay:.2f} | {replay / run:.2f} | {same} |", flush=True)
+        print(
+            f"| {name} | {found[0][1]:,} | {run:.2f} | {replay:.2f} | {replay / run:.2f} | {same} |",
+            flush=True,
+        )
     shutil.rmtree(built)
 
 

@@ -17,7 +17,9 @@ def main(name: str, edge: int) -> None:
     begin = 0
     for count in VARIABLES:
         part = [count, edge, edge, width]
-        view = MPI.DOUBLE.Create_subarray([count, edge, edge, edge], part, [0, 0, 0, comm.rank * width]).Commit()
+        view = MPI.DOUBLE.Create_subarray(
+            [count, edge, edge, edge], part, [0, 0, 0, comm.rank * width]
+        ).Commit()
         file.Set_view(begin, MPI.DOUBLE, view)
         file.Write_all(np.full(part, comm.rank, dtype="d"))
         begin += count * edge**3 * 8

@@ -29,7 +29,9 @@ IN_A_DIRECTORY = 1000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--directory", required=True)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--size", type=int, default=10_000)
@@ -42,7 +44,9 @@ def main() -> int:
         files, packed = Path(directory) / "files", Path(directory) / "packed.prec"
         paths = make(files, arguments)
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "pario", "records", "pack", files, "-o", packed], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "pario", "records", "pack", files, "-o", packed], check=True
+        )
         print(f"packed in {time.perf_counter() - begin:.1f} s")
         print_epochs(ways(paths, files, packed, arguments), arguments)
     return 0
@@ -50,7 +54,10 @@ def main() -> int:
 
 def make(directory: Path, arguments: argparse.Namespace) -> list[Path]:
     content = np.random.default_rng(1).bytes(arguments.size)
-    paths = [directory / f"{number // IN_A_DIRECTORY:04d}" / f"{number:07d}.bin" for number in range(arguments.files)]
+    paths = [
+        directory / f"{number // IN_A_DIRECTORY:04d}" / f"{number:07d}.bin"
+        for number in range(arguments.files)
+    ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -73,13 +80,17 @@ class Files:
         return torch.frombuffer(bytearray(self.paths[number].read_bytes()), dtype=torch.uint8)
 
 
-def ways(paths: list[Path], files: Path, packed: Path, arguments: argparse.Namespace) -> dict[str, Callable[[int], Iterator[int]]]:
+def ways(
+    paths: list[Path], files: Path, packed: Path, arguments: argparse.Namespace
+) -> dict[str, Callable[[int], Iterator[int]]]:
     """What loads an epoch: sizes of its batches."""
 
     def by_torch(workers: int) -> Iterator[int]:
         import torch.utils.data
 
-        batches = torch.utils.data.DataLoader(Files(paths), arguments.batch, shuffle=True, num_workers=workers)  # type: ignore[arg-type]
+        batches = torch.utils.data.DataLoader(
+            Files(paths), arguments.batch, shuffle=True, num_workers=workers
+        )  # type: ignore[arg-type]
         return (len(batch) for batch in batches)
 
     def by_pario(records: Dataset, epoch: int) -> Iterator[int]:
@@ -100,7 +111,9 @@ def ways(paths: list[Path], files: Path, packed: Path, arguments: argparse.Names
     }
 
 
-def print_epochs(loads: dict[str, Callable[[int], Iterator[int]]], arguments: argparse.Namespace) -> None:
+def print_epochs(
+    loads: dict[str, Callable[[int], Iterator[int]]], arguments: argparse.Namespace
+) -> None:
     measured: dict[str, list[float]] = {name: [] for name in loads}
     for epoch in range(arguments.rounds):
         for name, load in loads.items():

@@ -49,16 +49,25 @@ def environment(library: Path, streams: str) -> dict[str, str]:
 def system_writes(command: list[str], env: dict[str, str]) -> int:
     preload = [f"-E{key}={env[key]}" for key in ("LD_PRELOAD", "PARIO_STREAMS") if key in env]
     done = subprocess.run(
-        ["strace", "-f", "-c", "-e", "trace=write,pwrite64,pwritev", *preload, *command], capture_output=True, text=True, check=True
+        ["strace", "-f", "-c", "-e", "trace=write,pwrite64,pwritev", *preload, *command],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return sum(int(line.split()[3]) for line in done.stderr.splitlines() if re.search(r" p?write(v|64)?$", line))
+    return sum(
+        int(line.split()[3])
+        for line in done.stderr.splitlines()
+        if re.search(r" p?write(v|64)?$", line)
+    )
 
 
 def writes(command: list[str], env: dict[str, str]) -> str:
     """Without buffers each call is one, and strace would take minutes."""
     if "PARIO_STREAMS" not in env:
         return f"{TOTAL // int(command[3]):,}"
-    return f"{system_writes(command, env) - 1:,}" if shutil.which("strace") else ""  # without the one that prints
+    return (
+        f"{system_writes(command, env) - 1:,}" if shutil.which("strace") else ""
+    )  # without the one that prints
 
 
 @contextmanager
@@ -105,7 +114,9 @@ class Run:
 
     def once(self) -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
-        done = subprocess.run(self.command, env=self.env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            self.command, env=self.env, capture_output=True, text=True, check=True
+        )
         self.faults.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before)
         self.seconds.append(float(done.stdout) / self.part)
 
@@ -117,7 +128,11 @@ def measure(place: Path, chosen: argparse.Namespace, part: int) -> dict[str, Run
     runs = {}
     for name, (how, size, streams) in ways(chosen.streams).items():
         made = 1.0 if streams or size == LARGE else part * PIECE / TOTAL
-        runs[name] = Run([str(program), str(file), how, str(size), f"{TOTAL * made:.0f}"], environment(chosen.library, streams), made)
+        runs[name] = Run(
+            [str(program), str(file), how, str(size), f"{TOTAL * made:.0f}"],
+            environment(chosen.library, streams),
+            made,
+        )
     for _ in range(chosen.rounds):
         for run in runs.values():
             run.once()
@@ -125,30 +140,61 @@ def measure(place: Path, chosen: argparse.Namespace, part: int) -> dict[str, Run
 
 
 def show(name: str, runs: dict[str, Run], part: int) -> None:
-    multiplied = "" if part == TOTAL // PIECE else f"; without buffers {part:,} calls were made and their seconds multiplied"
+    multiplied = (
+        ""
+        if part == TOTAL // PIECE
+        else f"; without buffers {part:,} calls were made and their seconds multiplied"
+    )
     print(f"\n{name}, load {os.getloadavg()[0]:.1f}{multiplied}\n")
-    print("| way | seconds | times the large pieces | times as fast as without | system writes | page faults |\n|---|---|---|---|---|---|")
+    print(
+        "| way | seconds | times the large pieces | times as fast as without | system writes | page faults |\n|---|---|---|---|---|---|"
+    )
     for way, run in runs.items():
         median = statistics.median(run.seconds)
-        ratio = statistics.median(own / limit for own, limit in zip(run.seconds, runs[LIMIT].seconds, strict=True))
+        ratio = statistics.median(
+            own / limit for own, limit in zip(run.seconds, runs[LIMIT].seconds, strict=True)
+        )
         plain = runs.get(way.removesuffix(BUFFERED))
-        gain = f"{statistics.median(plain.seconds) / median:,.0f}" if plain is not None and plain is not run else ""
+        gain = (
+            f"{statistics.median(plain.seconds) / median:,.0f}"
+            if plain is not None and plain is not run
+            else ""
+        )
         faults = statistics.median(run.faults)
-        print(f"| {way} | {median:.3f} | {ratio:.2f} | {gain} | {writes(run.command, run.env)} | {faults:,.0f} |", flush=True)
+        print(
+            f"| {way} | {median:.3f} | {ratio:.2f} | {gain} | {writes(run.command, run.env)} | {faults:,.0f} |",
+            flush=True,
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
+    )
     parser.add_argument("--directory", default=".", help="on the file system to measure")
-    parser.add_argument("--place", action="append", choices=PLACES, help="where (default: directory; several may be given)")
+    parser.add_argument(
+        "--place",
+        action="append",
+        choices=PLACES,
+        help="where (default: directory; several may be given)",
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", default="size=64M:count=2")
-    parser.add_argument("--part", type=int, help=f"calls that are made where nothing is buffered (default: all; elsewhere {FEW:,})")
+    parser.add_argument(
+        "--part",
+        type=int,
+        help=f"calls that are made where nothing is buffered (default: all; elsewhere {FEW:,})",
+    )
     chosen = parser.parse_args()
     for name in chosen.place or ["directory"]:
         part = chosen.part or (TOTAL // PIECE if name == "directory" else FEW)
-        with tempfile.TemporaryDirectory(dir=chosen.directory) as folder, PLACES[name](Path(folder)) as place:
+        with (
+            tempfile.TemporaryDirectory(dir=chosen.directory) as folder,
+            PLACES[name](Path(folder)) as place,
+        ):
             show(name, measure(place, chosen, part), part)
 
 

@@ -56,7 +56,11 @@ class Point:
 
 def expected(way: str, arguments: argparse.Namespace) -> Expected:
     """What is known before the file is there."""
-    ranks, size, targets = arguments.hosts * arguments.each, arguments.mebibytes << 20, arguments.targets
+    ranks, size, targets = (
+        arguments.hosts * arguments.each,
+        arguments.mebibytes << 20,
+        arguments.targets,
+    )
     if way == "small":
         return Expected(64 << 10, 1, ranks, targets, ranks)
     if way == "files":
@@ -87,11 +91,31 @@ class Runner:
     def _seconds(self, folder: Path, way: str) -> float:
         arguments = self._arguments
         launcher = str(Path(sys.executable).with_name("mpiexec"))
-        where = ["-launcher", "ssh", "-launcher-exec", AGENT, "-hosts", ",".join(self._hosts), "-ppn", str(arguments.each)]
-        command = [launcher, *where, "-n", str(len(self._hosts) * arguments.each), sys.executable, str(WRITER)]
+        where = [
+            "-launcher",
+            "ssh",
+            "-launcher-exec",
+            AGENT,
+            "-hosts",
+            ",".join(self._hosts),
+            "-ppn",
+            str(arguments.each),
+        ]
+        command = [
+            launcher,
+            *where,
+            "-n",
+            str(len(self._hosts) * arguments.each),
+            sys.executable,
+            str(WRITER),
+        ]
         env = os.environ | {"LD_PRELOAD": str(arguments.library), "PARIO_MPIIO": "1"}
         done = subprocess.run(
-            [*command, str(folder), way, str(arguments.mebibytes)], env=env, capture_output=True, text=True, timeout=arguments.seconds
+            [*command, str(folder), way, str(arguments.mebibytes)],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=arguments.seconds,
         )
         lines = [line for line in done.stdout.splitlines() if line.startswith("seconds ")]
         if done.returncode != 0 or not lines:
@@ -103,13 +127,18 @@ class Runner:
         if self._arguments.ceph:
             return []
         targets = status(self._point)["targets"]
-        return [sum(target["hand_overs"] for target in targets), sum(target["reads"] + target["writes"] for target in targets)]
+        return [
+            sum(target["hand_overs"] for target in targets),
+            sum(target["reads"] + target["writes"] for target in targets),
+        ]
 
 
 def sweep(runner: Runner, way: str, choice: Choice, arguments: argparse.Namespace) -> list[Point]:
     """The counts, and the advised one, in turn; medians by count."""
     counts = sorted({*arguments.counts, choice.count})
-    rounds = [[runner.run(way, count, choice.unit) for count in counts] for _ in range(arguments.rounds)]
+    rounds = [
+        [runner.run(way, count, choice.unit) for count in counts] for _ in range(arguments.rounds)
+    ]
     return [middle([one[index] for one in rounds]) for index in range(len(counts))]
 
 
@@ -120,15 +149,24 @@ def middle(points: list[Point]) -> Point:
 
 def table(way: str, points: list[Point], choice: Choice) -> Iterator[str]:
     """In Markdown, with a bar each."""
-    best, slowest = min(points, key=lambda point: point.seconds), max(point.seconds for point in points)
+    best, slowest = (
+        min(points, key=lambda point: point.seconds),
+        max(point.seconds for point in points),
+    )
     advised = next(point for point in points if point.count == choice.count)
     title, times = WAYS[way][0].upper() + WAYS[way][1:], advised.seconds / best.seconds
     yield f"\n{title}: advised {choice.count} (rule {choice.rule}), {times:.2f} times the best\n"
     yield "| stripes | seconds | requests | hand-overs | |"
     yield "|---|---|---|---|---|"
     for point in points:
-        mark = "".join(text for text, holds in ((" advised", point is advised), (" best", point is best)) if holds)
-        counts = ["" if number is None else f"{number:,}" for number in (point.requests, point.hand_overs)]
+        mark = "".join(
+            text
+            for text, holds in ((" advised", point is advised), (" best", point is best))
+            if holds
+        )
+        counts = [
+            "" if number is None else f"{number:,}" for number in (point.requests, point.hand_overs)
+        ]
         yield f"| {point.count} | {point.seconds:.2f} | {' | '.join(counts)} | {'#' * round(BAR * point.seconds / slowest)}{mark} |"
 
 
@@ -152,16 +190,36 @@ def on_ceph(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so")
-    parser.add_argument("--counts", type=lambda text: [int(word) for word in text.split(",")], default=[1, 2, 4, 8, 16])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
+    )
+    parser.add_argument(
+        "--counts",
+        type=lambda text: [int(word) for word in text.split(",")],
+        default=[1, 2, 4, 8, 16],
+    )
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--each", type=int, default=2, help="ranks on each host")
-    parser.add_argument("--mebibytes", type=int, default=128, help="written in all, a multiple of 4 per rank")
+    parser.add_argument(
+        "--mebibytes", type=int, default=128, help="written in all, a multiple of 4 per rank"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--way", action="append", choices=WAYS)
-    parser.add_argument("--ceph", type=int, metavar="MEGABYTES", help="on a CephFS whose OSDs have links of so many megabytes per second")
-    parser.add_argument("--targets", type=int, default=0, help=f"OSDs of the CephFS (default 4); a lab has {LAB.targets} targets")
+    parser.add_argument(
+        "--ceph",
+        type=int,
+        metavar="MEGABYTES",
+        help="on a CephFS whose OSDs have links of so many megabytes per second",
+    )
+    parser.add_argument(
+        "--targets",
+        type=int,
+        default=0,
+        help=f"OSDs of the CephFS (default 4); a lab has {LAB.targets} targets",
+    )
     parser.add_argument("--seconds", type=int, default=600, help="at most for a run")
     parser.add_argument("--json", type=Path, help="where the figures are kept, too")
     arguments = parser.parse_args()

@@ -42,9 +42,7 @@ from pario.tune.choice import Choice  # noqa: E402
 from pario.tune.search import Measure, measurement  # noqa: E402
 
 #: One stripe, as new files have by default, where many would be faster.
-WRONG_STRIPES = (
-    "import os; out = os.open('wide.dat', os.O_CREAT | os.O_WRONLY); [os.write(out, bytes(1 << 20)) for _ in range(96)]; os.close(out)"
-)
+WRONG_STRIPES = "import os; out = os.open('wide.dat', os.O_CREAT | os.O_WRONLY); [os.write(out, bytes(1 << 20)) for _ in range(96)]; os.close(out)"
 SIZES, COUNTS, STRIPES = ("64K", "1M", "4M", "16M", "64M"), ("2", "8"), ("1", "2", "4", "8")
 SCALES = {
     "write_per_value": 0.001,
@@ -55,10 +53,18 @@ SCALES = {
     "missing_collectives": 0.005,
 }
 #: Of Ceph's client: what it holds back and keeps.
-CLIENT = "client_oc_max_dirty = 4194304\nclient_oc_target_dirty = 2097152\nclient_oc_size = 16777216"
+CLIENT = (
+    "client_oc_max_dirty = 4194304\nclient_oc_target_dirty = 2097152\nclient_oc_size = 16777216"
+)
 OSDS, ONE_OBJECT = 4, 256 << 20
 #: Where requests cost less and bytes more than on the lab.
-CEPH_SCALES = {"write_per_value": 0.01, "one_rank": 0.1, "hole_rmw": 0.06, "seek_storm": 0.03, "missing_collectives": 0.02}
+CEPH_SCALES = {
+    "write_per_value": 0.01,
+    "one_rank": 0.1,
+    "hole_rmw": 0.06,
+    "seek_storm": 0.03,
+    "missing_collectives": 0.02,
+}
 HEADER = "| program | original, s | tuned, s | best of sweep, s | best / tuned | trials | settings |\n|---|---|---|---|---|---|---|"
 
 
@@ -67,15 +73,28 @@ def sweep(name: str) -> Iterator[Choice]:
     on = Choice.of("", ("run", "mpiio", "yes"))
     if name in ("missing_collectives", "hole_rmw"):
         yield on
-        for sieving, kept in itertools.product(("enable", "disable", "automatic"), ("0", "1M", "16M", "64M")):
-            yield on.with_(Choice.of("*.dat", ("mpiio", "romio_ds_write", sieving), ("mpiio", "pario_write_behind", kept)))
+        for sieving, kept in itertools.product(
+            ("enable", "disable", "automatic"), ("0", "1M", "16M", "64M")
+        ):
+            yield on.with_(
+                Choice.of(
+                    "*.dat",
+                    ("mpiio", "romio_ds_write", sieving),
+                    ("mpiio", "pario_write_behind", kept),
+                )
+            )
         return
     if name == "wrong_stripes":
         for count, unit in itertools.product(STRIPES, ("1M", "4M")):
-            yield Choice.of("*.dat", ("striping", "striping_factor", count), ("striping", "striping_unit", unit))
+            yield Choice.of(
+                "*.dat", ("striping", "striping_factor", count), ("striping", "striping_unit", unit)
+            )
     if name == "seek_storm":
         yield from (Choice.of("*.records", ("streams", "whole", size)) for size in ("16M", "256M"))
-        yield from (Choice.of("*.records", ("streams", "size", size), ("streams", "prefetch", "2")) for size in SIZES[:4])
+        yield from (
+            Choice.of("*.records", ("streams", "size", size), ("streams", "prefetch", "2"))
+            for size in SIZES[:4]
+        )
         return
     for size, count in itertools.product(SIZES, COUNTS):
         yield Choice.of("*.dat", ("streams", "size", size), ("streams", "count", count))
@@ -85,7 +104,19 @@ def recorded(name: str, built: Path, place: Path, log: Path, scale: float) -> Jo
     library = programs.library()
     assert library is not None
     if name == "wrong_stripes":
-        words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log), "--", sys.executable, "-c", WRONG_STRIPES]
+        words = [
+            sys.executable,
+            "-m",
+            "pario",
+            "run",
+            "--no-report",
+            "-o",
+            str(log),
+            "--",
+            sys.executable,
+            "-c",
+            WRONG_STRIPES,
+        ]
         subprocess.run(words, cwd=place, check=True)
         return read([log])
     (program,) = (program for program in programs.table() if program.name == name)
@@ -113,8 +144,14 @@ def compare(name: str, built: Path, place: Path, arguments: argparse.Namespace) 
         job = recorded(name, built, Path(work), Path(log), scale)
     script = script_of(job)
     mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
-    measure = busiest(script, place, mpiexec) if arguments.booked else measurement(script, place, mpiexec, pauses=False)
-    found = tune(job, place, measure, 8, lambda trial: print(f"  {line(trial)}", file=sys.stderr, flush=True))
+    measure = (
+        busiest(script, place, mpiexec)
+        if arguments.booked
+        else measurement(script, place, mpiexec, pauses=False)
+    )
+    found = tune(
+        job, place, measure, 8, lambda trial: print(f"  {line(trial)}", file=sys.stderr, flush=True)
+    )
     tried = [Choice(), found.choice, *sweep(name)]
     rounds = [[measure(choice) for choice in tried] for _ in range(arguments.runs)]
     original, tuned, *rest = (statistics.median(times) for times in zip(*rounds, strict=True))
@@ -134,7 +171,9 @@ def place_for(name: str, point: Path, on_ceph: bool) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--dir", type=Path)
     where.add_argument("--ceph", type=int, metavar="MEGABYTES")
@@ -144,11 +183,18 @@ def main() -> None:
     arguments = parser.parse_args()
     with ExitStack() as stack:
         built = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        point = stack.enter_context(slow_ceph(OSDS, arguments.ceph, options=CLIENT))[0] if arguments.ceph else arguments.dir
+        point = (
+            stack.enter_context(slow_ceph(OSDS, arguments.ceph, options=CLIENT))[0]
+            if arguments.ceph
+            else arguments.dir
+        )
         programs.build(built)
         print(HEADER, flush=True)
         for name in arguments.programs or SCALES:
-            print(compare(name, built, place_for(name, point, bool(arguments.ceph)), arguments), flush=True)
+            print(
+                compare(name, built, place_for(name, point, bool(arguments.ceph)), arguments),
+                flush=True,
+            )
         print(f"\nload average {os.getloadavg()[0]:.1f}")
 
 

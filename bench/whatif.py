@@ -23,7 +23,14 @@ from pario.tables import read
 
 LAB = load("lab")
 REPEAT = 3
-CASES = [(1 << 20, 64, 1), (1 << 20, 64, 8), (65536, 256, 1), (65536, 256, 8), (4096, 512, 1), (4096, 512, 4)]
+CASES = [
+    (1 << 20, 64, 1),
+    (1 << 20, 64, 8),
+    (65536, 256, 1),
+    (65536, 256, 8),
+    (4096, 512, 1),
+    (4096, 512, 4),
+]
 PROGRAM = """
 import os, sys
 path, size, times = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -51,7 +58,11 @@ def once(point: Path, log: Path, size: int, times: int, stripes: int) -> Case:
     set_stripes(path, Wanted((Part(unit=1 << 20, count=stripes),)))
     reset(point)
     program = [sys.executable, "-c", PROGRAM, path, str(size), str(times)]
-    subprocess.run([sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     targets = status(point)["targets"]
     job = read([log])
     job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]
@@ -60,14 +71,24 @@ def once(point: Path, log: Path, size: int, times: int, stripes: int) -> Case:
     expected = cost(LAB, phase)
     took = float(job.records["write_time"].sum() + job.records["close_time"].sum())
     busy = max(target["busy_ns"] for target in targets) / 1e9
-    return Case(expected.seconds, took, phase.requests, sum(target["writes"] for target in targets), expected.busiest_target, busy)
+    return Case(
+        expected.seconds,
+        took,
+        phase.requests,
+        sum(target["writes"] for target in targets),
+        expected.busiest_target,
+        busy,
+    )
 
 
 def rows(point: Path, logs: Path) -> Iterator[str]:
     yield "| writes of | stripes | requests, predicted | counted | busiest, predicted | booked | I/O, predicted | taken | ratio |"
     yield "|" + "---|" * 9
     for size, times, stripes in CASES:
-        cases = [once(point, logs / f"{size}-{stripes}-{number}.pario", size, times, stripes) for number in range(REPEAT)]
+        cases = [
+            once(point, logs / f"{size}-{stripes}-{number}.pario", size, times, stripes)
+            for number in range(REPEAT)
+        ]
         case = cases[0]
         took = statistics.median(each.took for each in cases)
         counts = f"{case.requests} | {case.asked} | {case.busy_predicted:.3f} | {case.busy:.3f}"
