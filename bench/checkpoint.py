@@ -1,29 +1,39 @@
-"""pario.checkpoint beside raw writes of a file per process, and h5py by one rank; the same bytes in turn, medians of ratios.
+"""Measures pario.checkpoint beside raw writes of a file per process, and h5py on one rank.
 
-    python bench/checkpoint.py [--ranks 4] [--megabytes 256] [--runs 5] [--files 1,node,rank] [--directory DIRECTORY]
-        [--launcher 'mpiexec -n {ranks}']
+    python bench/checkpoint.py [--ranks 4] [--megabytes 256] [--runs 5] [--files 1,node,rank]
+        [--directory DIRECTORY] [--launcher 'mpiexec -n {ranks}']
 
-Prints a table in Markdown: for slabs and 3-D blocks, seconds and MB/s of each way of saving, and its share of the raw writes' rate; how
-long save_async keeps the program, beside a copy of its memory; the same for loading. Then the overhead of a thousand small arrays.
-`files=N`: checkpoints of so many files, as Writer(files=N) makes them.
-On a striped file system that is slow on purpose: `pario lab up LAB; pario stripe set --count 8 LAB`, then `--directory LAB`.
+All ways save the same bytes in turn; seconds are those of the slowest rank. Prints a table in
+Markdown for slabs and one for 3-D blocks: medians of seconds, MB/s, the ratio to the raw writes,
+and for save_async, whose seconds are those until it returns, the ratio to a copy of the memory.
+The same for loading, then the seconds of a save of a thousand small arrays. `files=N` are
+checkpoints in N files, as Writer(files=N) makes them. To measure a slow striped file system:
+`pario lab up LAB; pario stripe set --count 8 LAB`, then `--directory LAB`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from measuring import find_median_ratio, make_parser, time_call
+from recording import Recorder
+
+SMALL_ARRAYS, SMALL_SAVES = 1000, 5
+Turn = dict[str, float]  # seconds of each way
 
 
 class Bench:
@@ -35,7 +45,7 @@ class Bench:
         from pario import checkpoint
 
         self.comm, self.durable = MPI.COMM_WORLD, not arguments.no_sync
-        self.place = Path(arguments.directory)
+        self.place, self.rows = Path(arguments.directory), Path(arguments.rows)
         options: dict[str, Any] = {"keep": 1, "durable": self.durable}
         edge = round((arguments.megabytes * 1e6 / 8) ** (1 / 3))
         self.shape = (edge - edge % self.comm.size, edge, edge)
@@ -50,7 +60,8 @@ class Bench:
         }
         self.step = 0
 
-    def arrange(self, form: str) -> None:
+    def divide_array(self, form: str) -> None:
+        """Makes this rank's part of the array: a slab or a block."""
         from pario import checkpoint
 
         rank, size = self.comm.rank, self.comm.size
@@ -61,14 +72,15 @@ class Bench:
         self.data = np.random.default_rng(rank).random(self.box.shape)
         self.memory = np.zeros_like(self.data)
 
-    def given(self) -> dict[str, Any]:
+    def make_step(self) -> dict[str, Any]:
+        """Begins the next step; returns its arrays."""
         from pario import checkpoint
 
         self.step += 1
         return {"T": checkpoint.block(self.data, self.shape, self.box.begin)}
 
-    def raw(self) -> None:
-        """A file for each process, which takes the place of the one before when it is whole."""
+    def save_raw(self) -> None:
+        """Writes a file for each process, which replaces the one before when it is complete."""
         path = self.place / f"raw{self.comm.rank}"
         with path.with_suffix(".part").open("wb", buffering=0) as file:
             file.write(self.data.data)
@@ -77,12 +89,13 @@ class Bench:
         path.with_suffix(".part").replace(path)
 
     def save(self, files: str) -> None:
-        self.writers[files].save(self.step, self.given())
+        self.writers[files].save(self.step, self.make_step())
 
-    def copy(self) -> None:
+    def copy_memory(self) -> None:
         np.copyto(self.memory, self.data)
 
-    def h5py(self) -> None:
+    def save_h5py(self) -> None:
+        """Gathers the array on rank 0, which writes it."""
         import h5py
 
         parts = self.comm.gather((self.box, self.data))
@@ -90,124 +103,126 @@ class Bench:
             with h5py.File(self.place / "serial.h5", "w") as file:
                 dataset = file.create_dataset("T", self.shape, "f8")
                 for box, data in parts:
-                    dataset[
-                        tuple(
-                            slice(begin, end) for begin, end in zip(box.begin, box.end, strict=True)
-                        )
-                    ] = data
+                    dataset[tuple(map(slice, box.begin, box.end))] = data
             if self.durable:
                 descriptor = os.open(self.place / "serial.h5", os.O_RDWR)
                 os.fsync(descriptor)
                 os.close(descriptor)
 
-    def seconds(self, work: Callable[[], object]) -> float:
-        """Of the slowest rank."""
+    def time_slowest(self, work: Callable[[], object]) -> float:
+        """Returns the seconds of the slowest rank."""
         self.comm.Barrier()
-        begin = time.perf_counter()
-        work()
-        return max(self.comm.allgather(time.perf_counter() - begin))
+        return max(self.comm.allgather(time_call(work)))
 
-    def turn(self) -> dict[str, float]:
-        found = {"raw": self.seconds(self.raw)}
-        found |= {
-            f"files={files}": self.seconds(lambda files=files: self.save(files))
-            for files in self.writers
-        }
-        found |= {"copy": self.seconds(self.copy), "h5py": self.seconds(self.h5py)}
-        pending = []
-        found["async"] = self.seconds(
-            lambda: pending.append(self.first.save_async(self.step, self.given()))
+    def time_saves(self) -> Turn:
+        """Saves once in each way."""
+        turn = {"raw": self.time_slowest(self.save_raw)}
+        for files in self.writers:
+            turn[f"files={files}"] = self.time_slowest(lambda files=files: self.save(files))
+        turn["copy"] = self.time_slowest(self.copy_memory)
+        turn["h5py"] = self.time_slowest(self.save_h5py)
+        writer, pending = next(iter(self.writers.values())), []
+        turn["async"] = self.time_slowest(
+            lambda: pending.append(writer.save_async(self.step, self.make_step()))
         )
         pending[0].result()
-        return found
+        return turn
 
-    def loads(self) -> dict[str, float]:
+    def time_loads(self) -> Turn:
+        """Loads once in each way."""
         from pario import checkpoint
 
-        def raw() -> None:
-            self.memory[...] = np.fromfile(self.place / f"raw{self.comm.rank}").reshape(
-                self.box.shape
-            )
+        def load_raw() -> None:
+            path = self.place / f"raw{self.comm.rank}"
+            self.memory[...] = np.fromfile(path).reshape(self.box.shape)
 
         def load(files: str) -> None:
-            checkpoint.load(self.comm, self.place / files).read(
-                "T", self.box.begin, self.box.shape, out=self.memory
-            )
+            loaded = checkpoint.load(self.comm, self.place / files)
+            loaded.read("T", self.box.begin, self.box.shape, out=self.memory)
 
-        return {"raw": self.seconds(raw)} | {
-            f"files={files}": self.seconds(lambda files=files: load(files))
-            for files in self.writers
-        }
+        turn = {"raw": self.time_slowest(load_raw)}
+        for files in self.writers:
+            turn[f"files={files}"] = self.time_slowest(lambda files=files: load(files))
+        return turn
 
-    @property
-    def first(self) -> Any:
-        """The writer for what is measured with one of them only."""
-        return next(iter(self.writers.values()))
-
-    def thousand(self, writer: Any) -> float:
-        """Seconds of a save of many small arrays, from the second one on."""
+    def time_small_save(self, writer: Any) -> float:
+        """Saves many small arrays once."""
         from pario import checkpoint
 
-        small = {f"a{number}": np.full((30, 4), float(number)) for number in range(1000)}
-        rank, size = self.comm.rank, self.comm.size
+        arrays = {f"a{number}": np.full((30, 4), float(number)) for number in range(SMALL_ARRAYS)}
+        shape, begin = (30 * self.comm.size, 4), (30 * self.comm.rank, 0)
 
         def save() -> None:
             self.step += 1
-            writer.save(
-                self.step,
-                {
-                    name: checkpoint.block(data, (30 * size, 4), (30 * rank, 0))
-                    for name, data in small.items()
-                },
-            )
+            blocks = {name: checkpoint.block(data, shape, begin) for name, data in arrays.items()}
+            writer.save(self.step, blocks)
 
-        save()
-        return statistics.median(self.seconds(save) for _ in range(5))
+        return self.time_slowest(save)
+
+    def add_turn(self, case: dict[str, object], number: int, turn: Turn) -> None:
+        """Hands the measurements of a round to the process that records them."""
+        if self.comm.rank == 0:
+            fixed = {"ranks": self.comm.size, "durable": self.durable}
+            with self.rows.open("a") as out:
+                for way, seconds in turn.items():
+                    row = {**case, **fixed, "way": way, "round": number, "seconds": seconds}
+                    out.write(json.dumps(row) + "\n")
 
 
-def table(bench: Bench, title: str, turns: list[dict[str, float]]) -> None:
-    if bench.comm.rank:
-        return
-    size = np.prod(bench.shape) * 8 / 1e6
-    print(
-        f"\n{title}, {size:.0f} MB, {bench.comm.size} ranks\n\n| | s | MB/s | of raw writes | of a copy |\n|---|---|---|---|---|"
-    )
-    for name in turns[0]:
-        seconds = statistics.median(turn[name] for turn in turns)
-        share = statistics.median(turn["raw"] / turn[name] for turn in turns)
-        copies = (
-            f"{statistics.median(turn[name] / turn['copy'] for turn in turns):.2f}"
-            if "copy" in turns[0] and name == "async"
-            else ""
-        )
-        print(
-            f"| {name} | {seconds:.3f} | {size / seconds:.0f} | {share:.2f} | {copies} |",
-            flush=True,
+def measure_operation(
+    bench: Bench, operation: str, form: str, time_turn: Callable[[], Turn], runs: int
+) -> None:
+    """Measures all ways of an operation in turn, and prints the table."""
+    size = int(np.prod(bench.shape)) * 8
+    turns = []
+    for number in range(1, runs + 1):
+        turns.append(time_turn())
+        bench.add_turn({"operation": operation, "form": form, "bytes": size}, number, turns[-1])
+    if bench.comm.rank == 0:
+        print_table(
+            f"{operation} {form}, {size / 1e6:.0f} MB, {bench.comm.size} ranks", size, turns
         )
 
 
-def measure(arguments: argparse.Namespace) -> None:
-    bench = Bench(arguments)
-    for form in ("slabs", "blocks"):
-        bench.arrange(form)
-        bench.turn()  # first touch of memory and files
-        table(bench, f"Saving {form}", [bench.turn() for _ in range(arguments.runs)])
-        table(
-            bench,
-            f"Loading {form}, from the page cache",
-            [bench.loads() for _ in range(arguments.runs)],
-        )
+def print_table(title: str, size: int, turns: list[Turn]) -> None:
+    print(f"\n{title}\n\n| | s | MB/s | of raw writes | of a copy |\n|---|---|---|---|---|")
+    columns = {way: [turn[way] for turn in turns] for way in turns[0]}
+    for way, times in columns.items():
+        seconds, share = statistics.median(times), find_median_ratio(columns["raw"], times)
+        copies = f"{find_median_ratio(times, columns['copy']):.2f}" if way == "async" else ""
+        rate = size / 1e6 / seconds
+        print(f"| {way} | {seconds:.3f} | {rate:.0f} | {share:.2f} | {copies} |", flush=True)
+
+
+def measure_small_arrays(bench: Bench) -> None:
+    """Measures saves of many small arrays; the first save of each writer does not count."""
     for files, writer in bench.writers.items():
-        seconds = bench.thousand(writer)
+        bench.time_small_save(writer)
+        times = []
+        for number in range(1, SMALL_SAVES + 1):
+            times.append(bench.time_small_save(writer))
+            size = SMALL_ARRAYS * 30 * 4 * 8 * bench.comm.size
+            case = {"operation": "save", "form": "small arrays", "bytes": size}
+            bench.add_turn(case, number, {f"files={files}": times[-1]})
         if bench.comm.rank == 0:
-            print(f"\na thousand small arrays, files={files}: {seconds * 1e3:.1f} ms for each save")
+            milliseconds = 1e3 * statistics.median(times)
+            print(f"\na save of a thousand small arrays, files={files}: {milliseconds:.1f} ms")
         writer.close()
 
 
+def run_rank(arguments: argparse.Namespace) -> None:
+    """Measures everything, as one of the ranks."""
+    bench, runs = Bench(arguments), arguments.runs
+    for form in ("slabs", "blocks"):
+        bench.divide_array(form)
+        bench.time_saves()  # the first touch of memory and files
+        measure_operation(bench, "save", form, bench.time_saves, runs)
+        measure_operation(bench, "load from page cache", form, bench.time_loads, runs)
+    measure_small_arrays(bench)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--megabytes", type=float, default=256)
     parser.add_argument("--runs", type=int, default=5)
@@ -218,37 +233,29 @@ def main() -> int:
     )
     parser.add_argument("--directory", default=".")
     parser.add_argument("--launcher", default="mpiexec -n {ranks}")
-    parser.add_argument("--no-sync", action="store_true", help="nothing waits for the disk")
+    parser.add_argument("--no-sync", action="store_true", help="do not wait for the disk")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--rows", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rank:
-        measure(arguments)
+        run_rank(arguments)
         return 0
+    launcher = shlex.split(arguments.launcher.format(ranks=arguments.ranks))
     place = Path(arguments.directory) / "checkpoint-bench"
-    place.mkdir(parents=True, exist_ok=True)
-    command = [
-        *shlex.split(arguments.launcher.format(ranks=arguments.ranks)),
-        sys.executable,
-        "-m",
-        "mpi4py",
-        __file__,
-        "--rank",
-    ]
-    command += [
-        "--megabytes",
-        str(arguments.megabytes),
-        "--runs",
-        str(arguments.runs),
-        "--directory",
-        str(place),
-    ]
-    command += ["--files", arguments.files]
-    try:
-        return subprocess.run(
-            [*command, *(["--no-sync"] if arguments.no_sync else [])], check=False
-        ).returncode
-    finally:
-        shutil.rmtree(place)
+    command = [*launcher, sys.executable, "-m", "mpi4py", __file__, "--rank"]
+    command += ["--megabytes", str(arguments.megabytes), "--runs", str(arguments.runs)]
+    command += ["--directory", str(place), "--files", arguments.files]
+    command += ["--rows", str(place / "rows"), *(["--no-sync"] if arguments.no_sync else [])]
+    with Recorder(
+        "checkpoint", arguments, directories=[arguments.directory], launchers=launcher[:1]
+    ) as recorder:
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            subprocess.run(command, check=True)
+        finally:
+            recorder.add_file(place / "rows")
+            shutil.rmtree(place)
+    return 0
 
 
 if __name__ == "__main__":

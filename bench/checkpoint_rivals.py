@@ -1,11 +1,12 @@
-"""What else saves arrays that are divided among ranks, beside pario.checkpoint: the same bytes saved and loaded, and compared.
+"""Measures other savers of arrays that are divided among ranks, beside pario.checkpoint.
 
-Usage: checkpoint_rivals.py [--ranks 4] [--megabytes 256] [--rounds 3] [--directory DIR] [--launcher 'mpiexec -n {ranks}'] [--sync]
-                            [NAME ...]
+    python bench/checkpoint_rivals.py [--ranks 4] [--megabytes 256] [--rounds 3] [--directory DIR]
+        [--launcher 'mpiexec -n {ranks}'] [--sync] [NAME ...]
 
-Prints tables in Markdown, for slabs and for blocks: medians of seconds of the slowest rank. Each way runs in processes of its own, in turn
-with the others; the first of its two turns does not count. NAMEs choose among the ways; one whose package or compiler is not here is left
-out, by name. `--sync`: what is saved is on the disk.
+All ways save and load the same bytes, which are compared. Prints a table in Markdown for slabs and
+one for blocks: medians of seconds of the slowest rank. Each way runs in processes of its own, in
+turn with the others; the first of its two turns does not count. NAMEs select ways; a way whose
+package or compiler is not installed is skipped, with a message. `--sync` waits for the disk.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from measuring import make_parser, time_call
+from recording import Recorder
 
 TURNS = 2
 SOURCE = Path(__file__).with_suffix(".c")
@@ -55,7 +60,7 @@ class Array:
         )
 
     def flush(self, *paths: Path) -> None:
-        """For what does not do so itself."""
+        """Waits for the disk, for the ways that do not do so themselves."""
         for path in paths if self.sync else ():
             descriptor = os.open(path, os.O_RDONLY)
             os.fsync(descriptor)
@@ -172,7 +177,7 @@ def torch(array: Array) -> Pair:
 
 @dataclass
 class Way:
-    """One way of saving: what it is called, the packages it needs, and what a rank does."""
+    """One way of saving: its name, the packages that it needs, and the work of a rank."""
 
     name: str
     packages: tuple[str, ...]
@@ -190,8 +195,8 @@ WAYS = (
 )
 
 
-def rank_program(arguments: argparse.Namespace) -> None:
-    """One of the ranks of one way. Rank 0 prints seconds of saving and of loading, turn by turn."""
+def run_rank(arguments: argparse.Namespace) -> None:
+    """Runs one rank of one way; rank 0 prints the seconds of saving and loading of each turn."""
     from mpi4py import MPI
 
     comm, blocks = MPI.COMM_WORLD, tuple(arguments.blocks)
@@ -203,89 +208,74 @@ def rank_program(arguments: argparse.Namespace) -> None:
         Array(comm, Path(arguments.directory), arguments.sync, tuple(arguments.shape), blocks, data)
     )
 
-    def slowest(work: Callable[[], object]) -> float:
+    def time_slowest(work: Callable[[], object]) -> float:
         comm.Barrier()
-        begin = time.perf_counter()
-        work()
-        return max(comm.allgather(time.perf_counter() - begin))
+        return max(comm.allgather(time_call(work)))
 
     for _ in range(TURNS):
         found: list[np.ndarray] = []
-        saved, loaded = slowest(save), slowest(lambda found=found: found.append(load()))
-        assert (found[0] == data).all(), "what was loaded is not what was saved"
+        saved, loaded = time_slowest(save), time_slowest(lambda found=found: found.append(load()))
+        assert (found[0] == data).all(), "the loaded array differs from the saved one"
         if comm.rank == 0:
             print(f"{saved:.6f} {loaded:.6f}", flush=True)
 
 
-def missing(way: Way) -> str:
-    """What a way needs and is not here."""
+def find_missing(way: Way) -> str:
+    """Returns the first package or tool that a way needs and that is not installed."""
     if way.make is not None:
-        return next(
-            (package for package in way.packages if importlib.util.find_spec(package) is None), ""
-        )
-    return next((tool for tool in HDF5[:2] if not shutil.which(tool)), "") or (
-        "" if flags() else f"package {HDF5[2]}"
-    )
+        missing = (name for name in way.packages if importlib.util.find_spec(name) is None)
+        return next(missing, "")
+    tool = next((tool for tool in HDF5[:2] if not shutil.which(tool)), "")
+    return tool or ("" if find_flags() else f"package {HDF5[2]}")
 
 
-def flags() -> list[str]:
-    """Of compiling with parallel HDF5; none where it is not here."""
+def find_flags() -> list[str]:
+    """Returns the compiler flags of parallel HDF5; none if it is not installed."""
     if not shutil.which("pkg-config"):
         return []
-    return subprocess.run(
-        ["pkg-config", "--cflags", "--libs", HDF5[2]], capture_output=True, text=True, check=False
-    ).stdout.split()
+    command = ["pkg-config", "--cflags", "--libs", HDF5[2]]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
-def command(
-    number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path
+@dataclass(frozen=True)
+class Decomposition:
+    """An array and its division among the ranks."""
+
+    form: str
+    shape: list[int]
+    blocks: list[int]  # along each axis
+
+    @property
+    def bytes(self) -> int:
+        return int(np.prod(self.shape)) * 8
+
+
+def make_command(
+    number: int, arguments: argparse.Namespace, array: Decomposition, place: Path
 ) -> list[str]:
+    """Returns the command that runs all ranks of a way, after compiling the one in C."""
+    shape, blocks = list(map(str, array.shape)), list(map(str, array.blocks))
     if WAYS[number].make is not None:
-        words = [
-            *shlex.split(arguments.launcher.format(ranks=arguments.ranks)),
-            sys.executable,
-            "-m",
-            "mpi4py",
-            __file__,
-        ]
-        words += [
-            "--rank",
-            str(number),
-            "--directory",
-            str(place),
-            "--shape",
-            *map(str, shape),
-            "--blocks",
-            *map(str, blocks),
-        ]
+        launcher = shlex.split(arguments.launcher.format(ranks=arguments.ranks))
+        words = [*launcher, sys.executable, "-m", "mpi4py", __file__, "--rank", str(number)]
+        words += ["--directory", str(place), "--shape", *shape, "--blocks", *blocks]
         return [*words, *(["--sync"] if arguments.sync else [])]
     program = place.parent / "checkpoint_rivals"
     if not program.exists():
-        subprocess.run([HDF5[0], "-O2", "-o", str(program), str(SOURCE), *flags()], check=True)
-    words = [
-        HDF5[1],
-        "-n",
-        str(arguments.ranks),
-        str(program),
-        str(place / "T.h5"),
-        str(TURNS),
-        str(int(arguments.sync)),
-    ]
-    return [*words, *map(str, shape), *map(str, blocks)]
+        compiler = [HDF5[0], "-O2", "-o", str(program), str(SOURCE), *find_flags()]
+        subprocess.run(compiler, check=True)
+    words = [HDF5[1], "-n", str(arguments.ranks), str(program), str(place / "T.h5")]
+    return [*words, str(TURNS), str(int(arguments.sync)), *shape, *blocks]
 
 
-def measured(
-    number: int, arguments: argparse.Namespace, shape: list[int], blocks: list[int], place: Path
+def run_way(
+    number: int, arguments: argparse.Namespace, array: Decomposition, place: Path
 ) -> tuple[float, float]:
-    """Seconds of the last turn."""
+    """Runs a way; returns the seconds of saving and loading of its last turn."""
     place.mkdir()
     try:
-        done = subprocess.run(
-            command(number, arguments, shape, blocks, place),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = make_command(number, arguments, array, place)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{WAYS[number].name}: {done.stderr[-2000:]}")
         saved, loaded = done.stdout.split()[-2:]
@@ -295,69 +285,97 @@ def measured(
         Path(f"{place}.ranks").unlink(missing_ok=True)
 
 
-def compare(
-    arguments: argparse.Namespace, chosen: list[int], form: str, blocks: list[int], place: Path
+def compare_ways(
+    arguments: argparse.Namespace,
+    selected: list[int],
+    array: Decomposition,
+    place: Path,
+    recorder: Recorder,
 ) -> None:
-    """Prints the table of one decomposition."""
-    edge = round((arguments.megabytes * 1e6 / 8) ** (1 / 3))
-    shape = [max(1, edge // count) * count for count in blocks]
-    size = np.prod(shape) * 8 / 1e6
-    found: dict[int, list[tuple[float, float]]] = {number: [] for number in chosen}
-    for _ in range(arguments.rounds):
-        for number in chosen:
-            found[number].append(measured(number, arguments, shape, blocks, place / "turn"))
-    durable = ", on the disk" if arguments.sync else ""
-    print(
-        f"\n{form}, {size:.0f} MB, {arguments.ranks} ranks{durable}\n\n| | save, s | MB/s | load, s | MB/s |\n|---|---|---|---|---|"
-    )
+    """Measures one decomposition in all ways, and prints its table."""
+    found: dict[int, list[tuple[float, float]]] = {number: [] for number in selected}
+    for turn in range(1, arguments.rounds + 1):
+        for number in selected:
+            found[number].append(run_way(number, arguments, array, place / "turn"))
+            for operation, seconds in zip(("save", "load"), found[number][-1], strict=True):
+                recorder.add(
+                    operation=operation,
+                    form=array.form,
+                    bytes=array.bytes,
+                    ranks=arguments.ranks,
+                    durable=arguments.sync,
+                    way=WAYS[number].name,
+                    round=turn,
+                    seconds=seconds,
+                )
+    size, durable = array.bytes / 1e6, ", on the disk" if arguments.sync else ""
+    print(f"\n{array.form}, {size:.0f} MB, {arguments.ranks} ranks{durable}\n")
+    print("| | save, s | MB/s | load, s | MB/s |\n|---|---|---|---|---|")
     for number, turns in found.items():
-        saved, loaded = (statistics.median(turn[which] for turn in turns) for which in (0, 1))
-        print(
-            f"| {WAYS[number].name} | {saved:.3f} | {size / saved:.0f} | {loaded:.3f} | {size / loaded:.0f} |",
-            flush=True,
-        )
+        times = [statistics.median(column) for column in zip(*turns, strict=True)]
+        cells = " | ".join(f"{seconds:.3f} | {size / seconds:.0f}" for seconds in times)
+        print(f"| {WAYS[number].name} | {cells} |", flush=True)
+
+
+def select_ways(names: list[str]) -> list[int]:
+    """Returns the numbers of the named ways that are installed; names the others."""
+    selected = []
+    for number, way in enumerate(WAYS):
+        if names and not any(name in way.name for name in names):
+            continue
+        if missing := find_missing(way):
+            print(f"skipped: {way.name}: {missing} is not installed")
+        else:
+            selected.append(number)
+    return selected
+
+
+def make_decompositions(ranks: int, megabytes: float) -> list[Decomposition]:
+    """Returns slabs and blocks of a cube of about so many megabytes."""
+    from pario.checkpoint import divide
+
+    edge = round((megabytes * 1e6 / 8) ** (1 / 3))
+    cubes = [ranks // length for length in divide((ranks,) * 3, ranks, 0).shape]
+    return [
+        Decomposition(form, [max(1, edge // count) * count for count in blocks], blocks)
+        for form, blocks in (("slabs", [ranks, 1, 1]), ("blocks", cubes))
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of ways: part of a name")
+    parser = make_parser(__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a way's name")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--megabytes", type=float, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--directory", default=".")
     parser.add_argument("--launcher", default="mpiexec -n {ranks}")
-    parser.add_argument("--sync", action="store_true", help="what is saved is on the disk")
+    parser.add_argument("--sync", action="store_true", help="wait for the disk")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     for name in ("--shape", "--blocks"):
         parser.add_argument(name, type=int, nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rank is not None:
-        rank_program(arguments)
+        run_rank(arguments)
         return 0
-    from pario.checkpoint import divide
-
-    place = Path(arguments.directory) / "checkpoint-rivals"
-    place.mkdir(parents=True)
-    try:
-        wanted = [
-            number
-            for number, way in enumerate(WAYS)
-            if not arguments.names or any(name in way.name for name in arguments.names)
-        ]
-        for number in wanted:
-            if missing(WAYS[number]):
-                print(f"left out: {WAYS[number].name}: {missing(WAYS[number])} is not here")
-        chosen = [number for number in wanted if not missing(WAYS[number])]
-        cubes = [
-            arguments.ranks // length
-            for length in divide((arguments.ranks,) * 3, arguments.ranks, 0).shape
-        ]
-        for form, blocks in (("slabs", [arguments.ranks, 1, 1]), ("blocks", cubes)):
-            compare(arguments, chosen, form, blocks, place)
-    finally:
-        shutil.rmtree(place)
+    selected = select_ways(arguments.names)
+    launchers = [
+        HDF5[1] if WAYS[number].make is None else shlex.split(arguments.launcher)[0]
+        for number in selected
+    ]
+    with Recorder(
+        "checkpoint_rivals",
+        arguments,
+        directories=[arguments.directory],
+        launchers=dict.fromkeys(launchers),
+    ) as recorder:
+        place = Path(arguments.directory) / "checkpoint-rivals"
+        place.mkdir(parents=True)
+        try:
+            for array in make_decompositions(arguments.ranks, arguments.megabytes):
+                compare_ways(arguments, selected, array, place, recorder)
+        finally:
+            shutil.rmtree(place)
     return 0
 
 

@@ -1,13 +1,15 @@
-"""What `pario run --fix` gains of what repairing by hand gains, for the bad programs of tests/badio; what pario costs the healthy ones.
+"""Measures the gain of `pario run --fix` beside the gain of repairs by hand (tests/badio).
 
-`pario run --fix --dry-run --allow` writes the settings of each bad program. Then the bad program, the same with these settings, and its
-repaired twin run in turn, all three traced; medians. A gain is told where the twin's is more than runs differ anyhow (three runs or more).
-Equal: the fixed runs left the same results as the bad ones. A healthy program runs in turn without pario, and traced with settings that
-mean other files. Prints tables in Markdown.
+`pario run --fix --dry-run --allow` writes the settings of each bad program. Then the bad program,
+the same with these settings, and its repaired twin run in turn, all three traced; the table shows
+medians. A gain is shown if the twin's gain exceeds the noise between runs (three runs or more).
+"Equal" says whether the fixed runs left the same results as the bad ones. A healthy program runs
+in turn without pario, and traced with settings for other files. Prints tables in Markdown.
 
     python bench/fix.py [--runs 5] [--dir DIRECTORY] [--scale 1] [program ...]
 
-DIRECTORY chooses the file system: only the programs' files are there. Where reads cost something, also on a machine that caches:
+DIRECTORY chooses the file system; it holds only the programs' files. On a machine whose page cache
+hides the cost of reads, use a lab:
 
     pario lab up --targets 4 --rate 100M --latency 0.5ms /tmp/lab
     python bench/fix.py --dir /tmp/lab all_read
@@ -18,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from badio import Place, chosen, parse
+from badio import Place, open_place
+from measuring import find_median_ratio, sum_processor_seconds
+from recording import Recorder
 from tests.badio import programs
 from tests.badio.programs import Program, Tracing
 
@@ -37,124 +40,119 @@ from pario.settings import SettingsFile, load, variables
 from pario.tables import read
 
 OTHER_FILES = {"PARIO_STREAMS": "*.none:size=8M"}
-HEADER = "| program | repaired by | bad, s | fixed, s | twin, s | of the twin's gain | equal |\n|---|---|---|---|---|---|---|"
-HEALTHY_HEADER = "\n| healthy program | alone, s | with pario, s | ratio | of processor time |\n|---|---|---|---|---|"
+HEADER = """\
+| program | repaired by | bad, s | fixed, s | twin, s | of the twin's gain | equal |
+|---|---|---|---|---|---|---|"""
+HEALTHY_HEADER = """
+| healthy program | alone, s | with pario, s | ratio | of processor time |
+|---|---|---|---|---|"""
 
 
 @dataclass
 class Runs:
+    """The runs of one way; settings None: without pario."""
+
+    way: str
+    settings: dict[str, str] | None
+    repaired: bool = False
     seconds: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)  # seconds of all processors
     results: set[str] = field(default_factory=set)  # a hash of all results per run
 
 
-def repair(place: Place, program: Program) -> tuple[SettingsFile, Advice]:
-    """What pario proposes after one run."""
+def propose_repair(place: Place, program: Program) -> tuple[SettingsFile, Advice]:
+    """Returns the settings and the advice of pario after one run."""
     programs.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as folder:
-        scaled = ["--scale", str(place.scale)]
-        loop = [
-            "run",
-            "--fix",
-            "--dry-run",
-            "--allow",
-            "all",
-            "--no-report",
-            "-o",
-            f"{folder}/loop",
-        ]
-        command = [
-            sys.executable,
-            "-m",
-            "pario",
-            *loop,
-            "--",
-            *programs.command(program, place.built, place.work, *scaled),
-        ]
+        loop = ["run", "--fix", "--dry-run", "--allow", "all", "--no-report", "-o"]
+        words = programs.command(program, place.built, place.work, "--scale", str(place.scale))
+        command = [sys.executable, "-m", "pario", *loop, f"{folder}/loop", "--", *words]
         subprocess.run(command, check=True, capture_output=True)
-        return load(Path(folder, "loop", "pario.toml")), advise(
-            analyze(read([Path(folder, "loop", "before")])), ["all"]
-        )
+        advice = advise(analyze(read([Path(folder, "loop", "before")])), ["all"])
+        return load(Path(folder, "loop", "pario.toml")), advice
 
 
-def once(
-    place: Place,
-    program: Program,
-    runs: Runs,
-    settings: dict[str, str] | None,
-    *,
-    repaired: bool = False,
-) -> None:
-    """One run with settings; None: without pario."""
+def run_once(place: Place, program: Program, runs: Runs) -> None:
+    """Runs a program once in the way of ``runs``, and adds to them."""
     programs.prepare(program, place.built, place.work, place.scale)
-    before = processor_seconds()
+    before = sum_processor_seconds(own=False)
     with tempfile.TemporaryDirectory() as log:
+        settings = runs.settings
         tracing = None if settings is None else Tracing(place.library, Path(log), settings)
         done = programs.run(
-            program, place.built, place.work, repaired=repaired, scale=place.scale, tracing=tracing
+            program,
+            place.built,
+            place.work,
+            repaired=runs.repaired,
+            scale=place.scale,
+            tracing=tracing,
         )
-        runs.seconds.append(done.seconds)
-    runs.processor.append(processor_seconds() - before)
+    runs.seconds.append(done.seconds)
+    runs.processor.append(sum_processor_seconds(own=False) - before)
     digest = hashlib.blake2b()
     for name in program.results:
         digest.update((place.work / name).read_bytes())
     runs.results.add(digest.hexdigest())
 
 
-def measure(place: Place, program: Program) -> str:
-    file, advice = repair(place, program)
+def measure_ways(place: Place, program: Program, ways: list[Runs], recorder: Recorder) -> None:
+    """Runs all ways in turn."""
+    for number in range(1, place.runs + 1):
+        for runs in ways:
+            run_once(place, program, runs)
+            recorder.add(
+                program=program.name,
+                scale=place.scale,
+                way=runs.way,
+                round=number,
+                seconds=runs.seconds[-1],
+                processor_seconds=runs.processor[-1],
+            )
+
+
+def measure_bad(place: Place, program: Program, recorder: Recorder) -> str:
+    """Measures a bad program; returns its row."""
+    file, advice = propose_repair(place, program)
     if not advice.acts:
-        return f"| {program.name} | a change of the program: {advice.left[0].why_not if advice.left else 'nothing was found'} | | | | | |"
-    settings = variables(file, os.environ)
-    bad, fixed, twin = Runs(), Runs(), Runs()
-    for _ in range(place.runs):
-        once(place, program, bad, {})
-        once(place, program, fixed, settings)
-        once(place, program, twin, {}, repaired=True)
+        reason = advice.left[0].why_not if advice.left else "nothing was found"
+        return f"| {program.name} | a change of the program: {reason} | | | | | |"
+    bad, fixed = Runs("bad", {}), Runs("fixed", variables(file, os.environ))
+    twin = Runs("repaired", {}, repaired=True)
+    measure_ways(place, program, [bad, fixed, twin], recorder)
     times = [statistics.median(runs.seconds) for runs in (bad, fixed, twin)]
     beyond = times[0] > times[2] and noise(bad.seconds, twin.seconds) == "beyond"
     gain = f"{100 * (times[0] - times[1]) / (times[0] - times[2]):.0f} %" if beyond else "(noise)"
     equal = "yes" if len(bad.results | fixed.results) == 1 else "NO"
-    return f"| {program.name} | {keys(file)} | {' | '.join(f'{time:.2f}' for time in times)} | {gain} | {equal if program.results else '-'} |"
+    cells = [program.name, describe_settings(file), *(f"{time:.2f}" for time in times), gain]
+    return f"| {' | '.join(cells)} | {equal if program.results else '-'} |"
 
 
-def keys(file: SettingsFile) -> str:
+def describe_settings(file: SettingsFile) -> str:
+    """Returns the settings of a file, each once."""
     settings = [*file.run, *(one for section in file.sections for one in section.settings)]
     return ", ".join(dict.fromkeys(f"`{one.key.name} = {one.text}`" for one in settings))
 
 
-def healthy(place: Place, program: Program) -> str:
-    alone, traced = Runs(), Runs()
-    for _ in range(place.runs):
-        once(place, program, alone, None)
-        once(place, program, traced, OTHER_FILES)
+def measure_healthy(place: Place, program: Program, recorder: Recorder) -> str:
+    """Measures a healthy program; returns its row."""
+    alone, traced = Runs("alone", None), Runs("traced", OTHER_FILES)
+    measure_ways(place, program, [alone, traced], recorder)
     ratios = [
-        statistics.median(own / other for own, other in zip(*pair, strict=True))
-        for pair in ((traced.seconds, alone.seconds), (traced.processor, alone.processor))
+        find_median_ratio(traced.seconds, alone.seconds),
+        find_median_ratio(traced.processor, alone.processor),
     ]
-    cells = [
-        program.name,
-        *(f"{statistics.median(runs.seconds):.2f}" for runs in (alone, traced)),
-        *(f"{ratio:.3f}" for ratio in ratios),
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def processor_seconds() -> float:
-    """Of all processes that were waited for."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    cells = [program.name, *(f"{statistics.median(runs.seconds):.2f}" for runs in (alone, traced))]
+    return f"| {' | '.join([*cells, *(f'{ratio:.3f}' for ratio in ratios)])} |"
 
 
 def main() -> int:
-    with parse(__doc__) as (place, names):
-        rows = list(chosen(names))
+    with open_place("fix", __doc__) as (place, selected, recorder):
         print(HEADER)
-        for program in (program for program in rows if not program.healthy):
-            print(measure(place, program), flush=True)
+        for program in (program for program in selected if not program.healthy):
+            print(measure_bad(place, program, recorder), flush=True)
         print(HEALTHY_HEADER)
-        for program in (program for program in rows if program.healthy):
-            print(healthy(place, program), flush=True)
+        for program in (program for program in selected if program.healthy):
+            print(measure_healthy(place, program, recorder), flush=True)
     return 0
 
 
