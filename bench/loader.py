@@ -1,11 +1,13 @@
-"""The Loader beside what else loads records: cold and warm, in order and at random.
+"""Measures the Loader beside other loaders of records: cold and warm, in order and at random.
 
-Usage: loader.py [--directory DIR] [--records N] [--size BYTES] [--batch N] [--seconds S] [--rivals [NAME ...]] [--quality]
+    python bench/loader.py [--directory DIR] [--records N] [--size BYTES] [--batch N] [--seconds S]
+        [--rivals [NAME ...]] [--quality]
 
-Loads for `--seconds` each, in turns, from one file of records of one size, with the page cache emptied of it before (cold) or filled
-(warm). Beside: `fio` with O_DIRECT at depth 8 (the limit) and, with `--rivals`, those of `loader_rivals.py` that are installed, each from
-as many records in its own format.
-Processor time is that of the process and its workers. `--quality` prints how random orders are instead (docs/training.md).
+Each way loads for `--seconds`, in turn with the others, from one file of records of one size. The
+page cache is emptied of the file before (cold) or filled with it (warm). Beside them: `fio` with
+O_DIRECT at depth 8, as the limit, and with `--rivals` the installed loaders of `loader_rivals.py`,
+each from as many records in its own format. Processor time includes that of workers. `--quality`
+prints the randomness of orders instead (docs/training.md); nothing is timed or recorded.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -21,20 +22,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from loader_rivals import Rival, made
+from loader_rivals import Rival, make_data_sets
+from measuring import make_parser, sum_processor_seconds
+from recording import Recorder
 
 from pario._native import RecordOrder
 from pario.records import Dataset, Loader
 
+HEADER = """\
+| state | order | | samples/s | of fio | first batch, ms | us CPU per sample |
+|---|---|---|---|---|---|---|"""
+
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--directory", default="/var/tmp")
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument("--size", type=int, default=100_000)
@@ -42,29 +48,32 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--rivals",
-        nargs="*",
-        metavar="NAME",
-        help="those whose names hold one of these; without names all",
+        "--rivals", nargs="*", metavar="NAME", help="parts of their names (default: all)"
     )
-    parser.add_argument("--quality", action="store_true", help="how random the orders are")
+    parser.add_argument("--quality", action="store_true", help="print the randomness of orders")
     arguments = parser.parse_args()
     if arguments.quality:
         print_quality()
         return 0
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-        path = Path(directory) / "own" / "records"
+    with (
+        Recorder("loader", arguments, directories=[arguments.directory]) as recorder,
+        tempfile.TemporaryDirectory(dir=arguments.directory) as directory,
+    ):
+        path, rivals = Path(directory) / "own" / "records", {}
         path.parent.mkdir()
-        make(path, arguments.records, arguments.size)
-        rivals = (
-            {} if arguments.rivals is None else made(arguments.rivals, Path(directory), arguments)
-        )
+        make_records(path, arguments.records, arguments.size)
+        if arguments.rivals is not None:
+            rivals = make_data_sets(arguments.rivals, Path(directory), arguments)
         os.sync()
-        print_speed(path, rivals, arguments)
+        ways = list_ways(path, rivals, arguments)
+        print(HEADER)
+        for cold in (True, False):
+            for shuffle in (False, True):
+                measure_ways(ways, path, cold, shuffle, arguments, recorder)
     return 0
 
 
-def make(path: Path, records: int, size: int) -> None:
+def make_records(path: Path, records: int, size: int) -> None:
     block = np.random.default_rng(1).bytes(size)
     with path.open("wb") as out:
         for _ in range(records):
@@ -72,15 +81,16 @@ def make(path: Path, records: int, size: int) -> None:
         os.fsync(out.fileno())
 
 
-def drop(directory: Path) -> None:
-    """What the page cache holds of its files."""
+def drop_files(directory: Path) -> None:
+    """Empties the page cache of the files of a directory."""
     for path in directory.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def fill(directory: Path) -> None:
+def read_files(directory: Path) -> None:
+    """Fills the page cache with the files of a directory."""
     for path in directory.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
@@ -88,8 +98,8 @@ def fill(directory: Path) -> None:
                     pass
 
 
-def by_pario(
-    path: Path, arguments: argparse.Namespace, shuffle: bool, caching: str
+def load_with_pario(
+    path: Path, arguments: argparse.Namespace, caching: str, shuffle: bool
 ) -> Iterator[int]:
     loader = Loader(
         Dataset(path, format="fixed", size=arguments.size),
@@ -102,89 +112,98 @@ def by_pario(
         yield len(batch)
 
 
-def rate(batches: Iterator[int], seconds: float) -> tuple[float, float, float]:
-    """Samples per second, seconds to the first batch, microseconds of processor time per sample."""
-    before = processor_seconds()
+@dataclass(frozen=True)
+class Speed:
+    """A measurement of one way: samples per second, seconds to the first batch, processor time."""
+
+    samples: float
+    first: float = float("nan")
+    processor: float = float("nan")  # seconds per sample
+
+
+def measure_speed(batches: Iterator[int], seconds: float) -> Speed:
+    before = sum_processor_seconds()
     begin = time.perf_counter()
     samples, first = next(batches), time.perf_counter() - begin
     while time.perf_counter() - begin < seconds:
         samples += next(batches)
     elapsed = time.perf_counter() - begin
     batches.close()  # type: ignore[attr-defined]
-    return samples / elapsed, first, (processor_seconds() - before) / samples * 1e6
+    return Speed(samples / elapsed, first, (sum_processor_seconds() - before) / samples)
 
 
-def processor_seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def by_fio(path: Path, arguments: argparse.Namespace, shuffle: bool) -> float:
-    """Samples per second; blocks are records, rounded up to what O_DIRECT takes."""
+def measure_limit(path: Path, arguments: argparse.Namespace, shuffle: bool) -> Speed:
+    """Runs fio with blocks of a record, rounded up to a multiple of 4 KiB for O_DIRECT."""
+    if not shutil.which("fio"):
+        return Speed(float("nan"))
     size = (arguments.size + 4095) // 4096 * 4096
-    command = [
-        "fio",
-        "--name=limit",
-        f"--filename={path}",
-        f"--bs={size}",
-        "--direct=1",
-        "--ioengine=libaio",
-        "--iodepth=8",
-        "--readonly",
-    ]
-    command += [
-        f"--rw={'randread' if shuffle else 'read'}",
-        f"--runtime={arguments.seconds}",
-        "--time_based",
-        "--output-format=json",
-    ]
+    command = ["fio", "--name=limit", f"--filename={path}", f"--bs={size}", "--direct=1"]
+    command += ["--ioengine=libaio", "--iodepth=8", "--readonly", "--output-format=json"]
+    command += [f"--rw={'randread' if shuffle else 'read'}", "--time_based"]
+    command += [f"--runtime={arguments.seconds}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
+    return Speed(float(json.loads(done.stdout)["jobs"][0]["read"]["iops"]))
 
 
-def print_speed(path: Path, rivals: dict[Path, Rival], arguments: argparse.Namespace) -> None:
-    ways: dict[str, tuple[Path, Callable[[bool], Iterator[int]]]] = {
-        "pario, direct": (
-            path.parent,
-            lambda shuffle: by_pario(path, arguments, shuffle, "direct"),
-        ),
-        "pario, page cache": (
-            path.parent,
-            lambda shuffle: by_pario(path, arguments, shuffle, "page_cache"),
-        ),
+Ways = dict[str, tuple[Path, Callable[[bool], Iterator[int]]]]  # files, and a loader of them
+
+
+def list_ways(path: Path, rivals: dict[Path, Rival], arguments: argparse.Namespace) -> Ways:
+    ways: Ways = {
+        f"pario, {title}": (path.parent, partial(load_with_pario, path, arguments, caching))
+        for title, caching in (("direct", "direct"), ("page cache", "page_cache"))
     }
     for place, rival in rivals.items():
         ways[rival.name] = (place, partial(rival.load, place, arguments))
-    print(
-        "| state | order | | samples/s | of fio | first batch, ms | us CPU per sample |\n|---|---|---|---|---|---|---|"
-    )
-    for cold in (True, False):
-        for shuffle in (False, True):
-            measured: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in ways}
-            for _ in range(arguments.rounds):
-                limit = by_fio(path, arguments, shuffle) if shutil.which("fio") else float("nan")
-                for way, (place, start) in ways.items():
-                    (drop if cold else fill)(place)
-                    speed, first, processor = rate(start(shuffle), arguments.seconds)
-                    measured[way].append((speed, speed / limit, first * 1e3, processor))
-            for way, rows in measured.items():
-                speed, of_limit, first, processor = (
-                    statistics.median(column) for column in zip(*rows, strict=True)
-                )
-                print(
-                    f"| {'cold' if cold else 'warm'} | {'random' if shuffle else 'in order'} | {way} | {speed:,.0f} | {of_limit:.2f} | "
-                    f"{first:.1f} | {processor:.0f} |",
-                    flush=True,
-                )
+    return ways
+
+
+def measure_ways(
+    ways: Ways,
+    path: Path,
+    cold: bool,
+    shuffle: bool,
+    arguments: argparse.Namespace,
+    recorder: Recorder,
+) -> None:
+    """Measures all ways in turn, and prints their rows."""
+    state, order = "cold" if cold else "warm", "random" if shuffle else "in order"
+    measured: dict[str, list[Speed]] = {way: [] for way in ("fio", *ways)}
+    for number in range(1, arguments.rounds + 1):
+        measured["fio"].append(measure_limit(path, arguments, shuffle))
+        for way, (place, start) in ways.items():
+            (drop_files if cold else read_files)(place)
+            measured[way].append(measure_speed(start(shuffle), arguments.seconds))
+        for way, speeds in measured.items():
+            recorder.add(
+                state=state,
+                order=order,
+                sample_bytes=arguments.size,
+                samples=arguments.records,
+                batch=arguments.batch,
+                way=way,
+                round=number,
+                samples_per_second=speeds[-1].samples,
+                first_batch_seconds=speeds[-1].first,
+                processor_seconds_per_sample=speeds[-1].processor,
+            )
+    limits = [speed.samples for speed in measured.pop("fio")]
+    for way, speeds in measured.items():
+        samples = [speed.samples for speed in speeds]
+        share = statistics.median(one / limit for one, limit in zip(samples, limits, strict=True))
+        first = 1e3 * statistics.median(speed.first for speed in speeds)
+        processor = 1e6 * statistics.median(speed.processor for speed in speeds)
+        cells = [state, order, way, f"{statistics.median(samples):,.0f}", f"{share:.2f}"]
+        print(f"| {' | '.join(cells)} | {first:.1f} | {processor:.0f} |", flush=True)
 
 
 RECORDS, CLASSES, BATCH = 256_000, 100, 32
 
 
 def print_quality() -> None:
-    """Shares of classes in batches: their root mean square deviation over that of independent draws."""
+    """Prints the deviation of the shares of classes in batches, over that of independent draws."""
     chance = np.random.default_rng(1)
-    ideal = deviation(chance.integers(0, CLASSES, RECORDS))
+    ideal = find_deviation(chance.integers(0, CLASSES, RECORDS))
     orders = {
         "as they lie": ("as they lie", 1, 0, 1, 1),
         "`shuffle=True`": ("shuffled", 1, 0, 1, 1),
@@ -194,15 +213,13 @@ def print_quality() -> None:
     }
     print("| order | deviation |\n|---|---|")
     for name, order in orders.items():
-        records = (
-            RecordOrder(order, np.array([RECORDS], dtype=np.uint64), np.empty(0, dtype=np.uint64))
-            .numbers(0, RECORDS)
-            .astype(np.int64)
-        )
-        print(f"| {name} | {deviation(records * CLASSES // RECORDS) / ideal:.2f} |")
+        counts, none = np.array([RECORDS], dtype=np.uint64), np.empty(0, dtype=np.uint64)
+        records = RecordOrder(order, counts, none).numbers(0, RECORDS).astype(np.int64)
+        print(f"| {name} | {find_deviation(records * CLASSES // RECORDS) / ideal:.2f} |")
 
 
-def deviation(classes: np.ndarray) -> float:
+def find_deviation(classes: np.ndarray) -> float:
+    """Returns the root mean square deviation of the shares of classes in batches."""
     batches = classes.reshape(-1, BATCH)
     shares = np.stack([np.bincount(batch, minlength=CLASSES) for batch in batches]) / BATCH
     return float(np.sqrt(((shares - 1 / CLASSES) ** 2).mean()))

@@ -1,6 +1,7 @@
-"""What else loads records, with 2 workers each: data sets in the formats of each, made from random records of one size.
+"""Loads records with other loaders of 2 workers each, from data sets in the format of each.
 
-Each is left out, by name, where its package is not installed.
+The records are random and of one size. A loader whose package is not installed is skipped, with a
+message.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 import numpy as np
 
 WORKERS = 2
-#: Records in a shard of formats that have several, and in the buffer with which WebDataset shuffles.
+#: Records in a shard, for formats with shards, and in the shuffle buffer of WebDataset.
 SHARD, SHUFFLED = 1000, 1000
 
 
 @dataclass
 class Rival:
-    """A loader: what it needs, how its data are made, and its batches, over and over again, as numbers of records."""
+    """A loader: its packages, how to make its data, and an endless iterator of batch sizes."""
 
     name: str
     packages: tuple[str, ...]
@@ -36,8 +37,8 @@ def contents(arguments: Namespace) -> Iterator[bytes]:
     return (block for _ in range(arguments.records))
 
 
-def forever(start: Callable[[], Any]) -> Iterator[int]:
-    """Sizes of batches: of whatever is in them first."""
+def iterate_forever(start: Callable[[], Any]) -> Iterator[int]:
+    """Returns the sizes of batches, epoch after epoch: the length of their first member."""
     while True:
         for batch in start():
             while isinstance(batch, dict | tuple):
@@ -56,7 +57,7 @@ def data_loader(records: Any, arguments: Namespace, **options: Any) -> Iterator[
         persistent_workers=True,
         **options,
     )
-    return forever(lambda: loader)
+    return iterate_forever(lambda: loader)
 
 
 def make_plain(directory: Path, arguments: Namespace) -> None:
@@ -65,7 +66,7 @@ def make_plain(directory: Path, arguments: Namespace) -> None:
 
 
 class Preads:
-    """The data set that people write first."""
+    """A minimal data set: a pread for each record."""
 
     def __init__(self, path: Path, arguments: Namespace) -> None:
         self.file, self.count, self.size = (
@@ -95,7 +96,7 @@ def by_pread(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[i
         num_workers=WORKERS,
         persistent_workers=True,
     )
-    return forever(lambda: loader)
+    return iterate_forever(lambda: loader)
 
 
 def make_webdataset(directory: Path, arguments: Namespace) -> None:
@@ -147,11 +148,15 @@ def by_grain(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[i
         batches = records.to_iter_dataset().batch(arguments.batch)
         return batches.mp_prefetch(grain.MultiprocessingOptions(num_workers=WORKERS))
 
-    return forever(start)
+    return iterate_forever(start)
 
 
-def streaming() -> Any:
-    """It imports torchvision; the one of PyPI lacks its operators where PyTorch is one for CPUs, and wants two of them at once."""
+def import_streaming() -> Any:
+    """Imports mosaicml-streaming.
+
+    It imports torchvision, whose PyPI wheel lacks operators if PyTorch is a CPU wheel; the two that
+    it looks up are declared here.
+    """
     import torch
 
     if torch.version.cuda is None and "torchvision" not in sys.modules:
@@ -164,7 +169,7 @@ def streaming() -> Any:
 
 
 def make_mosaicml(directory: Path, arguments: Namespace) -> None:
-    with streaming().MDSWriter(out=str(directory), columns={"data": "bytes"}) as writer:
+    with import_streaming().MDSWriter(out=str(directory), columns={"data": "bytes"}) as writer:
         for record in contents(arguments):
             writer.write({"data": record})
 
@@ -172,7 +177,7 @@ def make_mosaicml(directory: Path, arguments: Namespace) -> None:
 def by_mosaicml(directory: Path, arguments: Namespace, shuffle: bool) -> Iterator[int]:
     import torch.utils.data
 
-    records = streaming().StreamingDataset(
+    records = import_streaming().StreamingDataset(
         local=str(directory), shuffle=shuffle, batch_size=arguments.batch
     )
     loader = torch.utils.data.DataLoader(
@@ -182,7 +187,7 @@ def by_mosaicml(directory: Path, arguments: Namespace, shuffle: bool) -> Iterato
         persistent_workers=True,
         collate_fn=lambda batch: [sample["data"] for sample in batch],
     )
-    return forever(lambda: loader)
+    return iterate_forever(lambda: loader)
 
 
 RIVALS = (
@@ -196,8 +201,8 @@ RIVALS = (
 )
 
 
-def made(names: list[str], directory: Path, arguments: Namespace) -> dict[Path, Rival]:
-    """The data of those that are asked for (all: none named); says which are left out, and why."""
+def make_data_sets(names: list[str], directory: Path, arguments: Namespace) -> dict[Path, Rival]:
+    """Makes the data of the named loaders (default: all); reports those that are skipped."""
     found = {}
     for rival in RIVALS:
         if names and not any(name in rival.name for name in names):
@@ -209,7 +214,7 @@ def made(names: list[str], directory: Path, arguments: Namespace) -> dict[Path, 
                 importlib.import_module(package)
             rival.make(place, arguments)
         except ImportError as error:
-            print(f"{rival.name}: {error}: left out", file=sys.stderr)
+            print(f"skipped: {rival.name}: {error}", file=sys.stderr)
             continue
         found[place] = rival
     return found
