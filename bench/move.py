@@ -128,6 +128,7 @@ def measure(place: Path, arguments: argparse.Namespace, recorder: Recorder) -> N
         recorder.add(
             files=arguments.files,
             file_bytes=arguments.size,
+            level=arguments.level,
             cold=arguments.cold,
             way=way,
             round=number,

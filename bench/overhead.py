@@ -1,8 +1,11 @@
-"""What tracing adds to one I/O call: runs overhead.c with and without the library, in turn, and prints medians.
+"""Measures the seconds that tracing adds to one I/O call, by kind of call (overhead.c).
 
-Usage: overhead.py --library LIBPARIO [--beside LIBPARIO] [--rounds N] [--calls N] [--directory DIR]
+    python bench/overhead.py --library LIBPARIO [--beside LIBPARIO] [--rounds N] [--calls N]
+        [--directory DIR]
 
-With --beside another version of the library takes its turns, too: what differs between the two is told also by a busy machine.
+Runs without the library, with counters and with events take turns; the table shows medians. With
+--beside another version of the library takes its turns, too: the difference between two versions
+shows on a busy machine as well.
 """
 
 from __future__ import annotations
@@ -14,102 +17,91 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from measuring import add_library_argument, make_parser, resolve_path
+from recording import Recorder
+
 SOURCE = Path(__file__).with_name("overhead.c")
-MODES: dict[str, dict[str, str] | None] = {
-    "bare": None,
-    "counters": {"PARIO_TRACE_EVENTS_LIMIT": "0"},
-    "events": {},
-}
+MODES: dict[str, dict[str, str]] = {"counters": {"PARIO_TRACE_EVENTS_LIMIT": "0"}, "events": {}}
+BARE = ("bare", "")
+
+Way = tuple[str, str]  # a mode, and the option that names the library
+Costs = dict[str, float]  # nanoseconds per call, by kind of call
 
 
-def compile_victim(folder: Path) -> Path:
+def compile_program(folder: Path) -> Path:
     """Builds overhead.c."""
-    victim = folder / "overhead"
-    subprocess.run(["cc", "-O2", "-o", victim, SOURCE], check=True)
-    return victim
+    program = folder / "overhead"
+    subprocess.run(["cc", "-O2", "-o", program, SOURCE], check=True)
+    return program
 
 
-def measure(
-    victim: Path, directory: Path, calls: int, settings: dict[str, str] | None, library: Path
-) -> dict[str, float]:
-    """One run: nanoseconds per call by kind."""
+def run_program(program: Path, way: Way, arguments: argparse.Namespace) -> Costs:
+    """Runs the program once."""
+    mode, version = way
     environment = dict(os.environ)
-    with tempfile.TemporaryDirectory(dir=directory) as logs:
-        if settings is not None:
-            environment |= {"LD_PRELOAD": str(library), "PARIO_TRACE_DIR": logs, **settings}
-        command = [victim, directory, str(calls)]
-        output = subprocess.run(
-            command, env=environment, check=True, capture_output=True, text=True
-        ).stdout
-    return {name: float(value) for name, value in (line.split() for line in output.splitlines())}
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as logs:
+        if version:
+            library = str(getattr(arguments, version))
+            environment |= {"LD_PRELOAD": library, "PARIO_TRACE_DIR": logs, **MODES[mode]}
+        command = [program, arguments.directory, str(arguments.calls)]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {kind: float(nanoseconds) for kind, nanoseconds in lines}
 
 
-Column = tuple[str, Path | None]  # a mode, under a library
-
-
-def collect(victim: Path, arguments: argparse.Namespace) -> dict[Column, list[dict[str, float]]]:
-    """Runs of each mode under each library, all taking turns."""
-    libraries = [library for library in (arguments.library, arguments.beside) if library]
-    columns: list[Column] = [
-        ("bare", None),
-        *((mode, library) for library in libraries for mode in MODES if mode != "bare"),
-    ]
-    runs: dict[Column, list[dict[str, float]]] = {column: [] for column in columns}
-    for _ in range(arguments.rounds):
-        for mode, library in columns:
-            runs[mode, library].append(
-                measure(
-                    victim,
-                    arguments.directory,
-                    arguments.calls,
-                    MODES[mode],
-                    library or arguments.library,
+def measure_ways(
+    program: Path, arguments: argparse.Namespace, recorder: Recorder
+) -> dict[Way, list[Costs]]:
+    """Runs each mode under each library, all in turn."""
+    versions = [version for version in ("library", "beside") if getattr(arguments, version)]
+    ways = [BARE, *((mode, version) for version in versions for mode in MODES)]
+    runs: dict[Way, list[Costs]] = {way: [] for way in ways}
+    for number in range(1, arguments.rounds + 1):
+        for way in ways:
+            runs[way].append(run_program(program, way, arguments))
+            for kind, nanoseconds in runs[way][-1].items():
+                recorder.add(
+                    call=kind,
+                    calls=arguments.calls,
+                    way=way[0],
+                    version=way[1],
+                    round=number,
+                    nanoseconds_per_call=nanoseconds,
                 )
-            )
     return runs
 
 
-def print_table(runs: dict[Column, list[dict[str, float]]]) -> None:
-    """Medians: of the bare calls, and of what each mode adds to them round by round."""
-    bare, *others = runs.values()
-    print(
-        f"{'call':12}{'bare ns':>10}"
-        + "".join(f"{mode + ' +':>12}" for mode, library in runs if library)
-    )
+def print_table(runs: dict[Way, list[Costs]]) -> None:
+    """Prints medians: of the bare calls, and of the difference to them, round by round."""
+    others = {way: costs for way, costs in runs.items() if way != BARE}
+    bare = runs[BARE]
+    print(f"{'call':12}{'bare ns':>10}" + "".join(f"{mode + ' +':>12}" for mode, _ in others))
     for kind in bare[0]:
-        added = [
-            statistics.median(
-                run[kind] - alone[kind] for run, alone in zip(other, bare, strict=True)
-            )
-            for other in others
-        ]
-        print(
-            f"{kind:12}{statistics.median(run[kind] for run in bare):10.1f}"
-            + "".join(f"{value:12.1f}" for value in added)
-        )
+        line = f"{kind:12}{statistics.median(run[kind] for run in bare):10.1f}"
+        for costs in others.values():
+            added = (run[kind] - alone[kind] for run, alone in zip(costs, bare, strict=True))
+            line += f"{statistics.median(added):12.1f}"
+        print(line)
 
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
+    add_library_argument(parser)
     parser.add_argument(
-        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
-    )
-    parser.add_argument(
-        "--beside",
-        type=lambda path: Path(path).resolve(),
-        help="another libpario.so: the last two columns",
+        "--beside", type=resolve_path, help="another libpario.so: the last two columns"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument(
-        "--directory", type=Path, default=Path("/dev/shm"), help="where the file and the logs go"
+        "--directory", type=Path, default=Path("/dev/shm"), help="of the file and the logs"
     )
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        print_table(collect(compile_victim(Path(folder)), arguments))
+    with (
+        Recorder("overhead", arguments, directories=[arguments.directory]) as recorder,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        print_table(measure_ways(compile_program(Path(folder)), arguments, recorder))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""The ranking of the patterns of `pario bench patterns` on three kinds of file system: a directory's, a lab as `pario lab up` makes it, and
-a CephFS of four OSDs whose links carry so many megabytes per second each (root).
+"""Measures the ranking of the patterns of `pario bench patterns` on several file systems.
 
-    python bench/patterns.py --dir DIRECTORY [--place directory|lab|ceph]... [--size 4M] [--repeat 3] [--mpiio]
+    python bench/patterns.py --dir DIRECTORY [--place directory|lab|ceph]... [--size 4M]
+        [--repeat 3] [--mpiio]
 
-Shows rates in parts of the best one of each place and direction, with the rank; ~ where repetitions differ by more than a quarter.
+Places: a directory, a lab as `pario lab up` creates it, and a CephFS of four OSDs with links of
+50 MB/s each (root). The table shows rates as shares of the best one of each place and direction,
+with the rank; ~ marks repetitions that differ by more than a quarter.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
+from measuring import make_parser
 from places import slow_ceph
+from recording import Recorder
 
 from pario import wording
 from pario.bench.results import Row, rows_of
@@ -31,7 +33,7 @@ NOISY = 0.25
 
 
 @contextmanager
-def on_lab() -> Iterator[Path]:
+def create_lab() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         point = Path(folder, "lab")
         up(point, Model(process=True))
@@ -42,46 +44,59 @@ def on_lab() -> Iterator[Path]:
 
 
 @contextmanager
-def on_ceph() -> Iterator[Path]:
+def create_ceph() -> Iterator[Path]:
     with slow_ceph(OSDS, MEGABYTES) as (point, _):
         yield point
 
 
-def measured(point: Path, arguments: argparse.Namespace) -> list[Row]:
-    """The patterns at one place."""
+def run_patterns(point: Path, arguments: argparse.Namespace) -> list[Row]:
+    """Measures the patterns at one place."""
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch, "result.json")
-        words = [
-            "--size",
-            arguments.size,
-            "--repeat",
-            str(arguments.repeat),
-            "--json",
-            result,
-            *(["--mpiio"] if arguments.mpiio else []),
-        ]
+        words = ["--size", arguments.size, "--repeat", str(arguments.repeat), "--json", result]
+        words += ["--mpiio"] if arguments.mpiio else []
         command = [sys.executable, "-m", "pario", "bench", "patterns", point, *words]
         environment = {**os.environ, "XDG_STATE_HOME": scratch}
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         return rows_of(json.loads(result.read_text()))
 
 
-def cells(rows: list[Row], direction: str) -> dict[str, str]:
-    """By pattern: part of the best rate, rank, and a mark where repetitions differ."""
+def record_rows(recorder: Recorder, place: str, rows: list[Row], mpiio: bool) -> None:
+    """Records the seconds of each repetition."""
+    for row in rows:
+        for direction in ("write", "read"):
+            measure = getattr(row, direction)
+            for number, seconds in enumerate(measure.seconds, 1):
+                recorder.add(
+                    place=place,
+                    mpiio=mpiio,
+                    operation=direction,
+                    bytes=measure.bytes,
+                    way=row.pattern,
+                    round=number,
+                    seconds=seconds,
+                    calls=measure.calls,
+                    system_calls=measure.system_calls,
+                )
+
+
+def format_cells(rows: list[Row], direction: str) -> dict[str, str]:
+    """Returns by pattern: rank, a mark if repetitions differ, and the share of the best rate."""
     ranked = sorted((getattr(row, direction) for row in rows), key=lambda measure: -measure.rate)
-    found = {}
+    cells = {}
     for row in rows:
         measure = getattr(row, direction)
         mark = "~" if measure.spread > NOISY else ""
-        found[row.pattern] = (
+        cells[row.pattern] = (
             f"{ranked.index(measure) + 1}{mark} ({wording.share(measure.rate / ranked[0].rate)})"
         )
-    return found
+    return cells
 
 
-def table(places: dict[str, list[Row]]) -> Iterator[str]:
+def format_table(places: dict[str, list[Row]]) -> Iterator[str]:
+    """Returns the table in Markdown."""
     columns = {
-        f"{name}, {direction}": cells(rows, direction)
+        f"{name}, {direction}": format_cells(rows, direction)
         for name, rows in places.items()
         for direction in ("write", "read")
     }
@@ -93,27 +108,29 @@ def table(places: dict[str, list[Row]]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--place", action="append", choices=("directory", "lab", "ceph"))
     parser.add_argument("--size", default="4M")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--mpiio", action="store_true")
     arguments = parser.parse_args()
-    made: dict[str, Callable[[], AbstractContextManager[Path]]] = {
+    creators: dict[str, Callable[[], AbstractContextManager[Path]]] = {
         "directory": lambda: nullcontext(arguments.dir),
-        "lab": on_lab,
-        "ceph": on_ceph,
+        "lab": create_lab,
+        "ceph": create_ceph,
     }
+    launchers = [Path(sys.executable).with_name("mpiexec")] if arguments.mpiio else []
     places: dict[str, list[Row]] = {}
-    for name in arguments.place or made:
-        with made[name]() as point:
-            places[name] = measured(point, arguments)
-            print(f"{name}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    for line in table(places):
-        print(line)
+    with Recorder(
+        "patterns", arguments, directories=[arguments.dir], launchers=launchers
+    ) as recorder:
+        for name in arguments.place or creators:
+            with creators[name]() as point:
+                places[name] = run_patterns(point, arguments)
+                record_rows(recorder, name, places[name], arguments.mpiio)
+                print(f"{name}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+    print("\n".join(format_table(places)))
 
 
 if __name__ == "__main__":

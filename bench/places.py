@@ -1,4 +1,4 @@
-"""File systems that are made for a measurement (root)."""
+"""Creates file systems and hosts for a measurement (root)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CEPH = ROOT / "tests" / "filesystems" / "ceph.sh"
 
 @contextmanager
 def hosts_of(count: int) -> Iterator[list[str]]:
-    """The names of so many pretended hosts."""
+    """Creates pretended hosts; yields their names."""
     tag = f"s{os.getpid() % 10000}"
     made = subprocess.run(
         [HOSTS, "up", tag, str(count)], capture_output=True, text=True, check=True
@@ -31,8 +31,10 @@ def hosts_of(count: int) -> Iterator[list[str]]:
 def slow_ceph(
     targets: int, megabytes: int, clients: int = 0, options: str = ""
 ) -> Iterator[tuple[Path, list[str]]]:
-    """A CephFS whose OSDs are hosts with links of so many megabytes per second, and further hosts, each of which has mounted it, too.
-    ``options``: lines for ceph.conf.
+    """Creates a CephFS whose OSDs are hosts with links of so many megabytes per second.
+
+    Yields its mount point and the names of further hosts (``clients``), which have mounted it, too.
+    ``options`` are lines for ceph.conf.
     """
     with tempfile.TemporaryDirectory() as folder, hosts_of(targets + clients) as hosts:
         for host in hosts[:targets]:

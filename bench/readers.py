@@ -1,14 +1,16 @@
-"""How fast and in how much memory the readers work: events of own logs, DXT segments of Darshan logs.
+"""Measures speed and memory of the readers: events of own logs, DXT segments of Darshan logs.
 
-    PYTHONPATH=python python bench/readers.py [--events 10000000] [--segments 2000000] [--processes 16]
+    PYTHONPATH=python python bench/readers.py [--events 10000000] [--segments 2000000]
+        [--processes 16] [--repeat 3]
 
-Writes synthetic logs (regular offsets, jittered times), reads each in a fresh process, and prints seconds, processor seconds (of all
-threads and processes) and peak memory. The first reading includes importing what the reader needs.
+Writes synthetic logs (regular offsets, jittered times), reads each in a fresh process, and prints
+seconds, processor seconds of all threads and processes, and the peak memory. The seconds include
+the import of modules that a reader loads only when it needs them.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -17,11 +19,14 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from measuring import make_parser
+from recording import Recorder
 from tests.python import darshanlog, plog
 
 _CHUNK = 65_536
 _READ = """
-import resource, sys, time
+import json, resource, sys, time
 start = time.perf_counter()
 from pathlib import Path
 from pario.tables import read
@@ -31,64 +36,68 @@ before = time.process_time()
 job = read([Path(sys.argv[1])])
 seconds = time.perf_counter() - imported
 usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-own, child = (usage.ru_maxrss / 1024 for usage in usages)
-processor = sum(usage.ru_utime + usage.ru_stime for usage in usages) - before
-print(f"{len(job.events):,} events: {seconds:.2f} s, processor {processor:.2f} s (imports {imported - start:.2f} s), peak {own:.0f} MiB"
-      f" ({(own - base / 1024) * 2**20 / max(len(job.events), 1):.0f} B per event), reading process {child:.0f} MiB")
+own, child = (usage.ru_maxrss * 1024 for usage in usages)
+print(json.dumps({
+    "events": len(job.events),
+    "seconds": seconds,
+    "processor_seconds": sum(usage.ru_utime + usage.ru_stime for usage in usages) - before,
+    "import_seconds": imported - start,
+    "imported_bytes": base * 1024,
+    "peak_bytes": own,
+    "child_peak_bytes": child,
+}))
 """
 
 
 def main() -> None:
     """Writes the logs and measures."""
-    arguments = _arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        directory = Path(folder)
-        _measure(
-            "own log", _own(directory, arguments.events, arguments.processes), arguments.repeat
-        )
-        _measure(
-            "Darshan DXT",
-            _darshan(directory, arguments.segments, arguments.processes),
-            arguments.repeat,
-        )
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--segments", type=int, default=2_000_000)
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--repeat", type=int, default=3)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    with (
+        Recorder("readers", arguments, directories=[tempfile.gettempdir()]) as recorder,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        directory, processes = Path(folder), arguments.processes
+        own = write_own_log(directory, arguments.events, processes)
+        measure_reader("own log", own, processes, arguments.repeat, recorder)
+        darshan = write_darshan_log(directory, arguments.segments, processes)
+        measure_reader("Darshan DXT", darshan, processes, arguments.repeat, recorder)
 
 
-def _measure(what: str, path: Path, times: int) -> None:
-    for _ in range(times):
+def measure_reader(way: str, path: Path, processes: int, times: int, recorder: Recorder) -> None:
+    """Reads a log several times, each time in a fresh process, and prints the figures."""
+    for number in range(1, times + 1):
+        output = subprocess.check_output([sys.executable, "-c", _READ, path], text=True)
+        found = json.loads(output)
+        events = found.pop("events")
+        recorder.add(way=way, processes=processes, events=events, round=number, **found)
+        each = (found["peak_bytes"] - found["imported_bytes"]) / max(events, 1)
         print(
-            f"{what}, {subprocess.check_output([sys.executable, '-c', _READ, path], text=True)}",
-            end="",
+            f"{way}, {events:,} events: {found['seconds']:.2f} s, "
+            f"processor {found['processor_seconds']:.2f} s "
+            f"(imports {found['import_seconds']:.2f} s), "
+            f"peak {found['peak_bytes'] / 2**20:.0f} MiB ({each:.0f} B per event), "
+            f"reading process {found['child_peak_bytes'] / 2**20:.0f} MiB",
             flush=True,
         )
 
 
-def _own(directory: Path, events: int, processes: int) -> Path:
+def write_own_log(directory: Path, events: int, processes: int) -> Path:
     out = directory / "run.pario"
     out.mkdir()
     random = np.random.default_rng(1)
     for rank in range(processes):
+        records = [{"path": f"/data/{rank}"}]
         log = plog.ProcessLog(
-            rank=rank,
-            size=processes,
-            pid=1000 + rank,
-            end=100.0,
-            records=[{"path": f"/data/{rank}"}],
+            rank=rank, size=processes, pid=1000 + rank, end=100.0, records=records
         )
         for first in range(0, events // processes, _CHUNK):
-            chunk = plog.events(
-                min(_CHUNK, events // processes - first), first=first * 1e-5, step=1e-5
-            )
+            count = min(_CHUNK, events // processes - first)
+            chunk = plog.events(count, first=first * 1e-5, step=1e-5)
             chunk["start"] += random.integers(0, 1000, len(chunk), dtype="u8")
             chunk["duration"] = random.integers(1000, 20000, len(chunk), dtype="u8")
             log.chunks.append(chunk)
@@ -96,12 +105,11 @@ def _own(directory: Path, events: int, processes: int) -> Path:
     return out
 
 
-def _darshan(directory: Path, segments: int, processes: int) -> Path:
+def write_darshan_log(directory: Path, segments: int, processes: int) -> Path:
     each = darshanlog.segments(segments // processes // 2, step=1e-5)
     records = b"".join(darshanlog.dxt_record(1, rank, each, each) for rank in range(processes))
-    return darshanlog.DarshanLog(
-        nprocs=processes, seconds=100, modules={"DXT_POSIX": records}
-    ).write(directory / "dxt.darshan")
+    log = darshanlog.DarshanLog(nprocs=processes, seconds=100, modules={"DXT_POSIX": records})
+    return log.write(directory / "dxt.darshan")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recording (bench/README.md)")
     group.add_argument(
         "--no-record",
-        dest="record",
+        dest="recording",
         action="store_false",
         help=f"only print the figures, at any load (recording needs a load of {LOAD_LIMIT:g})",
     )
@@ -113,7 +113,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         load = self._probes.load()
         self._started = self._probes.clock()
-        if not self._arguments.record:
+        if not self._arguments.recording:
             return self
         if load > LOAD_LIMIT:
             raise SystemExit(
@@ -155,7 +155,7 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._arguments.record:
+        if not self._arguments.recording:
             return
         if not self._rows:
             print(f"{self._name}: nothing was measured, nothing is recorded", file=sys.stderr)
@@ -233,8 +233,8 @@ def extend_table(path: Path, own: list[Cell], rows: list[dict[str, Cell]]) -> st
 
 
 def format_cell(cell: Cell) -> str:
-    """Returns the text of a cell: nine digits of a float, yes or no, nothing for None."""
-    if cell is None:
+    """Returns the text of a cell: nine digits of a float, yes or no, nothing for None and NaN."""
+    if cell is None or cell != cell:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"

@@ -1,13 +1,19 @@
-"""Shuffles of files larger than memory, beside copies past the page cache and what else people use.
+"""Measures shuffles of files larger than memory, beside copies and other tools.
 
-    python bench/records.py --directory DIR [--size 1G] [--memory 128M] [--record 100] [--index] [--rounds 3] [--with NAMES]
-    python bench/records.py --directory DIR --case long        # 4G of lines of 100 KB in 100M, with an index; also: small, large
-    python bench/records.py --directory DIR --break-even       # both ways by record length, and which one is chosen
+    python bench/records.py --directory DIR [--size 1G] [--memory 128M] [--record 100] [--index]
+        [--rounds 3] [--with NAMES]
+    python bench/records.py --directory DIR --case small|large|long
+    python bench/records.py --directory DIR --break-even
 
-All run in a memory cgroup of that size where one can be made (version 1, root), which counts the page cache, too; the heading says when
-not. Ways take turns round by round; quoted are medians of seconds and of the ratio to the copies of the same round, and the most memory
-that the group had. `fio` is the floor of gathering: the whole input read at random in pieces of a record while as much is written in
-order. DuckDB is asked of the interpreter that --duckdb names (python -m venv V; V/bin/pip install duckdb). What is not here is skipped.
+The case long has 4G of lines of 100 KB in 100M of memory, with an index. --break-even measures
+gathering and buckets by record length, and prints the choice of the plan.
+
+All commands run in a memory cgroup of that size, which counts the page cache, too (version 1,
+root); the heading says if none can be created. Ways take turns round by round. The output shows
+medians of seconds and of the ratio to the copies (past the page cache) of the same round, and the
+peak memory of the group. `fio` is the lower limit of gathering: it reads the whole input at random
+in pieces of a record while it writes as much in order. DuckDB runs in the interpreter that
+--duckdb names (python -m venv V; V/bin/pip install duckdb). Missing tools are skipped.
 """
 
 from __future__ import annotations
@@ -22,18 +28,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from measuring import find_median_ratio, make_parser
+from recording import Recorder
+
 GROUPS = Path("/sys/fs/cgroup/memory")
+LIMIT = 3600  # seconds of a command
 
 
-def size_of(text: str) -> int:
+def parse_size(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
 
 
 def make_input(path: Path, size: int, record: int) -> None:
-    """Lines of that length on average (half to one and a half), each with its number."""
+    """Writes numbered lines of half to one and a half of the record length."""
     block = random.Random(2).randbytes(1 << 20).translate(
         bytes(97 + value % 26 for value in range(256))
     ) * (1 + (record >> 18))
@@ -54,8 +65,8 @@ def make_input(path: Path, size: int, record: int) -> None:
 
 
 @contextlib.contextmanager
-def group(memory: int) -> Iterator[Path | None]:
-    """A cgroup for one command; nothing where it cannot be made."""
+def create_group(memory: int) -> Iterator[Path | None]:
+    """Creates a cgroup for one command; None if that fails."""
     path = GROUPS / f"pario-bench-{os.getpid()}"
     try:
         path.mkdir()
@@ -73,29 +84,49 @@ def group(memory: int) -> Iterator[Path | None]:
             time.sleep(0.05)
 
 
-def run(command: list[str], memory: int, seconds: float) -> tuple[float, int, str]:
-    """Seconds, most memory, and what became of it."""
-    with group(memory) as inside:
+@dataclass(frozen=True)
+class Run:
+    """A run: its seconds, the peak memory of its group (0: no group), and its error, if any."""
+
+    seconds: float
+    peak: int
+    state: str
+
+
+def run_command(command: list[str], memory: int) -> Run:
+    """Runs a command in a memory cgroup."""
+    with create_group(memory) as inside:
         enter = f'echo $$ > {inside}/cgroup.procs; exec "$@"' if inside else 'exec "$@"'
+        words, state = ["bash", "-c", enter, "bash", *command], ""
         start = time.monotonic()
         try:
             done = subprocess.run(
-                ["bash", "-c", enter, "bash", *command],
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=seconds,
-                check=False,
+                words, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False
             )
-            state = (
-                ""
-                if done.returncode == 0
-                else f"failed: {done.stderr.strip()[-80:] or done.returncode}"
-            )
+            if done.returncode != 0:
+                lines = done.stderr.splitlines()
+                state = f"failed: {lines[-1][-80:] if lines else done.returncode}"
         except subprocess.TimeoutExpired:
-            state = f"ended after {seconds:.0f} s"
-        took = time.monotonic() - start
-        most = int((inside / "memory.max_usage_in_bytes").read_text()) if inside else 0
-    return took, most, state
+            state = f"ended after {LIMIT} s"
+        seconds = time.monotonic() - start
+        peak = int((inside / "memory.max_usage_in_bytes").read_text()) if inside else 0
+    return Run(seconds, peak, state)
+
+
+def record_run(
+    recorder: Recorder, arguments: argparse.Namespace, record: int, way: str, number: int, run: Run
+) -> None:
+    recorder.add(
+        input_bytes=parse_size(arguments.size),
+        memory_bytes=parse_size(arguments.memory),
+        record_bytes=record,
+        index=arguments.index,
+        way=way,
+        round=number,
+        seconds=run.seconds,
+        peak_bytes=run.peak or None,
+        error=run.state or None,
+    )
 
 
 #: Size, memory, bytes of a record, with an index.
@@ -107,197 +138,182 @@ CASES = {
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
 
 
-def shuffle(source: Path, out: Path, memory: str, *options: str) -> list[str]:
+def make_shuffle(source: Path, out: Path, memory: str, *options: str) -> list[str]:
     command = [sys.executable, "-m", "pario", "records", "shuffle", str(source), "-o", str(out)]
     return [*command, "--memory", memory, "--seed", "7", *options]
 
 
-def ways(source: Path, directory: Path, memory: str, record: int) -> dict[str, list[str]]:
+def list_ways(source: Path, directory: Path, memory: str, record: int) -> dict[str, list[str]]:
+    """Returns the copies, two for short records, and the shuffle."""
     out, twice = directory / "out", directory / "copy"
-    copy = f"dd if={source} of={out} bs=4M iflag=direct oflag=direct status=none conv=fsync"
-    copies = (
-        copy
-        if record >= 50_000
-        else f"{copy} && dd if={out} of={twice} bs=4M iflag=direct oflag=direct status=none conv=fsync"
-    )
+    flags = "bs=4M iflag=direct oflag=direct status=none conv=fsync"
+    copy = f"dd if={source} of={out} {flags}"
+    long = record >= 50_000
+    copies = copy if long else f"{copy} && dd if={out} of={twice} {flags}"
     return {
-        "one copy" if record >= 50_000 else "two copies": ["bash", "-c", copies],
-        "pario": shuffle(source, out, memory),
+        "one copy" if long else "two copies": ["bash", "-c", copies],
+        "pario": make_shuffle(source, out, memory),
     }
 
 
-def rivals(
+def make_awk(source: Path, directory: Path, memory: int) -> list[str]:
+    number = "awk 'BEGIN{srand(7)}{print rand() \"\\t\" $0}'"
+    sort = f"sort -S {memory}K -T {directory} | cut -f2- > {directory / 'out'}"
+    pipe = f"{number} {source} | {sort}"
+    return ["bash", "-c", f"set -o pipefail; export LC_ALL=C; {pipe}"]
+
+
+def make_duckdb(python: str, source: Path, directory: Path, memory: int) -> list[str]:
+    sql = (
+        f"SET memory_limit='{memory}KiB'; SET threads=1; "
+        f"SET temp_directory='{directory}/duckdb'; SET preserve_insertion_order=false;"
+        f"COPY (SELECT * FROM read_csv('{source}', header=false, quote='', escape='',"
+        f" auto_detect=false, buffer_size=4194304, delim='\x01', columns={{'l': 'VARCHAR'}})"
+        f" ORDER BY random()) TO '{directory / 'out'}'"
+        " (FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01');"
+    )
+    return [python, "-c", f'import duckdb; duckdb.execute(r"""{sql}""")']
+
+
+def make_fio(source: Path, directory: Path, record: int) -> list[str]:
+    block, size = -(-record // 4096) * 4096, source.stat().st_size
+    words = ["fio", "--direct=1", "--ioengine=libaio", f"--size={size}", "--minimal"]
+    words += ["--output=/dev/null", "--name=read", f"--filename={source}", "--rw=randread"]
+    words += [f"--bs={block}", "--iodepth=16", "--name=write", f"--filename={directory / 'out'}"]
+    return [*words, "--rw=write", "--bs=1m", "--iodepth=4", "--end_fsync=1"]
+
+
+def list_rivals(
     source: Path, directory: Path, memory: str, arguments: argparse.Namespace
 ) -> dict[str, list[str]]:
-    """Those asked for that are here."""
-    out, half = directory / "out", size_of(memory) // 2048  # KiB: they use more than they are told
-    awk = f"awk 'BEGIN{{srand(7)}}{{print rand() \"\\t\" $0}}' {source} | sort -S {half}K -T {directory} | cut -f2- > {out}"
-    sql = (
-        f"SET memory_limit='{half}KiB'; SET threads=1; SET temp_directory='{directory}/duckdb'; SET preserve_insertion_order=false;"
-        f"COPY (SELECT * FROM read_csv('{source}', header=false, quote='', escape='', auto_detect=false,"
-        f" buffer_size=4194304, delim='\x01', columns={{'l': 'VARCHAR'}})"
-        f" ORDER BY random()) TO '{out}' (FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01');"
-    )
-    floor = [
-        "fio",
-        "--direct=1",
-        "--ioengine=libaio",
-        f"--size={source.stat().st_size}",
-        "--minimal",
-        "--output=/dev/null",
-    ]
-    floor += [
-        "--name=read",
-        f"--filename={source}",
-        "--rw=randread",
-        f"--bs={-(-arguments.record // 4096) * 4096}",
-        "--iodepth=16",
-    ]
-    floor += [
-        "--name=write",
-        f"--filename={out}",
-        "--rw=write",
-        "--bs=1m",
-        "--iodepth=4",
-        "--end_fsync=1",
-    ]
+    """Returns the named other tools that are installed."""
+    out = directory / "out"
+    half = parse_size(memory) // 2048  # KiB: they use more memory than they are given
     commands = {
-        "awk": ("awk, sort, cut", ["bash", "-c", f"set -o pipefail; export LC_ALL=C; {awk}"]),
+        "awk": ("awk, sort, cut", make_awk(source, directory, half)),
         "shuf": ("shuf", ["shuf", str(source), "-o", str(out)]),
-        "duckdb": (
-            "DuckDB",
-            [arguments.duckdb, "-c", f'import duckdb; duckdb.execute(r"""{sql}""")'],
-        ),
-        "fio": ("floor (fio)", floor),
-        "fused": ("pario --fused", shuffle(source, out, memory, "--fused")),
-        "lz4": ("pario --compress", shuffle(source, out, memory, "--compress", "lz4")),
+        "duckdb": ("DuckDB", make_duckdb(arguments.duckdb, source, directory, half)),
+        "fio": ("floor (fio)", make_fio(source, directory, arguments.record)),
+        "fused": ("pario --fused", make_shuffle(source, out, memory, "--fused")),
+        "lz4": ("pario --compress", make_shuffle(source, out, memory, "--compress", "lz4")),
     }
     found = {}
     for name in filter(None, arguments.rivals.split(",")):
         title, command = commands[name]
-        here = shutil.which(command[0]) is not None
-        if name == "duckdb":
-            here = (
-                here
-                and subprocess.run(
-                    [command[0], "-c", "import duckdb"], capture_output=True, check=False
-                ).returncode
-                == 0
-            )
-        if here:
+        installed = shutil.which(command[0]) is not None
+        if name == "duckdb" and installed:
+            trial = [command[0], "-c", "import duckdb"]
+            installed = subprocess.run(trial, capture_output=True, check=False).returncode == 0
+        if installed:
             found[title] = command
         else:
-            print(f"skipped: {name} is not here")
+            print(f"skipped: {name} is not installed")
     return found
 
 
-def measure(table: dict[str, list[str]], arguments: argparse.Namespace) -> None:
-    """All ways in turns, and what they came to."""
-    seconds: dict[str, list[float]] = {name: [] for name in table}
-    most, states = dict.fromkeys(table, 0), dict.fromkeys(table, "")
-    for _ in range(arguments.rounds):
+def measure_ways(
+    table: dict[str, list[str]], arguments: argparse.Namespace, recorder: Recorder
+) -> None:
+    """Runs all ways in turn, and prints their figures."""
+    runs: dict[str, list[Run]] = {name: [] for name in table}
+    for number in range(1, arguments.rounds + 1):
         for name, command in table.items():
-            took, memory, state = run(command, size_of(arguments.memory), 3600)
-            seconds[name].append(took)
-            most[name], states[name] = max(most[name], memory), state or states[name]
+            runs[name].append(run_command(command, parse_size(arguments.memory)))
+            record_run(recorder, arguments, arguments.record, name, number, runs[name][-1])
             (arguments.directory / "copy").unlink(missing_ok=True)
-    base = next(iter(table))
-    counted = (
-        "with the page cache"
-        if GROUPS.exists() and any(most.values())
-        else "not limited: no cgroup could be made"
-    )
+    limited = any(run.peak for found in runs.values() for run in found)
+    counted = "with the page cache" if limited else "not limited: no cgroup could be created"
     print(
-        f"{arguments.size} in records of {arguments.record} B, memory {arguments.memory} ({counted}), load {os.getloadavg()[0]:.1f}"
+        f"{arguments.size} in records of {arguments.record} B, memory {arguments.memory} "
+        f"({counted}), load {os.getloadavg()[0]:.1f}"
     )
-    for name, times in seconds.items():
-        ratio = statistics.median(a / b for a, b in zip(times, seconds[base], strict=True))
+    base = [run.seconds for run in next(iter(runs.values()))]
+    for name, found in runs.items():
+        seconds = [run.seconds for run in found]
+        peak = max(run.peak for run in found) / 1e6
+        state = next((run.state for run in found if run.state), "")
         print(
-            f"{name:>16}: {statistics.median(times):7.2f} s  {ratio:5.2f}  {most[name] / 1e6:6.0f} MB  {states[name]}"
+            f"{name:>16}: {statistics.median(seconds):7.2f} s  "
+            f"{find_median_ratio(seconds, base):5.2f}  {peak:6.0f} MB  {state}"
         )
 
 
-def index(source: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "pario", "records", "index", str(source)],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
+def index_records(source: Path) -> None:
+    command = [sys.executable, "-m", "pario", "records", "index", str(source)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
-def break_even(arguments: argparse.Namespace) -> None:
-    """Both ways by the length of records, indexed, and whether the plan chose the faster."""
+def measure_break_even(arguments: argparse.Namespace, recorder: Recorder) -> None:
+    """Measures gathering and buckets by record length, with an index; prints the plan's choice."""
     source, out = arguments.directory / "input.txt", arguments.directory / "out"
     print(f"{arguments.size}, memory {arguments.memory}: seconds by length of records")
+    arguments.index = True
     for record in LENGTHS:
-        make_input(source, size_of(arguments.size), record)
-        index(source)
+        make_input(source, parse_size(arguments.size), record)
+        index_records(source)
         seconds: dict[str, list[float]] = {"gather": [], "buckets": []}
         failed = []
-        for _ in range(arguments.rounds):
+        for number in range(1, arguments.rounds + 1):
             for way, times in seconds.items():
-                took, _, state = run(
-                    shuffle(source, out, arguments.memory, "--way", way),
-                    size_of(arguments.memory),
-                    3600,
-                )
-                times.append(took)
-                failed += [f"{way} {state}"] if state else []
-        plan = subprocess.run(
-            shuffle(source, out, arguments.memory, "--explain"),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        gather, buckets = (statistics.median(times) for times in seconds.values())
+                command = make_shuffle(source, out, arguments.memory, "--way", way)
+                run = run_command(command, parse_size(arguments.memory))
+                record_run(recorder, arguments, record, way, number, run)
+                times.append(run.seconds)
+                failed += [f"{way} {run.state}"] if run.state else []
+        explain = make_shuffle(source, out, arguments.memory, "--explain")
+        plan = subprocess.run(explain, capture_output=True, text=True, check=True).stdout
+        gather, buckets = map(statistics.median, seconds.values())
         print(
-            f"{record:8} B: gather {gather:6.2f}, buckets {buckets:6.2f}; {plan.splitlines()[0]} {'; '.join(failed)}"
+            f"{record:8} B: gather {gather:6.2f}, buckets {buckets:6.2f}; "
+            f"{plan.splitlines()[0]} {'; '.join(failed)}"
         )
+
+
+def measure_shuffle(arguments: argparse.Namespace, recorder: Recorder) -> None:
+    """Measures one size of input."""
+    directory, source = arguments.directory, arguments.directory / "input.txt"
+    make_input(source, parse_size(arguments.size), arguments.record)
+    if arguments.index:
+        index_records(source)
+    table = list_ways(source, directory, arguments.memory, arguments.record)
+    table |= list_rivals(source, directory, arguments.memory, arguments)
+    measure_ways(table, arguments, recorder)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--directory",
         type=Path,
         required=True,
-        help="on the file system to measure; four times the size is needed",
+        help="on the file system to measure; needs four times the size",
     )
     parser.add_argument(
         "--case", choices=CASES, help="instead of --size, --memory, --record and --index"
     )
     parser.add_argument("--size", default="1G")
     parser.add_argument("--memory", default="128M")
-    parser.add_argument("--record", type=int, default=100, help="bytes of a record, on average")
+    parser.add_argument("--record", type=int, default=100, help="mean bytes of a record")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--with",
         dest="rivals",
         default="",
         metavar="NAMES",
-        help="also these: awk, shuf, duckdb, fio, fused, lz4",
+        help="other ways: awk, shuf, duckdb, fio, fused, lz4",
     )
     parser.add_argument(
-        "--duckdb", default=sys.executable, metavar="PYTHON", help="an interpreter that has DuckDB"
+        "--duckdb", default=sys.executable, metavar="PYTHON", help="an interpreter with DuckDB"
     )
-    parser.add_argument("--index", action="store_true", help="the input has an index")
+    parser.add_argument("--index", action="store_true", help="index the input first")
     parser.add_argument(
-        "--break-even", action="store_true", help="gathering against buckets, by record length"
+        "--break-even", action="store_true", help="gathering and buckets, by record length"
     )
     arguments = parser.parse_args()
     if arguments.case:
         arguments.size, arguments.memory, arguments.record, arguments.index = CASES[arguments.case]
-    if arguments.break_even:
-        break_even(arguments)
-        return
-    source = arguments.directory / "input.txt"
-    make_input(source, size_of(arguments.size), arguments.record)
-    if arguments.index:
-        index(source)
-    table = ways(source, arguments.directory, arguments.memory, arguments.record)
-    measure(table | rivals(source, arguments.directory, arguments.memory, arguments), arguments)
+    with Recorder("records", arguments, directories=[arguments.directory]) as recorder:
+        (measure_break_even if arguments.break_even else measure_shuffle)(arguments, recorder)
 
 
 if __name__ == "__main__":

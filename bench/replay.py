@@ -1,14 +1,15 @@
-"""How near replays come to the runs that they repeat: seconds in I/O of bad programs and of an HDF5 program, on one file system.
+"""Measures how close replays come to the runs that they repeat, in seconds of I/O.
 
-Runs and replays take turns; medians. Prints a table in Markdown.
+    python bench/replay.py --dir DIRECTORY [--runs 3] [--scale FACTOR] [--think]
+        [program[=scale] ...]
 
-    python bench/replay.py --dir DIRECTORY [--runs 3] [--scale FACTOR] [program[=scale] ...]
+The bad programs (tests/badio) and their replays take turns on one file system; the table in
+Markdown shows medians of the rank with most I/O. --think replays the pauses between calls, too.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import sys
 import tempfile
@@ -17,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+from measuring import make_parser  # noqa: E402
+from recording import Recorder  # noqa: E402
 from tests.badio import programs  # noqa: E402
 from tests.badio.programs import Program, Tracing  # noqa: E402
 
@@ -24,28 +27,56 @@ from pario.replay import Fidelity, fidelity, perform, script_of  # noqa: E402
 from pario.replay.perform import Manner  # noqa: E402
 from pario.tables import read  # noqa: E402
 
-HEADER = "| program | calls | run, s | replay, s | replay / run | calls and bytes |\n|---|---|---|---|---|---|"
+HEADER = """\
+| program | calls | run, s | replay, s | replay / run | calls and bytes |
+|---|---|---|---|---|---|"""
 
 
-def once(
+def run_and_replay(
     program: Program, built: Path, place: Path, scale: float, think: bool
 ) -> tuple[Fidelity, int]:
-    """One run and its replay."""
+    """Runs a program and replays it; returns the comparison and the number of calls."""
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
         library = programs.library()
         assert library is not None
         programs.prepare(program, built, Path(work), scale)
-        programs.run(program, built, Path(work), scale=scale, tracing=Tracing(library, Path(log)))
+        tracing = Tracing(library, Path(log))
+        programs.run(program, built, Path(work), scale=scale, tracing=tracing)
         job = read([Path(log)])
     script = script_of(job)
     mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
-    return fidelity(
-        job, script, perform(script, place, Manner(pauses=think, mpiexec=mpiexec))
-    ), script.calls
+    replay = perform(script, place, Manner(pauses=think, mpiexec=mpiexec))
+    return fidelity(job, script, replay), script.calls
+
+
+def measure_program(
+    program: Program, scale: float, built: Path, arguments: argparse.Namespace, recorder: Recorder
+) -> str:
+    """Measures a program; returns its row."""
+    seconds: dict[str, list[float]] = {"run": [], "replay": []}
+    exact, calls = True, 0
+    for number in range(1, arguments.runs + 1):
+        found, calls = run_and_replay(program, built, arguments.dir, scale, arguments.think)
+        exact = exact and found.exact
+        for way, times in seconds.items():
+            times.append(getattr(found, f"{way}_seconds"))
+            recorder.add(
+                program=program.name,
+                scale=scale,
+                think=arguments.think,
+                way=way,
+                round=number,
+                seconds=times[-1],
+                calls=calls,
+                exact=found.exact,
+            )
+    run, replay = map(statistics.median, seconds.values())
+    cells = [program.name, f"{calls:,}", f"{run:.2f}", f"{replay:.2f}", f"{replay / run:.2f}"]
+    return f"| {' | '.join(cells)} | {'the same' if exact else 'differ'} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1)
@@ -53,27 +84,24 @@ def main() -> None:
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
     table = {program.name: program for program in programs.table() if not program.healthy}
-    built = Path(tempfile.mkdtemp())
-    programs.build(built)
-    print(HEADER, flush=True)
-    for word in arguments.programs or table:
-        name, _, scale = word.partition("=")
-        found = [
-            once(
-                table[name], built, arguments.dir, float(scale or arguments.scale), arguments.think
-            )
-            for _ in range(arguments.runs)
-        ]
-        run, replay = (
-            statistics.median(getattr(one, side) for one, _ in found)
-            for side in ("run_seconds", "replay_seconds")
-        )
-        same = "the same" if all(one.exact for one, _ in found) else "differ"
-        print(
-            f"| {name} | {found[0][1]:,} | {run:.2f} | {replay:.2f} | {replay / run:.2f} | {same} |",
-            flush=True,
-        )
-    shutil.rmtree(built)
+    words = [word.partition("=") for word in arguments.programs or table]
+    launcher = programs.mpiexec()
+    used = launcher and any(table[name].ranks for name, _, _ in words)
+    with (
+        Recorder(
+            "replay",
+            arguments,
+            directories=[arguments.dir],
+            launchers=[launcher] if launcher and used else [],
+        ) as recorder,
+        tempfile.TemporaryDirectory() as built,
+    ):
+        programs.build(Path(built))
+        print(HEADER, flush=True)
+        for name, _, text in words:
+            scale = float(text or arguments.scale)
+            row = measure_program(table[name], scale, Path(built), arguments, recorder)
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ run,started,commit,way,files,round,seconds
 def test_other_columns_go_to_another_file(tmp_path: Path) -> None:
     record(tmp_path, 0.5)
     with Recorder("toy", parse(tmp_path), probes=make_probes()) as recorder:
-        recorder.add(way="fast", round=1, seconds=2, quiet=True, state=None)
+        recorder.add(way="fast", round=1, seconds=2, quiet=True, state=None, share=float("nan"))
     record(tmp_path, 0.75)
     with Recorder("other", parse(tmp_path), probes=make_probes()) as recorder:
         recorder.add(way="a, b", round=1, seconds=1.0)
@@ -128,8 +128,8 @@ def test_other_columns_go_to_another_file(tmp_path: Path) -> None:
 run,started,commit,way,round,seconds
 1,2026-05-04T03:02:01Z,0123456789ab,"a, b",1,1
 == toy-2.csv
-run,started,commit,way,round,seconds,quiet,state
-2,2026-05-04T03:02:01Z,0123456789ab,fast,1,2,yes,
+run,started,commit,way,round,seconds,quiet,state,share
+2,2026-05-04T03:02:01Z,0123456789ab,fast,1,2,yes,,
 == toy.csv
 run,started,commit,way,files,round,seconds
 1,2026-05-04T03:02:01Z,0123456789ab,fast,10,1,0.5
