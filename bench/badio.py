@@ -1,7 +1,7 @@
 """Compares promised with real savings for the bad programs of tests/badio.
 
 Each bad program and its repaired twin run in turn, untraced; the difference of their seconds is
-what the repair saves. Then both run under pario's library: the first finding of the bad program
+the saving of the repair. Then both run under pario's library: the first finding of the bad program
 names a rule and the seconds that a repair would save. Prints a table in Markdown, of medians.
 
     python bench/badio.py [--runs 5] [--dir DIRECTORY] [program ...]
@@ -50,7 +50,7 @@ class Run:
     findings: list[Finding] = field(default_factory=list)
 
     @property
-    def promised(self) -> float:
+    def promised_seconds(self) -> float:
         return self.findings[0].seconds if self.findings else 0.0
 
     @property
@@ -96,7 +96,7 @@ def measure_ways(
                 way=way,
                 round=number,
                 seconds=run.seconds,
-                promised_seconds=run.promised if traced else None,
+                promised_seconds=run.promised_seconds if traced else None,
                 first_finding=run.rule if traced else None,
             )
     return runs
@@ -113,7 +113,7 @@ def describe_findings(runs: list[Run]) -> str:
 
 def describe_worst(runs: list[Run]) -> str:
     """Returns the largest share of a run that its first finding promises."""
-    return f"{100 * max(run.promised / run.seconds for run in runs):.1f} %"
+    return f"{100 * max(run.promised_seconds / run.seconds for run in runs):.1f} %"
 
 
 def measure_bad(place: Place, program: Program, recorder: Recorder) -> str:
@@ -124,7 +124,7 @@ def measure_bad(place: Place, program: Program, recorder: Recorder) -> str:
     bad, repaired = (find_median_seconds(runs[way]) for way in ("bad", "repaired"))
     traced, saved = runs["bad, traced"], bad - repaired
     right = sum(run.rule == program.rule for run in traced)
-    promised = statistics.median(run.promised for run in traced)
+    promised = statistics.median(run.promised_seconds for run in traced)
     cells = [program.name, describe_findings(traced), f"{right}/{len(traced)}"]
     cells += [f"{seconds:.2f}" for seconds in (bad, repaired, saved, promised)]
     cells += [f"{promised / saved:.2f}" if saved > 0 else "-"]

@@ -146,7 +146,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         create_slow_hosts(arguments.hosts, arguments.megabytes) as hosts,
     ):
-        print("| pattern | | MPI-IO | seconds | of the link | sent, times what must be |")
+        print("| pattern | | MPI-IO | seconds | of the link | sent / required |")
         print("|---|---|---|---|---|---|")
         for some in selected:
             one = OnHosts(**{**vars(some), "hosts": hosts, "hints": arguments.hints})

@@ -1,12 +1,14 @@
-"""Two million small writes, buffered and not, beside one process that writes the same bytes in 64 MiB pieces.
+"""Measures two million small writes, buffered and not, beside large writes of the same bytes.
 
-    python bench/streams.py --library LIBPARIO [--directory DIR] [--place directory|lab|ceph]... [--rounds N] [--streams SPECIFICATION]
-                            [--part CALLS]
+    python bench/streams.py --library LIBPARIO [--directory DIR] [--place directory|lab|ceph]...
+        [--rounds N] [--streams SPECIFICATION] [--part CALLS]
 
-The case of Cray's IOBUF: 2,083,634 writes of 512 bytes. Ways take turns round by round, the file is there before and is written over;
-quoted are medians of seconds and of the ratio to the large pieces of the same round, and system writes as strace counts them in a run of
-its own where buffers are at work. Without buffers only --part of the calls are made, and their seconds are multiplied. Places: a
-directory, a lab where a request costs half a millisecond, and a CephFS on this machine (needs root). Page faults are of the whole process.
+The case of Cray's IOBUF: 2,083,634 writes of 512 bytes, beside writes of 64 MiB. Ways take turns
+round by round and overwrite one file. The table shows medians of seconds and of the ratio to the
+large writes of the same round, page faults of the whole process, and system writes, which strace
+counts in a separate run if there are buffers. Without buffers only --part of the calls are made,
+and their seconds are multiplied. Places: a directory, a lab where a request costs half a
+millisecond, and a CephFS on this machine (root).
 """
 
 from __future__ import annotations
@@ -24,15 +26,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from measuring import add_library_argument, find_median_ratio, make_parser
+from places import CEPH
+from recording import Recorder
+
 SOURCE = Path(__file__).with_name("streams.c")
 TOTAL, PIECE, LARGE = 2_083_634 * 512, 512, 64 << 20
 LIMIT, BUFFERED = "64 MiB pieces", ", buffered"
-FEW = 5_000  # calls that are made where each takes a request
-CEPH = Path(__file__).parents[1] / "tests" / "filesystems" / "ceph.sh"
+FEW = 5_000  # unbuffered calls where each costs a request
+HEADER = """\
+| way | seconds | times the large pieces | times as fast as without | system writes | page faults |
+|---|---|---|---|---|---|"""
 
 
-def ways(streams: str) -> dict[str, tuple[str, int, str]]:
-    """Way of writing, bytes per call, buffers."""
+def list_ways(streams: str) -> dict[str, tuple[str, int, str]]:
+    """Returns the ways: how to write, bytes per call, PARIO_STREAMS."""
     return {
         LIMIT: ("write", LARGE, ""),
         "write of 512 B": ("write", PIECE, ""),
@@ -42,37 +50,31 @@ def ways(streams: str) -> dict[str, tuple[str, int, str]]:
     }
 
 
-def environment(library: Path, streams: str) -> dict[str, str]:
-    return os.environ | ({"LD_PRELOAD": str(library), "PARIO_STREAMS": streams} if streams else {})
+def make_environment(library: Path, streams: str) -> dict[str, str]:
+    buffers = {"LD_PRELOAD": str(library), "PARIO_STREAMS": streams} if streams else {}
+    return os.environ | buffers
 
 
-def system_writes(command: list[str], env: dict[str, str]) -> int:
+def count_with_strace(command: list[str], env: dict[str, str]) -> int:
     preload = [f"-E{key}={env[key]}" for key in ("LD_PRELOAD", "PARIO_STREAMS") if key in env]
-    done = subprocess.run(
-        ["strace", "-f", "-c", "-e", "trace=write,pwrite64,pwritev", *preload, *command],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return sum(
-        int(line.split()[3])
-        for line in done.stderr.splitlines()
-        if re.search(r" p?write(v|64)?$", line)
-    )
+    counting = ["strace", "-f", "-c", "-e", "trace=write,pwrite64,pwritev", *preload, *command]
+    done = subprocess.run(counting, capture_output=True, text=True, check=True)
+    lines = (line for line in done.stderr.splitlines() if re.search(r" p?write(v|64)?$", line))
+    return sum(int(line.split()[3]) for line in lines)
 
 
-def writes(command: list[str], env: dict[str, str]) -> str:
-    """Without buffers each call is one, and strace would take minutes."""
+def count_system_writes(command: list[str], env: dict[str, str]) -> int | None:
+    """Returns the system writes: without buffers one for each call, where strace is too slow."""
     if "PARIO_STREAMS" not in env:
-        return f"{TOTAL // int(command[3]):,}"
-    return (
-        f"{system_writes(command, env) - 1:,}" if shutil.which("strace") else ""
-    )  # without the one that prints
+        return TOTAL // int(command[3])
+    if not shutil.which("strace"):
+        return None
+    return count_with_strace(command, env) - 1  # without the one that prints
 
 
 @contextmanager
-def on_lab(folder: Path) -> Iterator[Path]:
-    """A lab whose requests take half a millisecond each, and whose bytes take no time."""
+def create_lab(folder: Path) -> Iterator[Path]:
+    """Creates a lab whose requests take half a millisecond each, and whose bytes take no time."""
     from pario.lab.mount import Model, down, up
 
     point = up(folder / "lab", Model(rate=0, latency=500_000, in_flight=0)).point
@@ -83,8 +85,8 @@ def on_lab(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def on_ceph(folder: Path) -> Iterator[Path]:
-    """A CephFS on this machine, in memory."""
+def create_ceph(folder: Path) -> Iterator[Path]:
+    """Creates a CephFS on this machine, in memory."""
     try:
         subprocess.run([CEPH, "up", folder, "127.0.0.1", "4"], check=True)
         subprocess.run([CEPH, "mount", folder, folder / "mount"], check=True)
@@ -94,17 +96,17 @@ def on_ceph(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def in_directory(folder: Path) -> Iterator[Path]:
-    """The file system of --directory."""
+def use_directory(folder: Path) -> Iterator[Path]:
+    """Measures the file system of --directory."""
     yield folder
 
 
-PLACES = {"directory": in_directory, "lab": on_lab, "ceph": on_ceph}
+PLACES = {"directory": use_directory, "lab": create_lab, "ceph": create_ceph}
 
 
 @dataclass
-class Run:
-    """One way, and what came of its runs."""
+class Way:
+    """One way of writing, and the results of its runs."""
 
     command: list[str]
     env: dict[str, str]
@@ -112,7 +114,7 @@ class Run:
     seconds: list[float] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
 
-    def once(self) -> None:
+    def run(self) -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
         done = subprocess.run(
             self.command, env=self.env, capture_output=True, text=True, check=True
@@ -121,59 +123,53 @@ class Run:
         self.seconds.append(float(done.stdout) / self.part)
 
 
-def measure(place: Path, chosen: argparse.Namespace, part: int) -> dict[str, Run]:
+def prepare_ways(place: Path, arguments: argparse.Namespace, part: int) -> dict[str, Way]:
+    """Compiles the program and writes the file that all ways overwrite."""
     program, file = place / "streams", place / "out.dat"
     subprocess.run(["cc", "-O2", "-o", program, SOURCE], check=True)
     file.write_bytes(b"\0" * TOTAL)
-    runs = {}
-    for name, (how, size, streams) in ways(chosen.streams).items():
+    ways = {}
+    for name, (how, size, streams) in list_ways(arguments.streams).items():
         made = 1.0 if streams or size == LARGE else part * PIECE / TOTAL
-        runs[name] = Run(
-            [str(program), str(file), how, str(size), f"{TOTAL * made:.0f}"],
-            environment(chosen.library, streams),
-            made,
-        )
-    for _ in range(chosen.rounds):
-        for run in runs.values():
-            run.once()
-    return runs
+        command = [str(program), str(file), how, str(size), f"{TOTAL * made:.0f}"]
+        ways[name] = Way(command, make_environment(arguments.library, streams), made)
+    return ways
 
 
-def show(name: str, runs: dict[str, Run], part: int) -> None:
-    multiplied = (
-        ""
-        if part == TOTAL // PIECE
-        else f"; without buffers {part:,} calls were made and their seconds multiplied"
-    )
-    print(f"\n{name}, load {os.getloadavg()[0]:.1f}{multiplied}\n")
-    print(
-        "| way | seconds | times the large pieces | times as fast as without | system writes | page faults |\n|---|---|---|---|---|---|"
-    )
-    for way, run in runs.items():
-        median = statistics.median(run.seconds)
-        ratio = statistics.median(
-            own / limit for own, limit in zip(run.seconds, runs[LIMIT].seconds, strict=True)
-        )
-        plain = runs.get(way.removesuffix(BUFFERED))
-        gain = (
-            f"{statistics.median(plain.seconds) / median:,.0f}"
-            if plain is not None and plain is not run
-            else ""
-        )
-        faults = statistics.median(run.faults)
-        print(
-            f"| {way} | {median:.3f} | {ratio:.2f} | {gain} | {writes(run.command, run.env)} | {faults:,.0f} |",
-            flush=True,
-        )
+def measure_place(
+    name: str, place: Path, arguments: argparse.Namespace, part: int, recorder: Recorder
+) -> None:
+    """Measures all ways in turn, and prints the table."""
+    ways = prepare_ways(place, arguments, part)
+    case = {"place": name, "unbuffered_calls": part, "streams": arguments.streams}
+    for number in range(1, arguments.rounds + 1):
+        for title, way in ways.items():
+            way.run()
+            results = {"seconds": way.seconds[-1], "page_faults": way.faults[-1]}
+            recorder.add(**case, way=title, round=number, **results, system_writes=None)
+    multiplied = f"; unbuffered: {part:,} calls, seconds multiplied"
+    suffix = "" if part == TOTAL // PIECE else multiplied
+    print(f"\n{name}, load {os.getloadavg()[0]:.1f}{suffix}\n\n{HEADER}")
+    for title, way in ways.items():
+        writes = count_system_writes(way.command, way.env)
+        counted = {"seconds": None, "page_faults": None, "system_writes": writes}
+        recorder.add(**case, way=title, round=0, **counted)
+        print(format_row(title, ways, writes), flush=True)
+
+
+def format_row(title: str, ways: dict[str, Way], writes: int | None) -> str:
+    way, plain = ways[title], ways.get(title.removesuffix(BUFFERED))
+    median = statistics.median(way.seconds)
+    ratio = find_median_ratio(way.seconds, ways[LIMIT].seconds)
+    faster = plain is not None and plain is not way
+    gain = f"{statistics.median(plain.seconds) / median:,.0f}" if faster else ""
+    counts = ["" if writes is None else f"{writes:,}", f"{statistics.median(way.faults):,.0f}"]
+    return f"| {' | '.join([title, f'{median:.3f}', f'{ratio:.2f}', gain, *counts])} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
-    )
+    parser = make_parser(__doc__)
+    add_library_argument(parser)
     parser.add_argument("--directory", default=".", help="on the file system to measure")
     parser.add_argument(
         "--place",
@@ -186,16 +182,17 @@ def main() -> None:
     parser.add_argument(
         "--part",
         type=int,
-        help=f"calls that are made where nothing is buffered (default: all; elsewhere {FEW:,})",
+        help=f"unbuffered calls (default: all in a directory, elsewhere {FEW:,})",
     )
-    chosen = parser.parse_args()
-    for name in chosen.place or ["directory"]:
-        part = chosen.part or (TOTAL // PIECE if name == "directory" else FEW)
-        with (
-            tempfile.TemporaryDirectory(dir=chosen.directory) as folder,
-            PLACES[name](Path(folder)) as place,
-        ):
-            show(name, measure(place, chosen, part), part)
+    arguments = parser.parse_args()
+    with Recorder("streams", arguments, directories=[arguments.directory]) as recorder:
+        for name in arguments.place or ["directory"]:
+            part = arguments.part or (TOTAL // PIECE if name == "directory" else FEW)
+            with (
+                tempfile.TemporaryDirectory(dir=arguments.directory) as folder,
+                PLACES[name](Path(folder)) as place,
+            ):
+                measure_place(name, place, arguments, part, recorder)
 
 
 if __name__ == "__main__":

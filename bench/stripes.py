@@ -1,17 +1,18 @@
-"""Sweeps the stripes of files that ranks on several clients write and read, and compares what `pario stripe advise` says with the best.
+"""Sweeps the stripe counts of files, and compares `pario stripe advise` with the best one (root).
 
-    python bench/stripes.py --library LIBPARIO [--counts 1,2,4,8,16] [--hosts 4] [--each 2] [--mebibytes N] [--rounds N] [--way WAY]...
-                            [--ceph MEGABYTES [--targets N]]
+    python bench/stripes.py --library LIBPARIO [--counts 1,2,4,8,16] [--hosts 4] [--each 2]
+        [--mebibytes N] [--rounds N] [--way WAY]... [--ceph MEGABYTES [--targets N]]
 
-Hosts are those of tests/hosts (root). They write to a lab (docs/lab.md) with eight targets, five times as slow as by default (50 MiB/s,
-1 ms a request, 2 ms for a lock), so that two cores are fast enough for it; more stripes than targets are overstriped. Or, with --ceph, to a
-CephFS whose OSDs have slow links. Stripe counts take turns round by round; quoted are medians of seconds.
+Ranks on several hosts (tests/hosts) write and read the files. The file system is a lab
+(docs/lab.md) with eight targets, five times as slow as by default (50 MiB/s, 1 ms a request, 2 ms
+for a lock), so that two cores are fast enough for it; more stripes than targets are overstriped.
+With --ceph it is a CephFS whose OSDs have slow links. Stripe counts take turns round by round; the
+tables show medians of seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -25,7 +26,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+from measuring import add_library_argument, make_parser  # noqa: E402
 from places import hosts_of, slow_ceph  # noqa: E402
+from recording import Recorder  # noqa: E402
 from tests.hosts.conftest import AGENT  # noqa: E402
 
 from pario.lab.mount import Model, down, status, up  # noqa: E402
@@ -33,6 +36,7 @@ from pario.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
 from pario.stripe.policy import Choice, Expected, choose  # noqa: E402
 
 WRITER = Path(__file__).with_name("stripes_writer.py")
+MPIEXEC = Path(sys.executable).with_name("mpiexec")
 WAYS = {
     "collective": "one file, collective writes of 1 MiB in turn",
     "independent": "one file, each rank its part",
@@ -46,21 +50,18 @@ BAR = 40
 
 @dataclass(frozen=True)
 class Point:
-    """What one way took with so many stripes."""
+    """The results of one way with one stripe count; requests and hand-overs only of a lab."""
 
     count: int
     seconds: float
-    hand_overs: int | None
-    requests: int | None
+    hand_overs: int | None = None
+    requests: int | None = None
 
 
-def expected(way: str, arguments: argparse.Namespace) -> Expected:
-    """What is known before the file is there."""
-    ranks, size, targets = (
-        arguments.hosts * arguments.each,
-        arguments.mebibytes << 20,
-        arguments.targets,
-    )
+def describe_file(way: str, arguments: argparse.Namespace) -> Expected:
+    """Returns the facts that the advice needs, all known before the file exists."""
+    ranks = arguments.hosts * arguments.each
+    size, targets = arguments.mebibytes << 20, arguments.targets
     if way == "small":
         return Expected(64 << 10, 1, ranks, targets, ranks)
     if way == "files":
@@ -75,104 +76,94 @@ class Runner:
         self._point, self._hosts, self._arguments = point, hosts, arguments
 
     def run(self, way: str, count: int, unit: int) -> Point:
-        """In a new folder whose files have so many stripes."""
+        """Writes into a new folder whose files have this stripe count."""
         folder = Path(tempfile.mkdtemp(dir=self._point))
         folder.chmod(0o777)
         over = not self._arguments.ceph and count > self._arguments.targets
         set_stripes(folder, Wanted((Part(count=count, unit=unit, overstriped=over),)))
         if way == "read":
-            self._seconds(folder, "collective")
-        before = self._counts()
-        seconds = self._seconds(folder, way)
-        counts = [now - then for now, then in zip(self._counts(), before, strict=True)]
+            self._time_writer(folder, "collective")
+        before = self._read_counts()
+        seconds = self._time_writer(folder, way)
+        counts = [now - then for now, then in zip(self._read_counts(), before, strict=True)]
         shutil.rmtree(folder)
-        return Point(count, seconds, *(counts or [None, None]))
+        return Point(count, seconds, *counts)
 
-    def _seconds(self, folder: Path, way: str) -> float:
-        arguments = self._arguments
-        launcher = str(Path(sys.executable).with_name("mpiexec"))
-        where = [
-            "-launcher",
-            "ssh",
-            "-launcher-exec",
-            AGENT,
-            "-hosts",
-            ",".join(self._hosts),
-            "-ppn",
-            str(arguments.each),
-        ]
-        command = [
-            launcher,
-            *where,
-            "-n",
-            str(len(self._hosts) * arguments.each),
-            sys.executable,
-            str(WRITER),
-        ]
+    def _time_writer(self, folder: Path, way: str) -> float:
+        arguments, ranks = self._arguments, len(self._hosts) * self._arguments.each
+        command = [str(MPIEXEC), "-launcher", "ssh", "-launcher-exec", AGENT]
+        command += ["-hosts", ",".join(self._hosts), "-ppn", str(arguments.each), "-n", str(ranks)]
+        command += [sys.executable, str(WRITER), str(folder), way, str(arguments.mebibytes)]
         env = os.environ | {"LD_PRELOAD": str(arguments.library), "PARIO_MPIIO": "1"}
         done = subprocess.run(
-            [*command, str(folder), way, str(arguments.mebibytes)],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=arguments.seconds,
+            command, env=env, capture_output=True, text=True, timeout=arguments.seconds
         )
         lines = [line for line in done.stdout.splitlines() if line.startswith("seconds ")]
         if done.returncode != 0 or not lines:
             raise SystemExit(f"{way}: {done.stderr.strip()[-2000:]}")
         return float(lines[0].split()[1])
 
-    def _counts(self) -> list[int]:
-        """Hand-overs and requests of a lab."""
+    def _read_counts(self) -> list[int]:
+        """Returns the hand-overs and requests of a lab; nothing of a CephFS."""
         if self._arguments.ceph:
             return []
         targets = status(self._point)["targets"]
-        return [
-            sum(target["hand_overs"] for target in targets),
-            sum(target["reads"] + target["writes"] for target in targets),
-        ]
+        hand_overs = sum(target["hand_overs"] for target in targets)
+        return [hand_overs, sum(target["reads"] + target["writes"] for target in targets)]
 
 
-def sweep(runner: Runner, way: str, choice: Choice, arguments: argparse.Namespace) -> list[Point]:
-    """The counts, and the advised one, in turn; medians by count."""
-    counts = sorted({*arguments.counts, choice.count})
-    rounds = [
-        [runner.run(way, count, choice.unit) for count in counts] for _ in range(arguments.rounds)
-    ]
-    return [middle([one[index] for one in rounds]) for index in range(len(counts))]
+def sweep_counts(
+    runner: Runner, way: str, choice: Choice, arguments: argparse.Namespace, recorder: Recorder
+) -> list[Point]:
+    """Measures the counts and the advised one in turn; returns medians by count."""
+    points: dict[int, list[Point]] = {
+        count: [] for count in sorted({*arguments.counts, choice.count})
+    }
+    for number in range(1, arguments.rounds + 1):
+        for count, found in points.items():
+            found.append(runner.run(way, count, choice.unit))
+            recorder.add(
+                place=f"ceph, {arguments.ceph} MB/s" if arguments.ceph else "lab",
+                targets=arguments.targets,
+                hosts=arguments.hosts,
+                ranks=arguments.hosts * arguments.each,
+                mebibytes=arguments.mebibytes,
+                way=way,
+                stripes=count,
+                stripe_bytes=choice.unit,
+                round=number,
+                seconds=found[-1].seconds,
+                requests=found[-1].requests,
+                lock_hand_overs=found[-1].hand_overs,
+                advised=count == choice.count,
+            )
+    return [find_middle(found) for found in points.values()]
 
 
-def middle(points: list[Point]) -> Point:
-    """The one with the median of seconds."""
+def find_middle(points: list[Point]) -> Point:
+    """Returns the point with the median of seconds."""
     return sorted(points, key=lambda point: point.seconds)[(len(points) - 1) // 2]
 
 
-def table(way: str, points: list[Point], choice: Choice) -> Iterator[str]:
-    """In Markdown, with a bar each."""
-    best, slowest = (
-        min(points, key=lambda point: point.seconds),
-        max(point.seconds for point in points),
-    )
+def format_table(way: str, points: list[Point], choice: Choice) -> Iterator[str]:
+    """Returns a table in Markdown, with a bar for each stripe count."""
+    best = min(points, key=lambda point: point.seconds)
+    slowest = max(point.seconds for point in points)
     advised = next(point for point in points if point.count == choice.count)
     title, times = WAYS[way][0].upper() + WAYS[way][1:], advised.seconds / best.seconds
     yield f"\n{title}: advised {choice.count} (rule {choice.rule}), {times:.2f} times the best\n"
     yield "| stripes | seconds | requests | hand-overs | |"
     yield "|---|---|---|---|---|"
     for point in points:
-        mark = "".join(
-            text
-            for text, holds in ((" advised", point is advised), (" best", point is best))
-            if holds
-        )
-        counts = [
-            "" if number is None else f"{number:,}" for number in (point.requests, point.hand_overs)
-        ]
-        yield f"| {point.count} | {point.seconds:.2f} | {' | '.join(counts)} | {'#' * round(BAR * point.seconds / slowest)}{mark} |"
+        marks = (" advised" if point is advised else "") + (" best" if point is best else "")
+        counts = ["" if one is None else f"{one:,}" for one in (point.requests, point.hand_overs)]
+        bar = "#" * round(BAR * point.seconds / slowest)
+        yield f"| {point.count} | {point.seconds:.2f} | {' | '.join(counts)} | {bar}{marks} |"
 
 
 @contextmanager
-def on_lab(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
-    """A lab, and hosts that see it."""
+def create_lab(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
+    """Creates a lab, and hosts that see it."""
     with tempfile.TemporaryDirectory() as folder:
         point = up(Path(folder, "lab"), LAB).point
         try:
@@ -183,19 +174,15 @@ def on_lab(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
 
 
 @contextmanager
-def on_ceph(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
-    """A CephFS with slow links, and hosts that have mounted it."""
+def create_ceph(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
+    """Creates a CephFS with slow links, and hosts that have mounted it."""
     with slow_ceph(arguments.targets, arguments.ceph, arguments.hosts) as (point, hosts):
         yield point, hosts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--library", type=lambda path: Path(path).resolve(), required=True, help="libpario.so"
-    )
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
+    add_library_argument(parser)
     parser.add_argument(
         "--counts",
         type=lambda text: [int(word) for word in text.split(",")],
@@ -212,7 +199,7 @@ def main() -> None:
         "--ceph",
         type=int,
         metavar="MEGABYTES",
-        help="on a CephFS whose OSDs have links of so many megabytes per second",
+        help="use a CephFS whose OSDs have links of so many megabytes per second",
     )
     parser.add_argument(
         "--targets",
@@ -220,20 +207,25 @@ def main() -> None:
         default=0,
         help=f"OSDs of the CephFS (default 4); a lab has {LAB.targets} targets",
     )
-    parser.add_argument("--seconds", type=int, default=600, help="at most for a run")
-    parser.add_argument("--json", type=Path, help="where the figures are kept, too")
+    parser.add_argument("--seconds", type=int, default=600, help="limit of a run")
     arguments = parser.parse_args()
     arguments.targets = arguments.targets or 4 if arguments.ceph else LAB.targets
-    kept = {}
-    with (on_ceph if arguments.ceph else on_lab)(arguments) as (point, hosts):
+    return arguments
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    create = create_ceph if arguments.ceph else create_lab
+    with (
+        Recorder("stripes", arguments, launchers=[MPIEXEC]) as recorder,
+        create(arguments) as (point, hosts),
+    ):
         for way in arguments.way or list(WAYS):
-            choice = choose(expected(way, arguments))
-            points = sweep(Runner(point, hosts, arguments), way, choice, arguments)
-            print("\n".join(table(way, points, choice)), flush=True)
-            kept[way] = {"advised": choice.count, "points": [vars(one) for one in points]}
+            choice = choose(describe_file(way, arguments))
+            runner = Runner(point, hosts, arguments)
+            points = sweep_counts(runner, way, choice, arguments, recorder)
+            print("\n".join(format_table(way, points, choice)), flush=True)
     print(f"\nload average {os.getloadavg()[0]:.1f}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(kept, indent=2))
 
 
 if __name__ == "__main__":

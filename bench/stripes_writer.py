@@ -1,6 +1,9 @@
-"""Ranks write, or read, in one way; rank 0 prints the seconds from before the open until all have closed. Run by bench/stripes.py.
+"""Writes or reads files on all ranks in one way, and prints the seconds (bench/stripes.py).
 
-Usage: stripes_writer.py DIRECTORY WAY MEBIBYTES    WAY: collective, independent, files, small or read (what collective wrote)
+Usage: stripes_writer.py DIRECTORY WAY MEBIBYTES
+
+WAY is collective, independent, files, small, or read (the file of collective). Rank 0 prints the
+seconds from before the open until all ranks have closed.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ own = size // world.size
 data = np.random.default_rng(world.rank).integers(0, 256, PIECE, np.uint8)
 
 
-def shared(mode: int, way_of: str) -> None:
+def access_shared_file(mode: int, way_of: str) -> None:
     file = MPI.File.Open(world, f"{directory}/shared", mode)
     if way_of == "independent":
         for at in range(0, own, PIECE):
@@ -50,7 +53,7 @@ if way == "small":
 elif way == "files":
     write(str(world.rank), own // PIECE, data)
 else:
-    shared(MPI.MODE_RDONLY if way == "read" else MPI.MODE_CREATE | MPI.MODE_WRONLY, way)
+    access_shared_file(MPI.MODE_RDONLY if way == "read" else MPI.MODE_CREATE | MPI.MODE_WRONLY, way)
 world.Barrier()
 if world.rank == 0:
     print(f"seconds {MPI.Wtime() - begin:.4f}", flush=True)

@@ -1,12 +1,15 @@
-"""What ``pario tune`` finds in eight trials against the best of a full sweep, for six programs on one file system (a lab: docs/lab.md).
-
-Each setting of the sweep, the original and what was found are replayed in turn; medians. Prints a table in Markdown. With --booked, seconds
-are those for which the busiest target of the lab was occupied: they do not depend on what else the machine does.
-
-With --ceph, it is a CephFS of four OSDs on this machine (root) whose links carry so many megabytes per second each. Its client holds back
-4 MiB of what is written at most, so that it is the links that programs wait for. The file of wrong_stripes lies on one OSD there.
+"""Compares `pario tune` in eight trials with the best setting of a full sweep.
 
     python bench/tune.py --dir DIRECTORY | --ceph MEGABYTES [--runs 3] [--booked] [program ...]
+
+The settings of the sweep, the original and the tuned settings are replayed in turn, for six
+programs on one file system (a lab: docs/lab.md). Prints a table in Markdown, of medians. With
+--booked, seconds are the busy time of the busiest target of the lab, which does not depend on
+other work of the machine.
+
+With --ceph, the file system is a CephFS of four OSDs on this machine (root) whose links carry so
+many megabytes per second each. Its client caches at most 4 MiB of dirty data, so that programs
+wait for the links. The file of wrong_stripes lies on one OSD there.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -22,11 +26,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+from measuring import make_parser  # noqa: E402
 from places import slow_ceph  # noqa: E402
+from recording import Recorder  # noqa: E402
 from tests.badio import programs  # noqa: E402
 from tests.badio.programs import Tracing  # noqa: E402
 
@@ -41,8 +48,11 @@ from pario.tune import tune  # noqa: E402
 from pario.tune.choice import Choice  # noqa: E402
 from pario.tune.search import Measure, measurement  # noqa: E402
 
-#: One stripe, as new files have by default, where many would be faster.
-WRONG_STRIPES = "import os; out = os.open('wide.dat', os.O_CREAT | os.O_WRONLY); [os.write(out, bytes(1 << 20)) for _ in range(96)]; os.close(out)"
+#: Writes a file of one stripe, the default of new files, where many would be faster.
+WRONG_STRIPES = (
+    "import os; out = os.open('wide.dat', os.O_CREAT | os.O_WRONLY); "
+    "[os.write(out, bytes(1 << 20)) for _ in range(96)]; os.close(out)"
+)
 SIZES, COUNTS, STRIPES = ("64K", "1M", "4M", "16M", "64M"), ("2", "8"), ("1", "2", "4", "8")
 SCALES = {
     "write_per_value": 0.001,
@@ -52,12 +62,12 @@ SCALES = {
     "seek_storm": 0.001,
     "missing_collectives": 0.005,
 }
-#: Of Ceph's client: what it holds back and keeps.
+#: Limits of the caches of Ceph's client.
 CLIENT = (
     "client_oc_max_dirty = 4194304\nclient_oc_target_dirty = 2097152\nclient_oc_size = 16777216"
 )
 OSDS, ONE_OBJECT = 4, 256 << 20
-#: Where requests cost less and bytes more than on the lab.
+#: Requests cost less and bytes more there than on the lab.
 CEPH_SCALES = {
     "write_per_value": 0.01,
     "one_rank": 0.1,
@@ -65,11 +75,13 @@ CEPH_SCALES = {
     "seek_storm": 0.03,
     "missing_collectives": 0.02,
 }
-HEADER = "| program | original, s | tuned, s | best of sweep, s | best / tuned | trials | settings |\n|---|---|---|---|---|---|---|"
+HEADER = """\
+| program | original, s | tuned, s | best of sweep, s | best / tuned | trials | settings |
+|---|---|---|---|---|---|---|"""
 
 
-def sweep(name: str) -> Iterator[Choice]:
-    """All settings of a program's knobs."""
+def list_settings(name: str) -> Iterator[Choice]:
+    """Returns all settings of the sweep of a program."""
     on = Choice.of("", ("run", "mpiio", "yes"))
     if name in ("missing_collectives", "hole_rmw"):
         yield on
@@ -100,24 +112,14 @@ def sweep(name: str) -> Iterator[Choice]:
         yield Choice.of("*.dat", ("streams", "size", size), ("streams", "count", count))
 
 
-def recorded(name: str, built: Path, place: Path, log: Path, scale: float) -> Job:
+def trace_program(name: str, built: Path, place: Path, log: Path, scale: float) -> Job:
+    """Runs a program under pario, and reads its log."""
     library = programs.library()
     assert library is not None
     if name == "wrong_stripes":
-        words = [
-            sys.executable,
-            "-m",
-            "pario",
-            "run",
-            "--no-report",
-            "-o",
-            str(log),
-            "--",
-            sys.executable,
-            "-c",
-            WRONG_STRIPES,
-        ]
-        subprocess.run(words, cwd=place, check=True)
+        traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log)]
+        command = [*traced, "--", sys.executable, "-c", WRONG_STRIPES]
+        subprocess.run(command, cwd=place, check=True)
         return read([log])
     (program,) = (program for program in programs.table() if program.name == name)
     programs.prepare(program, built, place, scale)
@@ -125,55 +127,86 @@ def recorded(name: str, built: Path, place: Path, log: Path, scale: float) -> Jo
     return read([log])
 
 
-def busiest(script: Script, lab: Path, mpiexec: tuple[str, ...]) -> Measure:
-    """Measures by the seconds that the lab has booked, less those of the files that are made beforehand."""
+def measure_busy_time(script: Script, lab: Path, mpiexec: tuple[str, ...]) -> Measure:
+    """Returns a measure of the lab's busiest target, without the files made beforehand."""
 
-    def booked(script: Script, choice: Choice) -> float:
+    def replay(script: Script, choice: Choice) -> float:
         reset(lab)
         perform(script, lab, Manner(settings=choice.settings(), mpiexec=mpiexec))
         return max(int(target["busy_ns"]) for target in status(lab)["targets"]) / 1e9
 
-    before = booked(replace(script, seats=[seat[:0] for seat in script.seats]), Choice())
-    return lambda choice: booked(script, choice) - before
+    before = replay(replace(script, seats=[seat[:0] for seat in script.seats]), Choice())
+    return lambda choice: replay(script, choice) - before
 
 
-def compare(name: str, built: Path, place: Path, arguments: argparse.Namespace) -> str:
-    """A row of the table."""
+def measure_choices(
+    case: dict[str, Any],
+    choices: dict[str, Choice],
+    measure: Measure,
+    runs: int,
+    recorder: Recorder,
+) -> dict[str, float]:
+    """Measures settings in turn; returns medians of seconds."""
+    seconds: dict[str, list[float]] = {way: [] for way in choices}
+    for number in range(1, runs + 1):
+        for way, choice in choices.items():
+            seconds[way].append(measure(choice))
+            settings = re.sub(r"\S*/", "", choice.text())  # without a temporary directory
+            recorder.add(**case, way=way, round=number, seconds=seconds[way][-1], settings=settings)
+    return {way: statistics.median(times) for way, times in seconds.items()}
+
+
+def compare_settings(
+    name: str, built: Path, place: Path, arguments: argparse.Namespace, recorder: Recorder
+) -> str:
+    """Tunes a program and sweeps its settings; returns its row."""
+    scale = (CEPH_SCALES if arguments.ceph else {}).get(name, SCALES[name])
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
-        scale = (CEPH_SCALES if arguments.ceph else {}).get(name, SCALES[name])
-        job = recorded(name, built, Path(work), Path(log), scale)
+        job = trace_program(name, built, Path(work), Path(log), scale)
     script = script_of(job)
     mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
-    measure = (
-        busiest(script, place, mpiexec)
-        if arguments.booked
-        else measurement(script, place, mpiexec, pauses=False)
+    if arguments.booked:
+        measure = measure_busy_time(script, place, mpiexec)
+    else:
+        measure = measurement(script, place, mpiexec, pauses=False)
+    found = tune(job, place, measure, 8, lambda trial: print_progress(line(trial)))
+    swept = {choice.text(): choice for choice in list_settings(name)}
+    on = f"ceph, {arguments.ceph} MB/s" if arguments.ceph else "directory"
+    case = {"program": name, "scale": scale, "place": on, "booked": arguments.booked}
+    medians = measure_choices(
+        case,
+        {"original": Choice(), "tuned": found.choice, **swept},
+        measure,
+        arguments.runs,
+        recorder,
     )
-    found = tune(
-        job, place, measure, 8, lambda trial: print(f"  {line(trial)}", file=sys.stderr, flush=True)
-    )
-    tried = [Choice(), found.choice, *sweep(name)]
-    rounds = [[measure(choice) for choice in tried] for _ in range(arguments.runs)]
-    original, tuned, *rest = (statistics.median(times) for times in zip(*rounds, strict=True))
-    best = min(range(len(rest)), key=rest.__getitem__)
-    print(f"  best of the sweep: {tried[2 + best].text()}", file=sys.stderr, flush=True)
-    text = found.choice.text() or f"none ({found.why})"
-    return f"| {name} | {original:.2f} | {tuned:.2f} | {rest[best]:.2f} | {rest[best] / tuned:.2f} | {len(found.trials)} | {text} |"
+    best = min(swept, key=medians.__getitem__)
+    print_progress(f"best of the sweep: {best}")
+    times = [medians[way] for way in ("original", "tuned", best)]
+    cells = [name, *(f"{seconds:.2f}" for seconds in times), f"{times[2] / times[1]:.2f}"]
+    settings = found.choice.text() or f"none ({found.why})"
+    return f"| {' | '.join([*cells, str(len(found.trials)), settings])} |"
 
 
-def place_for(name: str, point: Path, on_ceph: bool) -> Path:
-    """A directory for a program: on a CephFS, where files are spread over all OSDs unless told, one for wrong stripes."""
+def print_progress(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def make_place(name: str, point: Path, on_ceph: bool) -> Path:
+    """Returns a directory for a program.
+
+    A CephFS spreads files over all OSDs by default; wrong_stripes gets a directory on one OSD.
+    """
     place = point / name if on_ceph else point
     place.mkdir(exist_ok=True)
     if on_ceph and name == "wrong_stripes":
-        set_stripes(place, Wanted((Part(unit=ONE_OBJECT, count=1),), object_size=ONE_OBJECT))
+        one = Wanted((Part(unit=ONE_OBJECT, count=1),), object_size=ONE_OBJECT)
+        set_stripes(place, one)
     return place
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--dir", type=Path)
     where.add_argument("--ceph", type=int, metavar="MEGABYTES")
@@ -181,20 +214,26 @@ def main() -> None:
     parser.add_argument("--booked", action="store_true")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
-    with ExitStack() as stack:
+    launcher = programs.mpiexec()
+    with (
+        Recorder(
+            "tune",
+            arguments,
+            directories=[arguments.dir] if arguments.dir else [],
+            launchers=[launcher] if launcher else [],
+        ) as recorder,
+        ExitStack() as stack,
+    ):
         built = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        point = (
-            stack.enter_context(slow_ceph(OSDS, arguments.ceph, options=CLIENT))[0]
-            if arguments.ceph
-            else arguments.dir
-        )
+        point = arguments.dir
+        if arguments.ceph:
+            ceph = slow_ceph(OSDS, arguments.ceph, options=CLIENT)
+            point = stack.enter_context(ceph)[0]
         programs.build(built)
         print(HEADER, flush=True)
         for name in arguments.programs or SCALES:
-            print(
-                compare(name, built, place_for(name, point, bool(arguments.ceph)), arguments),
-                flush=True,
-            )
+            place = make_place(name, point, bool(arguments.ceph))
+            print(compare_settings(name, built, place, arguments, recorder), flush=True)
         print(f"\nload average {os.getloadavg()[0]:.1f}")
 
 

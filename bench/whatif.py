@@ -1,7 +1,9 @@
-"""What `pario whatif` predicts for a lab, and what the same run takes there: seconds of I/O, requests, and for how long the busiest
-target was busy. Mounts a lab of its own as `pario lab up` makes it.
+"""Compares predictions of `pario whatif` for a lab with runs there.
 
-    python bench/whatif.py
+    python bench/whatif.py [--rounds 3]
+
+The table shows seconds of I/O, requests, and the busy seconds of the busiest target. The lab is
+created as `pario lab up` creates it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from measuring import make_parser
+from recording import Recorder
+
 from pario.lab.mount import Model, down, reset, status, up
 from pario.model.load import cost
 from pario.model.machine import load
@@ -22,7 +27,7 @@ from pario.stripe.layout import Part, Wanted, set_stripes
 from pario.tables import read
 
 LAB = load("lab")
-REPEAT = 3
+#: Bytes of a write, writes, stripes.
 CASES = [
     (1 << 20, 64, 1),
     (1 << 20, 64, 8),
@@ -39,68 +44,86 @@ for number in range(times):
     os.write(file, bytes(size))
 os.close(file)
 """
+COLUMNS = """\
+writes of|stripes|requests, predicted|counted|busiest, predicted|booked\
+|I/O, predicted|taken|ratio"""
 
 
 @dataclass(frozen=True)
-class Case:
+class Run:
     """One run and its prediction."""
 
     predicted: float
-    took: float
+    seconds: float
+    predicted_requests: int
     requests: int
-    asked: int
-    busy_predicted: float
+    predicted_busy: float
     busy: float
 
 
-def once(point: Path, log: Path, size: int, times: int, stripes: int) -> Case:
+def run_program(point: Path, log: Path, size: int, times: int, stripes: int) -> Run:
+    """Runs the program once on the lab, traced, and predicts its seconds."""
     path = point / f"{log.stem}"
     set_stripes(path, Wanted((Part(unit=1 << 20, count=stripes),)))
     reset(point)
+    traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--"]
     program = [sys.executable, "-c", PROGRAM, path, str(size), str(times)]
-    subprocess.run(
-        [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
+    subprocess.run([*traced, *program], check=True, stderr=subprocess.DEVNULL)
     targets = status(point)["targets"]
     job = read([log])
     job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]
     (use,) = uses_of(job)
     phase = phase_of(LAB, use, stripes, "as it is")
     expected = cost(LAB, phase)
-    took = float(job.records["write_time"].sum() + job.records["close_time"].sum())
-    busy = max(target["busy_ns"] for target in targets) / 1e9
-    return Case(
+    return Run(
         expected.seconds,
-        took,
+        float(job.records["write_time"].sum() + job.records["close_time"].sum()),
         phase.requests,
         sum(target["writes"] for target in targets),
         expected.busiest_target,
-        busy,
+        max(target["busy_ns"] for target in targets) / 1e9,
     )
 
 
-def rows(point: Path, logs: Path) -> Iterator[str]:
-    yield "| writes of | stripes | requests, predicted | counted | busiest, predicted | booked | I/O, predicted | taken | ratio |"
-    yield "|" + "---|" * 9
+def measure_cases(point: Path, logs: Path, rounds: int, recorder: Recorder) -> Iterator[str]:
+    """Runs all cases; returns the rows of the table."""
     for size, times, stripes in CASES:
-        cases = [
-            once(point, logs / f"{size}-{stripes}-{number}.pario", size, times, stripes)
-            for number in range(REPEAT)
-        ]
-        case = cases[0]
-        took = statistics.median(each.took for each in cases)
-        counts = f"{case.requests} | {case.asked} | {case.busy_predicted:.3f} | {case.busy:.3f}"
-        yield f"| {times} x {size} | {stripes} | {counts} | {case.predicted:.3f} | {took:.3f} | {took / case.predicted:.2f} |"
+        runs = []
+        for number in range(1, rounds + 1):
+            log = logs / f"{size}-{stripes}-{number}.pario"
+            run = run_program(point, log, size, times, stripes)
+            runs.append(run)
+            recorder.add(
+                way="write",
+                write_bytes=size,
+                writes=times,
+                stripes=stripes,
+                round=number,
+                seconds=run.seconds,
+                predicted_seconds=run.predicted,
+                requests=run.requests,
+                predicted_requests=run.predicted_requests,
+                busiest_target_seconds=run.busy,
+                predicted_busiest_target_seconds=run.predicted_busy,
+            )
+        first, seconds = runs[0], statistics.median(run.seconds for run in runs)
+        cells = [f"{times} x {size}", str(stripes)]
+        cells += [str(first.predicted_requests), str(first.requests)]
+        figures = [first.predicted_busy, first.busy, first.predicted, seconds]
+        cells += [*(f"{one:.3f}" for one in figures), f"{seconds / first.predicted:.2f}"]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
+    parser = make_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with Recorder("whatif", arguments) as recorder, tempfile.TemporaryDirectory() as scratch:
         point = Path(scratch) / "lab"
         up(point, Model(process=True))
         try:
-            for row in rows(point, Path(scratch)):
+            print(f"| {COLUMNS.replace('|', ' | ')} |\n|{'---|' * 9}")
+            for row in measure_cases(point, Path(scratch), arguments.rounds, recorder):
                 print(row, flush=True)
         finally:
             down(point, force=True)
