@@ -1,29 +1,126 @@
-"""A checkpoint of four arrays, cut along their fastest dimension, written one after the other: several_arrays.py FILE EDGE."""
+"""Measures a checkpoint of four arrays with and without merged collective writes.
+
+    python bench/several_arrays.py --library LIBPARIO [--directory DIR] [--edge 50] [--ranks 2]
+        [--rounds 5]
+
+The ranks write velocity, temperature, pressure and species (3, 1, 1 and 11 values per point), cut
+along their fastest dimension, one after the other. The hint pario_merge_collectives of pario's
+MPI-IO merges the four exchanges into one. Ways take turns. The table shows medians of the seconds
+of the slowest rank from open to close, and counts of exchanges per rank and system writes.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import statistics
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from mpi4py import MPI
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from measuring import add_library_argument, make_parser, time_call
+from recording import Recorder
 
 VARIABLES = (3, 1, 1, 11)  # velocity, temperature, pressure, species
+WAYS = {"separate": "0", "merged": "64M"}  # pario_merge_collectives
+MPIEXEC = Path(sys.executable).with_name("mpiexec")
 
 
-def main(name: str, edge: int) -> None:
-    comm = MPI.COMM_WORLD
+def write_arrays(comm: Any, name: str, edge: int) -> None:
+    """Writes the file, as one of the ranks."""
+    from mpi4py import MPI
+
     width = edge // comm.size
     file = MPI.File.Open(comm, name, MPI.MODE_CREATE | MPI.MODE_WRONLY)
     begin = 0
     for count in VARIABLES:
-        part = [count, edge, edge, width]
-        view = MPI.DOUBLE.Create_subarray(
-            [count, edge, edge, edge], part, [0, 0, 0, comm.rank * width]
-        ).Commit()
+        part, at = [count, edge, edge, width], [0, 0, 0, comm.rank * width]
+        view = MPI.DOUBLE.Create_subarray([count, edge, edge, edge], part, at).Commit()
         file.Set_view(begin, MPI.DOUBLE, view)
         file.Write_all(np.full(part, comm.rank, dtype="d"))
         begin += count * edge**3 * 8
     file.Close()
 
 
-main(sys.argv[1], int(sys.argv[2]))
+def run_rank(name: str, edge: int) -> None:
+    """Runs one of the ranks; rank 0 prints the seconds of the slowest one."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    comm.Barrier()
+    seconds = max(comm.allgather(time_call(lambda: write_arrays(comm, name, edge))))
+    if comm.rank == 0:
+        print(seconds, flush=True)
+
+
+def run_ranks(file: Path, merged: str, arguments: argparse.Namespace) -> tuple[float, int, int]:
+    """Writes the file once; returns seconds, exchanges per rank, and system writes."""
+    command = [str(MPIEXEC), "-n", str(arguments.ranks), sys.executable, "-m", "mpi4py", __file__]
+    command += ["--library", str(arguments.library), "--edge", str(arguments.edge)]
+    hints = f"*:pario_report=json:pario_merge_collectives={merged}"
+    pario = {"LD_PRELOAD": str(arguments.library), "PARIO_MPIIO": "1", "PARIO_HINTS": hints}
+    done = subprocess.run(
+        [*command, "--rank", str(file)],
+        env=os.environ | pario,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report = next(line for line in done.stderr.splitlines() if line.startswith("{"))
+    counts = json.loads(report)["statistics"]
+    exchanges = counts["through_windows"] // arguments.ranks
+    return float(done.stdout), exchanges, counts["system_writes"]
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    add_library_argument(parser)
+    parser.add_argument("--directory", default=".", help="on the file system to measure")
+    parser.add_argument("--edge", type=int, default=50, help="points along each dimension")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rank", metavar="FILE", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.rank:
+        run_rank(arguments.rank, arguments.edge)
+        return
+    runs: dict[str, list[tuple[float, int, int]]] = {way: [] for way in WAYS}
+    with (
+        Recorder(
+            "several_arrays",
+            arguments,
+            directories=[arguments.directory],
+            launchers=[MPIEXEC],
+        ) as recorder,
+        tempfile.TemporaryDirectory(dir=arguments.directory) as folder,
+    ):
+        for number in range(1, arguments.rounds + 1):
+            for way, merged in WAYS.items():
+                runs[way].append(run_ranks(Path(folder, way), merged, arguments))
+                seconds, exchanges, writes = runs[way][-1]
+                recorder.add(
+                    edge=arguments.edge,
+                    ranks=arguments.ranks,
+                    way=way,
+                    round=number,
+                    seconds=seconds,
+                    exchanges_per_rank=exchanges,
+                    system_writes=writes,
+                )
+        contents = {Path(folder, way).read_bytes() for way in WAYS}
+    print("| way | seconds | exchanges per rank | system writes |\n|---|---|---|---|")
+    for way, found in runs.items():
+        middle = [statistics.median(column) for column in zip(*found, strict=True)]
+        print(f"| {way} | {middle[0]:.4f} | {middle[1]:.0f} | {middle[2]:.0f} |")
+    print(f"\nThe files are {'equal' if len(contents) == 1 else 'DIFFERENT'}.")
+
+
+if __name__ == "__main__":
+    main()
