@@ -1,7 +1,8 @@
-"""Checks that the rooms under src/ include only each other's doors, along the edges of tools/rooms.toml, without a cycle; and that each
-edge is used.
+"""Checks that the rooms under src/ include only each other's doors.
 
-A door is `<room>/<room>.hpp`; a room's `.def` tables and the headers listed in its `doors` are doors, too.
+The includes must follow the edges of tools/rooms.toml, without a cycle, and each edge must be
+used. A door is `<room>/<room>.hpp`; a room's `.def` tables and the headers listed in its `doors`
+are doors, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ def doors(room: str, extra: list[str]) -> set[str]:
 
 
 def problems(rooms: dict[str, list[str]], extra: dict[str, list[str]]) -> list[str]:
-    found = [f"{folder.name}: a folder under src/ that tools/rooms.toml does not name" for folder in folders() if folder.name not in rooms]
+    found = [
+        f"{folder.name}: a folder under src/ that tools/rooms.toml does not name"
+        for folder in folders()
+        if folder.name not in rooms
+    ]
     try:
         TopologicalSorter(rooms).prepare()
     except CycleError as error:
@@ -30,9 +35,16 @@ def problems(rooms: dict[str, list[str]], extra: dict[str, list[str]]) -> list[s
     for room, allowed in rooms.items():
         sources = sorted((ROOT / "src" / room).glob("*.[ch]pp"))
         for path in sources:
-            found += [f"{path.relative_to(ROOT)}: {why}" for why in wrong_includes(path, room, allowed, rooms, extra)]
+            found += [
+                f"{path.relative_to(ROOT)}: {why}"
+                for why in wrong_includes(path, room, allowed, rooms, extra)
+            ]
         used = {included.split("/")[0] for path in sources for included in includes(path)}
-        found += [f"tools/rooms.toml: room {room} does not use {other}" for other in allowed if other not in used]
+        found += [
+            f"tools/rooms.toml: room {room} does not use {other}"
+            for other in allowed
+            if other not in used
+        ]
     return found
 
 
@@ -44,16 +56,26 @@ def includes(path: Path) -> list[str]:
     return INCLUDE.findall(path.read_text(encoding="utf-8"))
 
 
-def wrong_includes(path: Path, room: str, allowed: list[str], rooms: dict[str, list[str]], extra: dict[str, list[str]]) -> list[str]:
+def wrong_includes(
+    path: Path,
+    room: str,
+    allowed: list[str],
+    rooms: dict[str, list[str]],
+    extra: dict[str, list[str]],
+) -> list[str]:
     wrong = []
     for included in includes(path):
         other = included.split("/")[0]
         if other == room or other not in rooms:
             continue
         if other not in allowed:
-            wrong.append(f"includes {included}; room {room} may use: {', '.join(allowed) or 'no other room'}")
+            wrong.append(
+                f"includes {included}; room {room} may use: {', '.join(allowed) or 'no other room'}"
+            )
         elif included not in doors(other, extra.get(other, [])):
-            wrong.append(f"includes {included}; only the door {other}/{other}.hpp is open to other rooms")
+            wrong.append(
+                f"includes {included}; only the door {other}/{other}.hpp is open to other rooms"
+            )
     return wrong
 
 

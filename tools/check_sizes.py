@@ -1,4 +1,7 @@
-"""Checks that files and functions stay small: at most 500 lines a file, 60 lines a function (Python here; C++ by clang-tidy)."""
+"""Checks that files and functions stay small: 500 lines a file, 60 lines a function.
+
+Functions of Python are checked here, those of C++ by clang-tidy.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ FUNCTION_LINES = 60
 
 
 def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
 
 
@@ -23,7 +28,8 @@ def long_functions(path: Path) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:
-                yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines; at most {FUNCTION_LINES}"
+                place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                yield f"{place}: {node.name} has {lines} lines; at most {FUNCTION_LINES}"
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""Fits the parameters of described machines to published figures, and writes them into python/pario/model/machines/*.toml."""
+"""Fits the parameters of described machines to published figures.
+
+Writes them into python/pario/model/machines/*.toml.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ def main() -> None:
         found = fit(machine) if machine.fitted else machine
         text = path_of(name).read_text(encoding="utf-8")
         for key in machine.fitted:
-            text = re.sub(rf"(?m)^({key} = {{ value = )[^,]+", rf"\g<1>{found.values[key]:.4g}", text)
+            text = re.sub(
+                rf"(?m)^({key} = {{ value = )[^,]+", rf"\g<1>{found.values[key]:.4g}", text
+            )
             print(f"{name}: {key} = {found.values[key]:.4g}")
         path_of(name).write_text(text, encoding="utf-8")
 

@@ -1,0 +1,214 @@
+"""Pytest plugin: results of a run in a file, and runs that are resumed.
+
+`--results FILE` appends a line for each finished test to FILE (results_file.py says how it
+looks). `--resume` deselects the tests that FILE holds as passed, skipped or expected failures.
+With pytest-xdist only the controller reads and writes the file.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.results_file import (
+    Result,
+    Results,
+    ResultsError,
+    ResultsWriter,
+    begin_results,
+    read_results,
+    resume_results,
+)
+from tests.support.run_header import read_commit
+
+#: Of two reports for one test, the one with the later outcome in this list counts.
+_SEVERITY = ("passed", "xfailed", "skipped", "error", "failed")
+_OWN_MARKERS_OF_PYTEST = {"parametrize", "usefixtures", "filterwarnings", "skip", "skipif"}
+_ANEW = "leave out --resume (the file is then renamed to FILE.previous)"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("results", "result file")
+    group.addoption("--results", type=Path, metavar="FILE", help="append a line per test to FILE")
+    group.addoption(
+        "--resume",
+        action="store_true",
+        help="deselect tests that FILE holds as passed, skipped or expected failures",
+    )
+    group.addoption(
+        "--keep-failures",
+        action="store_true",
+        help="with --resume: deselect failed tests, too",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        _register(config, Selection(set(config.workerinput.get("finished_tests", ()))))
+        return
+    path: Path | None = config.option.results
+    if not path:
+        if config.option.resume:
+            raise pytest.UsageError("--resume needs --results FILE")
+        return
+    try:
+        if config.option.collectonly:
+            _register(config, Selection(_finished(config, _earlier(config, path))))
+        else:
+            _record(config, path)
+    except (ResultsError, OSError, subprocess.SubprocessError) as error:
+        raise pytest.UsageError(f"--results: {error}") from error
+
+
+def _record(config: pytest.Config, path: Path) -> None:
+    commit = read_commit(config.rootpath)
+    results = Results()
+    if config.option.resume:
+        writer, results = resume_results(path, commit, _ANEW)
+    else:
+        writer = begin_results(path, commit)
+    config.add_cleanup(writer.close)
+    selection = Selection(_finished(config, results))
+    _register(config, selection)
+    config.pluginmanager.register(Recorder(writer), "results-recorder")
+
+
+def _register(config: pytest.Config, selection: Selection) -> None:
+    config.pluginmanager.register(selection, "results-selection")
+
+
+def _earlier(config: pytest.Config, path: Path) -> Results:
+    return read_results(path) if config.option.resume and path.exists() else Results()
+
+
+def _finished(config: pytest.Config, results: Results) -> set[str]:
+    every = config.option.keep_failures
+    return {result.test for result in results.latest.values() if every or result.good}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Adds the names of a test's markers to its reports, which travel to xdist's controller."""
+    report = yield
+    names = (marker.name for marker in item.iter_markers())
+    report.markers = sorted(set(names) - _OWN_MARKERS_OF_PYTEST)
+    return report
+
+
+class Selection:
+    """Deselects the tests that an earlier run has finished."""
+
+    def __init__(self, finished: set[str]) -> None:
+        self._finished = finished
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        earlier = [item for item in items if item.nodeid in self._finished]
+        if earlier:
+            items[:] = [item for item in items if item.nodeid not in self._finished]
+            config.hook.pytest_deselected(items=earlier)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Called for each of xdist's workers, also when it replaces one that has crashed."""
+        node.workerinput["finished_tests"] = sorted(self._finished)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Resuming a complete run is no error."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._finished:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_report_header(self) -> str | None:
+        if not self._finished:
+            return None
+        return f"results: {len(self._finished)} tests are finished already"
+
+
+class Recorder:
+    """Writes a line for each finished test. Lives in xdist's controller, or without xdist."""
+
+    def __init__(self, writer: ResultsWriter) -> None:
+        self._writer = writer
+        self._unfinished: dict[str, Result] = {}
+        self._selected: int | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        result = merge_results(self._unfinished.pop(report.nodeid, None), result_of_report(report))
+        if report.when in ("setup", "call"):
+            self._unfinished[report.nodeid] = result
+        else:  # the teardown, or xdist's report of a crashed worker
+            self._writer.add(result)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if not report.passed:
+            outcome = "error" if report.failed else "skipped"
+            self._writer.add(Result(report.nodeid, outcome, reason=read_reason(report)))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:
+            self._select(len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
+        self._select(len(ids))
+
+    def _select(self, count: int) -> None:
+        """Every worker collects the same tests: one line for all of them."""
+        if self._selected is None:
+            self._selected = count
+            self._writer.add_selected(count)
+
+
+def result_of_report(report: pytest.TestReport) -> Result:
+    """The result of one phase of a test."""
+    expected = hasattr(report, "wasxfail")
+    reason = read_reason(report)
+    if report.failed:
+        outcome = "error" if report.when in ("setup", "teardown") else "failed"
+    elif report.skipped:
+        outcome = "xfailed" if expected else "skipped"
+    else:
+        outcome = "passed"
+        reason = f"passes although it is expected to fail: {reason}" if expected else ""
+    markers = tuple(getattr(report, "markers", ()))  # absent for a crashed worker
+    return Result(report.nodeid, outcome, report.duration or 0.0, reason, markers)
+
+
+def merge_results(first: Result | None, second: Result) -> Result:
+    """The more severe of the results of two phases, with the seconds of both."""
+    if first is None:
+        return second
+    chosen = second if _rank(second) > _rank(first) else first
+    seconds = first.seconds + second.seconds
+    markers = first.markers or second.markers
+    return Result(chosen.test, chosen.outcome, seconds, chosen.reason, markers)
+
+
+def _rank(result: Result) -> tuple[int, bool]:
+    return _SEVERITY.index(result.outcome), bool(result.reason)
+
+
+def read_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The first line of the reason for which a test was skipped, failed or expected to fail."""
+    if hasattr(report, "wasxfail"):
+        return _first_line(report.wasxfail.removeprefix("reason: "))
+    if isinstance(report.longrepr, tuple):
+        return _first_line(report.longrepr[2].removeprefix("Skipped: "))
+    if crash := getattr(report.longrepr, "reprcrash", None):
+        return _first_line(crash.message)
+    return _error_line(report.longreprtext)
+
+
+def _error_line(text: str) -> str:
+    """The last line marked as an error, else the first one."""
+    marked = [line[1:] for line in text.splitlines() if line.startswith("E ")]
+    return marked[-1].strip() if marked else _first_line(text)
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -1,0 +1,1 @@
+"""Tools for the development of pario; each is run as `python -m tools.NAME`."""
