@@ -39,10 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.option.starts_processes:
         return
-    chosen = [item for item in items if starts_processes(item)]
-    if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
+    others = [item for item in items if not starts_processes(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if starts_processes(item)]
 
 
 def starts_processes(item: pytest.Item) -> bool:
@@ -55,7 +55,8 @@ def _sources(item: pytest.Item) -> Iterator[Path]:
     fixtures = getattr(item, "_fixtureinfo", None)
     for definitions in fixtures.name2fixturedefs.values() if fixtures else ():
         for definition in definitions:
-            path = Path(definition.func.__code__.co_filename)
+            code = getattr(definition.func, "__code__", None)  # a class has none
+            path = Path(code.co_filename) if code else item.path
             if path.is_relative_to(item.config.rootpath / "tests"):
                 yield path
 
