@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.checkouts import commit_all
 from tests.support.results_file import read_results
 
 ROOT = Path(__file__).parents[2]
@@ -46,12 +47,6 @@ MIXED = """
     def test_error(broken):
         pass
 """
-
-
-def commit_all(folder: Path) -> None:
-    who = ["-c", "user.name=tester", "-c", "user.email=tester@example.org"]
-    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
-        subprocess.run(["git", "-C", folder, *command], check=True)
 
 
 @pytest.fixture

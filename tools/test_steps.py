@@ -1,0 +1,228 @@
+"""The steps of `make test-all`: each runs a kind of tests and adds a result for each test.
+
+A step leaves out the tests that the result file holds as good, so that it goes on where an
+interrupted run was left. A new kind of tests is a function here and a row in STEPS.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.support.results_file import Result, Results, ResultsWriter, read_results
+from tools.child_process import find_program, run_child, run_children
+from tools.junit import read_junit
+
+SUITES = "tests/suites/test_suites.py"
+_TIDY = ["clang-tidy", "-p", "build/dev", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
+_NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
+_SECONDS = 60  # for commands that only print a list
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a run of all tests keeps its files, and how it shows progress."""
+
+    root: Path
+    results: Path
+    jobs: int
+    tick: Callable[[], None] = field(default=lambda: None)
+
+    def log(self, step: str) -> Path:
+        """The file for the output of a step."""
+        return self.results.parent / f"{step}.log"
+
+    def read(self) -> Results:
+        """The results so far."""
+        return read_results(self.results)
+
+    @contextmanager
+    def writer(self) -> Iterator[ResultsWriter]:
+        """Opens the result file; pytest, which writes to it, must not run meanwhile."""
+        with ResultsWriter(self.results) as writer:
+            writer.cut_torn_line()
+            yield writer
+
+    def add(self, result: Result) -> None:
+        """Appends a result."""
+        with self.writer() as writer:
+            writer.add(result)
+
+    def add_selected(self, count: int) -> None:
+        """Tells the number of tests that the step is about to run."""
+        with self.writer() as writer:
+            writer.add_selected(count)
+
+    def call(self, step: str, command: list[str]) -> int:
+        """Runs a command in the checkout and returns its status; its output goes to the log."""
+        return run_child(command, self.log(step), self.tick, cwd=self.root)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of the table of steps. `needs`: programs without which it is skipped."""
+
+    name: str
+    title: str
+    run: Callable[[Run], None]
+    needs: tuple[str, ...] = ()
+
+
+def run_step(step: Step, run: Run) -> None:
+    """Runs a step; a program that it needs and that is missing is a skip in the result file."""
+    missing = [name for name in step.needs if not find_program(name)]
+    if missing:
+        reason = f"not installed: {', '.join(missing)}"
+        run.add(Result(f"{step.name}::session", "skipped", reason=reason))
+        return
+    run.log(step.name).unlink(missing_ok=True)
+    step.run(run)
+
+
+def run_unit_tests(run: Run, step: str, preset: str) -> None:
+    """Builds the unit tests with a preset of CMake and runs them, one module after the other."""
+    if not _build(run, step, preset):
+        return
+    good = {result.test for result in run.read().latest.values() if result.good}
+    modules: dict[str, int] = {}
+    for name in _list_unit_tests(run.root, preset):
+        if f"{step}::{name}" not in good:
+            module = name.partition(".")[0]
+            modules[module] = modules.get(module, 0) + 1
+    run.add_selected(sum(modules.values()))
+    for module in modules:
+        _run_module(run, step, preset, module, good)
+
+
+def _build(run: Run, step: str, preset: str) -> bool:
+    """Configures and builds; a failure is a result of its own."""
+    commands = (
+        ["cmake", "--preset", preset],
+        ["cmake", "--build", "--preset", preset, "-j", str(run.jobs)],
+    )
+    for command in commands:
+        if status := run.call(step, command):
+            reason = f"{' '.join(command)}: status {status}: {_last_error(run.log(step))}"
+            run.add(Result(f"{step}::build", "failed", reason=reason))
+            return False
+    run.add(Result(f"{step}::build", "passed"))
+    return True
+
+
+def _list_unit_tests(root: Path, preset: str) -> list[str]:
+    command = [str(find_program("ctest")), "--preset", preset, "--show-only=json-v1"]
+    done = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=True, timeout=_SECONDS
+    )
+    return [test["name"] for test in json.loads(done.stdout)["tests"]]
+
+
+def _run_module(run: Run, step: str, preset: str, module: str, good: set[str]) -> None:
+    junit = run.results.parent / f"{step}.{module}.xml"
+    junit.unlink(missing_ok=True)
+    chosen = ["-R", f"^{module}\\.", "-j", str(run.jobs), "--output-junit", str(junit)]
+    status = run.call(step, ["ctest", "--preset", preset, *chosen])
+    if not junit.exists():
+        reason = f"ctest ended with status {status} and without results"
+        run.add(Result(f"{step}::{module}", "error", reason=reason))
+        return
+    with run.writer() as writer:
+        for result in read_junit(junit, step, run.root):
+            if result.test not in good:
+                writer.add(result)
+
+
+def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
+    """Runs pytest, whose plugin writes the results (tests/support/results.py)."""
+    files = ["--results", str(run.results), "--resume"]
+    command = [sys.executable, "-m", "pytest", "-q", *files, *arguments]
+    status = run.call(step, command)
+    session = f"{step}::session"
+    if status not in (0, 1):  # no line per test tells about an error of pytest itself
+        reason = f"pytest ended with status {status}: {_last_error(run.log(step))}"
+        run.add(Result(session, "error", reason=reason))
+    elif session in run.read().latest:
+        run.add(Result(session, "passed"))
+
+
+def run_clang_tidy(run: Run, step: str) -> None:
+    """Checks each source file of src/ that the dev preset builds."""
+    if status := run.call(step, ["cmake", "--preset", "dev"]):
+        reason = f"cmake --preset dev: status {status}: {_last_error(run.log(step))}"
+        run.add(Result(f"{step}::configure", "failed", reason=reason))
+        return
+    run.add(Result(f"{step}::configure", "passed"))
+    good = {result.test for result in run.read().latest.values() if result.good}
+    files = [name for name in _list_sources(run.root) if f"{step}::{name}" not in good]
+    run.add_selected(len(files))
+    folder = run.results.parent / step
+    commands = ((name, [*_TIDY, name]) for name in files)
+    with closing(run_children(commands, run.jobs, folder, run.tick, cwd=run.root)) as children:
+        for done in children:
+            outcome = "failed" if done.status else "passed"
+            reason = _first_error(done.output, run.root) if done.status else ""
+            run.add(Result(f"{step}::{done.key}", outcome, done.seconds, reason))
+
+
+def _list_sources(root: Path) -> list[str]:
+    """The C++ files of src/ in the compilation database, as paths from the root."""
+    database = json.loads((root / "build/dev/compile_commands.json").read_text(encoding="utf-8"))
+    files = {str(Path(entry["file"]).relative_to(root)) for entry in database}
+    return sorted(
+        file
+        for file in files
+        if file.startswith("src/") and file.endswith(".cpp") and not file.startswith(_NO_SOURCES_OF)
+    )
+
+
+def _first_error(output: str, root: Path) -> str:
+    lines = output.replace(f"{root}/", "").splitlines()
+    return next((line.strip() for line in lines if "error: " in line), lines[-1] if lines else "")
+
+
+def _last_error(log: Path) -> str:
+    """The last line of a log that names an error, else its last line."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["no output"])[-1][:300]
+
+
+_BUILD_TOOLS = ("cmake", "ctest", "ninja", "c++")
+STEPS = (
+    Step("unit", "unit tests", partial(run_unit_tests, step="unit", preset="dev"), _BUILD_TOOLS),
+    Step(
+        "pytest",
+        "pytest tests of all tiers",
+        partial(run_pytest, step="pytest", arguments=["--ignore", SUITES]),
+    ),
+    Step(
+        "asan",
+        "unit tests under the address and undefined-behaviour sanitizers",
+        partial(run_unit_tests, step="asan", preset="asan"),
+        _BUILD_TOOLS,
+    ),
+    Step(
+        "tsan",
+        "unit tests under the thread sanitizer",
+        partial(run_unit_tests, step="tsan", preset="tsan"),
+        _BUILD_TOOLS,
+    ),
+    Step(
+        "clang-tidy",
+        "clang-tidy over all files",
+        partial(run_clang_tidy, step="clang-tidy"),
+        ("cmake", "ninja", "c++", "clang-tidy"),
+    ),
+    Step(
+        "suites",
+        "test suites of MPICH, ROMIO, mpi4py, HDF5 and PnetCDF under all MPIs",
+        partial(run_pytest, step="suites", arguments=[SUITES]),
+    ),
+)
