@@ -26,14 +26,25 @@ class Failed(Exception):
     """A step of fetching or building did not work; the text is what it was and what it said."""
 
 
+#: Packages that could not be fetched; they are not tried again by this process.
+_NOT_FETCHED: dict[str, Unavailable | Failed] = {}
+
+
 def source(name: str) -> Path:
-    """The folder with the sources of a package."""
+    """The folder with the sources of a package, fetched if they are not there yet."""
     folder = SUITES / name
-    if not (folder / ".complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        SUITES.mkdir(parents=True, exist_ok=True)
+    if (folder / ".complete").exists():
+        return folder
+    if name in _NOT_FETCHED:
+        raise _NOT_FETCHED[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    SUITES.mkdir(parents=True, exist_ok=True)
+    try:
         (_from_pypi if name == "mpi4py" else _from_debian)(name, folder)
-        (folder / ".complete").touch()
+    except (Unavailable, Failed) as error:
+        _NOT_FETCHED[name] = error
+        raise
+    (folder / ".complete").touch()
     return folder
 
 

@@ -1,8 +1,12 @@
-"""A part of each suite that others wrote passes with pario's MPI-IO (tools/suites.sh runs all of them)."""
+"""Test suites that others wrote pass with pario's MPI-IO, under all MPIs.
+
+A part of each suite belongs to the tests of the real systems, the rest to `make test-all`.
+PARIO_SUITES_MPIIO=own runs them with the MPI's own MPI-IO, for comparison.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import pytest
 
@@ -11,19 +15,31 @@ from tests.mpi.conftest import MPIS, Mpi
 from tests.suites.runs import run
 from tests.suites.table import Program, Suite, suites
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi]
-CHOSEN = [
-    pytest.param(suite, program, MPIS[mpi], id=f"{suite.name}-{program.name}-{program.ranks}-{mpi}")
-    for suite in suites().values()
-    for program in suite.programs
-    for mpi in suite.quick_mpis
-    if program.name in suite.quick and mpi != "mpich-5-abi"
-]
+pytestmark = pytest.mark.mpi
+OWN = os.environ.get("PARIO_SUITES_MPIIO") == "own"
 
 
-@pytest.mark.parametrize(("suite", "program", "mpi"), CHOSEN)
-def test_program(suite: Suite, program: Program, mpi: Mpi, tmp_path: Path) -> None:
-    result = run(suite, program, mpi, need_library())
+def parameters() -> list[object]:
+    """Each program under each MPI. The id is read by tools/write_conformance.py."""
+    chosen = ((suite, program) for suite in suites().values() for program in suite.programs)
+    return [_parameter(*pair, mpi) for pair in chosen for mpi in pair[0].mpis]
+
+
+def _parameter(suite: Suite, program: Program, mpi: str) -> object:
+    words = [suite.name, program.name, str(program.ranks), mpi]
+    quick = program.name in suite.quick and mpi in suite.quick_mpis
+    return pytest.param(
+        suite,
+        program,
+        MPIS[mpi],
+        id=",".join([*words, "own"] if OWN else words),
+        marks=pytest.mark.slow if quick else pytest.mark.exhaustive,
+    )
+
+
+@pytest.mark.parametrize(("suite", "program", "mpi"), parameters())
+def test_program(suite: Suite, program: Program, mpi: Mpi) -> None:
+    result = run(suite, program, mpi, None if OWN else need_library())
     if result.verdict == "skipped":
         pytest.skip(result.why)
     assert result.verdict == "passed", f"{result.why}\n{result.output[-3000:]}"
