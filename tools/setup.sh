@@ -39,6 +39,7 @@ slow /usr/sbin/slurmd slurmd tests-under-Slurm
 slow srun slurm-client tests-under-Slurm
 slow /usr/sbin/munged munge tests-under-Slurm
 slow dpkg-source dpkg-dev suites-of-others
+slow stress-ng stress-ng load-for-make-flaky
 slow /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
 slow /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
 slow /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev suites-of-others

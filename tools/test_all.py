@@ -8,36 +8,20 @@ is 1 if a test failed.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.results_file import (
-    Result,
-    Results,
-    ResultsError,
-    begin_results,
-    format_counts,
-    iterate_rows,
-    read_results,
-    result_of,
-    resume_results,
-)
-from tests.support.run_header import read_commit
+from tests.support.results_file import Results, ResultsError, format_counts, read_results
 from tools.child_process import handle_signals
+from tools.progress import INTERVAL, Progress, format_seconds
+from tools.run_files import lock_run, open_results
 from tools.test_steps import STEPS, Run, Step, run_step
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-all" / "results.jsonl"
-_ANEW = "make test-all RESTART=1 (the file is then renamed to FILE.previous)"
-#: Seconds between lines of progress.
-INTERVAL = 30.0
 
 
 def parse(arguments: Sequence[str] | None, steps: Sequence[Step]) -> argparse.Namespace:
@@ -59,73 +43,6 @@ def parse(arguments: Sequence[str] | None, steps: Sequence[Step]) -> argparse.Na
     return parsed
 
 
-class Progress:
-    """Prints failures as they are written to the result file, and a line every few seconds."""
-
-    def __init__(self, path: Path, interval: float, label: str, remaining: Sequence[str]) -> None:
-        self._path = path
-        self._interval = interval
-        self._label = label
-        self._remaining = f"; then: {', '.join(remaining)}" if remaining else "; the last step"
-        self._offset = path.stat().st_size
-        self._start = self._printed = time.monotonic()
-        self._selected: int | None = None
-        self.counts: Counter[str] = Counter()
-
-    @property
-    def seconds(self) -> float:
-        """Since the step began."""
-        return time.monotonic() - self._start
-
-    def update(self) -> None:
-        """Reads the new lines of the result file; prints a line if one is due."""
-        self._read()
-        if time.monotonic() - self._printed >= self._interval:
-            self._printed = time.monotonic()
-            self.print_line(self._describe())
-
-    def finish(self, ending: str) -> None:
-        """Prints the counts of the step."""
-        self._read()
-        counts = format_counts(self.counts)
-        self.print_line(f"{ending}: {counts} in {format_seconds(self.seconds)}")
-
-    def print_line(self, text: str) -> None:
-        """Prints a line that begins with the number and the name of the step."""
-        print(f"{self._label}: {text}", flush=True)
-
-    def _read(self) -> None:
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            data = file.read()
-        self._offset += data.rfind(b"\n") + 1
-        for row in iterate_rows(data, str(self._path)):
-            if "test" in row:
-                self._add(result_of(row))
-            self._selected = row.get("selected", self._selected)
-
-    def _add(self, result: Result) -> None:
-        self.counts[result.outcome] += 1
-        if not result.good:
-            self.print_line(f"{result.outcome}: {result.test}: {result.reason}")
-
-    def _describe(self) -> str:
-        done = sum(self.counts.values())
-        count = f"{done} of {self._selected}" if self._selected is not None else f"{done}"
-        failed = self.counts["failed"] + self.counts["error"]
-        elapsed = format_seconds(self.seconds)
-        return f"{count} finished, {failed} failed, {elapsed}{self._remaining}"
-
-
-def format_seconds(seconds: float) -> str:
-    """As 1 h 5 min, 5 min 10 s, or 10 s."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes_of_hour = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes_of_hour} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
 def run_steps(steps: Sequence[Step], run: Run, interval: float) -> None:
     names = [step.name for step in steps]
     for number, step in enumerate(steps):
@@ -135,7 +52,7 @@ def run_steps(steps: Sequence[Step], run: Run, interval: float) -> None:
             took = format_seconds(results.steps[step.name])
             print(f"{label}: complete already ({took})", flush=True)
             continue
-        progress = Progress(run.results, interval, label, names[number + 1 :])
+        progress = Progress(run.results, interval, label, _describe_remaining(names[number + 1 :]))
         progress.print_line(f"begins: {step.title}")
         try:
             run_step(step, replace(run, tick=progress.update))
@@ -146,32 +63,15 @@ def run_steps(steps: Sequence[Step], run: Run, interval: float) -> None:
         _complete(step, run, progress)
 
 
+def _describe_remaining(names: Sequence[str]) -> str:
+    return f"; then: {', '.join(names)}" if names else "; this is the last step"
+
+
 def _complete(step: Step, run: Run, progress: Progress) -> None:
     """Marks a step as complete if all of its tests are good."""
     if not progress.counts["failed"] + progress.counts["error"]:
         with run.writer() as writer:
             writer.add_step(step.name, progress.seconds)
-
-
-def open_results(path: Path, root: Path, restart: bool) -> None:
-    """Begins the result file, or checks that it is of this commit."""
-    commit = read_commit(root)
-    if restart:
-        begin_results(path, commit).close()
-    else:
-        resume_results(path, commit, _ANEW)[0].close()
-
-
-@contextmanager
-def lock_run(path: Path) -> Iterator[None]:
-    """Keeps a second run from the same files. Raises ResultsError if there is one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ResultsError(f"{path}: another run that is not over writes to it") from None
-        yield
 
 
 def print_summary(results: Results, path: Path) -> int:
@@ -193,7 +93,7 @@ def main(
     handle_signals()
     try:
         with lock_run(options.results):
-            open_results(options.results, root, options.restart)
+            open_results(options.results, root, options.restart, "make test-all RESTART=1")
             run_steps(chosen, run, options.interval)
             return print_summary(run.read(), options.results)
     except ResultsError as error:

@@ -19,7 +19,8 @@ from tests.support.results_file import Result, read_results
 from tools import test_steps
 from tools.child_process import find_program
 from tools.junit import read_junit
-from tools.test_all import format_seconds, main
+from tools.progress import format_seconds
+from tools.test_all import main
 from tools.test_steps import Run, Step, run_clang_tidy, run_unit_tests
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +211,14 @@ def test_a_line_of_progress_names_the_steps_to_come(run_all):
     assert lines[1] == "[1/3] one: 1 of 3 finished, 0 failed, N s; then: two, three"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_killed_run_ends_pytest_and_is_resumed(checkout, number):
     (checkout / "build").mkdir()
     (checkout / "pytest.ini").write_text(
