@@ -36,21 +36,21 @@ def _judge(case: ElementTree.Element) -> tuple[str, str]:
     if status == "disabled":
         return "skipped", "disabled"
     if skipped is not None and skipped.get("message") == _SKIPPED:
-        return "skipped", _skip_reason(output)
+        return "skipped", _find_skip_reason(output)
     if skipped is not None:  # such as a program that is not there
         return "error", skipped.get("message", "not run")
     message = failure.get("message", "failed") if failure is not None else str(status)
-    return "failed", _failure_reason(output) or message
+    return "failed", _find_failure_reason(output) or message
 
 
-def _skip_reason(output: str) -> str:
+def _find_skip_reason(output: str) -> str:
     """The line after `FILE:LINE: Skipped`."""
     lines = [line.strip() for line in output.splitlines()]
     after = (lines[place + 1] for place, line in enumerate(lines[:-1]) if line.endswith("Skipped"))
     return next(after, "") or "no reason given"
 
 
-def _failure_reason(output: str) -> str:
+def _find_failure_reason(output: str) -> str:
     """The first line that names an error, with GoogleTest's explanation."""
     lines = [line.strip() for line in output.splitlines()]
     for place, line in enumerate(lines):

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.results_file import Result, format_counts, iterate_rows, result_of
+from tests.support.results_file import Result, format_counts, iterate_rows, parse_result
 
 #: Seconds between lines of progress.
 INTERVAL = 30.0
@@ -54,7 +54,7 @@ class Progress:
         self._offset += data.rfind(b"\n") + 1
         for row in iterate_rows(data, str(self._path)):
             if "test" in row:
-                self._add(result_of(row))
+                self._add(parse_result(row))
             self._selected = row.get("selected", self._selected)
 
     def _add(self, result: Result) -> None:

@@ -108,7 +108,7 @@ def _build(run: Run, step: str, preset: str) -> bool:
     )
     for command in commands:
         if status := run.call(step, command):
-            reason = f"{' '.join(command)}: status {status}: {_last_error(run.log(step))}"
+            reason = f"{' '.join(command)}: status {status}: {_find_last_error(run.log(step))}"
             run.add(Result(f"{step}::build", "failed", reason=reason))
             return False
     run.add(Result(f"{step}::build", "passed"))
@@ -145,7 +145,7 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
     status = run.call(step, command)
     session = f"{step}::session"
     if status not in (0, 1):  # no line per test tells about an error of pytest itself
-        reason = f"pytest ended with status {status}: {_last_error(run.log(step))}"
+        reason = f"pytest ended with status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(session, "error", reason=reason))
     elif session in run.read().latest:
         run.add(Result(session, "passed"))
@@ -154,7 +154,7 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
 def run_clang_tidy(run: Run, step: str) -> None:
     """Checks each source file of src/ that the dev preset builds."""
     if status := run.call(step, ["cmake", "--preset", "dev"]):
-        reason = f"cmake --preset dev: status {status}: {_last_error(run.log(step))}"
+        reason = f"cmake --preset dev: status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(f"{step}::configure", "failed", reason=reason))
         return
     run.add(Result(f"{step}::configure", "passed"))
@@ -166,7 +166,7 @@ def run_clang_tidy(run: Run, step: str) -> None:
     with closing(run_children(commands, run.jobs, folder, run.tick, cwd=run.root)) as children:
         for done in children:
             outcome = "failed" if done.status else "passed"
-            reason = _first_error(done.output, run.root) if done.status else ""
+            reason = _find_first_error(done.output, run.root) if done.status else ""
             run.add(Result(f"{step}::{done.key}", outcome, done.seconds, reason))
 
 
@@ -181,12 +181,12 @@ def _list_sources(root: Path) -> list[str]:
     )
 
 
-def _first_error(output: str, root: Path) -> str:
+def _find_first_error(output: str, root: Path) -> str:
     lines = output.replace(f"{root}/", "").splitlines()
     return next((line.strip() for line in lines if "error: " in line), lines[-1] if lines else "")
 
 
-def _last_error(log: Path) -> str:
+def _find_last_error(log: Path) -> str:
     """The last line of a log that names an error, else its last line."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     lines = [line.strip() for line in lines if line.strip()]

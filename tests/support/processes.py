@@ -46,10 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def starts_processes(item: pytest.Item) -> bool:
-    return any(module_starts(path) for path in _sources(item))
+    return any(module_starts(path) for path in _list_sources(item))
 
 
-def _sources(item: pytest.Item) -> Iterator[Path]:
+def _list_sources(item: pytest.Item) -> Iterator[Path]:
     """The source files of a test and of the fixtures that it uses, without those of packages."""
     yield item.path
     fixtures = getattr(item, "_fixtureinfo", None)
@@ -64,10 +64,10 @@ def _sources(item: pytest.Item) -> Iterator[Path]:
 @cache
 def module_starts(path: Path) -> bool:
     """Whether a module of the tests starts processes, itself or by the modules it imports."""
-    return any(_starts_itself(each) for each in _reachable(path))
+    return any(_starts_itself(each) for each in _iterate_reachable(path))
 
 
-def _reachable(path: Path) -> Iterator[Path]:
+def _iterate_reachable(path: Path) -> Iterator[Path]:
     """A module and the modules of the tests that it imports, also indirectly.
 
     Modules of pario that these import directly come with them.
@@ -79,9 +79,9 @@ def _reachable(path: Path) -> Iterator[Path]:
             continue
         seen.add(current)
         yield current
-        for name in _imports(current):
+        for name in _list_imports(current):
             package = name.partition(".")[0]
-            source = _source_of(name) if package in ("tests", "pario") else None
+            source = _find_source(name) if package in ("tests", "pario") else None
             if source and package == "tests":
                 waiting.append(source)
             elif source:
@@ -89,15 +89,15 @@ def _reachable(path: Path) -> Iterator[Path]:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
+def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
-def _imports(path: Path) -> frozenset[str]:
+def _list_imports(path: Path) -> frozenset[str]:
     """The names of the imported modules; `from a import b` gives both `a` and `a.b`."""
     names = set()
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(_parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -107,19 +107,19 @@ def _imports(path: Path) -> frozenset[str]:
 
 @cache
 def _starts_itself(path: Path) -> bool:
-    if any(name.partition(".")[0] in STARTERS for name in _imports(path)):
+    if any(name.partition(".")[0] in STARTERS for name in _list_imports(path)):
         return True
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in OS_CALLS
         and isinstance(node.value, ast.Name)
         and node.value.id == "os"
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(_parse(path))
     )
 
 
 @cache
-def _source_of(name: str) -> Path | None:
+def _find_source(name: str) -> Path | None:
     """The source file of a module of Python code; None for a class, function or binary module."""
     try:
         spec = importlib.util.find_spec(name)

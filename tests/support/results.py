@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        _register(config, Selection(set(config.workerinput.get("finished_tests", ()))))
+        _register_selection(config, Selection(set(config.workerinput.get("finished_tests", ()))))
         return
     path: Path | None = config.option.results
     if not path:
@@ -56,14 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     try:
         if config.option.collectonly:
-            _register(config, Selection(_finished(config, _earlier(config, path))))
+            _register_selection(
+                config, Selection(_list_finished(config, _read_earlier(config, path)))
+            )
         else:
-            _record(config, path)
+            _start_recording(config, path)
     except (ResultsError, OSError, subprocess.SubprocessError) as error:
         raise pytest.UsageError(f"--results: {error}") from error
 
 
-def _record(config: pytest.Config, path: Path) -> None:
+def _start_recording(config: pytest.Config, path: Path) -> None:
     commit = read_commit(config.rootpath)
     results = Results()
     if config.option.resume:
@@ -71,20 +73,20 @@ def _record(config: pytest.Config, path: Path) -> None:
     else:
         writer = begin_results(path, commit)
     config.add_cleanup(writer.close)
-    selection = Selection(_finished(config, results))
-    _register(config, selection)
+    selection = Selection(_list_finished(config, results))
+    _register_selection(config, selection)
     config.pluginmanager.register(Recorder(writer), "results-recorder")
 
 
-def _register(config: pytest.Config, selection: Selection) -> None:
+def _register_selection(config: pytest.Config, selection: Selection) -> None:
     config.pluginmanager.register(selection, "results-selection")
 
 
-def _earlier(config: pytest.Config, path: Path) -> Results:
+def _read_earlier(config: pytest.Config, path: Path) -> Results:
     return read_results(path) if config.option.resume and path.exists() else Results()
 
 
-def _finished(config: pytest.Config, results: Results) -> set[str]:
+def _list_finished(config: pytest.Config, results: Results) -> set[str]:
     every = config.option.keep_failures
     return {result.test for result in results.latest.values() if every or result.good}
 
@@ -138,7 +140,7 @@ class Recorder:
         self._selected: int | None = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        result = merge_results(self._unfinished.pop(report.nodeid, None), result_of_report(report))
+        result = merge_results(self._unfinished.pop(report.nodeid, None), judge_report(report))
         if report.when in ("setup", "call"):
             self._unfinished[report.nodeid] = result
         else:  # the teardown, or xdist's report of a crashed worker
@@ -151,20 +153,20 @@ class Recorder:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.items:
-            self._select(len(session.items))
+            self._record_selection(len(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
-        self._select(len(ids))
+        self._record_selection(len(ids))
 
-    def _select(self, count: int) -> None:
+    def _record_selection(self, count: int) -> None:
         """Every worker collects the same tests: one line for all of them."""
         if self._selected is None:
             self._selected = count
             self._writer.add_selected(count)
 
 
-def result_of_report(report: pytest.TestReport) -> Result:
+def judge_report(report: pytest.TestReport) -> Result:
     """The result of one phase of a test."""
     expected = hasattr(report, "wasxfail")
     reason = read_reason(report)
@@ -183,32 +185,32 @@ def merge_results(first: Result | None, second: Result) -> Result:
     """The more severe of the results of two phases, with the seconds of both."""
     if first is None:
         return second
-    chosen = second if _rank(second) > _rank(first) else first
+    chosen = second if _rank_result(second) > _rank_result(first) else first
     seconds = first.seconds + second.seconds
     markers = first.markers or second.markers
     return Result(chosen.test, chosen.outcome, seconds, chosen.reason, markers)
 
 
-def _rank(result: Result) -> tuple[int, bool]:
+def _rank_result(result: Result) -> tuple[int, bool]:
     return _SEVERITY.index(result.outcome), bool(result.reason)
 
 
 def read_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     """The first line of the reason for which a test was skipped, failed or expected to fail."""
     if hasattr(report, "wasxfail"):
-        return _first_line(report.wasxfail.removeprefix("reason: "))
+        return _find_first_line(report.wasxfail.removeprefix("reason: "))
     if isinstance(report.longrepr, tuple):
-        return _first_line(report.longrepr[2].removeprefix("Skipped: "))
+        return _find_first_line(report.longrepr[2].removeprefix("Skipped: "))
     if crash := getattr(report.longrepr, "reprcrash", None):
-        return _first_line(crash.message)
-    return _error_line(report.longreprtext)
+        return _find_first_line(crash.message)
+    return _find_error_line(report.longreprtext)
 
 
-def _error_line(text: str) -> str:
+def _find_error_line(text: str) -> str:
     """The last line marked as an error, else the first one."""
     marked = [line[1:] for line in text.splitlines() if line.startswith("E ")]
-    return marked[-1].strip() if marked else _first_line(text)
+    return marked[-1].strip() if marked else _find_first_line(text)
 
 
-def _first_line(text: str) -> str:
+def _find_first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.run_header import FORMAT, Commit, commit_of, format_now, make_header
+from tests.support.run_header import FORMAT, Commit, format_now, make_header, parse_commit
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 #: A test with such an outcome is not run again when a run is resumed.
@@ -59,7 +59,7 @@ class Results:
 
     def add(self, row: dict[str, Any]) -> None:
         if "test" in row:
-            self._add_result(result_of(row))
+            self._add_result(parse_result(row))
         elif "step" in row:
             self.steps[row["step"]] = row["seconds"]
 
@@ -74,7 +74,7 @@ class Results:
         return Counter(result.outcome for result in self.latest.values())
 
 
-def result_of(row: dict[str, Any]) -> Result:
+def parse_result(row: dict[str, Any]) -> Result:
     return Result(**row | {"markers": tuple(row["markers"])})
 
 
@@ -170,7 +170,7 @@ def resume_results(path: Path, commit: Commit, anew: str) -> tuple[ResultsWriter
         if not writer.cut_torn_line():
             writer.append(make_header(commit))
         results = read_results(path)
-        if not (earlier := commit_of(results.header)).same_code(commit):
+        if not (earlier := parse_commit(results.header)).same_code(commit):
             raise ResultsError(
                 f"{path} holds the results of commit {earlier}; this is commit {commit}. "
                 f"To begin anew: {anew}"

