@@ -2,6 +2,6 @@
 
 pytest_plugins = [
     "pytester",
-    "tests.support.processes",
+    "tests.support.selection",
     "tests.support.results",
 ]

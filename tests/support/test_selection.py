@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import module_starts
+from tests.support.selection import module_starts
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -27,7 +27,7 @@ def test_tests_are_selected_whose_modules_or_fixtures_start_processes(pytester, 
     folder = pytester.mkpydir("tests")
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    plugin = Path(__file__).with_name("processes.py")
+    plugin = Path(__file__).with_name("selection.py")
     (pytester.path / "processes.py").write_text(plugin.read_text())
     result = pytester.runpytest_subprocess("-p", "processes", "--starts-processes", "--co", "-q")
     assert [line for line in result.outlines if "::" in line] == [
