@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "pytester",
+    "tests.support.limits",
     "tests.support.selection",
     "tests.support.results",
 ]

@@ -1,0 +1,1 @@
+"""Helpers of all tests: waiting, running commands, describing processes, limits of tests."""

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = """
+import tests.support.limits
+tests.support.limits.GRACE = 1.0
+pytest_plugins = ["tests.support.limits"]
+"""
+HANGS_IN_PYTHON = """
+import subprocess, threading, time
+def wait_beside(): time.sleep(1000)
+def test_hangs():
+    threading.Thread(target=wait_beside, daemon=True).start()
+    subprocess.run(["sleep", "1002"])
+def test_next(): pass
+"""
+#: Locks a mutex twice: signals do not interrupt that, so no signal handler of Python runs.
+HANGS_IN_C = """
+import ctypes
+def hang_for_ever():
+    mutex = ctypes.create_string_buffer(64)
+    native = ctypes.PyDLL(None)
+    native.pthread_mutex_lock(mutex)
+    native.pthread_mutex_lock(mutex)
+def test_hangs(): hang_for_ever()
+"""
+HANGS_TWICE = """
+import pytest, time
+@pytest.fixture
+def place():
+    yield
+    time.sleep(1000)
+def test_hangs(place): assert not "failed"
+"""
+
+
+@pytest.fixture
+def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    pytester.makeconftest(PLUGIN)
+    return pytester
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "with xdist"])
+def test_a_test_that_hangs_fails_with_stacks_and_processes(
+    tests: pytest.Pytester, options: list[str]
+) -> None:
+    if options:
+        pytest.importorskip("xdist", reason="pytest-xdist is not installed")
+    tests.makepyfile(HANGS_IN_PYTHON)
+    done = tests.runpytest_subprocess("--timeout=2", *options, timeout=100)
+    done.assert_outcomes(failed=1, passed=1)
+    text = done.stdout.str()
+    assert "the test did not end within 2 s" in text
+    assert "in wait_beside" in text and "in test_hangs" in text
+    assert ": sleep 1002" in text
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "with xdist"])
+def test_a_test_that_hangs_in_native_code_ends_with_its_stacks(
+    tests: pytest.Pytester, options: list[str]
+) -> None:
+    if options:
+        pytest.importorskip("xdist", reason="pytest-xdist is not installed")
+    tests.makepyfile(HANGS_IN_C)
+    done = tests.runpytest_subprocess("--timeout=1", *options, timeout=100)
+    assert done.ret != 0
+    assert "in hang_for_ever" in done.stderr.str() and "in test_hangs" in done.stderr.str()
+
+
+def test_a_teardown_that_hangs_after_a_failure_has_a_limit_too(tests: pytest.Pytester) -> None:
+    tests.makepyfile(HANGS_TWICE)
+    done = tests.runpytest_subprocess("--timeout=1", timeout=100)
+    done.assert_outcomes(failed=1, errors=1)
+    assert "in place" in done.stdout.str()
+
+
+def test_limits_are_multiplied_by_a_variable(
+    tests: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIO_TEST_PATIENCE", "0.002")
+    tests.makepyfile("import time\ndef test_hangs(): time.sleep(1000)")
+    done = tests.runpytest_subprocess("--timeout=1000", timeout=100)
+    assert "the test did not end within 2 s" in done.stdout.str()
+
+
+def test_this_project_has_a_limit(request: pytest.FixtureRequest) -> None:
+    assert float(request.config.getini("timeout")) > 0
