@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 import tomllib
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.library import find_library
+from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -66,7 +67,7 @@ def build(directory: Path) -> None:
         "CFLAGS=-O2 -Wall -Wextra -Wshadow -Werror",
         *targets,
     ]
-    subprocess.run(command, check=True)
+    run_command(command, status=0)
 
 
 def command(program: Program, build_directory: Path, work: Path, *arguments: str) -> list[str]:
@@ -76,7 +77,10 @@ def command(program: Program, build_directory: Path, work: Path, *arguments: str
 
 def prepare(program: Program, build_directory: Path, work: Path, scale: float = 1) -> None:
     """Makes the input files and takes away what an earlier run left: never a part of what is measured."""
-    subprocess.run(command(program, build_directory, work, "--prepare", "--scale", str(scale)), check=True, stdout=subprocess.DEVNULL)
+    run_command(
+        command(program, build_directory, work, "--prepare", "--scale", str(scale)),
+        status=0,
+    )
 
 
 @dataclass(frozen=True)
@@ -98,5 +102,5 @@ def run(
     environment = {**os.environ, **(tracing.environment() if tracing else {})}
     words = command(program, build_directory, work, "--scale", str(scale), *(["--repaired"] if repaired else []))
     start = time.perf_counter()
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment, timeout=300)
+    done = run_command(words, status=0, env=environment, limit=3 * PATIENCE)
     return Run(time.perf_counter() - start, json.loads(done.stdout))

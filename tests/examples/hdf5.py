@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 
 import pytest
+
+from tests.support.commands import run_command
 
 
 def need_hdf5() -> None:
@@ -15,5 +16,5 @@ def need_hdf5() -> None:
         return
     if not shutil.which("pkg-config"):
         pytest.skip("pkg-config is not here (make test-slow installs it)")
-    if all(subprocess.run(["pkg-config", "--exists", package], check=False).returncode for package in ("hdf5-serial", "hdf5")):
+    if all(run_command(["pkg-config", "--exists", package]).returncode for package in ("hdf5-serial", "hdf5")):
         pytest.skip("libhdf5-dev is not here (make test-slow installs it)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import h5py
@@ -15,6 +14,7 @@ from pario.cli import main
 from tests.examples.hdf5 import need_hdf5
 from tests.mpi.conftest import MPIS, ROOT, Mpi, need
 from tests.python.support import threads
+from tests.support.commands import run_command
 
 SOURCE = ROOT / "examples" / "checkpoint"
 SHAPE = (20, 30, 40)
@@ -26,7 +26,7 @@ pytest.importorskip("mpi4py")
 
 
 def run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=False)
+    done = run_command([str(word) for word in words])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "examples" / "ladder"
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.mpi
 
 
 def run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+    done = run_command([str(word) for word in words])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "examples" / "mpiio"
@@ -23,13 +24,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no mpicc beside this Python (pip install mpich)")
     build = tmp_path_factory.mktemp("mpiio")
     tools = [f"MPICC={BIN / 'mpicc'}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Werror"]
-    subprocess.run(["make", "-s", "-C", SOURCE, *tools], check=True, timeout=120)
+    run_command(["make", "-s", "-C", SOURCE, *tools], status=0)
     shutil.copy(SOURCE / "blocks.py", build)
     return build
 
 
 def run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+    done = run_command([str(word) for word in words])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -14,6 +14,7 @@ from pario import checkpoint
 from pario.ranks import Ranks
 from tests.examples.hdf5 import need_hdf5
 from tests.python.support import threads
+from tests.support.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "examples" / "s3d"
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.mpi
 
 
 def run(command: list[str | Path], *, status: int | None = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
+    done = run_command([str(word) for word in command])
     assert status is None or done.returncode == status, done.stdout + done.stderr
     return done
 

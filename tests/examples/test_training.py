@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
+
 TRAIN = Path(__file__).parents[2] / "examples" / "training" / "train.py"
 PARIO = Path(sys.executable).parent / "pario"
 
@@ -24,16 +27,16 @@ def learned(text: str) -> list[str]:
 
 def test_killed_and_resumed_it_learns_the_same(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    subprocess.run([sys.executable, TRAIN, "make", "samples", "4000"], cwd=tmp_path, check=True)
-    subprocess.run([PARIO, "records", "pack", "samples", "-o", "samples.prec"], cwd=tmp_path, check=True, capture_output=True)
+    run_command([sys.executable, TRAIN, "make", "samples", "4000"], cwd=tmp_path, status=0)
+    run_command([PARIO, "records", "pack", "samples", "-o", "samples.prec"], cwd=tmp_path, status=0)
     fit = [sys.executable, str(TRAIN), "fit", "samples.prec"]
-    whole = subprocess.run(fit, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300).stdout
+    whole = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
     assert float(learned(whole)[-1].rstrip("%")) > 90
 
     with subprocess.Popen(fit, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as killed:
         while killed.poll() is None and not (tmp_path / "train.pt").exists():
             time.sleep(0.01)
         killed.send_signal(signal.SIGKILL)
-    resumed = subprocess.run(fit, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300).stdout
+    resumed = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
     assert "goes on in epoch 0 behind record" in resumed
     assert learned(resumed)[1:] == learned(whole)[1:]

@@ -17,6 +17,8 @@ from pario.errors import ParioError
 from pario.lab.mount import Model, down, status, up
 from pario.stripe.layout import Part, Wanted, set_stripes
 from tests.hosts.conftest import made, on
+from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
 
 #: The program of most tests.
 WRITE = str(Path(__file__).with_name("write.py"))
@@ -42,7 +44,7 @@ def needs_root_and(tools: list[str], package: str) -> None:
 
 def ceph_does(*words: object) -> None:
     """Fails with what Ceph's processes have said last."""
-    done = subprocess.run([SCRIPT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
+    done = run_command([SCRIPT, *words], stderr=subprocess.STDOUT, limit=8 * PATIENCE)
     assert done.returncode == 0, done.stdout
 
 
@@ -60,20 +62,20 @@ def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ceph]:
                 on(host, f"{SCRIPT} mount {directory} {mount}")
             yield Ceph(mount, hosts)
         finally:
-            subprocess.run([SCRIPT, "down", directory], check=True, timeout=120)
+            run_command([SCRIPT, "down", directory], status=0)
 
 
 @contextmanager
 def mounted(place: Path, *arguments: str) -> Iterator[Path]:
     """Mounts (mount's options and source) at a new folder; skips where that cannot be done."""
     place.mkdir()
-    done = subprocess.run(["mount", *arguments, place], capture_output=True, text=True)
+    done = run_command(["mount", *arguments, place])
     if done.returncode != 0:
         pytest.skip(f"cannot be mounted here: {done.stderr.strip()}")
     try:
         yield place
     finally:
-        subprocess.run(["umount", "-l", place], check=True)
+        run_command(["umount", "-l", place], status=0)
 
 
 Image = Callable[..., Path]
@@ -90,7 +92,7 @@ def image(tmp_path: Path) -> Iterator[Image]:
             device = where / f"{kind}.image"
             with device.open("wb") as file:
                 file.truncate(mebibytes << 20)
-            subprocess.run([f"mkfs.{kind}", "-q", *options, device], check=True, capture_output=True)
+            run_command([f"mkfs.{kind}", "-q", *options, device], status=0)
             return stack.enter_context(mounted(tmp_path / kind, "-o", "loop", str(device)))
 
         yield make

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -20,7 +19,9 @@ from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, compile_program
 from tests.mpi.conftest import PROGRAMS as MPI_PROGRAMS
 from tests.mpi.differential import build, cases_pass
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_command, run_job
+from tests.support.waiting import PATIENCE
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
 MPICH, OPENMPI = MPIS["mpich-5"], MPIS["openmpi-5"]
@@ -43,8 +44,9 @@ def written(command: list[str], path: Path, count: int, piece: int, *hints: str,
     """What pario says of a file that write.py has written without finding a wrong byte."""
     variables = {"PARIO_HINTS": f"*:pario_report={report}"}
     arguments = [WRITE, str(path), str(count), str(piece), *hints]
-    done = execute([*command, sys.executable, *arguments], path.parent, under_pario(need_library(), variables), 120)
-    assert done is not None and " 0 wrong" in done.stdout, done and done.stdout
+    environment = under_pario(need_library(), variables)
+    done = run_job([*command, sys.executable, *arguments], path.parent, environment)
+    assert " 0 wrong" in done.stdout, done.stdout
     said: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"note"')))
     return said
 
@@ -60,7 +62,7 @@ def layout(path: Path) -> str:
 @pytest.mark.parametrize(("mpi", "nodes"), [(MPICH, 1), (MPICH, 2), (OPENMPI, 2)], ids=lambda value: getattr(value, "name", value))
 def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None:
     command = mpi.start(str(build(mpi, tmp_path)), str(place), "--seed", str(510 + 20 * nodes), *CASES, ranks=4)
-    cases_pass(command, tmp_path, under_pario(need_library(), {"PARIO_NODES": str(nodes)}), 600)
+    cases_pass(command, tmp_path, under_pario(need_library(), {"PARIO_NODES": str(nodes)}), 5 * PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -69,17 +71,17 @@ def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None
 def test_random_cases_on_hosts_with_clients_of_their_own(mpi: Mpi, count: int, each: int, ceph: Ceph, place: Path, tmp_path: Path) -> None:
     program = str(build(mpi, tmp_path))
     cases = [program, str(place), "--seed", str(600 + 20 * count), *CASES]
-    cases_pass([*launcher(mpi, ceph.hosts[:count], each), *cases], tmp_path, under_pario(need_library()), 600)
+    cases_pass([*launcher(mpi, ceph.hosts[:count], each), *cases], tmp_path, under_pario(need_library()), 5 * PATIENCE)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_examples(program: str, place: Path, tmp_path: Path) -> None:
-    subprocess.run(["make", "-s", "-C", SOURCE, f"MPICC={MPICH.cc}", f"BUILD={tmp_path}"], check=True, timeout=120)
+    run_command(["make", "-s", "-C", SOURCE, f"MPICC={MPICH.cc}", f"BUILD={tmp_path}"], status=0)
     shutil.copy(SOURCE / "blocks.py", tmp_path)
     interpreter = [sys.executable] if program.endswith(".py") else []
     command = MPICH.start(*interpreter, str(tmp_path / program), str(place / "data"), ranks=3)
-    done = execute(command, tmp_path, under_pario(need_library()), 120)
-    assert done is not None and done.stdout.splitlines()[-1].endswith(" 0 wrong"), done and done.stdout
+    done = run_job(command, tmp_path, under_pario(need_library()))
+    assert done.stdout.splitlines()[-1].endswith(" 0 wrong"), done.stdout
 
 
 def test_stripes_that_can_be(place: Path) -> None:
@@ -170,8 +172,8 @@ file.Close()
 def test_a_handle_sieves_as_long_as_it_is_the_only_one(count: int, each: int, sieves: bool, ceph: Ceph, place: Path) -> None:
     (place / "sieve.py").write_text(SIEVE)
     command = [*launcher(MPICH, ceph.hosts[:count], each), sys.executable, str(place / "sieve.py"), str(place / "file")]
-    done = execute(command, place, under_pario(need_library()), 120)
-    assert done is not None and done.returncode == 0, done and done.stdout
+    done = run_job(command, place, under_pario(need_library()))
+    assert done.returncode == 0, done.stdout
     said = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"note"'))
     assert (said["statistics"]["read_modify_writes"] > 0) == sieves, said["statistics"]
 
@@ -183,6 +185,6 @@ def test_several_handles_do_not_undo_what_others_write(count: int, how: str, cep
     program = compile_program(MPICH, MPI_PROGRAMS / "handles.c", tmp_path)
     rounds, ranks = 10, 4
     command = [*launcher(MPICH, ceph.hosts[:count], ranks // count), str(program), str(place), how, str(rounds)]
-    done = execute(command, tmp_path, under_pario(need_library()), 120)
-    assert done is not None and done.returncode == 0, done and done.stdout
+    done = run_job(command, tmp_path, under_pario(need_library()))
+    assert done.returncode == 0, done.stdout
     assert f"0 of {ranks * rounds * 64 * 24} bytes are wrong" in done.stdout, done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -16,6 +15,7 @@ from pario.tables import read
 from tests.filesystems.conftest import WRITE, Ceph, Labs
 from tests.mpi.conftest import MPIS
 from tests.preload.conftest import library as library
+from tests.support.commands import run_command
 
 PROGRAM = Path(__file__).with_name("create.py")
 MIB = 1 << 20
@@ -27,9 +27,7 @@ def run(place: Path, env: dict[str, str]) -> tuple[str, Path]:
     """What the program says in a new folder."""
     folder = place / uuid.uuid4().hex
     folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, PROGRAM], cwd=folder, env=os.environ | env, capture_output=True, text=True, check=True, timeout=120
-    )
+    done = run_command([sys.executable, PROGRAM], cwd=folder, env=os.environ | env, status=0)
     return done.stdout, folder
 
 
@@ -94,7 +92,7 @@ def grown(place: Path, library: Path, logs: Path, earlier: int) -> tuple[Path, d
     os.truncate(place / "step_0001.h5", earlier)
     logs.mkdir()
     env = {"LD_PRELOAD": str(library), "PARIO_HINTS": "*.h5:growing=yes:expected_writers=4", "PARIO_TRACE_DIR": str(logs)}
-    subprocess.run(["sh", "-c", "echo line > step_0002.h5"], cwd=place, env=os.environ | env, check=True, timeout=60)
+    run_command(["sh", "-c", "echo line > step_0002.h5"], cwd=place, env=os.environ | env, status=0)
     return place / "step_0002.h5", notes(logs)
 
 
@@ -120,7 +118,7 @@ def test_in_mpi_io_it_has_as_many_writers_as_open_it_together(lustre: Path, libr
     mpi = MPIS["mpich-5"]
     env = {"LD_PRELOAD": str(library), "PARIO_MPIIO": "1", "PARIO_HINTS": "*.h5:growing=yes"}
     command = [mpi.launcher, "-n", "3", sys.executable, WRITE, lustre / "out.h5", "4", "100000"]
-    done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True, timeout=120)
+    done = run_command(command, env=os.environ | env)
     assert " 0 wrong" in done.stdout, done.stderr
     assert [part.count for part in stripes_of(lustre / "out.h5").parts] == [1, 3, 4]  # beyond 400 GB at least 4
 
@@ -158,7 +156,7 @@ def test_what_has_no_name_is_as_settings_of_its_directory_say(lustre: Path, libr
     shutil.copy(library, lustre / "library.so")  # it may lie in the /tmp that is hidden
     python = Path(sys.executable).resolve()  # outside of an environment that may lie there, too
     started += ["env", "LD_PRELOAD=/tmp/library.so", "PARIO_HINTS=/tmp/*:striping_factor=3", python, "-c", program]
-    done = subprocess.run(started, capture_output=True, text=True, timeout=60)
+    done = run_command(started)
     if "unshare" in done.stderr:
         pytest.skip(f"no mount name space of its own: {done.stderr.strip()}")
     assert done.stdout.split() == ["3", "l"], done.stderr

@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from pario.lab.mount import down, is_running, reset, status, up
 from pario.stripe.layout import Part, Wanted, set_stripes, stripes_of
 from tests.filesystems.conftest import Labs, fast
 from tests.hosts.conftest import made, on
+from tests.support.commands import run_command
 
 MIB = 1 << 20
 
@@ -149,7 +149,7 @@ def test_locks_hold_between_processes(labs: Labs) -> None:
     with file.open("wb") as opened:
         fcntl.lockf(opened, fcntl.LOCK_EX)
         code = f"import fcntl; fcntl.lockf(open({str(file)!r}, 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-        assert "BlockingIOError" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+        assert "BlockingIOError" in run_command([sys.executable, "-c", code]).stderr
 
 
 def test_shared_mappings_need_the_cache(labs: Labs) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from pario.stripe.layout import Part, Wanted, set_stripes
 from pario.tables import read
 from tests.filesystems.conftest import Labs
 from tests.filesystems.test_lab import by_another_process
+from tests.support.commands import run_command
 
 MIB = 1 << 20
 LAB = load("lab")
@@ -83,7 +83,10 @@ def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
     reset(point)
     log = tmp_path / "run.pario"
     program = [sys.executable, "-c", PROGRAM, path, str(size), str(times), direction]
-    subprocess.run([sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program], check=True, timeout=120)
+    run_command(
+        [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--", *program],
+        status=0,
+    )
     told = status(point)["targets"]
     job = read([log])
     job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]  # not what Python itself reads
@@ -126,7 +129,10 @@ def test_whatif_says_what_the_ranks_of_a_recorded_run_have_cost_the_lab(
     reset(point)
     log = tmp_path / "run.pario"
     ranks = [Path(sys.executable).with_name("mpiexec"), "-n", "4", sys.executable, "-c", RANKS, name, str(size), manner]
-    subprocess.run([sys.executable, "-m", "pario", "run", "--mpiio", "--no-report", "-o", log, "--", *ranks], check=True, timeout=300)
+    run_command(
+        [sys.executable, "-m", "pario", "run", "--mpiio", "--no-report", "-o", log, "--", *ranks],
+        status=0,
+    )
     told = status(point)["targets"]
     job = read([log])
     job.records = job.records[[job.path(file).startswith(name) for file in job.records["file"]]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import pario
 from pario.errors import ParioError
 from pario.lab.mount import program
+from tests.support.commands import run_command
 
 TOOLS = ["fusermount3", "setpriv", "unshare", "mount"]
 #: By a shell: setpriv itself may still execute what only root can.
@@ -44,7 +44,10 @@ print(repr(pario("lab", "down", "L")), os.listdir("."))
 def interpreter(place: Path) -> str:
     """One that others may run, too."""
     for python in (sys.executable, "/usr/bin/python3"):
-        done = subprocess.run([*NOBODY, python, "-c", "import sys; assert sys.version_info >= (3, 11)"], capture_output=True, cwd=place)
+        done = run_command(
+            [*NOBODY, python, "-c", "import sys; assert sys.version_info >= (3, 11)"],
+            cwd=place,
+        )
         if done.returncode == 0:
             return python
     pytest.skip("there is no Python that another user may run")
@@ -69,7 +72,7 @@ def test_a_lab_of_an_ordinary_user(tmp_path: Path) -> None:
         environment = {"PATH": os.environ["PATH"], "PARIO_LAB": str(place / "pario-lab"), "PYTHONPATH": str(place / "python")}
         user = [*NOBODY, interpreter(place), "-c", SESSION]
         started = ["unshare", "-m", "sh", "-c", ENTER, "sh", str(place), *user]
-        done = subprocess.run(started, cwd=work, env=environment, capture_output=True, text=True, timeout=120)
+        done = run_command(started, cwd=work, env=environment)
         if any(tool in done.stderr for tool in ("unshare:", "mknod:", "mount:")):
             pytest.skip(f"no name space in which somebody else may mount: {done.stderr.strip()}")
         expected = ["65534 True", "bytes 65534 65534", "1", "3", "True", "True bytes", "'' []"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 from tests.filesystems.conftest import WRITE, Image
 from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, need
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_command, run_job
 
 pytestmark = pytest.mark.mpi
 RANKS, BYTES, PIECE = 4, 300_000, 5000
@@ -27,8 +27,8 @@ def expected() -> bytes:
 def run(mpi: Mpi, path: Path, *words: str) -> None:
     need(mpi, mpi.python)
     arguments = [str(mpi.python), WRITE, str(path), str(BYTES), str(PIECE), *words]
-    done = execute(mpi.start(*arguments, ranks=RANKS), path.parent, under_pario(need_library()), 120)
-    assert done is not None and " 0 wrong" in done.stdout, done and done.stdout
+    done = run_job(mpi.start(*arguments, ranks=RANKS), path.parent, under_pario(need_library()))
+    assert " 0 wrong" in done.stdout, done.stdout
 
 
 def parts(path: Path) -> list[str]:
@@ -43,7 +43,7 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
     assert parts(path) == ["0", "1", "2", "map"]
     assert path.read_bytes() == b"", "who does not read through pario"
     run(mpi, path, "read")
-    subprocess.run([sys.executable, "-m", "pario", "join", path], check=True, timeout=60)
+    run_command([sys.executable, "-m", "pario", "join", path], status=0)
     assert path.read_bytes() == expected()
     assert parts(path) == []
     run(mpi, path, "read")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 from tests.filesystems.conftest import Image, Small, needs_root_and
 from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, need
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_command, run_job
 
 TROUBLES = str(Path(__file__).with_name("troubles.py"))
 RANKS = 4
@@ -30,8 +30,7 @@ def outcomes(mpi: Mpi, logs: Path, *words: object) -> dict[str, str]:
     """What became of each step; all ranks say the same."""
     need(mpi, mpi.python)
     command = mpi.start(str(mpi.python), TROUBLES, *map(str, words), ranks=RANKS)
-    done = execute(command, logs, under_pario(need_library()), 60)
-    assert done is not None, "did not end in 60 seconds"
+    done = run_job(command, logs, under_pario(need_library()))
     said = defaultdict(list)
     for line in done.stdout.splitlines():
         if line.startswith("rank "):
@@ -54,7 +53,7 @@ def test_a_full_file_system(kind: str, mpi: Mpi, image: Image, small: Small, tmp
 def test_a_quota(mpi: Mpi, image: Image, tmp_path: Path) -> None:
     place = image("btrfs", 200)
     for command in (["quota", "enable", place], ["subvolume", "create", place / "sub"], ["qgroup", "limit", "8M", place / "sub"]):
-        subprocess.run(["btrfs", *command], check=True, capture_output=True)
+        run_command(["btrfs", *command], status=0)
     said = outcomes(mpi, tmp_path, place / "sub" / "file", "write", 8 * MIB)
     assert said["write"].startswith("quota: ") and "EDQUOT" in said["write"]
     assert said["close"] == "good"
@@ -63,7 +62,7 @@ def test_a_quota(mpi: Mpi, image: Image, tmp_path: Path) -> None:
 def test_a_file_system_that_is_only_read(mpi: Mpi, small: Small, tmp_path: Path) -> None:
     place = small(8)
     (place / "file").write_bytes(bytes(4000))
-    subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+    run_command(["mount", "-o", "remount,ro", place], status=0)
     for name in ("file", "new"):
         said = outcomes(mpi, tmp_path, place / name, "open")
         assert said.keys() == {"open"} and said["open"].startswith("read only: ") and "EROFS" in said["open"]

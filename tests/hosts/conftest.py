@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.launch.conftest import ranks_program
 from tests.mpi.conftest import Mpi
+from tests.support.commands import run_command
 
 __all__ = ["ranks_program"]
 
@@ -40,18 +40,18 @@ def made(prefix: str, count: int) -> Iterator[list[str]]:
     if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
     tag = f"{prefix}{os.getpid() % 10000}"
-    done = subprocess.run([HERE / "hosts.sh", "up", tag, str(count)], capture_output=True, text=True)
+    done = run_command([HERE / "hosts.sh", "up", tag, str(count)])
     try:
         if done.returncode != 0:
             pytest.skip(f"pretend hosts cannot be made here: {done.stderr.strip()}")
         yield done.stdout.split()
     finally:
-        subprocess.run([HERE / "hosts.sh", "down", tag], check=True)
+        run_command([HERE / "hosts.sh", "down", tag], status=0)
 
 
 def on(host: str, command: str) -> str:
     """What a shell command on a host prints."""
-    return subprocess.run([HERE / "hosts.sh", "exec", host, command], capture_output=True, text=True, check=True, timeout=60).stdout
+    return run_command([HERE / "hosts.sh", "exec", host, command], status=0).stdout
 
 
 def launcher(mpi: Mpi, hosts: list[str], each: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.hosts.conftest import launcher
 from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, mpi4py_of
 from tests.suites.runs import under_pario
+from tests.support.commands import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
 each_mpi = pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], ids=lambda mpi: mpi.name)  # MPICH 4 hangs between them
@@ -28,7 +28,7 @@ def test_saved_by_two_hosts_and_loaded_by_three(mpi: Mpi, mpiio: str, files: str
     for (what, *options), hosts in ((("save", files), four_hosts[:2]), (("load",), four_hosts[1:])):
         start, *rest = launcher(mpi, hosts, 1)
         program = [sys.executable, "-m", "mpi4py", str(PROGRAMS / "checkpoints.py"), what, str(tmp_path / "ckpt"), "30", *options]
-        done = subprocess.run([start, *handed_on, *rest, *program], env=variables, capture_output=True, text=True, timeout=300, check=False)
+        done = run_command([start, *handed_on, *rest, *program], env=variables)
         assert done.stdout == "good\n", done.stderr
     state = checkpoint.load(None, tmp_path / "ckpt")
     assert state.about["hosts"] == sorted(four_hosts[:2])

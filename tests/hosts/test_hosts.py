@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pario.tables import read
 from pario.tables.model import Job
 from tests.hosts.conftest import HERE
 from tests.library import need_library
+from tests.support.commands import run_command
 
 BIN = Path(sys.executable).parent
 S3D = HERE.parents[1] / "examples" / "s3d"
@@ -40,7 +40,7 @@ def job(hosts: list[str], library: Path, tmp_path_factory: pytest.TempPathFactor
     """The S3D-like kernel with two ranks, one on each of the last two hosts, started from this machine."""
     work = tmp_path_factory.mktemp("hosts")
     (work / "log").mkdir()
-    subprocess.run(["make", "-s", "-C", S3D, f"BUILD={work}", f"MPICC={BIN / 'mpicc'}"], check=True)
+    run_command(["make", "-s", "-C", S3D, f"BUILD={work}", f"MPICC={BIN / 'mpicc'}"], status=0)
     launcher = [
         BIN / "mpiexec",
         "-hosts",
@@ -55,7 +55,12 @@ def job(hosts: list[str], library: Path, tmp_path_factory: pytest.TempPathFactor
         "1",
     ]
     traced = {**os.environ, "LD_PRELOAD": str(library), "PARIO_TRACE_DIR": str(work / "log")}
-    subprocess.run([*launcher, "./s3d", "--size", "32x32x32", "--steps", "2"], cwd=work, env=traced, check=True, timeout=120)
+    run_command(
+        [*launcher, "./s3d", "--size", "32x32x32", "--steps", "2"],
+        cwd=work,
+        env=traced,
+        status=0,
+    )
     return read([work / "log"])
 
 
@@ -66,10 +71,7 @@ def ranks(job: Job) -> np.ndarray:
 
 def test_clocks_of_the_hosts_differ(hosts: list[str]) -> None:
     clock = "import time; print(time.monotonic())"
-    told = [
-        subprocess.run([HERE / "agent.sh", host, f"{sys.executable} -c '{clock}'"], capture_output=True, text=True, check=True)
-        for host in hosts
-    ]
+    told = [run_command([HERE / "agent.sh", host, f"{sys.executable} -c '{clock}'"], status=0) for host in hosts]
     seconds = [float(done.stdout) for done in told]
     assert seconds[1] - seconds[0] > 900
     assert seconds[2] - seconds[1] > 900

@@ -17,6 +17,7 @@ from pario.tables.model import Job
 from tests.hosts.conftest import HERE, on
 from tests.launch.conftest import PARIO, left_over
 from tests.mpi.conftest import MPIS, Mpi
+from tests.support.commands import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
 AGENT = str(HERE / "agent_clean.sh")
@@ -36,7 +37,7 @@ def launcher(mpi: Mpi, hosts: list[str]) -> list[str]:
 
 def start(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": "", **os.environ}
-    return subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    return run_command(words, cwd=place, env=environment)
 
 
 def where_ranks_are(job: Job) -> dict[int, str]:
@@ -96,7 +97,7 @@ def test_logs_stay_on_hosts_that_share_no_directory_and_merge(
     whole = read([logs, *parts])
     assert where_ranks_are(whole) == {0: hosts[0], 1: hosts[0], 2: hosts[1], 3: hosts[1]}
     assert whole.exit_status == 0
-    report = subprocess.run([*PARIO, "report", *map(str, parts)], capture_output=True, text=True, check=True)
+    report = run_command([*PARIO, "report", *map(str, parts)], status=0)
     assert f"{RANKS} ranks · 2 hosts" in report.stdout
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,14 +17,15 @@ from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, ROOT, Mpi, compile_program
 from tests.mpi.differential import build, cases_pass
 from tests.mpi.test_mpiio_troubles import expect_all_to_learn, keeper, of
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_command, run_job
+from tests.support.waiting import PATIENCE, LateError
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
 MPICH, OLD_MPICH, OPENMPI = MPIS["mpich-5"], MPIS["mpich-4"], MPIS["openmpi-5"]
 each_mpi = pytest.mark.parametrize("mpi", [MPICH, OPENMPI], ids=lambda mpi: mpi.name)  # MPICH 4 hangs in MPI_Finalize
 each_of_three = pytest.mark.parametrize("mpi", [MPICH, OLD_MPICH, OPENMPI], ids=lambda mpi: mpi.name)
 CASES = 20
-SECONDS = 60
 
 
 @each_mpi
@@ -34,7 +34,7 @@ def test_random_cases(mpi: Mpi, count: int, each: int, four_hosts: list[str], tm
     program, files = build(mpi, tmp_path), tmp_path / "files"
     files.mkdir()
     command = [*launcher(mpi, four_hosts[:count], each), str(program), str(files), "--seed", str(100 * count + each), "--cases", str(CASES)]
-    cases_pass(command, tmp_path, under_pario(need_library()), 600)
+    cases_pass(command, tmp_path, under_pario(need_library()), 5 * PATIENCE)
 
 
 def killed(mpi: Mpi, options: list[str], hosts: list[str], folder: Path, *what: str, left: int, hints: str = "") -> CompletedProcess[str]:
@@ -43,9 +43,8 @@ def killed(mpi: Mpi, options: list[str], hosts: list[str], folder: Path, *what: 
     program = compile_program(mpi, PROGRAMS / "troubles.c", folder / "made")
     start, *rest = launcher(mpi, hosts[:3], 2)
     command = [start, *options, *rest, keeper(folder), str(left), str(program), str(folder), "killed", *what]
-    done = execute(command, folder, under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"}), SECONDS)
-    assert done is not None, f"did not end in {SECONDS} seconds"
-    return done
+    environment = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"})
+    return run_job(command, folder, environment)
 
 
 def tolerant(mpi: Mpi) -> list[str]:
@@ -100,7 +99,7 @@ def meanwhile(begins: Path, lasts: float, act: Callable[[], object], undo: Calla
 
 
 def link(host: str, state: str) -> None:
-    subprocess.run(["ip", "link", "set", f"v{host}", state], check=True)
+    run_command(["ip", "link", "set", f"v{host}", state], status=0)
 
 
 @each_of_three
@@ -115,7 +114,7 @@ def test_survivors_of_a_host_that_answers_no_more(mpi: Mpi, four_hosts: list[str
 
 def send_signal(host: str, name: str) -> None:
     """To the ranks of a host."""
-    found = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True, check=True).stdout.split()
+    found = run_command(["ip", "netns", "pids", host], status=0).stdout.split()
     for process in found:
         with suppress(OSError):
             if Path(f"/proc/{process}/comm").read_text() == "troubles\n":
@@ -130,10 +129,13 @@ def test_a_host_whose_ranks_are_stopped_is_waited_for(mpi: Mpi, four_hosts: list
     command = [*launcher(mpi, four_hosts[:3], 2), str(program), str(tmp_path), "steady"]
     host = four_hosts[1]
     with meanwhile(tmp_path / "troubles", 9, lambda: send_signal(host, "SIGSTOP"), lambda: send_signal(host, "SIGCONT")):
-        done = execute(command, tmp_path, under_pario(need_library(), {"PARIO_HINTS": "*:pario_silence=5"}), SECONDS)
-    if done is None and mpi == OLD_MPICH:
-        pytest.xfail("MPICH 4 with UCX does not always go on after its ranks were stopped")
-    assert done is not None
+        environment = under_pario(need_library(), {"PARIO_HINTS": "*:pario_silence=5"})
+        try:
+            done = run_job(command, tmp_path, environment)
+        except LateError:
+            if mpi != OLD_MPICH:
+                raise
+            pytest.xfail("MPICH 4 with UCX does not always go on after its ranks were stopped")
     assert all(of(rank, done.stdout.splitlines()) == ["writes: good", "close: good"] for rank in range(6)), done.stdout
 
 
@@ -153,7 +155,7 @@ def test_every_byte_of_another_host_is_sent_once(mpi: Mpi, four_hosts: list[str]
     program = compile_program(mpi, ROOT / "bench" / "mpiio.c", tmp_path)
     before = left_hosts(four_hosts)
     command = [*launcher(mpi, four_hosts, 2), str(program), str(tmp_path), "64", "0", "interleaved:1024"]
-    done = execute(command, tmp_path, under_pario(need_library()), SECONDS)
-    assert done is not None and done.returncode == 0, done and done.stdout
+    done = run_job(command, tmp_path, under_pario(need_library()))
+    assert done.returncode == 0, done.stdout
     must = 3 * (64 << 20) * 3 // 4
     assert must < left_hosts(four_hosts) - before < 1.1 * must

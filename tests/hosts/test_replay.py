@@ -15,6 +15,7 @@ import pytest
 from pario.tables import read
 from tests.hosts.conftest import launcher, on
 from tests.mpi.conftest import MPIS, need
+from tests.support.commands import run_command
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +47,7 @@ def log(hosts: list[str], tmp_path: Path) -> Path:
     """Of two ranks on each of two hosts."""
     (tmp_path / "program.py").write_text(PROGRAM)
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *ranks_on(hosts[:2]), sys.executable, "program.py"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    done = run_command(words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path / "log"
 
@@ -64,7 +65,7 @@ def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
 def replay(log: Path, hosts: list[str], on_directory: Path, temporary: Path, *options: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "pario", "replay", str(log), "--on", str(on_directory), "--mpiexec", shlex.join(ranks_on(hosts)[:-2])]
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    return subprocess.run([*words, *options], env=environment, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    return run_command([*words, *options], env=environment)
 
 
 def test_ranks_on_several_hosts_play_what_they_did(log: Path, hosts: list[str], tmp_path: Path) -> None:
@@ -94,6 +95,6 @@ def test_a_directory_that_a_host_does_not_share_is_named(which: str, log: Path, 
 
 def test_a_replay_on_fewer_hosts_says_so(log: Path, hosts: list[str], tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "replay", str(log), "--on", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = run_command(words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "on 1 host, where the run had " in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.conftest import Mpi, need
+from tests.support.commands import run_command
 
 PROGRAMS = Path(__file__).parent / "programs"
 PARIO = [sys.executable, "-m", "pario"]
@@ -27,7 +27,7 @@ def ranks_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mpi], s
     def build(mpi: Mpi) -> str:
         need(mpi)
         program = tmp_path_factory.mktemp(mpi.name) / "ranks"
-        subprocess.run([mpi.cc, "-O1", "-w", "-o", str(program), str(PROGRAMS / "ranks.c")], check=True)
+        run_command([mpi.cc, "-O1", "-w", "-o", str(program), str(PROGRAMS / "ranks.c")], status=0)
         return str(program)
 
     return build
@@ -42,11 +42,14 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     place.mkdir()
 
     def make(kilobytes: int) -> Path:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)], check=True)
+        run_command(
+            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)],
+            status=0,
+        )
         return place
 
     yield make
-    subprocess.run(["umount", "-l", str(place)], check=False, stderr=subprocess.DEVNULL)
+    run_command(["umount", "-l", str(place)])
 
 
 def left_over(directory: Path, patience: float = 10) -> list[str]:

@@ -7,18 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.launch.conftest import PARIO
+from tests.support.commands import run_command
 
 Disk = Callable[[int], Path]
 PROGRAM = ["sh", "-c", "cat /etc/hostname; exit 4"]
 
 
 def pario_run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PARIO, "run", *options, "--", *PROGRAM], cwd=place, capture_output=True, text=True, timeout=60)
+    return run_command([*PARIO, "run", *options, "--", *PROGRAM], cwd=place)
 
 
 def test_read_only_working_directory_is_said_before_the_run(small_disk: Disk) -> None:
     place = small_disk(100)
-    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    run_command(["mount", "-o", "remount,ro", str(place)], status=0)
     done = pario_run(place)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "pario run: cannot make the log directory run.pario: Read-only file system; choose another with -o DIR\n"
@@ -36,9 +37,9 @@ def test_program_runs_where_the_disk_is_full(small_disk: Disk) -> None:
 
 def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leaves_nothing(small_disk: Disk, tmp_path: Path) -> None:
     record = [*PARIO, "run", "--no-report", "-o", "log", "--", "dd", "if=/dev/zero", "of=out", "bs=1k", "count=200"]
-    subprocess.run(record, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    run_command(record, cwd=tmp_path, status=0)
     place = small_disk(64)
-    done = subprocess.run([*PARIO, "replay", "log", "--on", str(place)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = run_command([*PARIO, "replay", "log", "--on", str(place)], cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert "1 process of the replay failed: write " in done.stderr and "ENOSPC" in done.stderr and "Traceback" not in done.stderr
     assert not list(place.iterdir())
@@ -46,9 +47,9 @@ def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leave
 
 def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_the_run(small_disk: Disk, tmp_path: Path) -> None:
     place = small_disk(64)
-    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    run_command(["mount", "-o", "remount,ro", str(place)], status=0)
     words = [*PARIO, "tune", "--on", str(place), "--", "touch", "was_run"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run_command(words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"pario tune: no scratch directory can be made in {place}: Read-only file system\n")
     assert not (tmp_path / "was_run").exists()
 

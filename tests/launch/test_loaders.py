@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +14,7 @@ from pario.analyze import analyze
 from pario.analyze.model import Analysis
 from pario.tables.read import read
 from tests.launch.conftest import PARIO
+from tests.support.commands import run_command
 
 PARIO_LOOP = """
 import sys, time
@@ -43,7 +43,7 @@ print(type(iter(loader)).__name__)
 def run(place: Path, program: str, *arguments: object, **environment: str) -> tuple[str, Analysis]:
     (place / "train.py").write_text(program)
     command = [*PARIO, "run", "--no-report", "--", sys.executable, "train.py", *map(str, arguments)]
-    done = subprocess.run(command, cwd=place, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+    done = run_command(command, cwd=place, env=os.environ | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout, analyze(read([place / "run.pario"]))
 
@@ -100,7 +100,7 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path
     (tmp_path / "train.py").write_text("print(1)")
     command = [sys.executable, "train.py"]
     plain, under = (
-        subprocess.run(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+        run_command(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)})
         for words in (command, [*PARIO, "run", "--no-report", "--", *command])
     )
     assert plain.stderr.count("ValueError: mine") == 1 and under.stderr.count("ValueError: mine") == 2  # also of pario itself
@@ -131,7 +131,7 @@ class TestTorch:
 
     def test_outside_of_pario_run_nothing_is_wrapped(self, tmp_path: Path) -> None:
         program = "import torch.utils.data.dataloader as d; print(hasattr(d._BaseDataLoaderIter.__next__, '__wrapped__'))"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        done = run_command([sys.executable, "-c", program])
         assert done.stdout == "False\n"
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.launch.conftest import PARIO
+from tests.support.commands import run_command
 
 
 def pario_run(place: Path, *command: str, input: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PARIO, "run", "--", *command], cwd=place, input=input, capture_output=True, text=True, timeout=60)
+    return run_command([*PARIO, "run", "--", *command], cwd=place, input=input)
 
 
 def test_shell_command_is_traced_with_its_children(tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_pario_run_inside_pario_run_has_logs_of_its_own(tmp_path: Path) -> None:
 
 def test_static_program_runs_and_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
     (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
-    built = subprocess.run(["gcc", "-static", "hello.c", "-o", "hello"], cwd=tmp_path, capture_output=True)
+    built = run_command(["gcc", "-static", "hello.c", "-o", "hello"], cwd=tmp_path)
     if built.returncode:
         pytest.skip("needs gcc and a static C library")
     done = pario_run(tmp_path, "./hello")
@@ -52,7 +53,10 @@ def test_set_user_id_program_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
 
 def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
     (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
-    built = subprocess.run(["gcc", "-fsanitize=address", "hello.c", "-o", "hello"], cwd=tmp_path, capture_output=True)
+    built = run_command(
+        ["gcc", "-fsanitize=address", "hello.c", "-o", "hello"],
+        cwd=tmp_path,
+    )
     if built.returncode:
         pytest.skip("needs gcc and its address sanitizer")
     done = pario_run(tmp_path, "./hello")
@@ -64,7 +68,7 @@ def test_what_a_killed_program_had_buffered_is_in_the_file(tmp_path: Path) -> No
     script = "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' % i)\nos.kill(os.getpid(), 9)"
     environment = os.environ | {"PARIO_STREAMS": "*.dat:size=1M:survive"}
     command = [*PARIO, "run", "--no-report", "--", sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    done = run_command(command, cwd=tmp_path, env=environment)
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "out.dat").read_bytes() == b"".join(b"%9d\n" % i for i in range(1000))
     assert "10000 bytes that it had buffered" in done.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from tests.launch.conftest import PARIO, PROGRAMS
 from tests.mpi.conftest import MPIS, need
+from tests.support.commands import run_command
 
 PROGRAM = [sys.executable, str(PROGRAMS / "staged.py")]
 
@@ -64,7 +65,7 @@ def check(place: Path, ranks: int) -> None:
 
 
 def test_new_files_are_on_the_node_and_then_brought_back(place: Path) -> None:
-    done = subprocess.run(words(place), cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    done = run_command(words(place), cwd=place, env=environment(place))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     check(place, 1)
 
@@ -94,7 +95,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", DISTURBED, str(int(number)), *words(place)[len(PARIO) :]]
-    done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    done = run_command(command, cwd=place, env=environment(place))
     assert done.returncode == -number, done.stderr
     check(place, 1)
 
@@ -107,7 +108,7 @@ def test_what_a_killed_launcher_left_is_brought_back_later(place: Path) -> None:
         os.killpg(run.pid, signal.SIGKILL)
     assert not (place / "out" / "new.0").exists()
     (left,) = (place / "node").iterdir()
-    done = subprocess.run([*PARIO, "stage", "out", str(left), "--remove"], capture_output=True, text=True, timeout=120)
+    done = run_command([*PARIO, "stage", "out", str(left), "--remove"])
     assert done.returncode == 0, done.stderr
     check(place, 1)
 
@@ -117,6 +118,6 @@ def test_one_of_several_ranks_brings_back(place: Path) -> None:
     mpi = MPIS["mpich-5"]
     need(mpi)
     command = mpi.start(*words(place), ranks=3)
-    done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120)
+    done = run_command(command, cwd=place, env=environment(place))
     assert done.returncode == 0, done.stderr
     check(place, 3)

@@ -6,7 +6,6 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.launch.conftest import PARIO
+from tests.support.commands import run_command
 
 RUN = [*PARIO, "run", "--no-report", "--"]
 COUNTS_INTERRUPTS = """
@@ -103,7 +103,7 @@ def test_program_stops_and_goes_on_with_its_launcher(tmp_path: Path) -> None:
 
 
 def test_standard_input_goes_to_the_program(tmp_path: Path) -> None:
-    done = subprocess.run([*RUN, "sort", "-n"], cwd=tmp_path, input="3\n1\n2\n", capture_output=True, text=True, timeout=60)
+    done = run_command([*RUN, "sort", "-n"], cwd=tmp_path, input="3\n1\n2\n")
     assert (done.stdout, done.stderr, done.returncode) == ("1\n2\n3\n", "", 0)
 
 
@@ -111,7 +111,7 @@ def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> 
     with shell(tmp_path) as terminal:
         terminal.type(" ".join([*RUN, "true"]) + "\n")
         terminal.wait_for(f"pario: recording into {tmp_path}/run.pario")
-    assert subprocess.run([*RUN, "true"], cwd=tmp_path, capture_output=True, timeout=60).stderr == b""
+    assert run_command([*RUN, "true"], cwd=tmp_path, text=False).stderr == b""
 
 
 def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> Non
         terminal.type(f"{sys.executable} slow.py\n")
         shown = terminal.wait_for("$ ")
     assert "reading" in shown and "\x1b[2K" in shown.partition("reading")[2]  # erases the line
-    piped = subprocess.run([sys.executable, "slow.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    piped = run_command([sys.executable, "slow.py"], cwd=tmp_path)
     assert (piped.stdout, piped.stderr) == ("read\n", "")
 
 
@@ -133,6 +133,6 @@ def test_start_takes_little_time(tmp_path: Path) -> None:
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        subprocess.run([*RUN, "true"], cwd=tmp_path, check=True)
+        run_command([*RUN, "true"], cwd=tmp_path, status=0)
         times.append(time.perf_counter() - start)
     print(f"pario run -- true: median {sorted(times)[2]:.3f} s")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pytest
 from pario.launch.environment import Settings, traced_environment
 from pario.tables.model import Job
 from pario.tables.read import read
+from tests.support.commands import run_command
 
 RANKS = 3
 PROGRAMS = Path(__file__).parent / "programs"
@@ -114,7 +114,7 @@ def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
     if mpi.python:
         return {}
     asked = [mpi.cc, "-print-file-name=libmpich.so.12"]  # Debian's name of what others call libmpi
-    library = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    library = run_command(asked, status=0).stdout.strip()
     link = place / "libmpi.so.12"
     if not link.is_symlink():
         link.symlink_to(library)
@@ -137,7 +137,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
         variables = environment(logs)
         if tool:
             variables["LD_PRELOAD"] += f":{_tool(mpi, PROGRAMS / tool, place)}"
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+        done = run_command(command, env=variables)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return Run(read([logs]), done.returncode, done.stdout, done.stderr, place)
 
@@ -156,13 +156,21 @@ def compile_program(mpi: Mpi, source: Path, place: Path) -> Path:
     compiler = mpi.cc if source.suffix == ".c" else mpi.fc
     need(mpi, compiler)
     program = place / source.stem
-    subprocess.run([str(compiler), "-O1", "-w", "-pthread", "-o", str(program), str(source)], check=True, cwd=place)
+    run_command(
+        [str(compiler), "-O1", "-w", "-pthread", "-o", str(program), str(source)],
+        status=0,
+        cwd=place,
+    )
     return program
 
 
 def _tool(mpi: Mpi, source: Path, place: Path) -> Path:
     library = place / f"lib{source.stem}.so"
-    subprocess.run([mpi.cc, "-w", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, cwd=place)
+    run_command(
+        [mpi.cc, "-w", "-shared", "-fPIC", "-o", str(library), str(source)],
+        status=0,
+        cwd=place,
+    )
     return library
 
 

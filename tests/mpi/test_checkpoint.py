@@ -15,6 +15,7 @@ import pytest
 from pario import checkpoint
 from tests.mpi.conftest import MPIS, PROGRAMS, environment, need
 from tests.mpi.programs.checkpoint_forever import content
+from tests.support.commands import run_command
 
 pytest.importorskip("mpi4py")
 MPI = MPIS["mpich-5"]
@@ -24,7 +25,7 @@ VARIABLES = {name: value for name, value in os.environ.items() if not name.start
 def run(program: str, *arguments: object, ranks: int, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     need(MPI)
     command = MPI.start(sys.executable, "-m", "mpi4py", str(PROGRAMS / program), *map(str, arguments), ranks=ranks)
-    return subprocess.run(command, env=variables or VARIABLES, capture_output=True, text=True, timeout=50)
+    return run_command(command, env=variables or VARIABLES)
 
 
 @pytest.mark.parametrize(("saving", "loading", "seed"), [(1, 3, 10), (4, 2, 20)])
@@ -57,7 +58,7 @@ def test_merged_by_several_ranks(tmp_path: Path) -> None:
     assert run("checkpoints.py", "save", tmp_path, 80, "rank", ranks=3).stdout == "good\n"
     need(MPI)
     command = MPI.start(sys.executable, "-m", "pario", "checkpoint", "merge", str(tmp_path), ranks=2)
-    merged = subprocess.run(command, env=VARIABLES, capture_output=True, text=True, timeout=50)
+    merged = run_command(command, env=VARIABLES)
     assert merged.stdout == f"{tmp_path}/step-00000001.h5\n", merged.stderr
     loaded = run("checkpoints.py", "load", tmp_path, 80, ranks=2)
     assert loaded.stdout == "good\n", loaded.stderr

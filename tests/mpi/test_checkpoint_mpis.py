@@ -1,13 +1,13 @@
 """Checkpoints under the other MPIs: saved with each one's MPI-IO and with pario's, loaded on another number of ranks."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, environment, mpi4py_of, need
+from tests.support.commands import run_command
 
 pytest.importorskip("mpi4py")
 
@@ -29,5 +29,5 @@ def test_saved_and_loaded(mpi: Mpi, mpiio: str, tmp_path: Path) -> None:
         command = mpi.start(
             sys.executable, "-m", "mpi4py", str(PROGRAMS / "checkpoints.py"), what, str(tmp_path / "ckpt"), "30", ranks=ranks
         )
-        done = subprocess.run(command, env=variables | mpi4py_of(mpi, tmp_path), capture_output=True, text=True, timeout=120, check=False)
+        done = run_command(command, env=variables | mpi4py_of(mpi, tmp_path))
         assert done.stdout == "good\n", done.stderr

@@ -1,6 +1,5 @@
 """Checkpoints by ranks of PyTorch, without an MPI."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,13 +7,15 @@ import pytest
 
 from pario import checkpoint
 from tests.mpi.conftest import PROGRAMS
+from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
 
 
 @pytest.mark.slow
 def test_divided_tensors_are_loaded_however_they_were_divided(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAMS / "sharded.py")]
-    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=600, check=False)
+    done = run_command([*command, tmp_path], limit=5 * PATIENCE)
     assert (done.returncode, done.stdout) == (0, "save(step 4): rank 1 did not come within 1.00 s\n"), done.stderr
     loaded = checkpoint.load_state_dict(None, tmp_path, into={"model": {"same": torch.zeros(3, 4)}})  # by one process
     assert loaded["model"]["rows"].tolist() == torch.arange(35.0).reshape(7, 5).tolist()

@@ -15,6 +15,7 @@ from tests.library import need_library
 from tests.mpi.conftest import MPIS, Mpi, parameters
 from tests.mpi.differential import build, cases_pass
 from tests.suites.runs import under_pario
+from tests.support.waiting import PATIENCE
 
 SEED = int(os.environ.get("PARIO_DIFFERENTIAL_SEED", "1"))
 QUICK = 10
@@ -41,9 +42,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("differential")
 
 
-def run(mpi: Mpi, ranks: int, folder: Path, directory: Path, environment: dict[str, str], *arguments: object) -> None:
+def run(
+    mpi: Mpi,
+    ranks: int,
+    folder: Path,
+    directory: Path,
+    environment: dict[str, str],
+    *arguments: object,
+    limit: float = PATIENCE,
+) -> None:
     command = mpi.start(str(build(mpi, folder)), str(directory), *map(str, arguments), ranks=ranks)
-    cases_pass(command, directory, environment, 1500)
+    cases_pass(command, directory, environment, limit)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -57,12 +66,14 @@ def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [name for name in MPIS if name != "mpich-5-abi"])
 def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
     ranks, variables = WAYS[way]
     environment = under_pario(need_library(), variables)
-    run(MPIS[name], ranks, folder, tmp_path, environment, "--seed", 1000 * ranks + SEED, "--cases", CASES // ranks)
+    cases = ["--seed", 1000 * ranks + SEED, "--cases", CASES // ranks]
+    run(MPIS[name], ranks, folder, tmp_path, environment, *cases, limit=12 * PATIENCE)
 
 
 def test_the_model_agrees_with_romio(folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.library import need_library
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_job
 
 RANKS = 3
 ROW, ROWS, SLOTS = 8, 20, 500
@@ -25,8 +26,8 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def said(mpi: Mpi, program: str, how: str, hints: str, place: Path, **variables: str) -> list[str]:
     environment = under_pario(need_library(), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"})
-    done = execute(mpi.start(program, str(place), how, ranks=RANKS), place, environment, 60)
-    assert done is not None and done.returncode == 0, done and done.stdout
+    done = run_job(mpi.start(program, str(place), how, ranks=RANKS), place, environment)
+    assert done.returncode == 0, done.stdout
     return done.stdout.splitlines()
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.library import need_library
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_job
 
 pytestmark = pytest.mark.mpi
 RANKS = 4
@@ -23,7 +24,6 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("files", ["self", "copies", "started"])
 def test_files_of_several_threads_do_not_meet(mpi: Mpi, program: str, files: str, nodes: int, tmp_path: Path) -> None:
     environment = under_pario(need_library(), {"PARIO_NODES": str(nodes)})
-    done = execute(mpi.start(program, str(tmp_path), files, ranks=RANKS), tmp_path, environment, 120)
-    assert done is not None, "did not end in 120 seconds"
+    done = run_job(mpi.start(program, str(tmp_path), files, ranks=RANKS), tmp_path, environment)
     said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
     assert said == [f"rank {rank}: good" for rank in range(RANKS)], done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import pytest
 
 from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, compile_program
-from tests.suites.runs import execute, under_pario
+from tests.suites.runs import under_pario
+from tests.support.commands import run_command, run_job
 
-SECONDS = 60
 SHARED = Path("/dev/shm")
 #: A killed rank's parent lives on until the others, so many, have said how their calls ended, else the launcher would end them too.
 KEEPER = """#!/bin/sh
@@ -46,9 +45,7 @@ def said(mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: i
     environment = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
     environment["PARIO_NODES"] = str(nodes)
     environment["UCX_TLS"] = "^cma"  # with it, UCX ends a rank of MPICH 4 that is reading from one that dies
-    done = execute(mpi.start(*command, ranks=ranks), files, environment, SECONDS)
-    assert done is not None, f"did not end in {SECONDS} seconds"
-    return done.stdout.splitlines()
+    return run_job(mpi.start(*command, ranks=ranks), files, environment).stdout.splitlines()
 
 
 def of(rank: int, lines: list[str]) -> list[str]:
@@ -118,13 +115,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("needs root: a small file system is mounted")
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder], capture_output=True, text=True)
+    mounted = run_command(["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder])
     if mounted.returncode != 0:
         pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")
     try:
         yield folder
     finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+        run_command(["umount", "-l", folder], status=0)
 
 
 @pytest.mark.parametrize("manner", ["pieces", "blocks"])

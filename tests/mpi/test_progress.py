@@ -1,11 +1,11 @@
 """pario's collective calls sleep; what the program has under way in the MPI must move on nevertheless."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.mpi.conftest import PROGRAMS, Mpi, compile_program, environment, parameters
+from tests.support.commands import run_command
 
 RANKS = 4
 
@@ -24,7 +24,7 @@ def test_a_large_message_arrives_while_its_sender_is_in_a_collective_call(
     mpi, executable = program
     variables = environment(tmp_path) | {"PARIO_MPIIO": "1", "PARIO_NODES": str(nodes)}
     command = mpi.start(str(executable), str(tmp_path), how, ranks=RANKS)
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+    done = run_command(command, env=variables)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     if how in ("blocking", "split", "started"):
         assert (tmp_path / "out").read_bytes() == b"".join(bytes([ord("a") + rank]) * 1000 for rank in range(RANKS))

@@ -1,12 +1,12 @@
 """Room comm on real MPIs: comm_ranks (tests/unit, built by `make unit`) on several ranks and pretended nodes."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.mpi.conftest import ROOT, Mpi, need, parameters
+from tests.support.commands import run_command
 
 LIBRARIES = {
     "mpich-5": "libmpi.so.12",
@@ -39,6 +39,6 @@ def test_ranks_of_an_mpi_pass_the_conformance_suite(mpi: Mpi, ranks: int, nodes:
     need(mpi)
     command = mpi.start(program(), library(mpi), "--gtest_brief=1", ranks=ranks)
     environment = {**os.environ, "PARIO_NODES": str(nodes)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = run_command(command, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("PASSED") == ranks

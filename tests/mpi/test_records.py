@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import sysconfig
 
 import pytest
 
 from tests.mpi.conftest import parameters
+from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
 
@@ -29,7 +29,7 @@ def lines(tmp_path):
 def shuffle(start, lines, name, *options):
     output = lines.with_name(name)
     command = ["-c", PARIO, "records", "shuffle", str(lines), "-o", str(output), "--seed", "7", *options]
-    done = subprocess.run([*start, *command], env=os.environ, capture_output=True, text=True, timeout=120, check=False)
+    done = run_command([*start, *command], env=os.environ)
     return done, output
 
 
@@ -63,5 +63,5 @@ def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
 def test_ranks_of_a_foreign_mpi_are_noticed(lines):
     command = [sys.executable, "-m", "pario", "records", "shuffle", str(lines), "-o", str(lines.with_name("out"))]
     environment = os.environ | {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = run_command(command, env=environment)
     assert done.returncode == 2 and "another MPI than the launcher" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from pario.tables import read
 from pario.tables.model import LAYERS, Job
 from tests.badio import programs
 from tests.badio.programs import Program, Tracing
+from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
 
@@ -101,7 +101,7 @@ def test_blocking_transfers_are_played_natively() -> None:
     if library is None:
         pytest.skip("pario's native parts are not built")
     environment = {**os.environ, "LD_PRELOAD": str(library)}
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, env=environment, timeout=120)
+    done = run_command([sys.executable, "-c", words], env=environment)
     assert done.stdout == "0 0 0 0 0\n", done.stderr
 
 
@@ -147,7 +147,7 @@ else:
 def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
     program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *program]
-    subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    run_command(words, cwd=tmp_path, status=0)
     script = script_of(read([tmp_path / "log"]))
     handed = script.paths.index(str(tmp_path / "handed"))
     assert handed not in {made.path for made in script.files}
@@ -171,7 +171,7 @@ def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
 )
 def test_layouts_are_datatypes(text: str) -> None:
     words = f"from pario.replay.layouts import datatype; kind = datatype({text!r}); print(kind.Get_size(), *kind.Get_extent())"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120)
+    done = run_command([sys.executable, "-c", words])
     expected = {
         "8": "8 0 8",
         "4x8/16": "32 0 56",

@@ -1,12 +1,12 @@
 """The tables of constants and handles agree with the mpi.h of each MPI that is here."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.mpi.conftest import Mpi, need, parameters
+from tests.support.commands import run_command
 
 TABLES = Path(__file__).parents[2] / "src" / "mpi"
 COLUMNS = {"mpich-5": 1, "mpich-4": 1, "openmpi-4": 2, "openmpi-5": 2, "mpich-5-abi": 3}
@@ -33,7 +33,7 @@ def defined(mpi: Mpi, place: Path) -> set[str]:
     source.write_text("#include <mpi.h>\n")
     text = ""
     for option in ("-dM", "-P"):
-        text += subprocess.run([mpi.cc, "-E", option, str(source)], check=True, capture_output=True, text=True, cwd=place).stdout
+        text += run_command([mpi.cc, "-E", option, str(source)], status=0, cwd=place).stdout
     refused = set(re.findall(r"#define MPI_(\w+) THIS_SYMBOL_WAS_REMOVED", text))
     return set(re.findall(r"\bMPI_(\w+)", text)) - refused
 
@@ -44,8 +44,8 @@ def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
     source = place / "check.c"
     source.write_text("\n".join(["#include <mpi.h>", "#include <stddef.h>", "#include <stdio.h>", "int main(void) {", *lines, "}"]))
     program = place / "check"
-    subprocess.run([mpi.cc, "-w", "-o", str(program), str(source)], check=True, cwd=place)
-    return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    run_command([mpi.cc, "-w", "-o", str(program), str(source)], status=0, cwd=place)
+    return run_command([str(program)], status=0).stdout.split()
 
 
 @pytest.mark.parametrize("mpi", parameters())

@@ -1,21 +1,20 @@
 """The definitions of MPI functions in programs that have no MPI, or only a part of it."""
 
-import subprocess
-
 import pytest
 
 from tests.mpi.conftest import PROGRAMS, environment
+from tests.support.commands import run_command
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("without") / "without_mpi"
-    subprocess.run(["cc", "-O1", "-o", path, PROGRAMS / "without_mpi.c"], check=True)
+    run_command(["cc", "-O1", "-o", path, PROGRAMS / "without_mpi.c"], status=0)
     return path
 
 
 def start(program, tmp_path, what):
-    return subprocess.run([program, what], env=environment(tmp_path), capture_output=True, text=True, timeout=30)
+    return run_command([program, what], env=environment(tmp_path))
 
 
 def test_asking_whether_mpi_is_initialised_answers_no(program, tmp_path):

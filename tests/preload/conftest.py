@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from pario.tables import read
 from pario.tables.model import LAYERS, Job
 from tests.library import need_library
+from tests.support.commands import run_command
 
 VICTIMS = Path(__file__).parent / "victims"
 COMPILERS = {".c": ["gcc"], ".cpp": ["g++", "-std=c++17"], ".f90": ["gfortran"]}
@@ -83,7 +83,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         if key not in built:
             program = folder / f"{Path(source).stem}{len(built)}"
             command = [*COMPILERS[Path(source).suffix], "-g", *(flags or ("-O1",)), "-o", program, VICTIMS / source, "-pthread"]
-            subprocess.run(command, check=True, cwd=folder)
+            run_command(command, status=0, cwd=folder)
             built[key] = program
         return built[key]
 
@@ -106,7 +106,7 @@ def trace(library: Path, tmp_path: Path) -> Iterator[Trace]:
             os.environ | {"PARIO_TRACE_DIR": str(logs), "PARIO_TRACE_EVENTS_LIMIT": events, "LD_PRELOAD": str(library)} | (env or {})
         )
         words = ["sh", "-c", f'exec "$@" {wrap}', "sh", *map(str, command)] if wrap else list(map(str, command))
-        done = subprocess.run(words, cwd=work, env=environment, input=stdin, capture_output=True, text=True, timeout=120)
+        done = run_command(words, cwd=work, env=environment, input=stdin)
         return Run(done.returncode, done.stdout, done.stderr, read(sorted(logs.iterdir())))
 
     yield run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.preload.conftest import Compile, Run, Trace
+from tests.support.commands import run_command
 
 READS, WRITES = ("read", "pread64", "readv", "preadv"), ("write", "pwrite64", "writev", "pwritev")
 LINE = re.compile(r"^(?:\d+ +)?(\w+)\(\d+<([^>]*)>.*\) += (\d+)")
@@ -36,7 +36,11 @@ def witnessed(command: list[str], folder: Path) -> dict[str, tuple[int, int]]:
     folder.mkdir()
     listing = folder.with_suffix(".strace")
     calls = ",".join(READS + WRITES)
-    subprocess.run(["strace", "-f", "-y", "-e", f"trace={calls}", "-o", listing, *command], cwd=folder, check=True, capture_output=True)
+    run_command(
+        ["strace", "-f", "-y", "-e", f"trace={calls}", "-o", listing, *command],
+        cwd=folder,
+        status=0,
+    )
     moved: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for line in whole_lines(listing.read_text(errors="replace")):
         if (match := LINE.match(line)) and match[2].startswith(f"{folder}/"):

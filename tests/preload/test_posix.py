@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.preload.conftest import Compile, Trace
+from tests.support.commands import run_command
 
 
 def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
@@ -134,7 +134,7 @@ def test_a_file_that_is_looked_for_before_it_is_made_is_known(trace: Trace, work
 def test_the_library_exports_its_table_and_mpi_and_no_more(library: Path) -> None:
     table = Path(__file__).parents[2] / "src/preload/symbols.def"
     symbols = {line.split("(")[1].split(",")[0] for line in table.read_text().splitlines() if line.startswith("PARIO_SYMBOL(")}
-    names = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout.split("\n")
+    names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
     exported = {line.split()[2].split("@")[0] for line in names if line}
     guarded = {"ucp_tag_send_nbx"}  # src/comm/send_guard.hpp: MPICH over UCX ends a program that sends to a dead rank
     own = {"pario_note"}  # src/preload/public.cpp

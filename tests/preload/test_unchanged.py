@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.preload.conftest import Compile, Trace
+from tests.support.commands import run_command
 
 SCRIPTS = sorted((Path(__file__).parent / "programs").glob("*.sh"))
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -28,7 +28,7 @@ def outcome(script: Path, folder: Path, environment: dict[str, str]) -> tuple[ob
     """What a script says, returns and leaves."""
     prepare(folder)
     environment = {**environment, "LC_ALL": "C", "HOME": str(folder), "PATH": PATH}
-    done = subprocess.run(["bash", script], cwd=folder, env=environment, capture_output=True, timeout=100)
+    done = run_command(["bash", script], cwd=folder, env=environment, text=False)
     files = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
     return done.returncode, done.stdout, PIDS.sub(rb"\1PID\2", done.stderr.replace(str(folder).encode(), b".")), files
 

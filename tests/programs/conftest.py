@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from pario.tables import read
 from pario.tables.model import LAYERS, Job
 from tests.library import need_library
+from tests.support.commands import run_command
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ def digests(directory: Path) -> dict[str, str]:
 
 
 def run(command: list[str], directory: Path, environment: dict[str, str]) -> Ended:
-    done = subprocess.run(
-        command, cwd=directory, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
-    )
+    done = run_command(command, cwd=directory, env={**os.environ, **environment})
     return Ended(done.returncode, done.stdout, done.stderr, digests(directory))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from pario.analyze.model import Analysis, FileSetting, Finding, Fix
 from pario.cli.advise import allowed, told
 from pario.settings import load, variables
 from tests.python.support import analyses
+from tests.support.commands import run_command
 
 MPIIO = FileSetting("run", "mpiio", "yes", False, "all calls take another way")
 KEPT = FileSetting("mpiio", "pario_write_behind", "16M", False, "writes are kept back")
@@ -159,8 +159,8 @@ def test_what_is_written_is_in_order_whatever_names_there_are(tmp_path: Path) ->
 
 def test_the_command_writes_the_file_and_says_what_it_is_for(tmp_path: Path) -> None:
     pario = [sys.executable, "-m", "pario"]
-    subprocess.run([*pario, "run", "--no-report", "-o", "log", "--", "true"], cwd=tmp_path, check=True, timeout=60)
-    done = subprocess.run([*pario, "advise", "log", "-o", "pario.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    run_command([*pario, "run", "--no-report", "-o", "log", "--", "true"], cwd=tmp_path, status=0)
+    done = run_command([*pario, "advise", "log", "-o", "pario.toml"], cwd=tmp_path)
     assert done.returncode == 0
     assert "no findings" in done.stderr
     assert load(tmp_path / "pario.toml").sections == ()

@@ -20,6 +20,7 @@ from pario.archive import Archive, pack
 from pario.archive.subdirs import Spreading
 from pario.cli import main
 from pario.errors import ParioError
+from tests.support.commands import run_command
 
 needs_tar = pytest.mark.skipif(not (shutil.which("tar") and shutil.which("zstd")), reason="tar or zstd is not installed")
 
@@ -89,7 +90,7 @@ def test_ordinary_tar_reads_the_shards(tree: Path, tmp_path: Path) -> None:
     pack(tree, tmp_path / "out", shards=3)
     (tmp_path / "back").mkdir()
     for shard in sorted((tmp_path / "out").glob("*.tar.zst")):
-        subprocess.run(["tar", "--zstd", "--xattrs", "-xpf", shard, "-C", tmp_path / "back"], check=True)
+        run_command(["tar", "--zstd", "--xattrs", "-xpf", shard, "-C", tmp_path / "back"], status=0)
     assert facts_of(tmp_path / "back") == facts_of(tree)
 
 
@@ -198,7 +199,7 @@ def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pario.archive import pack; pack(sys.argv[1], sys.argv[2], level=19, show=lambda *_: os.kill(os.getpid(), 9))"
     )
-    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "tree", tmp_path / "out"], check=False)
+    killed = run_command([sys.executable, "-c", code, tmp_path / "tree", tmp_path / "out"])
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
     pack(tmp_path / "tree", tmp_path / "out")
@@ -215,7 +216,7 @@ def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
         "import os, sys; from pario.archive import Archive;"
         "Archive(sys.argv[1]).unpack(sys.argv[2], workers=1, show=lambda *_: os.kill(os.getpid(), 9))"
     )
-    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "out", tmp_path / "back"], check=False)
+    killed = run_command([sys.executable, "-c", code, tmp_path / "out", tmp_path / "back"])
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "back").exists()
     Archive(tmp_path / "out").unpack(tmp_path / "back")
@@ -287,7 +288,7 @@ def test_where_no_more_can_be_written_nothing_stays(tmp_path: Path) -> None:
         (tmp_path / "tree" / str(number)).write_bytes(random.Random(number).randbytes(500_000))
     pack(tmp_path / "tree", tmp_path / "out")
     for words in (["pack", tmp_path / "tree", "-o", tmp_path / "new"], ["unpack", tmp_path / "out", "-o", tmp_path / "new"]):
-        done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
+        done = run_command([sys.executable, "-c", FULL, *words])
         assert done.returncode == 2
         assert "EFBIG" in done.stderr
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "tree"]
@@ -335,7 +336,7 @@ def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
     def unpack(*words: str) -> subprocess.CompletedProcess[str]:
         less = ["setpriv", "--bounding-set=-mknod,-chown", sys.executable, "-m", "pario"]
         command = [*less, "unpack", str(tmp_path / "out"), "-o", str(tmp_path / "back"), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return run_command(command)
 
     done = unpack("--strict")
     assert done.returncode == 2
@@ -395,7 +396,7 @@ def test_who_has_read_enough_of_the_list_hears_of_no_error(tree: Path, tmp_path:
     reads, writes = os.pipe()
     os.close(reads)
     listed = [sys.executable, "-m", "pario", "ls", str(tmp_path / "out")]
-    done = subprocess.run(listed, stdout=writes, stderr=subprocess.PIPE, text=True)
+    done = run_command(listed, stdout=writes)
     os.close(writes)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -407,7 +408,7 @@ def test_shards_that_were_sent_in_part_are_completed(tree: Path, tmp_path: Path)
     there.mkdir()
     whole = (tmp_path / "out" / "00000.tar.zst").read_bytes()
     (there / "00000.tar.zst").write_bytes(whole[: len(whole) // 2])
-    subprocess.run(["rsync", "-a", "--append-verify", f"{tmp_path / 'out'}/", f"{there}/"], check=True)
+    run_command(["rsync", "-a", "--append-verify", f"{tmp_path / 'out'}/", f"{there}/"], status=0)
     Archive(there).unpack(tmp_path / "back")
     assert facts_of(tmp_path / "back") == facts_of(tree)
 

@@ -2,10 +2,10 @@
 
 import os
 import stat
-import subprocess
 from pathlib import Path
 
 from pario.archive import Archive, pack
+from tests.support.commands import run_command
 
 
 def make_deep(root: Path, levels: int) -> Path:
@@ -58,4 +58,4 @@ def test_paths_longer_than_a_call_takes_are_packed(tmp_path: Path) -> None:
     name = "/".join(["d" * 200] * 25 + ["a"])
     assert Archive(tmp_path / "out").read(name) == b"one"
     for root in (tree, tmp_path / "back"):
-        subprocess.run(["rm", "-rf", root], check=True)
+        run_command(["rm", "-rf", root], status=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from pario.bench import calibrate
 from pario.cli import main
+from tests.support.commands import run_command
 
 
 @pytest.mark.parametrize(("left", "said"), [(0.5, True), (0.0, False)])
@@ -61,6 +61,6 @@ with place_below(Path(sys.argv[1])) as place:
     (place / "large").touch()
     os.kill(os.getpid(), int(sys.argv[2]))
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path), str(int(number))], capture_output=True, text=True, timeout=100)
+    done = run_command([sys.executable, "-c", program, str(tmp_path), str(int(number))])
     assert done.returncode == 128 + number, done.stderr
     assert not list(tmp_path.iterdir())

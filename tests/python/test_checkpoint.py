@@ -3,7 +3,6 @@
 import re
 import resource
 import signal
-import subprocess
 from pathlib import Path
 from unittest import mock
 
@@ -19,6 +18,7 @@ from pario.checkpoint import CheckpointError, Writer, block, load, packing, tran
 from pario.checkpoint.geometry import Box, whole
 from tests.python.support import threads
 from tests.python.test_checkpoint_geometry import tilings
+from tests.support.commands import run_command
 
 GRID = np.arange(6 * 8 * 10, dtype="f8").reshape(6, 8, 10)
 
@@ -117,7 +117,7 @@ def test_programs_that_know_hdf5_read_the_file(tmp_path):
         assert file["T"].attrs["units"] == "K"
         assert [file["T"].dims[axis][0].name for axis in range(3)] == ["/z", "/y", "/x"]
         assert file.attrs["step"] == 1
-    shown = subprocess.run(["h5dump", "-d", "/T", "-s", "5,7,9", "-c", "1,1,1", path], check=True, capture_output=True, text=True).stdout
+    shown = run_command(["h5dump", "-d", "/T", "-s", "5,7,9", "-c", "1,1,1", path], status=0).stdout
     assert "(5,7,9): 479" in shown
 
 

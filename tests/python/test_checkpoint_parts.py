@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from unittest import mock
 
@@ -24,6 +23,7 @@ from pario.ranks import OneRank
 from tests.python.support import threads
 from tests.python.test_checkpoint import ARRAYS, GRID, part, same
 from tests.python.test_checkpoint_geometry import tilings
+from tests.support.commands import run_command
 
 FORMS = (2, 3, "node", "rank")
 
@@ -120,8 +120,8 @@ def test_parts_move_and_are_copied_as_a_whole(tmp_path):
         assert (file["flow/T"][...] == GRID + 1).all()
         assert [scale[0].name for scale in file["flow/T"].dims] == ["/z", "/y", "/x"]
         assert file["flow/T"].attrs["units"] == "K" and file.attrs["time"] == 0.5
-    shown = subprocess.run(
-        ["h5dump", "-d", "/flow/T", "-s", "5,7,9", "-c", "1,1,1", tmp_path / "b/elsewhere/master.h5"], capture_output=True, text=True
+    shown = run_command(
+        ["h5dump", "-d", "/flow/T", "-s", "5,7,9", "-c", "1,1,1", tmp_path / "b/elsewhere/master.h5"],
     )
     assert "(5,7,9): 480" in shown.stdout
 

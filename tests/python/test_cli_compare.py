@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.python.darshanlog import DarshanLog, posix_record
+from tests.support.commands import run_command
 
 PARIO = [sys.executable, "-m", "pario"]
 
 
 def pario(*words: str, cwd: Path, **kwargs: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PARIO, *words], cwd=cwd, capture_output=True, text=True, timeout=120, **kwargs)  # type: ignore[call-overload]
+    return run_command([*PARIO, *words], cwd=cwd, **kwargs)
 
 
 def record(place: Path, name: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:

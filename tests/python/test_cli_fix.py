@@ -11,6 +11,7 @@ import pytest
 
 from pario.settings import load
 from tests.badio import programs
+from tests.support.commands import run_command
 
 PARIO = [sys.executable, "-m", "pario", "run"]
 
@@ -27,7 +28,7 @@ print("again" if "PARIO_STREAMS" in os.environ else "first", flush=True)
 
 def fix(place: Path, *command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     words = [*PARIO, "--fix", "-o", "loop", *options, "--", *command]
-    return subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    return run_command(words, cwd=place)
 
 
 def fix_small_writes(place: Path, *options: str, end: str = "") -> subprocess.CompletedProcess[str]:
@@ -116,7 +117,7 @@ int main(void) {
 
 def test_risky_settings_are_told_and_applied_only_where_they_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "flushes.c").write_text(FLUSHES)
-    subprocess.run(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, check=True)
+    run_command(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, status=0)
     done = fix(tmp_path, "./flushes", options=("--dry-run",))
     assert "Only with --allow ignoreflush: flushes write nothing" in done.stderr
     assert "ignoreflush = true" in (tmp_path / "loop" / "pario.toml").read_text()
@@ -128,7 +129,7 @@ def test_risky_settings_are_told_and_applied_only_where_they_are_allowed(tmp_pat
 
 @pytest.mark.parametrize("option", ["--dry-run", "--allow"])
 def test_options_of_the_loop_alone_are_refused(tmp_path: Path, option: str) -> None:
-    done = subprocess.run([*PARIO, option, "--", "true"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run_command([*PARIO, option, "--", "true"], cwd=tmp_path)
     assert done.returncode == 2
     assert "belongs to --fix" in done.stderr
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_command
+
 PARIO = [sys.executable, "-m", "pario"]
 _VERSION_AT = 6  # in a block's header
 
@@ -18,7 +20,11 @@ _VERSION_AT = 6  # in a block's header
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ``pario run`` left of a small program."""
     place = tmp_path_factory.mktemp("run")
-    subprocess.run([*PARIO, "run", "--no-report", "-o", "run.pario", "--", "cat", "/etc/hostname"], cwd=place, check=True)
+    run_command(
+        [*PARIO, "run", "--no-report", "-o", "run.pario", "--", "cat", "/etc/hostname"],
+        cwd=place,
+        status=0,
+    )
     return place / "run.pario"
 
 
@@ -27,7 +33,7 @@ def log_of(run: Path) -> bytes:
 
 
 def report(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PARIO, "report", *arguments], cwd=place, capture_output=True, text=True, timeout=60)
+    return run_command([*PARIO, "report", *arguments], cwd=place)
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -66,7 +72,11 @@ def test_missing_file_and_empty_directory_are_refused(tmp_path: Path) -> None:
 def test_logs_of_two_tools_or_two_runs_are_refused(run: Path, tmp_path: Path) -> None:
     other = next(Path(str(pytest.importorskip("darshan").__file__)).parent.rglob("*.darshan"))
     assert_refused(report(tmp_path, str(run), str(other)), str(other.name), "another tool")
-    subprocess.run([*PARIO, "run", "--no-report", "-o", "second", "--", "cat", "/dev/null"], cwd=tmp_path, check=True)
+    run_command(
+        [*PARIO, "run", "--no-report", "-o", "second", "--", "cat", "/dev/null"],
+        cwd=tmp_path,
+        status=0,
+    )
     assert_refused(report(tmp_path, str(run), "second"), "another run")
 
 
@@ -78,7 +88,7 @@ def test_log_of_somebody_else_is_refused(run: Path, tmp_path: Path) -> None:
     for folder in [tmp_path, *tmp_path.parents[:2]]:
         folder.chmod(0o755)
     words = ["setpriv", "--reuid=65534", "--clear-groups", *PARIO, "report", str(path)]
-    assert_refused(subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=60), "private.plog: permission denied")
+    assert_refused(run_command(words, cwd="/"), "private.plog: permission denied")
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.python.plog import ProcessLog
+from tests.support.commands import run_command
 
 
 def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """``$PARIO`` is the command."""
     command = f"{sys.executable} -m pario"
-    return subprocess.run(["sh", "-c", script.replace("$PARIO", command)], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return run_command(["sh", "-c", script.replace("$PARIO", command)], cwd=cwd)
 
 
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
@@ -26,7 +27,12 @@ def test_a_run_whose_report_nobody_can_see_ends_as_the_program(tmp_path: Path, b
 
 
 def test_a_warning_that_nobody_can_see_keeps_no_program_from_running(tmp_path: Path) -> None:
-    subprocess.run(["cc", "-static", "-o", "still", "-xc", "-"], input="int main(void) { return 7; }", cwd=tmp_path, text=True, check=True)
+    run_command(
+        ["cc", "-static", "-o", "still", "-xc", "-"],
+        input="int main(void) { return 7; }",
+        cwd=tmp_path,
+        status=0,
+    )
     assert shell("$PARIO run -- ./still 2>/dev/full", tmp_path).returncode == 7
 
 

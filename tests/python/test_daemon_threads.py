@@ -1,11 +1,11 @@
 """Daemon threads that are in pario's own code when Python ends: the process ends as if they were not there."""
 
-import subprocess
 import sys
 
 import pytest
 
 from pario.records import Dataset
+from tests.support.commands import run_command
 
 _BEGIN = """
 import sys, threading, time
@@ -49,6 +49,6 @@ def test_the_process_ends_well(tmp_path, work):
     path = tmp_path / "numbers"
     path.write_bytes(bytes(8000))
     Dataset(path, format="fixed", size=8)  # its index
-    ended = subprocess.run([sys.executable, "-c", _BEGIN + _WORK[work] + _END, path], capture_output=True, text=True)
+    ended = run_command([sys.executable, "-c", _BEGIN + _WORK[work] + _END, path])
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "terminate" not in ended.stderr

@@ -17,12 +17,17 @@ from pario.errors import ParioError
 from pario.launch import directory, program
 from pario.launch.environment import Settings, check, traced_environment
 from pario.launch.ranks import Seat, seat_of
+from tests.support.commands import run_command
 
 PARIO = [sys.executable, "-m", "pario", "run", "--no-report"]
 
 
 def pario_run(*command: str, cwd: Path, options: tuple[str, ...] = (), **kwargs: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PARIO, *options, "--", *command], cwd=cwd, capture_output=True, text=True, timeout=60, **kwargs)  # type: ignore[call-overload]
+    return run_command(
+        [*PARIO, *options, "--", *command],
+        cwd=cwd,
+        **kwargs,
+    )
 
 
 def test_output_and_exit_status_are_the_programs(tmp_path: Path) -> None:
@@ -143,8 +148,8 @@ def test_seat_is_read_from_the_launchers_variables(environment: dict[str, str], 
 def test_static_program_is_recognised(tmp_path: Path) -> None:
     source = tmp_path / "a.c"
     source.write_text("int main(void) { return 0; }\n")
-    subprocess.run(["gcc", "-static", str(source), "-o", str(tmp_path / "static")], check=True)
-    subprocess.run(["gcc", str(source), "-o", str(tmp_path / "dynamic")], check=True)
+    run_command(["gcc", "-static", str(source), "-o", str(tmp_path / "static")], status=0)
+    run_command(["gcc", str(source), "-o", str(tmp_path / "dynamic")], status=0)
     assert program.is_static(tmp_path / "static")
     assert not program.is_static(tmp_path / "dynamic")
     assert not program.is_static(source)
@@ -215,7 +220,7 @@ def test_library_is_preloaded_once_under_another_pario_run() -> None:
 )
 def test_bad_options_are_said_once_before_the_run(tmp_path: Path, variables: dict[str, str], options: list[str], complaint: str) -> None:
     words = [*PARIO, *options, "--", "sh", "-c", "echo ran"]
-    done = subprocess.run(words, cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, timeout=60)
+    done = run_command(words, cwd=tmp_path, env=os.environ | variables)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert complaint in done.stderr
     assert not list(tmp_path.iterdir())

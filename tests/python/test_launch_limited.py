@@ -14,6 +14,7 @@ import pytest
 
 from pario.launch import limited
 from pario.launch.limited import Limit, run_limited
+from tests.support.commands import run_command
 
 SHELL = Path("/bin/sh")
 #: A family of three, one of them in a session of its own, one that is asked in vain; their numbers in files.
@@ -90,7 +91,7 @@ def test_what_ends_in_time_has_its_own_status(tmp_path: Path, script: str, statu
 def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
     ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
     assert ending.late and ending.signal == signal.SIGTERM
-    subprocess.run([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], check=True, timeout=300)
+    run_command([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], status=0)
     assert gone(tmp_path)
 
 

@@ -1,7 +1,6 @@
 """Transforms of a Loader in threads and processes: what goes wrong there is told, with the record."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType
@@ -10,6 +9,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
+from tests.support.commands import run_command
 
 
 @pytest.fixture
@@ -65,6 +65,6 @@ def same(record):
     return record
 list(Loader(Dataset({str(dataset.path)!r}, format="fixed", size=1), 10, transform=same, workers=1, processes=True))
 """)
-    ended = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    ended = run_command([sys.executable, program])
     assert ended.returncode == 1
     assert "ended before its first record: expected if __name__ == '__main__'" in ended.stderr.splitlines()[-1]

@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +29,7 @@ from pario.tables.model import EVENT, Job
 from pario.tables.rows import new_processes
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
 from tests.python.jobs import add_events, make_job
+from tests.support.commands import run_command
 
 PROGRAM = """\
 import ctypes, os
@@ -73,7 +73,7 @@ libc.fclose(stream)
 def recorded(place: Path, program: str, *options: str) -> Path:
     """The log of a Python program that runs in ``place``."""
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", *options, "--", sys.executable, "-c", program]
-    subprocess.run(words, cwd=place, check=True, timeout=300, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run_command(words, cwd=place, status=0)
     return place / "log"
 
 
@@ -225,7 +225,7 @@ os.wait()
 
 def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "replay", str(tmp_path / "log"), "--on", str(tmp_path), "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = run_command(words)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["exact"]
 
@@ -367,7 +367,7 @@ sys.modules["pario.replay.perform"]._prepare = prepare
 signal.signal(int(sys.argv[2]), signal.SIG_DFL)
 perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path), str(int(number))], capture_output=True, text=True, timeout=100)
+    done = run_command([sys.executable, "-c", program, str(tmp_path), str(int(number))])
     assert done.returncode == 128 + number, done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -416,7 +416,7 @@ del player
 
 
 def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", LEFT_OPEN, tmp_path / "out"], check=True, timeout=120)
+    run_command([sys.executable, "-c", LEFT_OPEN, tmp_path / "out"], status=0)
     written = (tmp_path / "out").read_bytes()
     assert len(written) == 1500 and 0 not in written
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pario.cli import main
 from pario.settings import Key, Line, Proposal, SettingsError, SettingsFile, explain, keys, load, variables, write
 from pario.settings.globs import literal, means
 from pario.settings.lines import line_of
+from tests.support.commands import run_command
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -321,9 +321,7 @@ def test_a_file_without_settings_is_left_alone(capsys: pytest.CaptureFixture[str
 def test_a_run_gets_the_settings_as_variables_and_options_win(tmp_path: Path) -> None:
     (tmp_path / "pario.toml").write_text(GOOD)
     command = [sys.executable, "-m", "pario", "run", "--no-report", "--with", "pario.toml", "--hint", "cb_nodes=9", "--", "env"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PARIO_HINTS": "*:cb_nodes=2"}
-    )
+    done = run_command(command, cwd=tmp_path, env={**os.environ, "PARIO_HINTS": "*:cb_nodes=2"})
     lines = done.stdout.splitlines()
     (hints,) = (line for line in lines if line.startswith("PARIO_HINTS="))
     assert hints.endswith(",*:cb_nodes=2,*:cb_nodes=9")
@@ -335,7 +333,7 @@ def test_a_run_gets_the_settings_as_variables_and_options_win(tmp_path: Path) ->
 def test_settings_that_are_too_long_for_their_variable_do_not_start_a_run(tmp_path: Path) -> None:
     (tmp_path / "pario.toml").write_text("".join(f'[[file]]\nmatch = "/{number:0100}"\nstreams.count = 2\n' for number in range(20)))
     command = [sys.executable, "-m", "pario", "run", "--with", "pario.toml", "--", "touch", "started"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run_command(command, cwd=tmp_path)
     assert done.returncode == 2
     assert "PARIO_STREAMS" in done.stderr
     assert not (tmp_path / "started").exists()
@@ -344,7 +342,7 @@ def test_settings_that_are_too_long_for_their_variable_do_not_start_a_run(tmp_pa
 def test_a_run_with_a_bad_file_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "pario.toml").write_text('[[file]]\nmatch = "*"\nstreams = { sise = 4 }\n')
     command = [sys.executable, "-m", "pario", "run", "--with", "pario.toml", "--", "touch", "started"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run_command(command, cwd=tmp_path)
     assert done.returncode == 2
     assert "pario.toml:3: unknown key sise in streams; did you mean size?" in done.stderr
     assert not (tmp_path / "started").exists()

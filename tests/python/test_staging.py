@@ -3,7 +3,6 @@
 import errno
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from pario.copying import is_part
 from pario.errors import ParioError
 from pario.launch.stages import Stage, staging
 from pario.staging import Move, Staged, copy_verified, state_of
+from tests.support.commands import run_command
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_process_killed_between_two_writes_leaves_no_half_file(tmp_path: Path)
     for number in range(8):
         (node / "out" / str(number)).write_bytes(bytes([number]) * 100_000)
     command = [sys.executable, "-c", KILLED, "stage", "out", str(node)]
-    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == -signal.SIGKILL
+    assert run_command(command).returncode == -signal.SIGKILL
     found = {path.name for path in source.iterdir() if not is_part(path.name)}
     assert all((source / name).read_bytes() == bytes([int(name)]) * 100_000 for name in found)
     assert len(found) < 8

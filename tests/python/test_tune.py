@@ -30,6 +30,7 @@ from pario.tune.knobs import knobs
 from pario.tune.search import measurement
 from tests.python.jobs import add_events, add_record, make_job
 from tests.python.test_replay import recorded
+from tests.support.commands import run_command
 
 SMALL_WRITES = """\
 import os
@@ -185,7 +186,7 @@ def test_stripes_are_tried_where_the_number_of_targets_is_not_told(job: Job, tmp
 
 def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pario", "tune", *words]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300)
+    return run_command(command, cwd=place)
 
 
 def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
 """
     (tmp_path / "scratch").mkdir()
     words = [sys.executable, "-c", program, str(int(number)), str(log)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    done = run_command(words, cwd=tmp_path)
     assert done.returncode == 128 + number, done.stderr
     assert done.stderr == "pario: interrupted after 0 trials: no settings are written\n"
     assert not list((tmp_path / "scratch").iterdir()) and not (tmp_path / "pario.toml").exists()
@@ -284,7 +285,7 @@ def test_choices_are_joined_and_the_later_one_is_right() -> None:
 
 def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "tune", "--trials", "3", "-o", "pario.toml", "--", sys.executable, "-c", SMALL_WRITES]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = run_command(words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "trial" in done.stderr
     load(tmp_path / "pario.toml")

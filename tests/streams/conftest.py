@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.preload.conftest import library as library
+from tests.support.commands import run_command
 
 VICTIMS = Path(__file__).parent / "victims"
 
@@ -38,7 +38,11 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def compile_victim(source: str) -> Path:
         program = folder / Path(source).stem
         if not program.exists():
-            subprocess.run([compilers[Path(source).suffix], "-O1", "-o", program, VICTIMS / source, "-pthread"], check=True, cwd=folder)
+            run_command(
+                [compilers[Path(source).suffix], "-O1", "-o", program, VICTIMS / source, "-pthread"],
+                status=0,
+                cwd=folder,
+            )
         return program
 
     return compile_victim
@@ -55,8 +59,11 @@ def start(library: Path, tmp_path: Path) -> Start:
         folder = tmp_path / f"run{number}"
         folder.mkdir()
         pario = {"LD_PRELOAD": str(library), "PARIO_STREAMS": streams} if streams else {}
-        done = subprocess.run(
-            list(map(str, command)), cwd=folder, env=os.environ | pario | (env or {}), capture_output=True, text=True, timeout=seconds
+        done = run_command(
+            list(map(str, command)),
+            cwd=folder,
+            env=os.environ | pario | (env or {}),
+            limit=seconds,
         )
         files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
         return Done(done.returncode, done.stdout, done.stderr, files, folder)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.streams.conftest import Start
+from tests.support.commands import run_command
 
 Build = Callable[[str], Path]
 LINES = b"".join(b"line %d\n" % i for i in range(1000))
@@ -166,11 +167,11 @@ def test_a_script_goes_by_its_own_name(start: Start, tmp_path: Path) -> None:
 def test_a_full_disk_is_told_at_close_and_on_stderr(library: Path, build: Build, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4K", "none", small], check=True)
+    run_command(["mount", "-t", "tmpfs", "-o", "size=4K", "none", small], status=0)
     try:
         env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": "*.txt:size=1M"}
-        done = subprocess.run([build("lines.c"), "full"], cwd=small, env=env, capture_output=True, text=True, timeout=60)
+        done = run_command([build("lines.c"), "full"], cwd=small, env=env)
     finally:
-        subprocess.run(["umount", small], check=True)
+        run_command(["umount", small], status=0)
     assert (done.returncode, done.stdout) == (5, "close: ENOSPC\n")
     assert "did not reach the file: ENOSPC" in done.stderr

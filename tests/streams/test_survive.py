@@ -14,6 +14,7 @@ import pytest
 
 from pario.launch.keeper import KEEPER, Keeper, keeping
 from pario.tables import read
+from tests.support.commands import run_command
 
 Build = Callable[[str], Path]
 RECORD, WINDOW = 16, 256
@@ -55,7 +56,7 @@ def test_every_write_that_returned_is_in_the_file(library: Path, build: Build, t
 
 def run(library: Path, folder: Path, script: str, streams: str = "*.dat:size=64K:survive:delay=0", **more: str) -> tuple[int, str]:
     with keeping(environment(library, streams)) as env:
-        done = subprocess.run([sys.executable, "-c", script], cwd=folder, env=env | more, capture_output=True, text=True, timeout=60)
+        done = run_command([sys.executable, "-c", script], cwd=folder, env=env | more)
     return done.returncode, done.stderr
 
 
@@ -110,9 +111,12 @@ def test_a_file_that_was_closed_can_be_executed(library: Path, tmp_path: Path) -
 def test_without_a_keeper_the_log_says_so(library: Path, tmp_path: Path) -> None:
     script = "open('out.dat', 'wb', 0).write(b'x')"
     env = environment(library, "*.dat:size=64K:survive") | {"PARIO_TRACE_DIR": "log"}
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=env, check=True, timeout=60)
-    subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=env | {KEEPER: "nobody", "PARIO_TRACE_DIR": "log2"}, check=True, timeout=60
+    run_command([sys.executable, "-c", script], cwd=tmp_path, env=env, status=0)
+    run_command(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=env | {KEEPER: "nobody", "PARIO_TRACE_DIR": "log2"},
+        status=0,
     )
     for log, reason in (("log", "has not started this program on this host"), ("log2", "does not answer")):
         (outcome,) = [it for it in read([tmp_path / log]).audit if it.key == "survive"]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
-import signal
 import subprocess
-import uuid
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,8 +15,10 @@ from tests.suites.recipes import build
 from tests.suites.sources import SUITES, Failed, Unavailable
 from tests.suites.sources import run as run_step
 from tests.suites.table import Program, Suite
+from tests.support.commands import run_job
+from tests.support.waiting import FACTOR, LateError
 
-SECONDS = 180
+SECONDS = 180 * FACTOR
 #: What no passing program prints, whatever its status is.
 _WRONG = re.compile(r"Found\s+[1-9]\d* errors|fail with|FAILED|AddressSanitizer")
 
@@ -58,44 +57,6 @@ def of_suite(library: Path | None) -> dict[str, str]:
     return environment
 
 
-def execute(
-    command: list[str], directory: Path, environment: dict[str, str], seconds: float = SECONDS, *, errors: int = subprocess.STDOUT
-) -> subprocess.CompletedProcess[str] | None:
-    """Runs a command; None when it did not end in time. Whatever happens, no process of it is left. errors: where its errors go."""
-    mark = f"PARIO_TEST_RUN={uuid.uuid4().hex}"
-    name, value = mark.split("=")
-    with subprocess.Popen(
-        command,
-        cwd=directory,
-        env=environment | {name: value},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            output, apart = process.communicate(timeout=seconds)
-            return subprocess.CompletedProcess(command, process.returncode, output, apart or "")
-        except subprocess.TimeoutExpired as late:
-            said = bytes(late.output or b"").decode(errors="replace")
-            print(f"did not end in {seconds:g} s: {shlex.join(command)}; it had printed:\n{said[-4000:]}")  # shown with a failure
-            return None
-        finally:
-            end_all(mark)
-
-
-def end_all(mark: str) -> None:
-    """Ends the processes that have inherited a mark: launchers put ranks into sessions of their own."""
-    for stat in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in stat.read_bytes():
-                os.kill(int(stat.parent.name), signal.SIGKILL)
-        except OSError:
-            continue  # it has ended, or is not ours
-
-
 def run(suite: Suite, program: Program, mpi: Mpi, library: Path | None, seconds: float = SECONDS) -> Result:
     """Builds and runs a program in an empty directory."""
     if mpi.name not in suite.mpis:
@@ -111,16 +72,17 @@ def run(suite: Suite, program: Program, mpi: Mpi, library: Path | None, seconds:
     directory = SUITES / "run" / mpi.name / suite.name / f"{program.name}-{program.ranks}"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    done = execute(mpi.start(*command, *program.arguments, ranks=program.ranks), directory, of_suite(library), seconds)
-    result = judge(suite, program, done, seconds)
+    job = mpi.start(*command, *program.arguments, ranks=program.ranks)
+    try:
+        result = judge(suite, program, run_job(job, directory, of_suite(library), limit=seconds))
+    except LateError as late:
+        result = Result(program, "failed", f"did not end in {seconds:.0f} seconds", str(late))
     (directory.parent / f"{directory.name}.output").write_text(result.output)
     shutil.rmtree(directory, ignore_errors=True)
     return result
 
 
-def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str] | None, seconds: float) -> Result:
-    if done is None:
-        return Result(program, "failed", f"did not end in {seconds:.0f} seconds")
+def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str]) -> Result:
     why = ""
     if done.returncode != 0:
         why = f"status {done.returncode}"

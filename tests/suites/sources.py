@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
+from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE, LateError
+
 ROOT = Path(__file__).parents[2]
 SUITES = Path(os.environ.get("PARIO_SUITES") or ROOT / "build" / "suites").resolve()
+#: Seconds for one step, which may build a large library.
+_LIMIT = 15 * PATIENCE
 _APT_TOOLS = ("apt-get", "dpkg-source")
 
 
@@ -50,7 +54,10 @@ def source(name: str) -> Path:
 
 def run(command: list[str | Path], **options: object) -> None:
     """Runs a step of fetching or building; its output is told only when it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
+    try:
+        done = run_command(command, limit=_LIMIT, **options)
+    except LateError as late:
+        raise Failed(str(late)) from late
     if done.returncode != 0:
         raise Failed(f"{Path(command[0]).name} ... {command[-1]}: {done.stderr or done.stdout}")
 

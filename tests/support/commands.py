@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from tests.support.processes import add_mark, create_mark, describe_processes, end_processes
@@ -140,6 +141,14 @@ def run_command(
         message = f"status {done.returncode} instead of {status}: {show_command(running)}"
         raise AssertionError(f"{message}\n{_show_output(done.stdout, done.stderr)}")
     return done
+
+
+def run_job(
+    command: Sequence[object], directory: Path, environment: Mapping[str, str], **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Runs an MPI job in a directory, its errors among its output; ends ranks that outlive it."""
+    options = {"stderr": subprocess.STDOUT, "end_rest": True} | options
+    return run_command(command, cwd=directory, env=environment, **options)
 
 
 def show_command(running: subprocess.Popen[Any]) -> str:

@@ -25,6 +25,8 @@ from tests.support.waiting import FACTOR
 
 #: Seconds from a test's limit to the end of the process.
 GRACE = 60.0 * FACTOR
+#: The limit of tests that are marked slow, in limits of other tests.
+SLOW_FACTOR = 4
 _ERRORS = pytest.StashKey[int]()
 _MARK = pytest.StashKey[str]()
 _SETTINGS = pytest.StashKey[Any]()
@@ -35,6 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ERRORS] = os.dup(2)
     config.stash[_MARK] = create_mark()
     os.environ[MARKS] = add_mark(os.environ, config.stash[_MARK])[MARKS]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives slow tests a longer limit, unless the command line or a marker names one."""
+    limit = config.getini("timeout")
+    if limit and config.getoption("timeout") is None:
+        for item in items:
+            if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(SLOW_FACTOR * float(limit)))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -47,12 +47,13 @@ def test_each_thread_is_named_with_its_state_and_call(reader: Command) -> None:
     pipe = Path(f"/proc/{reader.pid}/fd/0").readlink()
     read = rf"read\(0: {re.escape(str(pipe))}\)" if names_of_calls_are_known() else r"system call 0"
     pattern = rf"thread \d+ .* S in {read}, kernel function "
-    text = wait_until(
-        lambda: len(re.findall(pattern, shown := describe_processes(reader.pid))) == 2 and shown,
-        "two threads that read",
-    )
     start = rf"{reader.pid} \(parent {os.getpid()}\) S \d+\.\d\d s of CPU: {sys.executable} -c "
-    assert re.match(start, text), text
+
+    def both_read() -> bool:
+        text = describe_processes(reader.pid)
+        return bool(re.match(start, text)) and len(re.findall(pattern, text)) == 2
+
+    wait_until(both_read, "two threads that read")
 
 
 def test_a_busy_process_is_in_no_call() -> None:

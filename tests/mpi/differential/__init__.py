@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 
 from tests.mpi.conftest import Mpi, need
-from tests.suites.runs import execute
+from tests.support.commands import run_command, run_job
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 
@@ -17,13 +16,12 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 def build(mpi: Mpi, folder: Path) -> Path:
     need(mpi)
     made = folder / f"differential-{mpi.name}"
-    subprocess.run([mpi.cc, "-O1", "-w", "-o", made, *_SOURCES], check=True)
+    run_command([mpi.cc, "-O1", "-w", "-o", made, *_SOURCES], status=0)
     return made
 
 
-def cases_pass(command: list[str], directory: Path, environment: dict[str, str], seconds: float) -> None:
+def cases_pass(command: list[str], directory: Path, environment: dict[str, str], limit: float) -> None:
     """Runs a whole command and sees to it that it says that no case failed."""
-    done = execute(command, directory, environment, seconds)
-    assert done is not None, f"did not end in {seconds} seconds"
+    done = run_job(command, directory, environment, limit=limit)
     said = re.search(r"seed \d+: \d+ cases, (\d+) failed", done.stdout)
     assert said and said[1] == "0" and done.returncode == 0, done.stdout[-3000:]
