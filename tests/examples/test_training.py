@@ -6,13 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import run_command
-from tests.support.waiting import PATIENCE
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import PATIENCE, wait_until
 
 TRAIN = Path(__file__).parents[2] / "examples" / "training" / "train.py"
 PARIO = Path(sys.executable).parent / "pario"
@@ -33,9 +32,12 @@ def test_killed_and_resumed_it_learns_the_same(tmp_path: Path) -> None:
     whole = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
     assert float(learned(whole)[-1].rstrip("%")) > 90
 
-    with subprocess.Popen(fit, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as killed:
-        while killed.poll() is None and not (tmp_path / "train.pt").exists():
-            time.sleep(0.01)
+    with start_command(fit, cwd=tmp_path, stdout=subprocess.DEVNULL) as killed:
+        wait_until(
+            lambda: (tmp_path / "train.pt").exists() or killed.poll() is not None,
+            "the first checkpoint",
+            limit=3 * PATIENCE,
+        )
         killed.send_signal(signal.SIGKILL)
     resumed = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
     assert "goes on in epoch 0 behind record" in resumed

@@ -15,7 +15,7 @@ import pytest
 from pario.tables import read
 from pario.tables.model import Job
 from tests.hosts.conftest import HERE, on
-from tests.launch.conftest import PARIO, left_over
+from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
 from tests.support.commands import run_command
 
@@ -60,7 +60,7 @@ def test_ranks_of_all_hosts_log_into_the_shared_directory(
     log = read([tmp_path / "run.pario"])
     assert where_ranks_are(log) == {0: hosts[0], 1: hosts[0], 2: hosts[1], 3: hosts[1]}
     assert log.exit_status == 0
-    assert not left_over(tmp_path / "run.pario")
+    wait_for_end_of_processes(tmp_path / "run.pario")
 
 
 @pytest.fixture

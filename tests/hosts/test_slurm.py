@@ -12,7 +12,7 @@ import pytest
 
 from pario.tables import read
 from tests.hosts.conftest import HERE
-from tests.launch.conftest import PARIO, left_over
+from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
 from tests.support.commands import run_command, run_job
 from tests.support.waiting import LateError
@@ -63,4 +63,4 @@ def test_job_step_reports_once(
     job = read([tmp_path / "run.pario"])
     assert {int(row["rank"]): job.hosts[row["host"]] for row in job.processes if row["rank"] >= 0} == dict(enumerate(sorted(hosts[:2] * 2)))
     assert job.exit_status == status
-    assert not left_over(tmp_path / "run.pario")
+    wait_for_end_of_processes(tmp_path / "run.pario")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,8 @@ import pytest
 
 from tests.mpi.conftest import Mpi, need
 from tests.support.commands import run_command
+from tests.support.processes import find_processes
+from tests.support.waiting import wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 PARIO = [sys.executable, "-m", "pario"]
@@ -52,21 +53,10 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     run_command(["umount", "-l", str(place)])
 
 
-def left_over(directory: Path, patience: float = 10) -> list[str]:
-    """Processes that still log into the directory after some seconds (launchers end their ranks a moment after themselves)."""
-    deadline = time.monotonic() + patience
-    while (found := _logging_into(directory)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
-
-
-def _logging_into(directory: Path) -> list[str]:
-    mark = f"PARIO_TRACE_DIR={directory}".encode()
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
+def wait_for_end_of_processes(directory: Path) -> None:
+    """Waits until no process logs into the directory; launchers end before their ranks do."""
+    mark = f"PARIO_TRACE_DIR={directory}\0"
+    wait_until(
+        lambda: not [one for one in find_processes(mark=mark) if one.lives],
+        f"the end of all processes that log into {directory}",
+    )

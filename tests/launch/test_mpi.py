@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,9 +13,9 @@ import pytest
 
 from pario.tables import read
 from pario.tables.model import Job
-from tests.launch.conftest import PARIO, left_over
+from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
 
 RANKS = 4
 Build = Callable[[Mpi], str]
@@ -57,7 +58,7 @@ def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_progra
     assert ranks_of(job) == list(range(RANKS))
     assert job.exit_status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", *(f"out.{rank}" for rank in range(RANKS))]
-    assert not left_over(tmp_path / "logs" / "here")
+    wait_for_end_of_processes(tmp_path / "logs" / "here")
 
 
 @each_mpi
@@ -68,7 +69,7 @@ def test_job_that_loses_a_rank_ends_as_without_pario(mpi: Mpi, form: str, fate: 
     plain = start(mpi.start(ranks_program(mpi), fate, ranks=RANKS), tmp_path)
     done = start(command(mpi, form, ranks_program(mpi), fate), tmp_path)
     assert done.returncode == plain.returncode != 0
-    assert not left_over(tmp_path / "run.pario")
+    wait_for_end_of_processes(tmp_path / "run.pario")
     job = read([tmp_path / "run.pario"])
     assert ranks_of(job) == list(range(RANKS))
     if form == "around the launcher":
@@ -87,18 +88,17 @@ def test_signal_ends_the_job_and_leaves_readable_logs(
 ) -> None:
     """SIGTERM reaches the outer command alone, as from a batch system; SIGINT the whole group, as from a terminal."""
     words = command(mpi, form, ranks_program(mpi), "wait")
-    job = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
-    assert job.stdout is not None
-    assert job.stdout.readline() == f"{RANKS} ranks wrote\n"
-    (job.send_signal if number == signal.SIGTERM else lambda sent: _signal_group(job, sent))(number)
-    job.communicate(timeout=60)
-    assert job.returncode != 0
-    assert not left_over(tmp_path / "run.pario")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_command(words, cwd=tmp_path, **pipes, process_group=0) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == f"{RANKS} ranks wrote\n"
+        if number == signal.SIGTERM:
+            job.send_signal(number)
+        else:
+            os.killpg(job.pid, number)
+        assert job.finish().returncode != 0
+        wait_for_end_of_processes(tmp_path / "run.pario")
     assert ranks_of(read([tmp_path / "run.pario"])) == list(range(RANKS))
-
-
-def _signal_group(job: subprocess.Popen[str], number: int) -> None:
-    run_command(["kill", f"-{number}", "--", f"-{job.pid}"], status=0)
 
 
 def _values_written(job: Job) -> list[int]:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.launch.conftest import PARIO, PROGRAMS
 from tests.mpi.conftest import MPIS, need
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
 
 PROGRAM = [sys.executable, str(PROGRAMS / "staged.py")]
 
@@ -71,10 +71,11 @@ def test_new_files_are_on_the_node_and_then_brought_back(place: Path) -> None:
 
 
 def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
-    with subprocess.Popen(words(place), cwd=place, env=environment(place, STAGED="--wait"), stdout=subprocess.PIPE, text=True) as run:
+    waits = environment(place, STAGED="--wait")
+    with start_command(words(place), cwd=place, env=waits, stdout=subprocess.PIPE) as run:
         assert run.stdout and run.stdout.readline() == "ready\n"
         run.send_signal(signal.SIGTERM)
-        assert run.wait(timeout=120) == -signal.SIGTERM
+        assert run.wait_for_end() == -signal.SIGTERM
     check(place, 1)
 
 
@@ -101,9 +102,8 @@ def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.S
 
 
 def test_what_a_killed_launcher_left_is_brought_back_later(place: Path) -> None:
-    with subprocess.Popen(
-        words(place), cwd=place, env=environment(place, STAGED="--wait"), stdout=subprocess.PIPE, text=True, process_group=0
-    ) as run:
+    options = {"env": environment(place, STAGED="--wait"), "stdout": subprocess.PIPE}
+    with start_command(words(place), cwd=place, **options, process_group=0) as run:
         assert run.stdout and run.stdout.readline() == "ready\n"
         os.killpg(run.pid, signal.SIGKILL)
     assert not (place / "out" / "new.0").exists()

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.launch.conftest import PARIO
-from tests.support.commands import run_command
+from tests.support.commands import LAST_OUTPUT, run_command
+from tests.support.waiting import LateError, wait_until
 
 RUN = [*PARIO, "run", "--no-report", "--"]
 COUNTS_INTERRUPTS = """
@@ -34,13 +35,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.descriptor, text.encode())
 
-    def wait_for(self, text: str, seconds: float = 30) -> str:
-        """What was printed up to and with ``text``; the rest is for the next call."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen and time.monotonic() < deadline:
-            if select.select([self.descriptor], [], [], 0.1)[0]:
+    def wait_for(self, text: str) -> str:
+        """Returns the output up to and with ``text``; the rest is for the next call."""
+
+        def has_come() -> bool:
+            if text not in self.seen and select.select([self.descriptor], [], [], 0.1)[0]:
                 self.seen += os.read(self.descriptor, 4096).decode(errors="replace")
-        assert text in self.seen, self.seen
+            return text in self.seen
+
+        try:
+            wait_until(has_come, f"{text!r} at the terminal")
+        except LateError as late:
+            raise LateError(f"{late}\n--- output\n{self.seen[-LAST_OUTPUT:]}") from None
         before, _, self.seen = self.seen.partition(text)
         return before + text
 
@@ -82,10 +88,10 @@ def test_interrupt_key_reaches_the_program_once(tmp_path: Path) -> None:
 
 def test_interrupt_key_ends_a_program_that_does_not_mind_it(tmp_path: Path) -> None:
     with shell(tmp_path) as terminal:
-        terminal.type(" ".join([*RUN, "sh", "-c", "'echo ready; exec sleep 60'"]) + "\n")
+        terminal.type(" ".join([*RUN, "sh", "-c", "'echo ready; exec sleep 1000'"]) + "\n")
         terminal.wait_for("ready")
         terminal.type("\x03")
-        terminal.wait_for("$ ", seconds=10)
+        terminal.wait_for("$ ")
         terminal.type("echo status=$?\n")
         terminal.wait_for("status=130")
 
@@ -114,15 +120,27 @@ def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> 
     assert run_command([*RUN, "true"], cwd=tmp_path, text=False).stderr == b""
 
 
+#: Works until a line comes. A number for the patience is put in: seconds before anything is shown.
+PROGRESS = """
+import sys
+import pario.cli.progress as module
+module._PATIENCE
+with module.progress("reading"): sys.stdin.readline()
+print("read")
+"""
+
+
 def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> None:
-    text = "import time\nfrom pario.cli.progress import progress\nwith progress('reading'): time.sleep({})\nprint('read')\n"
-    (tmp_path / "slow.py").write_text(text.format(1.5))
-    (tmp_path / "quick.py").write_text(text.format(0.1))
+    (tmp_path / "slow.py").write_text(PROGRESS)
+    patient = PROGRESS.replace("module._PATIENCE", "module._PATIENCE = 1000")
+    (tmp_path / "quick.py").write_text(patient)
     with shell(tmp_path) as terminal:
-        terminal.type(f"{sys.executable} quick.py\n")
+        terminal.type(f"{sys.executable} quick.py\n\n")
         assert "reading" not in terminal.wait_for("$ ")
         terminal.type(f"{sys.executable} slow.py\n")
-        shown = terminal.wait_for("$ ")
+        shown = terminal.wait_for("reading")
+        terminal.type("\n")
+        shown += terminal.wait_for("$ ")
     assert "reading" in shown and "\x1b[2K" in shown.partition("reading")[2]  # erases the line
     piped = run_command([sys.executable, "slow.py"], cwd=tmp_path)
     assert (piped.stdout, piped.stderr) == ("read\n", "")

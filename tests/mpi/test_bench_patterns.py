@@ -16,7 +16,7 @@ from pario.bench.array import Block, shape_of
 from pario.bench.results import Measure, rows_of
 from pario.bench.table import PATTERNS
 from pario.cli import main
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +89,11 @@ def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
 def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
     command = [sys.executable, "-m", "pario", "bench", "patterns", str(tmp_path), "--size", "1M", "--repeat", "100000", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with start_command(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert any("repetitions" in line for line in process.stderr)
         process.terminate()
-        assert process.wait(300) == 143
+        assert process.wait_for_end() == 143
     assert not any(tmp_path.iterdir())
     assert str(tmp_path) not in run_command(["ps", "axww"], status=0).stdout
 

@@ -15,7 +15,8 @@ import pytest
 from pario import checkpoint
 from tests.mpi.conftest import MPIS, PROGRAMS, environment, need
 from tests.mpi.programs.checkpoint_forever import content
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 pytest.importorskip("mpi4py")
 MPI = MPIS["mpich-5"]
@@ -115,17 +116,17 @@ def _run_until_killed(place: Path, kind: str, ranks: int, files: Files, chance: 
     program = [sys.executable, str(PROGRAMS / "checkpoint_forever.py"), str(place), kind, str(files)]
     if kind != "serial":
         need(MPI)
-    running = subprocess.Popen(MPI.start(*program, ranks=ranks) if kind != "serial" else program, env=VARIABLES, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 40
-    while not (place / "complete").exists():
-        assert running.poll() is None and time.monotonic() < deadline, running.communicate()[1]
-        time.sleep(0.005)
-    time.sleep(chance.random() * 0.15)
-    processes = [int((place / f"process{rank}").read_text()) for rank in range(ranks)]
-    for process in chance.sample(processes, ranks):
-        with suppress(ProcessLookupError):  # the launcher may end the others first
-            os.kill(process, signal.SIGKILL)
-    running.communicate(timeout=30)
+    command = MPI.start(*program, ranks=ranks) if kind != "serial" else program
+    with start_command(command, env=VARIABLES, stderr=subprocess.PIPE) as running:
+        complete = place / "complete"
+        wait_until(lambda: complete.exists() or running.poll() is not None, "a checkpoint")
+        assert complete.exists(), running.finish().stderr
+        time.sleep(chance.random() * 0.15)  # any moment will do
+        processes = [int((place / f"process{rank}").read_text()) for rank in range(ranks)]
+        for process in chance.sample(processes, ranks):
+            with suppress(ProcessLookupError):  # the launcher may end the others first
+                os.kill(process, signal.SIGKILL)
+        running.finish()
 
 
 def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:

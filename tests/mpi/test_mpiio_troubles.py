@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from tests.library import need_library
 from tests.mpi.conftest import MPIS, PROGRAMS, Mpi, compile_program
 from tests.suites.runs import under_pario
-from tests.support.commands import run_command, run_job
+from tests.support.commands import run_command, run_job, start_command
 
 SHARED = Path("/dev/shm")
 #: A killed rank's parent lives on until the others, so many, have said how their calls ended, else the launcher would end them too.
@@ -21,7 +22,10 @@ left=$1
 shift
 "$@" && exit
 tries=0
-until [ $tries = 300 ] || [ "$(ls "$2" | grep -c '^troubles-')" = "$left" ]; do sleep 0.1; tries=$((tries + 1)); done
+until [ $tries = 1200 ] || [ "$(ls "$2" | grep -c '^troubles-')" = "$left" ]; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
 sleep 1
 """
 
@@ -40,12 +44,16 @@ def keeper(folder: Path) -> str:
     return str(path)
 
 
+def environment(*, hints: str = "", nodes: int = 1) -> dict[str, str]:
+    variables = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
+    # With cma, UCX ends a rank of MPICH 4 that is reading from one that dies.
+    return variables | {"PARIO_NODES": str(nodes), "UCX_TLS": "^cma"}
+
+
 def said(mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1) -> list[str]:
-    """The lines that were printed; those of rank R begin with "rank R: "."""
-    environment = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
-    environment["PARIO_NODES"] = str(nodes)
-    environment["UCX_TLS"] = "^cma"  # with it, UCX ends a rank of MPICH 4 that is reading from one that dies
-    return run_job(mpi.start(*command, ranks=ranks), files, environment).stdout.splitlines()
+    """Returns the lines printed; a line of rank R begins with "rank R: "."""
+    variables = environment(hints=hints, nodes=nodes)
+    return run_job(mpi.start(*command, ranks=ranks), files, variables).stdout.splitlines()
 
 
 def of(rank: int, lines: list[str]) -> list[str]:
@@ -101,7 +109,16 @@ def test_all_nodes_learn_which_rank_was_killed(
 
 
 def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, tmp_path: Path) -> None:
-    lines = said(mpi, [program, str(tmp_path), "late"], tmp_path, hints="pario_watchdog=1")
+    job = mpi.start(program, str(tmp_path), "late", ranks=3)
+    variables = environment(hints="pario_watchdog=1")
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": variables}
+    lines = []
+    with start_command(job, cwd=tmp_path, **options) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            lines.append(line.rstrip("\n"))
+            if "has not come" in line:
+                (tmp_path / "troubles-come").touch()  # rank 1 comes
     spoken = [line for line in lines if "has not come" in line]
     assert spoken and all(f"MPI_File_write_all of {tmp_path / 'troubles'}: rank 0 has waited" in line for line in spoken), lines
     assert all(line.endswith("rank 1 has not come") for line in spoken)

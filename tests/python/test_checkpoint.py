@@ -19,6 +19,7 @@ from pario.checkpoint.geometry import Box, whole
 from tests.python.support import threads
 from tests.python.test_checkpoint_geometry import tilings
 from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
 
 GRID = np.arange(6 * 8 * 10, dtype="f8").reshape(6, 8, 10)
 
@@ -266,10 +267,10 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(t
 
     def troubled(comm, path, moves, **options):
         if "step-00000001" in path:
-            assert begun.wait(20)
+            assert begun.wait(PATIENCE)
             raise OSError(28, "No space left on device")
         if "step-00000002" in path:
-            assert opened.wait(20)
+            assert opened.wait(PATIENCE)
         write(comm, path, moves, **options)
 
     monkeypatch.setattr(packing, "LARGE", 0)
@@ -291,14 +292,17 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(t
     with pytest.raises(CheckpointError, match="another Writer"):
         Writer(None, tmp_path)
     opened.set()
-    closing.join(20)
+    closing.join(PATIENCE)
     Writer(None, tmp_path).close()
     assert (load(None, tmp_path)["T"] == GRID + 2).all()
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path):
+    together = threads.threading.Barrier(2)
+
     def program(ranks):
         if ranks.rank != 2:
+            together.wait(PATIENCE)
             Writer(ranks, tmp_path)
 
     first, second, third = threads.run(3, program, patience=0.2)
@@ -315,10 +319,10 @@ def test_an_answer_that_comes_too_late_is_no_answer_to_what_is_asked_next(monkey
             ranks.patience = 0.01
             with pytest.raises(CheckpointError, match="rank 0 did not come"):
                 ranks.together("meeting", lambda: 0, lambda _: None)
-            ranks.patience = 20
+            ranks.patience = PATIENCE
             gone.set()
         else:
-            assert gone.wait(20)
+            assert gone.wait(PATIENCE)
             ranks.together("meeting", lambda: 0, lambda _: "too late")
         return ranks.together("meeting", lambda: 1, sum)
 
@@ -335,8 +339,8 @@ def test_what_nobody_waits_for_any_more_is_forgotten(monkeypatch):
             ranks.patience = 0.01 * ranks.rank
             with pytest.raises(CheckpointError, match="rank 0 did not come"):
                 ranks.together("first", lambda: 0, lambda _: None)
-            ranks.patience = 20
-        gone.wait(20)
+            ranks.patience = PATIENCE
+        gone.wait(PATIENCE)
         return [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
 
     assert threads.run(3, program) == [[3, 3]] * 3
@@ -347,14 +351,14 @@ def test_who_comes_too_late_is_told_and_the_others_go_on():
 
     def program(ranks):
         if ranks.rank == 1:
-            assert gone.wait(20)
-        ranks.patience = 20 if ranks.rank else 0.01
+            assert gone.wait(PATIENCE)
+        ranks.patience = PATIENCE if ranks.rank else 0.01
         try:
             ranks.together("first", lambda: 0, lambda _: None)
         except CheckpointError as error:
             told = str(error)
         if ranks.rank == 0:
-            ranks.patience = 20
+            ranks.patience = PATIENCE
             gone.set()
         return told, [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
 

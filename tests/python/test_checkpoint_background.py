@@ -14,6 +14,7 @@ from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, background, block, container, exchange, load, packing, relay, store, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
+from tests.support.waiting import PATIENCE
 
 WHOLE = (12, 7)
 
@@ -46,7 +47,7 @@ def gate(monkeypatch):
     opened, write = threading.Event(), transfer.write
 
     def late(*arguments, **options):
-        assert opened.wait(20)
+        assert opened.wait(PATIENCE)
         write(*arguments, **options)
 
     monkeypatch.setattr(transfer, "write", late)
@@ -81,7 +82,7 @@ def test_the_program_goes_on_meanwhile_until_memory_is_used_up(tmp_path, gate):
         third.join(0.2)
         assert third.is_alive()
         gate.set()
-        third.join(20)
+        third.join(PATIENCE)
         assert first.done()
     assert [load(None, tmp_path, step=number).step for number in range(3)] == [0, 1, 2]
 
@@ -358,7 +359,11 @@ def test_what_is_no_memory_of_a_rank_is_not_waited_for(tmp_path):
 def removal(monkeypatch):
     """What is removed stays until it is allowed."""
     allowed, delete = threading.Event(), store._delete_all
-    monkeypatch.setattr(store, "_delete_all", lambda paths: allowed.wait(20) and delete(paths))
+
+    def wait(paths):
+        return allowed.wait(PATIENCE) and delete(paths)
+
+    monkeypatch.setattr(store, "_delete_all", wait)
     return allowed
 
 

@@ -12,6 +12,7 @@ from pario import checkpoint
 from pario.checkpoint import CheckpointError, node
 from pario.checkpoint.exchange import Piece, Stored, divided, places, regions, rounds, share
 from pario.checkpoint.geometry import Box, whole
+from tests.support.waiting import PATIENCE
 
 SHAPE = (40, 30, 200)
 ARRAY = Stored(1000, (0, 0, 0), SHAPE, 8)
@@ -89,9 +90,9 @@ class Comm:
 
     def allgather(self, value: object) -> list[object]:
         self.values[self.rank] = value
-        self.barrier.wait(20)
+        self.barrier.wait(PATIENCE)
         found = list(self.values)
-        self.barrier.wait(20)
+        self.barrier.wait(PATIENCE)
         return found
 
     def bcast(self, value: object) -> object:
@@ -116,7 +117,7 @@ def test_ranks_meet_again_after_some_have_not_waited(monkeypatch):
             memory = mine.memory(8)
             if rank == 1:
                 memory[0] = number
-            mine.wait(mine.arrive(), 20)
+            mine.wait(mine.arrive(), PATIENCE)
             found.append(int(memory[0]))
             comm.allgather(None)
         return found

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import threading
-import time
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, block, container, draining, load, packing, stage, store
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
+from tests.support.waiting import PATIENCE, wait_until
 
 WHOLE = (12, 7)
 HERE = threading.local()
@@ -76,7 +76,7 @@ def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_pat
     opened, drain = threading.Event(), stage.Stage.drain
 
     def late(*arguments, **options):
-        assert opened.wait(20)
+        assert opened.wait(PATIENCE)
         drain(*arguments, **options)
 
     with writer(None, tmp_path) as ckpt:
@@ -92,7 +92,7 @@ def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_pat
         third.join(0.2)
         assert third.is_alive() and not list(tmp_path.glob("ckpt/step-0000000[123].h5"))
         opened.set()
-        third.join(20)
+        third.join(PATIENCE)
         assert not third.is_alive()
     assert (load(None, tmp_path / "ckpt")["T"] == expected(3)).all()
 
@@ -249,8 +249,7 @@ def test_what_was_drained_before_a_newer_one_was_staged_is_older(tmp_path, monke
     drain = stage.Stage.drain
 
     def slow(self, step, target, **options):
-        while not self.store.path(2).exists():  # both are staged
-            time.sleep(0.01)
+        wait_until(self.store.path(2).exists, "both steps are staged")
         if step == 2:
             raise OSError(28, "No space left on device", "there")
         drain(self, step, target, **options)
@@ -392,7 +391,12 @@ def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(tm
 
 def test_saving_ends_when_it_is_staged_whatever_is_being_removed(tmp_path, monkeypatch):
     allowed, waited, delete = threading.Event(), list[bool](), store._delete_all
-    monkeypatch.setattr(store, "_delete_all", lambda paths: (waited.append(allowed.wait(20)), delete(paths)))
+
+    def wait(paths):
+        waited.append(allowed.wait(PATIENCE))
+        delete(paths)
+
+    monkeypatch.setattr(store, "_delete_all", wait)
     with writer(None, tmp_path, keep=1) as ckpt:
         for number in range(2):
             ckpt.save_async(number, {"T": expected(number)}).result()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from pario.errors import ParioError
 from pario.launch import directory, program
 from pario.launch.environment import Settings, check, traced_environment
 from pario.launch.ranks import Seat, seat_of
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import PATIENCE
 
 PARIO = [sys.executable, "-m", "pario", "run", "--no-report"]
 
@@ -42,12 +44,13 @@ def test_dies_of_the_signal_the_program_died_of(tmp_path: Path) -> None:
 
 def test_passes_a_signal_on(tmp_path: Path) -> None:
     script = "trap 'echo got it; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
-    child = subprocess.Popen([*PARIO, "--", "sh", "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(signal.SIGUSR1)
-    assert child.communicate(timeout=20)[0] == "got it\n"
-    assert child.returncode == 3
+    command = [*PARIO, "--", "sh", "-c", script]
+    with start_command(command, cwd=tmp_path, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGUSR1)
+        done = child.finish()
+    assert (done.returncode, done.stdout) == (3, "got it\n")
 
 
 def test_program_starts_with_default_signal_actions(tmp_path: Path) -> None:
@@ -111,11 +114,13 @@ def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
     stale = tmp_path / "run.pario"
     stale.mkdir()
     (stale / "job.json").write_text(json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": time.time() - 1000}))
-    ranks = [
-        subprocess.Popen([*PARIO, "--", "sleep", "0.2"], cwd=tmp_path, env={**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": "3"})
-        for rank in (2, 1, 0)
-    ]
-    assert [rank.wait(timeout=60) for rank in ranks] == [0, 0, 0]
+    with ExitStack() as stack:
+        ranks = []
+        for rank in ("2", "1", "0"):
+            seat = {**os.environ, "PMI_RANK": rank, "PMI_SIZE": "3"}
+            launcher = start_command([*PARIO, "--", "sleep", "0.2"], cwd=tmp_path, env=seat)
+            ranks.append(stack.enter_context(launcher))
+        assert [rank.wait_for_end() for rank in ranks] == [0, 0, 0]
     assert sorted(path.name for path in (tmp_path / "run-2.pario").glob("launcher.*")) == [f"launcher.{rank}.json" for rank in range(3)]
 
 
@@ -127,7 +132,7 @@ def test_second_job_does_not_join_the_first(tmp_path: Path, monkeypatch: pytest.
         other = threading.Thread(target=lambda: places.append(directory.join(None, Seat(1, 2), command).path))
         other.start()
         places.append(directory.join(None, Seat(0, 2), command).path)
-        other.join(timeout=20)
+        other.join(PATIENCE)
     assert sorted(place.name for place in places) == ["run-2.pario"] * 2 + ["run.pario"] * 2
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from math import inf
 from pathlib import Path
 
@@ -14,7 +12,8 @@ import pytest
 
 from pario.launch import limited
 from pario.launch.limited import Limit, run_limited
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 SHELL = Path("/bin/sh")
 #: A family of three, one of them in a session of its own, one that is asked in vain; their numbers in files.
@@ -46,17 +45,12 @@ def alive(place: Path) -> list[str]:
     return [name for name in NAMES if state(name) not in "ZX"]
 
 
-def gone(place: Path) -> bool:
-    """Whether all of them are, soon."""
-    deadline = time.monotonic() + 60
-    while alive(place) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not alive(place)
+def wait_for_the_end_of_family(place: Path) -> None:
+    wait_until(lambda: not alive(place), "the end of the family")
 
 
 def wait_for_family(place: Path) -> None:
-    while not all((place / name).exists() for name in NAMES):
-        time.sleep(0.01)
+    wait_until(lambda: all((place / name).exists() for name in NAMES), "all of the family")
 
 
 def family(place: Path) -> list[str]:
@@ -92,16 +86,16 @@ def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> 
     ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
     assert ending.late and ending.signal == signal.SIGTERM
     run_command([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], status=0)
-    assert gone(tmp_path)
+    wait_for_the_end_of_family(tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "inf"]) as process:
+    with start_command([sys.executable, "-c", WITH_FAMILY, tmp_path, "inf"]) as process:
         wait_for_family(tmp_path)
         process.send_signal(number)
-        assert process.wait(300) == 128 + number
-    assert gone(tmp_path)
+        assert process.wait_for_end() == 128 + number
+    wait_for_the_end_of_family(tmp_path)
 
 
 def test_who_is_asked_twice_leaves_no_process(tmp_path: Path) -> None:
@@ -117,11 +111,12 @@ def asked_again(child):
 limited.end = asked_again
 """
     before, call = WITH_FAMILY.rsplit("\n", 2)[0], WITH_FAMILY.rsplit("\n", 2)[1]
-    with subprocess.Popen([sys.executable, "-c", f"{before}{again}{call}", str(tmp_path), "inf"]) as process:
+    program = f"{before}{again}{call}"
+    with start_command([sys.executable, "-c", program, tmp_path, "inf"]) as process:
         wait_for_family(tmp_path)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 128 + signal.SIGTERM
-    assert gone(tmp_path)
+        assert process.wait_for_end() == 128 + signal.SIGTERM
+    wait_for_the_end_of_family(tmp_path)
 
 
 def process(pid: int, parent: int, start: str, state: str = "S") -> limited._Process:

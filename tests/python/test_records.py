@@ -21,6 +21,8 @@ import pytest
 from pario.cli import main
 from pario.records import Dataset
 from tests.python.support.lines import LINES
+from tests.support.commands import start_command
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -217,11 +219,15 @@ class TestShuffle:
         big = tmp_path / "big.txt"
         big.write_bytes(b"\n".join(b"%099d" % value for value in range(500_000)) + b"\n")
         command = [sys.executable, "-m", "pario", "records", "shuffle", str(big), "-o", str(tmp_path / "out"), "--way", "buckets"]
-        for delay in (0.15, 0.3, 0.45):
-            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            time.sleep(delay)
-            process.send_signal(number)
-            process.wait(60)
+        for delay in (0, 0.03, 0.1):  # any moment will do
+            with start_command(command, stderr=subprocess.DEVNULL) as process:
+                wait_until(
+                    lambda: len(list(tmp_path.iterdir())) > 1 or process.poll() is not None,
+                    "the first file of the shuffle",
+                )
+                time.sleep(delay)
+                process.send_signal(number)
+                process.wait_for_end()
             names = {path.name for path in tmp_path.iterdir()}
             assert names <= {"big.txt", "out"}
             if "out" in names:

@@ -9,7 +9,6 @@ import pickle
 import random
 import sys
 import threading
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +22,7 @@ from pario.errors import ParioError
 from pario.records import Dataset, Loader
 from pario.records.groups import GroupedFile
 from tests.python.support.forks import expect_child_begins_its_own
+from tests.support.waiting import PATIENCE, wait_until
 
 #: Rows of each group of the file; one has none.
 GROUPS = (7, 1, 0, 40, 23, 30, 2)
@@ -140,18 +140,18 @@ class TestDataset:
 
         def fail(self: GroupedFile, group: int) -> Any:
             begun.set()
-            assert go.wait(60)
+            assert go.wait(PATIENCE)
             raise ParioError("no")
 
         monkeypatch.setattr(GroupedFile, "decode", fail)
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(dataset.__getitem__, 0)
-            assert begun.wait(60)
+            assert begun.wait(PATIENCE)
             second = pool.submit(dataset.__getitem__, 1)
             go.set()
             for one in (first, second):
                 with pytest.raises(ParioError, match="no"):
-                    one.result(60)
+                    one.result(PATIENCE)
         monkeypatch.setattr(GroupedFile, "decode", decode)
         assert len(dataset[0])
 
@@ -327,10 +327,7 @@ class TestLoader:
         running = iter(Loader(dataset, 8, prefetch=1))
         for _ in range(2):
             next(running)
-        deadline = time.monotonic() + 60
-        while len(seen) < 24 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert len(seen) >= 24
+        wait_until(lambda: len(seen) >= 24, "24 groups that are decoded")
 
     @pytest.mark.parametrize("groups", [None, 1, 3])
     def test_shuffled_each_group_is_decoded_once_an_epoch(
@@ -417,7 +414,7 @@ class TestLoader:
         del running
         for thread in threading.enumerate():
             if thread.name.startswith("pario-decode"):
-                thread.join(60)
+                thread.join(PATIENCE)
         assert threading.active_count() == before
 
     def test_a_child_of_a_fork_drops_the_iteration_and_begins_its_own(self, several: list[Dataset]) -> None:

@@ -21,6 +21,7 @@ from pario.records.foreign import Decoded
 from pario.records.group_loader import GroupedFiles
 from pario.records.groups import GroupedFile
 from pario.records.kept import Kept
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -103,11 +104,11 @@ class TestKept:
 
         def interrupted(group: int) -> Decoded:
             begun.set()
-            assert asked.wait(20)
+            assert asked.wait(PATIENCE)
             raise KeyboardInterrupt
 
         def wait() -> Decoded:
-            assert begun.wait(20)
+            assert begun.wait(PATIENCE)
             threading.Timer(0.1, asked.set).start()
             return kept.get(1, lambda _: of_bytes(8))
 
@@ -115,7 +116,7 @@ class TestKept:
             waiting = pool.submit(wait)
             with pytest.raises(KeyboardInterrupt):
                 kept.get(1, interrupted)
-            assert waiting.result(20) is kept.get(1, nobody)
+            assert waiting.result(PATIENCE) is kept.get(1, nobody)
         assert_counted(kept, 40_000)
 
     def test_an_error_is_told_to_those_that_wait_and_the_next_one_tries_again(self) -> None:
@@ -124,17 +125,17 @@ class TestKept:
 
         def fails(group: int) -> Decoded:
             begun.set()
-            assert asked.wait(20)
+            assert asked.wait(PATIENCE)
             raise ParioError("no")
 
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(slow, 1, fails)
-            assert begun.wait(20)
+            assert begun.wait(PATIENCE)
             second = pool.submit(slow, 1, fails)
             asked.set()
             for one in (first, second):
                 with pytest.raises(ParioError, match="no"):
-                    one.result(20)
+                    one.result(PATIENCE)
         assert kept.get(1, lambda _: of_bytes(8)).memory.size == 8
 
     @pytest.mark.parametrize("seed", range(3))

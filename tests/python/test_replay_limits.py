@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,8 @@ from pario.replay.errors import LateError
 from pario.replay.limits import Limits, first_limit
 from pario.replay.perform import Manner
 from pario.replay.script import OPERATION, WAIT
+from tests.support.commands import start_command
+from tests.support.waiting import wait_until
 
 
 def hanging() -> Script:
@@ -61,11 +61,14 @@ perform(hanging(), Path(sys.argv[1]))
     for name in ("scratch", "told"):
         (tmp_path / name).mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "told")}
-    with subprocess.Popen([sys.executable, "-c", program, tmp_path / "scratch"], env=environment) as process:
-        while not [*tmp_path.glob("told/*/ended")] and process.poll() is None:  # the players are there
-            time.sleep(0.01)
+    command = [sys.executable, "-c", program, tmp_path / "scratch"]
+    with start_command(command, env=environment) as process:
+        wait_until(
+            lambda: [*tmp_path.glob("told/*/ended")] or process.poll() is not None,
+            "the processes that play",
+        )
         process.send_signal(number)
-        assert process.wait(300) == 128 + number
+        assert process.wait_for_end() == 128 + number
     assert not players(tmp_path) and not [*tmp_path.glob("*/*")]
 
 

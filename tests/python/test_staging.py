@@ -15,6 +15,7 @@ from pario.errors import ParioError
 from pario.launch.stages import Stage, staging
 from pario.staging import Move, Staged, copy_verified, state_of
 from tests.support.commands import run_command
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -131,13 +132,25 @@ def test_a_process_killed_between_two_writes_leaves_no_half_file(tmp_path: Path)
     assert {path.name: path.read_bytes() for path in source.iterdir()} == {str(number): bytes([number]) * 100_000 for number in range(8)}
 
 
+def wait_for_clock_of_files(path: Path) -> None:
+    """Waits until a change of a file gets a later time than the last change of ``path``."""
+    probe = path.with_name("probe")
+
+    def is_later() -> bool:
+        probe.touch()
+        return probe.stat().st_ctime_ns > path.stat().st_ctime_ns
+
+    wait_until(is_later, "a later time of files")
+    probe.unlink()
+
+
 def test_bytes_decide_where_times_are_the_same(tmp_path: Path) -> None:
     out, node = tmp_path / "out", tmp_path / "node"
     out.mkdir()
     node.mkdir()
     (out / "result").write_bytes(b"old")
     os.utime(out / "result", (1e9, 1e9))
-    time.sleep(0.02)  # the clock of files
+    wait_for_clock_of_files(out / "result")
     with staging([f"{out}={node}"]):
         here = Stage.parse(f"{out}={node}").local / "files" / "result"
         here.write_bytes(b"new")

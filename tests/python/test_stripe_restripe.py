@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 from pario.errors import ParioError
 from pario.stripe.layout import Part, Stripes, Wanted, stripes_of
 from pario.stripe.restripe import Places, discard, restripe
+from tests.support.commands import start_command
 
 MIB = 1 << 20
 WANTED = Wanted((Part(count=4),))
@@ -291,12 +293,11 @@ def test_killed_at_random_moments_it_loses_nothing(tmp_path: Path) -> None:
     path, moments = tmp_path / "data", random.Random()
     path.write_bytes(DATA * 20)
     for _ in range(30):
-        child = subprocess.Popen([sys.executable, "-c", CHILD, path], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-        assert child.stdout is not None and child.stdout.readline() == b"go\n"
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(moments.uniform(0, 0.3))
-        child.kill()
-        child.wait()
+        root = Path(__file__).parents[2]
+        command = [sys.executable, "-c", CHILD, path]
+        with start_command(command, stdout=subprocess.PIPE, cwd=root) as child:
+            assert child.stdout is not None and child.stdout.readline() == "go\n"
+            time.sleep(moments.uniform(0, 0.3))  # any moment will do
         assert path.read_bytes() == DATA * 20
     moved(path)
     assert path.read_bytes() == DATA * 20 and others(path) == []

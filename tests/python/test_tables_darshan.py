@@ -15,6 +15,7 @@ from pario.tables import ReadError, read
 from pario.tables.darshan.apart import ask
 from pario.tables.darshan.job import collect
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
+from tests.support.commands import run_command
 
 HERE = Path(package.__file__).parent
 LOGS = sorted(HERE.rglob("*.darshan"))
@@ -222,7 +223,6 @@ def test_without_the_darshan_package_the_error_says_what_to_install(monkeypatch)
 @pytest.mark.slow
 def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
     """Time is measured by bench/; memory has a bound here because it does not depend on the machine."""
-    import subprocess
 
     records = b"".join(dxt_record(1, rank, segments(100_000), segments(100_000, first=200.0)) for rank in range(10))
     path = DarshanLog(nprocs=10, seconds=400, modules={"DXT_POSIX": records}).write(tmp_path / "big.darshan")
@@ -231,6 +231,7 @@ def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
         "own = int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]);"  # ru_maxrss begins with pytest's own size
         "print(len(job.events), 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
     )
-    events, peak = map(int, subprocess.check_output([sys.executable, "-c", code, path], text=True).split())
+    done = run_command([sys.executable, "-c", code, path], status=0)
+    events, peak = map(int, done.stdout.split())
     assert events == 2_000_000
     assert peak < 400e6

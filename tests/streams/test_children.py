@@ -56,16 +56,27 @@ def test_a_file_is_buffered_again_when_the_children_are_gone(start: Start, end: 
 ALIVE = {
     "a child": "pid = child(wait)",
     "a child's child": "pid = child(lambda: child(wait)); os.waitpid(pid, 0)",
-    "a program that a child became": "os.set_inheritable(out.fileno(), True); pid = child(lambda: os.execlp('sleep', 'sleep', '0.2'))",
-    "a program that has it as its output": "pid = child(lambda: (os.dup2(out.fileno(), 1), os.execlp('sleep', 'sleep', '0.2')))",
-    "a program that a child started": "pid = child(lambda: subprocess.Popen(['sleep', '0.2'], stdout=out)); os.waitpid(pid, 0)",
-    "a program that a shell of a child started": "os.dup2(out.fileno(), 5); os.waitpid(child(lambda: os.system('sleep 0.2 &')), 0)",
+    "a program that a child became": "os.set_inheritable(out.fileno(), True); pid = child(read)",
+    "a program that has it as its output": "child(lambda: (os.dup2(out.fileno(), 1), read()))",
+    "a program that a child started": """
+start = lambda: subprocess.Popen(['cat'], stdin=end, stdout=out)
+os.waitpid(child(start), 0)
+""",
+    "a program that a shell of a child started": """
+os.dup2(out.fileno(), 8)
+os.dup2(end, 9)
+os.waitpid(child(lambda: os.system('cat <&9 &')), 0)
+""",
 }
+#: Children wait for bytes from a pipe, which ends with the parent.
 WAIT = """
 end, ours = os.pipe()
 def wait():
     os.close(ours)
     os.read(end, 1)
+def read():
+    os.dup2(end, 0)
+    os.execlp('cat', 'cat')
 """
 
 

@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.streams.conftest import Start
+from tests.support.commands import start_command
+from tests.support.waiting import wait_until
 
 Build = Callable[[str], Path]
 HANDLES = "*.dat:size=64K:handles"
@@ -79,14 +80,13 @@ def test_what_is_closed_lazily_and_opened_again_is_written_together(start: Start
 
 def test_what_another_process_has_put_in_its_place_is_seen_and_the_handle_is_given_up(library: Path, build: Build, tmp_path: Path) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": HANDLES}
-    with subprocess.Popen([build("reopen.c"), "others"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as program:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "go").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+    command = [build("reopen.c"), "others"]
+    with start_command(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as program:
+        wait_until((tmp_path / "go").exists, "the program's first file")
         (tmp_path / "new").write_text("theirs")
         (tmp_path / "new").rename(tmp_path / "out.dat")
         (tmp_path / "gone").touch()
-        said, _ = program.communicate(timeout=60)
+        said = program.finish().stdout
     assert said.splitlines() == ["out.dat: mine", "out.dat: theirs", "held 0"]
 
 

@@ -8,14 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.streams.conftest import Start
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 Build = Callable[[str], Path]
 LINES = b"".join(b"line %d\n" % i for i in range(1000))
@@ -41,11 +41,10 @@ def test_every_end_writes_what_was_kept_back(start: Start, build: Build, how: st
 
 def test_what_a_kill_loses_is_bounded_by_the_delay(library: Path, build: Build, tmp_path: Path) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": "*.txt:size=1M:delay=1"}
-    with subprocess.Popen([build("lines.c"), "wait"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as program:
+    command = [build("lines.c"), "wait"]
+    with start_command(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None and program.stdout.readline() == "waiting\n"
-        deadline = time.monotonic() + 60
-        while (tmp_path / "out.txt").read_bytes() != LINES and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: (tmp_path / "out.txt").read_bytes() == LINES, "all lines in the file")
         program.kill()
     assert program.returncode == -signal.SIGKILL
     assert (tmp_path / "out.txt").read_bytes() == LINES

@@ -14,7 +14,8 @@ import pytest
 
 from pario.launch.keeper import KEEPER, Keeper, keeping
 from pario.tables import read
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 Build = Callable[[str], Path]
 RECORD, WINDOW = 16, 256
@@ -32,10 +33,12 @@ def place_of(record: int, how: str) -> int:
 def killed(program: Path, how: str, folder: Path, env: dict[str, str], seconds: float) -> int:
     """Runs the program for a while; how many of its writes had returned."""
     count = folder / "returned"
-    with subprocess.Popen([program, how], cwd=folder, env=env) as process:
-        while not (count.exists() and any(count.read_bytes())) and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(seconds)
+    with start_command([program, how], cwd=folder, env=env) as process:
+        wait_until(
+            lambda: (count.exists() and any(count.read_bytes())) or process.poll() is not None,
+            "the first write that returns",
+        )
+        time.sleep(seconds)  # any moment will do
         process.kill()
     assert process.returncode == -signal.SIGKILL
     return int.from_bytes(count.read_bytes(), "little")
@@ -129,12 +132,12 @@ def test_nothing_is_left_when_the_keeper_goes_first(library: Path, tmp_path: Pat
     keeper = Keeper()
     env = environment(library, "*.dat:size=64K:survive:delay=0") | {KEEPER: keeper.name}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=env, **pipes) as process:
+    with start_command([sys.executable, "-c", script], cwd=tmp_path, env=env, **pipes) as process:
         assert process.stdout is not None and process.stdin is not None
         process.stdout.readline()
         keeper.finish()
         process.stdin.close()
-    assert process.returncode == 0
+        assert process.wait_for_end() == 0
     assert (tmp_path / "out.dat").read_bytes() == b"onetwo"
 
 

@@ -21,25 +21,20 @@ _SECONDS_TO_CLOSE = 10.0
 class Command(subprocess.Popen[Any]):
     """A running program that leads a session of its own; it and its descendants carry a mark.
 
-    Takes the options of subprocess.Popen. Streams are text, standard input is empty, output is
-    captured, unless the options say otherwise.
+    Takes the options of subprocess.Popen. Streams are text and standard input is empty, unless the
+    options say otherwise.
     """
 
     def __init__(
         self, command: Sequence[object], *, env: Mapping[str, str] | None = None, **options: Any
     ) -> None:
         self.mark = create_mark()
-        captured = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-        }
         text = {} if options.get("text") is False else {"text": True, "errors": "replace"}
         group = {} if "process_group" in options else {"start_new_session": True}
         super().__init__(
             [word if isinstance(word, bytes) else str(word) for word in command],
             env=add_mark(os.environ if env is None else env, self.mark),
-            **captured | text | group | options,
+            **{"stdin": subprocess.DEVNULL} | text | group | options,
         )
 
     def finish(
@@ -118,7 +113,7 @@ def run_command(
     end_rest
         True: descendants that outlive the program are ended, too.
     options
-        Those of subprocess.Popen; see Command.
+        Those of subprocess.Popen; see Command. Output and errors are captured.
 
     Raises
     ------
@@ -127,6 +122,7 @@ def run_command(
     AssertionError
         The status is another one. The text holds the command, the status and the last output.
     """
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     if input is not None:
         options["stdin"] = subprocess.PIPE
     running = Command(command, **options)

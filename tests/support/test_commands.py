@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -68,14 +69,14 @@ def test_the_rest_of_a_command_is_ended_where_that_is_asked_for() -> None:
 
 
 def test_a_command_in_the_background_is_ended_after_the_body() -> None:
-    with start_command([*PYTHON, FAMILY]) as running:
+    with start_command([*PYTHON, FAMILY], stdout=subprocess.PIPE) as running:
         assert running.stdout and running.stdout.readline() == "said\n"
     assert running.returncode == -9
     assert not [one for one in find_processes(mark=running.mark) if one.lives]
 
 
 def test_the_end_of_a_command_in_the_background_is_waited_for() -> None:
-    with start_command(["sh", "-c", "read line; exit 4"], stdin=-1) as running:
+    with start_command(["sh", "-c", "read line; exit 4"], stdin=subprocess.PIPE) as running:
         assert running.stdin
         with pytest.raises(LateError, match=r"^did not end within 0.1 s: sh -c"):
             running.wait_for_end(limit=0.1)

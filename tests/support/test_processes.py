@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -37,7 +38,7 @@ def reader() -> Iterator[Command]:
     """A process that waits for bytes from a pipe, in two threads."""
     code = "import os, threading\nthreading.Thread(target=lambda: os.read(0, 1)).start()\n"
     code += "print(flush=True)\nos.read(0, 1)"
-    with start_command([sys.executable, "-c", code], stdin=-1) as running:
+    with start_command([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE) as running:
         assert running.stdout
         running.stdout.readline()
         yield running
@@ -65,12 +66,15 @@ def test_a_busy_process_is_in_no_call() -> None:
 
 
 def test_an_orphan_with_the_mark_is_found_and_ended() -> None:
-    with start_command([sys.executable, "-c", ORPHAN], stdin=-1) as running:
+    with start_command([sys.executable, "-c", ORPHAN], stdin=PIPE, stdout=PIPE) as running:
         assert running.stdout
         orphan = int(running.stdout.readline())
         found = lambda: [one.pid for one in find_processes(mark=running.mark) if one.lives]  # noqa: E731
         wait_until(lambda: found() == [running.pid, orphan], "the orphan")
-        assert ": sleep 4321\n" in describe_processes(running.pid, running.mark)
+        wait_until(
+            lambda: ": sleep 4321\n" in describe_processes(running.pid, running.mark),
+            "the orphan's command line",
+        )
         assert ": sleep 4321\n" not in describe_processes(running.pid)
         end_processes(running.mark)
         assert found() == []

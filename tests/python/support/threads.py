@@ -11,6 +11,7 @@ from typing import Any
 
 from pario.checkpoint import CheckpointError
 from pario.ranks import Ranks
+from tests.support.waiting import PATIENCE
 
 
 class ThreadRanks(Ranks):
@@ -39,7 +40,13 @@ class ThreadRanks(Ranks):
             return None
 
 
-def run(size: int, program: Callable[[Ranks], Any], patience: float = 20.0, *, threads: bool = True) -> list[Any]:
+def run(
+    size: int,
+    program: Callable[[Ranks], Any],
+    patience: float = PATIENCE,
+    *,
+    threads: bool = True,
+) -> list[Any]:
     """What the program returns, or raises, on each rank. ``threads``: ranks may meet in threads of theirs."""
     worlds: list[list[queue.Queue[tuple[int, Any]]]] = [[queue.Queue() for _ in range(size)] for _ in range(2)]
 
