@@ -7,10 +7,12 @@
 #   hosts.sh down TAG
 set -eu
 state=/run/pario-hosts
+patience=120 # seconds until a host has started
 
 up() {
-  local tag=$1 count=$2 dir="$state/$1" net=10.79.$(($(printf %s "$1" | cksum | cut -d' ' -f1) % 200)) i host
+  local tag=$1 count=$2 dir="$state/$1" net i host
   mkdir -p "$dir"
+  net=$(reserve_network "$tag")
   { echo "127.0.0.1 localhost"; echo "$net.1 $(hostname)"; for ((i = 0; i < count; i++)); do echo "$net.$((10 + i)) $tag$i"; done; } > "$dir/hosts"
   ip link add "${tag}br" type bridge
   ip addr add "$net.1/24" dev "${tag}br"
@@ -30,6 +32,20 @@ up() {
   cat "$dir/names"
 }
 
+# reserve_network TAG: the first three numbers of addresses that no other tag has
+reserve_network() {
+  local number
+  for number in $(seq 0 199); do
+    if mkdir "$state/network.$number" 2> /dev/null; then
+      echo "$number" > "$state/$1/network"
+      echo "10.79.$number"
+      return
+    fi
+  done
+  echo "hosts.sh: all networks are in use: $state/network.*" >&2
+  exit 1
+}
+
 # A sleeper keeps the name spaces of a host open.
 start_host() {
   local dir=$1 host=$2 shift=$3
@@ -39,12 +55,13 @@ start_host() {
     mount --bind $dir/$host.boot_id /proc/sys/kernel/random/boot_id
     mount -t tmpfs shm /dev/shm
     echo \$\$ > $dir/$host.pid
-    exec sleep infinity" < /dev/null > /dev/null 2>&1 &
-  for _ in $(seq 200); do
+    exec sleep infinity" < /dev/null > "$dir/$host.out" 2>&1 &
+  local end=$((SECONDS + patience))
+  while [ "$SECONDS" -lt "$end" ] && kill -0 $! 2> /dev/null; do
     [ -s "$dir/$host.pid" ] && [ "$(cat "/proc/$(cat "$dir/$host.pid")/comm")" = sleep ] && return
     sleep 0.02
   done
-  echo "hosts.sh: host $host did not start" >&2
+  echo "hosts.sh: host $host did not start in $patience s: $(tail -n 1 "$dir/$host.out")" >&2
   exit 1
 }
 
@@ -74,6 +91,7 @@ down() {
     ip link del "v$host" 2> /dev/null || true # deleting the name space took it away
   done
   ip link del "${1}br" || true
+  [ ! -s "$dir/network" ] || rmdir "$state/network.$(cat "$dir/network")"
   rm -rf "$dir"
 }
 

@@ -5,6 +5,7 @@
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 state=/run/pario-hosts
+patience=120 # seconds until the hosts are idle
 
 address() { awk -v host="$1" '$2 == host { print $1 }' "$state"/*/hosts | head -n 1; }
 
@@ -22,7 +23,7 @@ configuration() {
   cat << END
 ClusterName=pario
 SlurmctldHost=$(hostname)($(address "$1" | sed 's/[0-9]*$/1/'))
-SlurmctldPort=40817
+SlurmctldPort=$((40000 + $(address "$1" | cut -d. -f3))) # one for each network of hosts
 SlurmdPort=40818
 SlurmUser=root
 SlurmdUser=root
@@ -62,11 +63,12 @@ up() {
     mkdir -p "$dir/spool.$host"
     setsid "$here/hosts.sh" exec "$host" "exec slurmd -D -f $SLURM_CONF" < /dev/null > "$dir/log/slurmd.$host.out" 2>&1 &
   done
-  for _ in $(seq 150); do
+  local end=$((SECONDS + patience))
+  while [ "$SECONDS" -lt "$end" ]; do
     [ "$(sinfo -h -t idle -o %D 2> /dev/null)" = $# ] && return
     sleep 0.2
   done
-  echo "slurm.sh: the hosts did not become idle: $(tail -n 2 "$dir"/log/*)" >&2
+  echo "slurm.sh: the hosts were not idle in $patience s: $(tail -n 5 "$dir"/log/*)" >&2
   exit 1
 }
 

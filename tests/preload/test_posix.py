@@ -70,7 +70,8 @@ def test_files_without_an_ordinary_name_are_seen(trace: Trace, build: Compile, w
     assert run.status == 0
     assert by_bytes[5].startswith(str(work / "temp"))
     assert by_bytes[7] == "/memfd:victim"
-    assert by_bytes[8] == "/dev/shm/pario-victim"
+    (pid,) = run.job.processes["pid"]
+    assert by_bytes[8] == f"/dev/shm/pario-victim-{pid}"
 
 
 def test_calls_between_files_count_on_both(trace: Trace, build: Compile, work: Path) -> None:

@@ -15,7 +15,8 @@ from tests.mpi.conftest import MPIS, Mpi
 from tests.suites.runs import run
 from tests.suites.table import Program, Suite, suites
 
-pytestmark = pytest.mark.mpi
+#: The suites share a folder of sources and programs.
+pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("suites")]
 OWN = os.environ.get("PARIO_SUITES_MPIIO") == "own"
 
 

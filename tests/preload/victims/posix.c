@@ -92,8 +92,11 @@ static void special(void) {
   CHECK(unnamed < 0 || (write(unnamed, block, 6) == 6 && close(unnamed) == 0));
   const int memory = memfd_create("victim", 0);
   CHECK(memory >= 0 && write(memory, block, 7) == 7 && close(memory) == 0);
-  const int shared = shm_open("/pario-victim", O_RDWR | O_CREAT, 0600);
-  CHECK(shared >= 0 && write(shared, block, 8) == 8 && close(shared) == 0 && shm_unlink("/pario-victim") == 0);
+  char shared_name[40];
+  snprintf(shared_name, sizeof shared_name, "/pario-victim-%d", (int)getpid());
+  const int shared = shm_open(shared_name, O_RDWR | O_CREAT, 0600);
+  CHECK(shared >= 0 && write(shared, block, 8) == 8 && close(shared) == 0);
+  CHECK(shm_unlink(shared_name) == 0);
 }
 
 static void between(void) {
