@@ -1,4 +1,7 @@
 #include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include "engine_support.hpp"
 
@@ -257,6 +260,13 @@ TEST(EngineFailure, OfAWholeNodeEndsThePatienceOfTheOthers) {
   });
 }
 
+/// Whether the captured standard error, a file, holds a text.
+bool has_been_said(std::string_view text) {
+  std::ifstream captured("/proc/self/fd/2");
+  const std::string said{std::istreambuf_iterator<char>(captured), std::istreambuf_iterator<char>()};
+  return said.find(text) != std::string::npos;
+}
+
 TEST(EngineFailure, OfARankToComeIsReported) {
   const Directory directory;
   OpenRequest request = fresh(directory / "late");
@@ -266,7 +276,7 @@ TEST(EngineFailure, OfARankToComeIsReported) {
     auto file = SharedFile::open(inner, request);
     ASSERT_TRUE(file.ok());
     std::vector<std::byte> buffer(10);
-    if (inner->rank() == 2) ::usleep(1'700'000);
+    while (inner->rank() == 2 && !has_been_said("rank 2 has not come")) ::usleep(10'000);
     EXPECT_OK((*file)->write(plain(buffer, own(*inner)), With::together, "write_at_all"));
     EXPECT_OK((*file)->close());
   });

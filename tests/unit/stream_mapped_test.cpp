@@ -19,6 +19,7 @@ constexpr std::uint64_t MiB = 1 << 20;
 
 struct Counts {
   std::atomic<std::uint64_t> bytes, reading, most;
+  std::atomic<bool> holds;  ///< Reads wait, once some bytes have been read.
 };
 
 Counts* counts = nullptr;
@@ -29,6 +30,7 @@ long counted_read(int descriptor, const iovec* pieces, int count, std::uint64_t 
   for (std::uint64_t most = counts->most; most < now && !counts->most.compare_exchange_weak(most, now);) {
   }
   ::usleep(3000);
+  while (counts->holds && counts->bytes > 0) ::usleep(1000);
   const long result = plain.preadv(descriptor, pieces, count, offset);
   --counts->reading;
   if (result > 0) counts->bytes += static_cast<std::uint64_t>(result);
@@ -54,7 +56,7 @@ class Mapped : public testing::Test {
   }
   void begin(base::Extent range = {0, kSize}) { mapped::begin(&here_, range, fd_, 4); }
   static bool reaches(std::uint64_t bytes) {
-    for (int i = 0; i < 20'000 && counts->bytes < bytes; ++i) ::usleep(1000);
+    for (int i = 0; i < 120'000 && counts->bytes < bytes; ++i) ::usleep(1000);
     return counts->bytes >= bytes;
   }
 
@@ -85,9 +87,11 @@ TEST_F(Mapped, ASmallMappingIsNotReadAhead) {
 }
 
 TEST_F(Mapped, ReadingEndsWithTheMapping) {
+  counts->holds = true;
   begin();
   while (counts->bytes == 0) ::usleep(1000);
   mapped::end(&here_);
+  counts->holds = false;
   while (counts->reading != 0) ::usleep(1000);
   EXPECT_LT(counts->bytes, kSize);
 }

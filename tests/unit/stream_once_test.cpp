@@ -131,7 +131,7 @@ TEST_F(ReadOnce, ProcessesThatBeginTogetherShareTheWork) {
   for (pid_t& child : children)
     child = in_child([&] {
       const bool right = is_read(MiB);
-      for (int i = 0; i < 10'000 && counts->bytes < contents_.size(); ++i) ::usleep(1000);
+      for (int i = 0; i < 120'000 && counts->bytes < contents_.size(); ++i) ::usleep(1000);
       ::usleep(200'000);
       return right;
     });
