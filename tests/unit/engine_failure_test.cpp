@@ -1,6 +1,6 @@
 #include <cerrno>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "engine_support.hpp"
@@ -263,8 +263,9 @@ TEST(EngineFailure, OfAWholeNodeEndsThePatienceOfTheOthers) {
 /// Whether the captured standard error, a file, holds a text.
 bool has_been_said(std::string_view text) {
   std::ifstream captured("/proc/self/fd/2");
-  const std::string said{std::istreambuf_iterator<char>(captured), std::istreambuf_iterator<char>()};
-  return said.find(text) != std::string::npos;
+  std::ostringstream said;
+  said << captured.rdbuf();
+  return said.str().find(text) != std::string::npos;
 }
 
 TEST(EngineFailure, OfARankToComeIsReported) {

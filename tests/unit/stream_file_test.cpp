@@ -325,7 +325,9 @@ TEST(BufferedFile, BytesThatWaitedLongEnoughAreWrittenUnasked) {
   hints.delay = 1;
   Buffered file(folder / "log", O_WRONLY | O_CREAT, hints);
   EXPECT_EQ(file.write("seen by others"), 14);
-  while (contents(folder / "log").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (contents(folder / "log").empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   EXPECT_EQ(contents(folder / "log"), "seen by others");
 }
 
