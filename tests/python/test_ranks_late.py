@@ -1,0 +1,77 @@
+"""Ranks that come late, or not at all, to a meeting of a checkpoint."""
+
+import pytest
+
+from pario.checkpoint import CheckpointError, Writer
+from tests.python.support import threads
+from tests.support.waiting import PATIENCE
+
+
+def test_a_rank_that_does_not_come_is_named(tmp_path):
+    together = threads.threading.Barrier(2)
+
+    def program(ranks):
+        if ranks.rank != 2:
+            together.wait(PATIENCE)
+            Writer(ranks, tmp_path)
+
+    first, second, third = threads.run(3, program, patience=0.2)
+    assert "rank 2 did not come within 0.20 s" in str(first) == str(second)
+    assert third is None
+
+
+def test_an_answer_that_comes_too_late_is_no_answer_to_what_is_asked_next(monkeypatch):
+    monkeypatch.setattr("pario.ranks._GRACE", 0)
+    gone = threads.threading.Event()
+
+    def program(ranks):
+        if ranks.rank:
+            ranks.patience = 0.01
+            with pytest.raises(CheckpointError, match="rank 0 did not come"):
+                ranks.together("meeting", lambda: 0, lambda _: None)
+            ranks.patience = PATIENCE
+            gone.set()
+        else:
+            assert gone.wait(PATIENCE)
+            ranks.together("meeting", lambda: 0, lambda _: "too late")
+        return ranks.together("meeting", lambda: 1, sum)
+
+    assert threads.run(2, program) == [2, 2]
+
+
+def test_what_nobody_waits_for_any_more_is_forgotten(monkeypatch):
+    """Rank 0 never came to it: the next meetings are as if it had not been."""
+    monkeypatch.setattr("pario.ranks._GRACE", 0)
+    gone = threads.threading.Barrier(3)
+
+    def program(ranks):
+        if ranks.rank:
+            ranks.patience = 0.01 * ranks.rank
+            with pytest.raises(CheckpointError, match="rank 0 did not come"):
+                ranks.together("first", lambda: 0, lambda _: None)
+            ranks.patience = PATIENCE
+        gone.wait(PATIENCE)
+        return [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
+
+    assert threads.run(3, program) == [[3, 3]] * 3
+
+
+def test_who_comes_too_late_is_told_and_the_others_go_on():
+    gone = threads.threading.Event()
+
+    def program(ranks):
+        if ranks.rank == 1:
+            assert gone.wait(PATIENCE)
+        ranks.patience = PATIENCE if ranks.rank else 0.01
+        try:
+            ranks.together("first", lambda: 0, lambda _: None)
+        except CheckpointError as error:
+            told = str(error)
+        if ranks.rank == 0:
+            ranks.patience = PATIENCE
+            gone.set()
+        return told, [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
+
+    first, second, third = threads.run(3, program)  # the third may be late, too
+    assert "did not come" in first[0] and "rank 1 came too late" in second[0]
+    assert first[1] == second[1] == third[1] == [3, 3]
