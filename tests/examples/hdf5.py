@@ -16,5 +16,6 @@ def need_hdf5() -> None:
         return
     if not shutil.which("pkg-config"):
         pytest.skip("pkg-config is not here (make test-slow installs it)")
-    if all(run_command(["pkg-config", "--exists", package]).returncode for package in ("hdf5-serial", "hdf5")):
+    packages = ("hdf5-serial", "hdf5")
+    if all(run_command(["pkg-config", "--exists", package]).returncode for package in packages):
         pytest.skip("libhdf5-dev is not here (make test-slow installs it)")

@@ -62,7 +62,8 @@ def layout(path: Path) -> str:
 @pytest.mark.parametrize(("mpi", "nodes"), [(MPICH, 1), (MPICH, 2), (OPENMPI, 2)], ids=lambda value: getattr(value, "name", value))
 def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None:
     command = mpi.start(str(build(mpi, tmp_path)), str(place), "--seed", str(510 + 20 * nodes), *CASES, ranks=4)
-    cases_pass(command, tmp_path, under_pario(need_library(), {"PARIO_NODES": str(nodes)}), 5 * PATIENCE)
+    environment = under_pario(need_library(), {"PARIO_NODES": str(nodes)})
+    cases_pass(command, tmp_path, environment, 5 * PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,8 @@ def test_random_cases(mpi: Mpi, nodes: int, place: Path, tmp_path: Path) -> None
 def test_random_cases_on_hosts_with_clients_of_their_own(mpi: Mpi, count: int, each: int, ceph: Ceph, place: Path, tmp_path: Path) -> None:
     program = str(build(mpi, tmp_path))
     cases = [program, str(place), "--seed", str(600 + 20 * count), *CASES]
-    cases_pass([*launcher(mpi, ceph.hosts[:count], each), *cases], tmp_path, under_pario(need_library()), 5 * PATIENCE)
+    command = [*launcher(mpi, ceph.hosts[:count], each), *cases]
+    cases_pass(command, tmp_path, under_pario(need_library()), 5 * PATIENCE)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

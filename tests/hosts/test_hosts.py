@@ -71,7 +71,8 @@ def ranks(job: Job) -> np.ndarray:
 
 def test_clocks_of_the_hosts_differ(hosts: list[str]) -> None:
     clock = "import time; print(time.monotonic())"
-    told = [run_command([HERE / "agent.sh", host, f"{sys.executable} -c '{clock}'"], status=0) for host in hosts]
+    command = f"{sys.executable} -c '{clock}'"
+    told = [run_command([HERE / "agent.sh", host, command], status=0) for host in hosts]
     seconds = [float(done.stdout) for done in told]
     assert seconds[1] - seconds[0] > 900
     assert seconds[2] - seconds[1] > 900

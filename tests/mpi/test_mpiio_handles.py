@@ -24,5 +24,6 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("how", ["alone", "together"])
 def test_holes_are_not_written_back_over_what_others_write(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> None:
     environment = under_pario(need_library(), {"PARIO_NODES": str(nodes)})
-    done = run_job(mpi.start(program, str(tmp_path), how, str(ROUNDS), ranks=RANKS), tmp_path, environment)
+    command = mpi.start(program, str(tmp_path), how, str(ROUNDS), ranks=RANKS)
+    done = run_job(command, tmp_path, environment)
     assert done.returncode == 0 and f"0 of {RANKS * ROUNDS * 64 * 24} bytes are wrong" in done.stdout, done.stdout

@@ -120,9 +120,8 @@ def test_parts_move_and_are_copied_as_a_whole(tmp_path):
         assert (file["flow/T"][...] == GRID + 1).all()
         assert [scale[0].name for scale in file["flow/T"].dims] == ["/z", "/y", "/x"]
         assert file["flow/T"].attrs["units"] == "K" and file.attrs["time"] == 0.5
-    shown = run_command(
-        ["h5dump", "-d", "/flow/T", "-s", "5,7,9", "-c", "1,1,1", tmp_path / "b/elsewhere/master.h5"],
-    )
+    master = tmp_path / "b/elsewhere/master.h5"
+    shown = run_command(["h5dump", "-d", "/flow/T", "-s", "5,7,9", "-c", "1,1,1", master])
     assert "(5,7,9): 480" in shown.stdout
 
 

@@ -38,11 +38,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def compile_victim(source: str) -> Path:
         program = folder / Path(source).stem
         if not program.exists():
-            run_command(
-                [compilers[Path(source).suffix], "-O1", "-o", program, VICTIMS / source, "-pthread"],
-                status=0,
-                cwd=folder,
-            )
+            compiler = compilers[Path(source).suffix]
+            command = [compiler, "-O1", "-o", program, VICTIMS / source, "-pthread"]
+            run_command(command, status=0, cwd=folder)
         return program
 
     return compile_victim

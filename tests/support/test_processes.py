@@ -69,7 +69,10 @@ def test_an_orphan_with_the_mark_is_found_and_ended() -> None:
     with start_command([sys.executable, "-c", ORPHAN], stdin=PIPE, stdout=PIPE) as running:
         assert running.stdout
         orphan = int(running.stdout.readline())
-        found = lambda: [one.pid for one in find_processes(mark=running.mark) if one.lives]  # noqa: E731
+
+        def found() -> list[int]:
+            return [one.pid for one in find_processes(mark=running.mark) if one.lives]
+
         wait_until(lambda: found() == [running.pid, orphan], "the orphan")
         wait_until(
             lambda: ": sleep 4321\n" in describe_processes(running.pid, running.mark),

@@ -20,7 +20,12 @@ def build(mpi: Mpi, folder: Path) -> Path:
     return made
 
 
-def cases_pass(command: list[str], directory: Path, environment: dict[str, str], limit: float) -> None:
+def cases_pass(
+    command: list[str],
+    directory: Path,
+    environment: dict[str, str],
+    limit: float,
+) -> None:
     """Runs a whole command and sees to it that it says that no case failed."""
     done = run_job(command, directory, environment, limit=limit)
     said = re.search(r"seed \d+: \d+ cases, (\d+) failed", done.stdout)
