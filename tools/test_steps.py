@@ -86,18 +86,20 @@ def run_step(step: Step, run: Run) -> None:
 
 
 def run_unit_tests(run: Run, step: str, preset: str) -> None:
-    """Builds the unit tests with a preset of CMake and runs them, one module after the other."""
+    """Builds the unit tests with a preset of CMake and runs them, one module after the other.
+
+    Modules whose tests are all good already are left out.
+    """
     if not _build(run, step, preset):
         return
     good = {result.test for result in run.read().latest.values() if result.good}
-    modules: dict[str, int] = {}
+    modules: dict[str, list[str]] = {}
     for name in _list_unit_tests(run.root, preset):
-        if f"{step}::{name}" not in good:
-            module = name.partition(".")[0]
-            modules[module] = modules.get(module, 0) + 1
-    run.add_selected(sum(modules.values()))
-    for module in modules:
-        _run_module(run, step, preset, module, good)
+        modules.setdefault(name.partition(".")[0], []).append(f"{step}::{name}")
+    chosen = {module: tests for module, tests in modules.items() if not good.issuperset(tests)}
+    run.add_selected(sum(len(tests) for tests in chosen.values()))
+    for module in chosen:
+        _run_module(run, step, preset, module)
 
 
 def _build(run: Run, step: str, preset: str) -> bool:
@@ -123,7 +125,7 @@ def _list_unit_tests(root: Path, preset: str) -> list[str]:
     return [test["name"] for test in json.loads(done.stdout)["tests"]]
 
 
-def _run_module(run: Run, step: str, preset: str, module: str, good: set[str]) -> None:
+def _run_module(run: Run, step: str, preset: str, module: str) -> None:
     junit = run.results.parent / f"{step}.{module}.xml"
     junit.unlink(missing_ok=True)
     chosen = ["-R", f"^{module}\\.", "-j", str(run.jobs), "--output-junit", str(junit)]
@@ -134,8 +136,7 @@ def _run_module(run: Run, step: str, preset: str, module: str, good: set[str]) -
         return
     with run.writer() as writer:
         for result in read_junit(junit, step, run.root):
-            if result.test not in good:
-                writer.add(result)
+            writer.add(result)
 
 
 def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:

@@ -56,9 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     try:
         if config.option.collectonly:
-            _register_selection(
-                config, Selection(_list_finished(config, _read_earlier(config, path)))
-            )
+            finished = _list_finished(config, _read_earlier(config, path))
+            _register_selection(config, Selection(finished))
         else:
             _start_recording(config, path)
     except (ResultsError, OSError, subprocess.SubprocessError) as error:

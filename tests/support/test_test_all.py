@@ -302,6 +302,9 @@ def test_results_of_unit_tests(cmake, run_all):
     )
     (cmake / "build" / "mark").touch()
     assert run_all(steps)[1][-1] == "3 passed, 1 failed, 2 skipped"
+    (cmake / "build" / "mark").unlink()
+    lines = run_all(steps)[1]  # base is good now; only hints is run
+    assert lines[2] == "[1/1] unit: ended: 1 passed, 1 failed, 1 skipped in N s"
 
 
 def test_a_failed_build_is_a_result(cmake, run_all):
