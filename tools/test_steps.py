@@ -141,7 +141,7 @@ def _run_module(run: Run, step: str, preset: str, module: str) -> None:
 
 def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
     """Runs pytest, whose plugin writes the results (tests/support/results.py)."""
-    files = ["--results", str(run.results), "--resume"]
+    files = [f"--results={run.results}", "--resume"]
     command = [sys.executable, "-m", "pytest", "-q", *files, *arguments]
     status = run.call(step, command)
     session = f"{step}::session"

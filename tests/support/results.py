@@ -1,8 +1,11 @@
 """Pytest plugin: results of a run in a file, and runs that are resumed.
 
-`--results FILE` appends a line for each finished test to FILE (results_file.py says how it
+`--results=FILE` appends a line for each finished test to FILE (results_file.py says how it
 looks). `--resume` deselects the tests that FILE holds as passed, skipped or expected failures.
 With pytest-xdist only the controller reads and writes the file.
+
+The `=` matters where no path of a test is given: before pytest has found this plugin by the
+testpaths, it takes a FILE that stands alone for the path of a test.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     path: Path | None = config.option.results
     if not path:
         if config.option.resume:
-            raise pytest.UsageError("--resume needs --results FILE")
+            raise pytest.UsageError("--resume needs --results=FILE")
         return
     try:
         if config.option.collectonly:

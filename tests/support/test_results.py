@@ -243,6 +243,19 @@ def test_a_second_run_at_the_same_time_is_refused(checkout):
     assert lines_per_test() == {"test_nested": 1}
 
 
+def test_the_options_are_known_where_a_conftest_in_testpaths_has_the_plugin(checkout):
+    checkout.makeini("[pytest]\ntestpaths = tests\n")
+    folder = checkout.mkpydir("tests")
+    (folder / "conftest.py").write_text("pytest_plugins = ['tests.support.results']\n")
+    (folder / "support").symlink_to(ROOT / "tests" / "support")
+    (folder / "test_one.py").write_text("def test_one(): pass\n")
+    commit_all(checkout.path)
+    arguments = ["--results=results", "--resume", "--ignore=tests/support"]
+    checkout.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
+    checkout.runpytest_subprocess(*arguments).assert_outcomes(deselected=1)
+    assert outcomes() == {"test_one": "passed"}
+
+
 def test_collecting_leaves_the_file_alone(checkout):
     checkout.makepyfile(test_mixed=MIXED)
     commit_all(checkout.path)
