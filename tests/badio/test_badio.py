@@ -57,6 +57,7 @@ def contents(program: Program, work: Path) -> dict[str, bytes]:
     return {name: (work / name).read_bytes() for name in program.results}
 
 
+@pytest.mark.system
 @of(BAD)
 def test_twin_makes_the_same_results(program: Program, built: Path, work: Path) -> None:
     results = []
@@ -67,6 +68,7 @@ def test_twin_makes_the_same_results(program: Program, built: Path, work: Path) 
     assert results[0] == results[1]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("program", "repaired"),
     [(program, False) for program in TABLE] + [(program, True) for program in BAD],
@@ -89,14 +91,14 @@ def counted(log: Path, work: Path, layer: str) -> dict[str, int]:
     return {key: sum(int(row[key]) for row in rows) for key in COUNTS}
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @of(TABLE)
 def test_first_finding_names_the_cause(program: Program, built: Path, work: Path, tmp_path: Path) -> None:
     expected = [] if program.healthy else [program.rule]
     assert expected in (found[:1] for found in attempts(program, built, work, tmp_path, repaired=False))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @of(BAD)
 def test_repaired_twin_has_no_finding(program: Program, built: Path, work: Path, tmp_path: Path) -> None:
     assert [] in attempts(program, built, work, tmp_path, repaired=True)

@@ -15,7 +15,7 @@ def need_hdf5() -> None:
     if "HDF5_LIBS" in os.environ:
         return
     if not shutil.which("pkg-config"):
-        pytest.skip("pkg-config is not here (make test-slow installs it)")
+        pytest.skip("pkg-config is not here (make test-all installs it)")
     packages = ("hdf5-serial", "hdf5")
     if all(run_command(["pkg-config", "--exists", package]).returncode for package in packages):
-        pytest.skip("libhdf5-dev is not here (make test-slow installs it)")
+        pytest.skip("libhdf5-dev is not here (make test-all installs it)")

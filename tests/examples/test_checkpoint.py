@@ -21,7 +21,7 @@ SHAPE = (20, 30, 40)
 Z, Y, X = np.indices(SHAPE)
 ARRAYS = {"temperature": 0.5 + X + 40 * (Y + 30.0 * Z), "phase": ((X + 2 * Y + 3 * Z) % 7).astype("<i4")}
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.system]
 pytest.importorskip("mpi4py")
 
 

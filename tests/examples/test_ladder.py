@@ -46,10 +46,12 @@ def calls(log: Path, data: Path, *command: object, options: tuple[str, ...] = ()
     return {row["name"]: row["calls"] for row in report["functions"]}
 
 
+@pytest.mark.system
 def test_data_describe_themselves(steps: Path) -> None:
     assert run(steps / "1_memory") == "500 x 1000 integers of iteration 1, 2000000 bytes behind a header of 12\n"
 
 
+@pytest.mark.system
 def test_one_process_writes_header_and_array(steps: Path, tmp_path: Path) -> None:
     data = tmp_path / "serial.dat"
     made = calls(tmp_path / "log", data, steps / "2_posix")
@@ -64,6 +66,7 @@ def test_master_writes_what_one_process_writes(steps: Path, tmp_path: Path) -> N
     assert (tmp_path / "master.dat").read_bytes() == (tmp_path / "serial.dat").read_bytes()
 
 
+@pytest.mark.system
 def test_master_gathers_and_writes_alone(steps: Path, tmp_path: Path) -> None:
     made = calls(tmp_path / "log", tmp_path / "master.dat", *mpiexec(4, steps / "3_master"))
     assert (made["MPI_Gather"], made["fwrite"]) == (4, 2)
@@ -76,6 +79,7 @@ def test_all_write_together_what_the_master_writes(steps: Path, tmp_path: Path) 
     assert (tmp_path / "together.dat").read_bytes() == (tmp_path / "master.dat").read_bytes()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("options", [(), ("--mpiio",)])
 def test_columns_are_read_in_large_pieces(steps: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     data = tmp_path / "together.dat"

@@ -39,6 +39,7 @@ def under(mpiio: str, logs: Path) -> list[object]:
     return [BIN / "pario", "run", "--no-report", "--mpiio", "-o", logs, "--"] if mpiio == "pario" else []
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpiio", ["own", "pario"])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -48,11 +49,11 @@ def test_example_reads_back_what_it_wrote(built: Path, tmp_path: Path, program: 
     assert run(*launcher, *interpreter, built / program, tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("mpiio", ["own", "pario"])
 def test_fortran_example_reads_back_what_it_wrote(tmp_path: Path, mpiio: str) -> None:
     if missing := [tool for tool in ("mpif90.mpich", "mpiexec.mpich") if not shutil.which(tool)]:
-        pytest.skip(f"{missing[0]} is not here (make test-slow installs it)")
+        pytest.skip(f"{missing[0]} is not here (make test-all installs it)")
     run("make", "-s", "-C", SOURCE, "MPIFORT=mpif90.mpich", f"BUILD={tmp_path}", "fortran")
     launcher = [*under(mpiio, tmp_path / "run.pario"), "mpiexec.mpich", "-n", 2]
     assert run(*launcher, tmp_path / "column_f90", tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")

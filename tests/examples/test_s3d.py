@@ -75,6 +75,7 @@ def goes_on(s3d: Path, ranks: int, path: Path, expected: bytes, directory: Path)
     assert (directory / "s3d-0003.ckpt").read_bytes() == expected
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mode", MODES)
 def test_checkpoint_restarts_on_other_ranks(s3d: Path, without_restart: list[bytes], tmp_path: Path, mode: str) -> None:
     mpiexec(4, s3d, *GRID, "--steps", "2", "--write", mode, "--dir", tmp_path)
@@ -100,7 +101,7 @@ def from_hdf5(s3d: Path, s3d_hdf5: Path, tmp_path_factory: pytest.TempPathFactor
     return directory
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_hdf5_checkpoint_restarts_on_other_ranks(
     s3d_hdf5: Path, from_hdf5: Path, without_restart: list[bytes], tmp_path: Path, ranks: int
@@ -108,7 +109,7 @@ def test_hdf5_checkpoint_restarts_on_other_ranks(
     goes_on(s3d_hdf5, ranks, from_hdf5 / "step-00000002.h5", without_restart[2], tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("options", [{}, {"files": 2}, {"files": "rank"}], ids=str)
 def test_what_pario_loads_and_saves_again_restarts(
     s3d_hdf5: Path, from_hdf5: Path, without_restart: list[bytes], tmp_path: Path, options: dict[str, object]
@@ -127,6 +128,7 @@ def test_what_pario_loads_and_saves_again_restarts(
     goes_on(s3d_hdf5, 3, saved / "master.h5" if saved.is_dir() else saved, without_restart[2], tmp_path)
 
 
+@pytest.mark.system
 def test_damaged_checkpoint_is_refused(s3d: Path, reference: bytes, tmp_path: Path) -> None:
     damaged = bytearray(reference)
     damaged[104 + 8 * 600 + 6] ^= 0x40  # in the exponent of a double
@@ -136,6 +138,7 @@ def test_damaged_checkpoint_is_refused(s3d: Path, reference: bytes, tmp_path: Pa
     assert f"{tmp_path}/short: the file ends too early" in complaint(s3d, "--restart", tmp_path / "short")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -154,7 +157,7 @@ def test_errors_name_operation_and_value(s3d: Path, arguments: list[str], messag
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("mode", "writes", "mib"), [("independent", 102401, "6.25"), ("sieving", 81, "87.11"), ("collective", 5, "6.25")])
 def test_published_table_is_reproduced(s3d: Path, tmp_path: Path, mode: str, writes: int, mib: str) -> None:
     strace = ["strace", "-ff", "-y", "-e", "trace=pwrite64,write", "-o", tmp_path / "trace"]
@@ -164,6 +167,7 @@ def test_published_table_is_reproduced(s3d: Path, tmp_path: Path, mode: str, wri
     assert (len(calls), f"{moved / 2**20:.2f}") == (writes, mib)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("mpif90.mpich") is None, reason="no mpif90.mpich (apt install libmpich-dev gfortran)")
 @pytest.mark.parametrize("mode", MODES[2:])
 def test_fortran_twin_has_the_same_checkpoint(s3d: Path, reference: bytes, tmp_path: Path, mode: str) -> None:

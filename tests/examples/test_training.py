@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE, wait_until
 TRAIN = Path(__file__).parents[2] / "examples" / "training" / "train.py"
 PARIO = Path(sys.executable).parent / "pario"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 
 def learned(text: str) -> list[str]:

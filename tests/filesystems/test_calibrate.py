@@ -18,7 +18,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_lab_is_found_to_be_what_it_was_told(labs: Labs, tmp_path: Path) -> None:
     told = Model(targets=2, latency=4_000_000, lock_handover=12_000_000, process=True)
     point = labs(**vars(told))

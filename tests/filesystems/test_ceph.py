@@ -23,7 +23,7 @@ from tests.suites.runs import under_pario
 from tests.support.commands import run_command, run_job
 from tests.support.waiting import PATIENCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi]
+pytestmark = [pytest.mark.system, pytest.mark.mpi]
 MPICH, OPENMPI = MPIS["mpich-5"], MPIS["openmpi-5"]
 MIB = 1 << 20
 #: CephFS takes files of 2^40 bytes at most unless told otherwise; many thousand tiny requests of one rank take minutes through FUSE.
@@ -180,6 +180,7 @@ def test_a_handle_sieves_as_long_as_it_is_the_only_one(count: int, each: int, si
     assert (said["statistics"]["read_modify_writes"] > 0) == sieves, said["statistics"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["alone", "together"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_several_handles_do_not_undo_what_others_write(count: int, how: str, ceph: Ceph, place: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_lustre(lustre: Path, library: Path, tmp_path: Path) -> None:
     check(lustre, library, tmp_path / "logs")
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph(ceph: Ceph, library: Path, tmp_path: Path) -> None:
     check(ceph.mount, library, tmp_path / "logs")
 
@@ -132,7 +132,7 @@ def test_on_ceph_only_earlier_files_tell(labs: Labs, library: Path, tmp_path: Pa
     assert (effective, "nobody knows its size" in reason) == (("1", False) if earlier else ("", True))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_on_a_real_ceph_they_do(ceph: Ceph, library: Path, tmp_path: Path) -> None:
     (folder := ceph.mount / uuid.uuid4().hex).mkdir()
     path, noted = grown(folder, library, tmp_path / "logs", 100 * MIB)

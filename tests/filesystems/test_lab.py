@@ -29,7 +29,7 @@ from tests.support.commands import run_command
 
 MIB = 1 << 20
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 
 def striped(path: Path, count: int, unit: int = 1 << 16) -> Path:

@@ -21,7 +21,7 @@ from tests.support.commands import run_command
 MIB = 1 << 20
 LAB = load("lab")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ with open(path, "r+b" if writes else "rb", buffering=0) as opened:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("direction", ["write", "read"])
 @pytest.mark.parametrize(("size", "times", "stripes"), [(MIB, 16, 8), (4096, 64, 1), (65536, 64, 2)])
 def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
@@ -116,6 +117,7 @@ else:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.mpi
 @pytest.mark.parametrize("manner", ["shared", "own files"])
 @pytest.mark.parametrize(("size", "stripes"), [(4 * MIB, 2), (4 * MIB, 4), (10**6, 8)])

@@ -120,7 +120,7 @@ def test_lustre_is_known_by_its_attributes(folder: Path, capsys: pytest.CaptureF
     assert told["stripes"]["kind"] == "lustre" and told["stripes"]["settable"]
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph_files_and_directories(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "3 stripes of 1 MiB, pool data, objects of 4 MiB"
     assert said(capsys, "set", "--count", "3", "--size", "1M", place / "new") == f"{place}/new: {text}\n"
@@ -133,7 +133,7 @@ def test_ceph_files_and_directories(place: Path, capsys: pytest.CaptureFixture[s
     assert f"as {place.parent} says" in said(capsys, "set", "--inherit", place)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph_says_what_it_has_not(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for options in (["--count", "2", "--start", "1"], ["--targets", "0,1"], ["--count", "all"], ["--count", "2", "--overstripe"]):
         assert "Ceph" in (text := said(capsys, "set", *options, place / "new", status=2)) or "only Lustre" in text
@@ -141,7 +141,7 @@ def test_ceph_says_what_it_has_not(place: Path, capsys: pytest.CaptureFixture[st
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph_files_with_bytes_are_copied(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place / "data"
     before = with_facts(path)
@@ -151,7 +151,7 @@ def test_ceph_files_with_bytes_are_copied(place: Path, capsys: pytest.CaptureFix
     assert (part(path).count, part(path).unit) == (4, MIB)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph_zeros_become_holes_again(place: Path) -> None:
     path = place / "sparse"
     with path.open("wb") as file:
@@ -163,7 +163,7 @@ def test_ceph_zeros_become_holes_again(place: Path) -> None:
     assert path.read_bytes() == data
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ceph_tells_quotas(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.setxattr(place, "ceph.quota.max_bytes", b"1000000000")
     assert main(["fs", "--json", str(place / "new")]) == 0
@@ -171,7 +171,7 @@ def test_ceph_tells_quotas(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert [(quota["whose"], quota["limit"]) for quota in told["quotas"]] == [(f"directory {place}", 10**9)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ceph_restripe_killed_at_random_moments_loses_nothing(place: Path) -> None:
     path, moments = place / "data", random.Random()
     path.write_bytes(DATA * 4)

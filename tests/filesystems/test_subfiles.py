@@ -36,7 +36,8 @@ def parts(path: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
 
 
-@pytest.mark.parametrize("mpi", [MPIS["mpich-5"], pytest.param(MPIS["openmpi-5"], marks=pytest.mark.slow)], ids=lambda mpi: mpi.name)
+@pytest.mark.system
+@pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], ids=lambda mpi: mpi.name)
 def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_path: Path) -> None:
     path = tmp_path / "data"
     run(mpi, path, *HINTS, "pario_join=disable")
@@ -49,13 +50,14 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
     run(mpi, path, "read")
 
 
+@pytest.mark.system
 def test_they_are_joined_at_close_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "data"
     run(MPIS["mpich-5"], path, *HINTS, "pario_join=enable")
     assert (path.read_bytes(), parts(path)) == (expected(), [])
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_they_stay_where_joining_would_move_bytes(image: Image) -> None:
     path = image("ext4", 64) / "data"
     run(MPIS["mpich-5"], path, *HINTS)
@@ -63,7 +65,7 @@ def test_they_stay_where_joining_would_move_bytes(image: Image) -> None:
     assert not path.with_name("data.joining").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], ids=lambda mpi: mpi.name)
 @pytest.mark.parametrize("kind", ["xfs", "btrfs"])
 def test_they_are_joined_at_close_where_files_can_share(kind: str, mpi: Mpi, image: Image) -> None:

@@ -18,10 +18,10 @@ TROUBLES = str(Path(__file__).with_name("troubles.py"))
 RANKS = 4
 MIB = 1 << 20
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi]
+pytestmark = [pytest.mark.system, pytest.mark.mpi]
 
 
-@pytest.fixture(params=["mpich-5", "openmpi-5"])
+@pytest.fixture(params=["mpich-5", pytest.param("openmpi-5", marks=pytest.mark.exhaustive)])
 def mpi(request: pytest.FixtureRequest) -> Mpi:
     return MPIS[request.param]
 

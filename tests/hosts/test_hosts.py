@@ -24,7 +24,7 @@ S3D = HERE.parents[1] / "examples" / "s3d"
 TOOLS = ["make", BIN / "mpiexec", BIN / "mpicc"]
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.system,
     pytest.mark.mpi,
     pytest.mark.skipif(any(not shutil.which(tool) for tool in TOOLS), reason=f"needs all of {', '.join(map(str, TOOLS))}"),
 ]

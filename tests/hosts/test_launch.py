@@ -19,7 +19,7 @@ from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
 from tests.support.commands import run_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi]
+pytestmark = [pytest.mark.system, pytest.mark.mpi]
 AGENT = str(HERE / "agent_clean.sh")
 RANKS = 4
 Build = Callable[[Mpi], str]
@@ -101,6 +101,7 @@ def test_logs_stay_on_hosts_that_share_no_directory_and_merge(
     assert f"{RANKS} ranks · 2 hosts" in report.stdout
 
 
+@pytest.mark.exhaustive
 def test_launchers_on_hosts_that_share_no_directory_make_their_own(
     hosts: list[str], ranks_program: Build, private: Path, tmp_path: Path
 ) -> None:

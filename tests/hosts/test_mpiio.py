@@ -21,15 +21,17 @@ from tests.suites.runs import under_pario
 from tests.support.commands import run_command, run_job
 from tests.support.waiting import PATIENCE, LateError
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi]
+pytestmark = [pytest.mark.system, pytest.mark.mpi]
 MPICH, OLD_MPICH, OPENMPI = MPIS["mpich-5"], MPIS["mpich-4"], MPIS["openmpi-5"]
 each_mpi = pytest.mark.parametrize("mpi", [MPICH, OPENMPI], ids=lambda mpi: mpi.name)  # MPICH 4 hangs in MPI_Finalize
 each_of_three = pytest.mark.parametrize("mpi", [MPICH, OLD_MPICH, OPENMPI], ids=lambda mpi: mpi.name)
+#: Marks parameters: CI runs one case of each kind.
+only_all = pytest.mark.exhaustive
 CASES = 20
 
 
 @each_mpi
-@pytest.mark.parametrize(("count", "each"), [(2, 1), (2, 3), (4, 1), (4, 2), (4, 4)])
+@pytest.mark.parametrize(("count", "each"), [(2, 1), *(pytest.param(*case, marks=only_all) for case in [(2, 3), (4, 1), (4, 2), (4, 4)])])
 def test_random_cases(mpi: Mpi, count: int, each: int, four_hosts: list[str], tmp_path: Path) -> None:
     program, files = build(mpi, tmp_path), tmp_path / "files"
     files.mkdir()
@@ -52,7 +54,10 @@ def tolerant(mpi: Mpi) -> list[str]:
 
 
 @each_of_three
-@pytest.mark.parametrize(("call", "rank"), [("write_all", 3), ("write_all", 2), ("iwrite_all", 0), ("open", 4)])
+@pytest.mark.parametrize(
+    ("call", "rank"),
+    [("write_all", 3), *(pytest.param(*case, marks=only_all) for case in [("write_all", 2), ("iwrite_all", 0), ("open", 4)])],
+)
 def test_all_hosts_learn_which_rank_was_killed(mpi: Mpi, call: str, rank: int, four_hosts: list[str], tmp_path: Path) -> None:
     done = killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, str(rank), left=5)
     expect_all_to_learn(done.stdout.splitlines(), 6, rank, silent=mpi == OLD_MPICH)
@@ -70,7 +75,7 @@ def expect_the_loss_of_a_host(lines: list[str], words: list[str], *, silent: boo
 
 
 @each_of_three
-@pytest.mark.parametrize("call", ["write_all", "iwrite_all", "open"])
+@pytest.mark.parametrize("call", ["write_all", pytest.param("iwrite_all", marks=only_all), pytest.param("open", marks=only_all)])
 def test_survivors_of_a_host_whose_processes_have_died(mpi: Mpi, call: str, four_hosts: list[str], tmp_path: Path) -> None:
     done = killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, "2", "3", left=4)
     expect_the_loss_of_a_host(done.stdout.splitlines(), ["(2 of the program) has died", "the MPI failed"], silent=mpi == OLD_MPICH)

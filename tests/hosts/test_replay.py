@@ -18,7 +18,7 @@ from tests.mpi.conftest import MPIS, need
 from tests.support.commands import run_command
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.system,
     pytest.mark.mpi,
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)"),
 ]

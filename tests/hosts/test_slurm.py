@@ -19,7 +19,7 @@ from tests.support.waiting import LateError
 
 TOOLS = ["slurmctld", "slurmd", "srun", "munged"]
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.system,
     pytest.mark.mpi,
     pytest.mark.skipif(
         any(not shutil.which(tool) for tool in TOOLS), reason=f"needs {', '.join(TOOLS)} (Debian: slurmctld slurmd slurm-client munge)"

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.launch.conftest import PARIO
 from tests.support.commands import run_command
 
@@ -35,6 +37,7 @@ def test_program_runs_where_the_disk_is_full(small_disk: Disk) -> None:
     assert not list((place / "run.pario").glob("*.tmp"))
 
 
+@pytest.mark.system
 def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leaves_nothing(small_disk: Disk, tmp_path: Path) -> None:
     record = [*PARIO, "run", "--no-report", "-o", "log", "--", "dd", "if=/dev/zero", "of=out", "bs=1k", "count=200"]
     run_command(record, cwd=tmp_path, status=0)
@@ -45,6 +48,7 @@ def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leave
     assert not list(place.iterdir())
 
 
+@pytest.mark.system
 def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_the_run(small_disk: Disk, tmp_path: Path) -> None:
     place = small_disk(64)
     run_command(["mount", "-o", "remount,ro", str(place)], status=0)
@@ -54,6 +58,7 @@ def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_
     assert not (tmp_path / "was_run").exists()
 
 
+@pytest.mark.system
 def test_report_is_shown_where_there_is_room_for_logs_but_not_for_html(small_disk: Disk) -> None:
     place = small_disk(64)
     (place / "fill").write_bytes(bytes(60 * 1024))

@@ -48,6 +48,7 @@ def run(place: Path, program: str, *arguments: object, **environment: str) -> tu
     return done.stdout, analyze(read([place / "run.pario"]))
 
 
+@pytest.mark.system
 def test_loops_over_own_loaders_are_in_the_report(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(100 * 500))
     _, analysis = run(tmp_path, PARIO_LOOP, tmp_path / "data")
@@ -107,7 +108,7 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path
     assert (plain.returncode, plain.stdout) == (under.returncode, under.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 class TestTorch:
     @pytest.fixture(autouse=True)
     def _torch(self) -> None:
@@ -135,7 +136,7 @@ class TestTorch:
         assert done.stdout == "False\n"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("workers", [1, 2])
 def test_keras_data_sets(workers: int, tmp_path: Path) -> None:
     for package in ("torch", "keras"):

@@ -23,11 +23,7 @@ Build = Callable[[Mpi], str]
 pytestmark = pytest.mark.mpi
 each_mpi = pytest.mark.parametrize(
     "mpi",
-    [
-        pytest.param(mpi, id=mpi.name, marks=[] if mpi.name == "mpich-5" else pytest.mark.slow)
-        for mpi in MPIS.values()
-        if "abi" not in mpi.name
-    ],
+    [pytest.param(mpi, id=mpi.name) for mpi in MPIS.values() if "abi" not in mpi.name],
 )
 each_form = pytest.mark.parametrize("form", ["around the launcher", "under the launcher"])
 
@@ -47,6 +43,7 @@ def ranks_of(job: Job) -> list[int]:
     return sorted(job.processes["rank"][job.processes["rank"] >= 0].tolist())
 
 
+@pytest.mark.system
 @each_mpi
 @each_form
 def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_program: Build, tmp_path: Path) -> None:
@@ -61,6 +58,7 @@ def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_progra
     wait_for_end_of_processes(tmp_path / "logs" / "here")
 
 
+@pytest.mark.system
 @each_mpi
 @each_form
 @pytest.mark.parametrize("fate", ["fail", "kill"])
@@ -80,6 +78,7 @@ def test_job_that_loses_a_rank_ends_as_without_pario(mpi: Mpi, form: str, fate: 
     assert all(count == 1000 for count in _values_written(job))
 
 
+@pytest.mark.system
 @each_mpi
 @each_form
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -19,6 +19,7 @@ def pario_run(place: Path, *command: str, input: str = "") -> subprocess.Complet
     return run_command([*PARIO, "run", "--", *command], cwd=place, input=input)
 
 
+@pytest.mark.system
 def test_shell_command_is_traced_with_its_children(tmp_path: Path) -> None:
     done = pario_run(tmp_path, "bash", "-c", "cat > copy; cat copy copy | wc -l", input="line\n" * 1000)
     assert (done.stdout.strip(), done.returncode) == ("2000", 0)
@@ -26,6 +27,7 @@ def test_shell_command_is_traced_with_its_children(tmp_path: Path) -> None:
     assert "HTML report:" in done.stderr
 
 
+@pytest.mark.system
 def test_pario_run_inside_pario_run_has_logs_of_its_own(tmp_path: Path) -> None:
     done = pario_run(tmp_path, *PARIO, "run", "-o", "inner", "--", "cat", "/etc/hostname")
     assert (done.stdout, done.returncode) == (Path("/etc/hostname").read_text(), 0)
@@ -43,6 +45,7 @@ def test_static_program_runs_and_is_said_to_be_out_of_sight(tmp_path: Path) -> N
     assert "hello is statically linked" in done.stderr and "nothing was recorded" in done.stderr
 
 
+@pytest.mark.system
 def test_set_user_id_program_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
     shutil.copy("/bin/cat", tmp_path / "mycat")
     (tmp_path / "mycat").chmod(0o4755)
@@ -51,6 +54,7 @@ def test_set_user_id_program_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
     assert "mycat is set-user-ID" in done.stderr
 
 
+@pytest.mark.system
 def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
     (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
     built = run_command(
@@ -64,6 +68,7 @@ def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
     assert "HTML report:" in done.stderr
 
 
+@pytest.mark.system
 def test_what_a_killed_program_had_buffered_is_in_the_file(tmp_path: Path) -> None:
     script = "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' % i)\nos.kill(os.getpid(), 9)"
     environment = os.environ | {"PARIO_STREAMS": "*.dat:size=1M:survive"}

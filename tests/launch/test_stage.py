@@ -64,12 +64,14 @@ def check(place: Path, ranks: int) -> None:
     assert names(place / "node") == set()
 
 
+@pytest.mark.system
 def test_new_files_are_on_the_node_and_then_brought_back(place: Path) -> None:
     done = run_command(words(place), cwd=place, env=environment(place))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     check(place, 1)
 
 
+@pytest.mark.system
 def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
     waits = environment(place, STAGED="--wait")
     with start_command(words(place), cwd=place, env=waits, stdout=subprocess.PIPE) as run:
@@ -93,6 +95,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", DISTURBED, str(int(number)), *words(place)[len(PARIO) :]]
@@ -101,6 +104,7 @@ def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.S
     check(place, 1)
 
 
+@pytest.mark.system
 def test_what_a_killed_launcher_left_is_brought_back_later(place: Path) -> None:
     options = {"env": environment(place, STAGED="--wait"), "stdout": subprocess.PIPE}
     with start_command(words(place), cwd=place, **options, process_group=0) as run:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.launch.conftest import PARIO
 from tests.support.commands import LAST_OUTPUT, run_command
 from tests.support.waiting import LateError, wait_until
@@ -113,6 +115,7 @@ def test_standard_input_goes_to_the_program(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("1\n2\n3\n", "", 0)
 
 
+@pytest.mark.system
 def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> None:
     with shell(tmp_path) as terminal:
         terminal.type(" ".join([*RUN, "true"]) + "\n")
@@ -130,6 +133,7 @@ print("read")
 """
 
 
+@pytest.mark.system
 def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(PROGRESS)
     patient = PROGRESS.replace("module._PATIENCE", "module._PATIENCE = 1000")
@@ -146,6 +150,7 @@ def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> Non
     assert (piped.stdout, piped.stderr) == ("read\n", "")
 
 
+@pytest.mark.system
 def test_start_takes_little_time(tmp_path: Path) -> None:
     """Measured and told (pytest -rP), not judged: machines differ. 0.3 s is what it must stay under."""
     times = []

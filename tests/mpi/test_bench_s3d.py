@@ -22,7 +22,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_four_ranks_write_what_their_rows_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--ranks", "4", "--grid", "8x6x4", "--repeat", "1", "--json", str(tmp_path / "kept.json")]
     assert main(["bench", "s3d", str(tmp_path), *words]) == 0
@@ -35,7 +35,7 @@ def test_four_ranks_write_what_their_rows_say(tmp_path: Path, capsys: pytest.Cap
     assert rows["sieved"].written > size and rows["sieved"].read > 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_published_counts_are_reproduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "s3d", str(tmp_path), "--repeat", "1", "--json", str(tmp_path / "kept.json")]) == 0
     assert "published for this case" in capsys.readouterr().out
@@ -46,6 +46,7 @@ def test_the_published_counts_are_reproduced(tmp_path: Path, capsys: pytest.Capt
     assert rows["independent"].reads == rows["collective"].reads == 0 and rows["sieved"].reads >= 80
 
 
+@pytest.mark.system
 def test_a_grid_that_the_ranks_cannot_share_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "s3d", str(tmp_path), "--ranks", "4", "--grid", "7x5x3", "--repeat", "1"]) == 2
     assert "cannot be divided evenly among" in capfd.readouterr().err

@@ -37,6 +37,7 @@ def test_saved_on_some_ranks_and_loaded_on_others(tmp_path: Path, saving: int, l
     assert loaded.stdout == "good\n", loaded.stderr
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("files", "saving", "loading", "seed"), [("2", 5, 2, 40), ("rank", 3, 4, 70), ("node", 2, 3, 60)])
 def test_saved_in_several_files(tmp_path: Path, files: str, saving: int, loading: int, seed: int) -> None:
     saved = run("checkpoints.py", "save", tmp_path, seed, files, ranks=saving)
@@ -45,16 +46,19 @@ def test_saved_in_several_files(tmp_path: Path, files: str, saving: int, loading
     assert loaded.stdout == "good\n", loaded.stderr
 
 
+@pytest.mark.system
 def test_ranks_of_a_node_join_short_rows_in_memory(tmp_path: Path) -> None:
     done = run("checkpoint_nodes.py", tmp_path, ranks=4)
     assert done.stdout == "good\n", done.stderr
 
 
+@pytest.mark.system
 def test_an_interrupt_of_one_is_told_to_those_that_write_or_read_with_it(tmp_path: Path) -> None:
     done = run("checkpoint_interrupted.py", tmp_path, ranks=4)
     assert done.stdout == "good\n", done.stdout + done.stderr
 
 
+@pytest.mark.system
 def test_merged_by_several_ranks(tmp_path: Path) -> None:
     assert run("checkpoints.py", "save", tmp_path, 80, "rank", ranks=3).stdout == "good\n"
     need(MPI)
@@ -65,6 +69,7 @@ def test_merged_by_several_ranks(tmp_path: Path) -> None:
     assert loaded.stdout == "good\n", loaded.stderr
 
 
+@pytest.mark.system
 def test_the_same_on_parios_own_mpi_io(tmp_path: Path) -> None:
     variables = environment(tmp_path) | {"PARIO_MPIIO": "1"}
     for what, ranks in (("save", 3), ("load", 2)):
@@ -72,7 +77,7 @@ def test_the_same_on_parios_own_mpi_io(tmp_path: Path) -> None:
         assert done.stdout == "good\n", done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(100, 160, 10))
 @pytest.mark.parametrize(("saving", "loading"), [(8, 3), (5, 8), (2, 1), (1, 6)])
 def test_many_decompositions(tmp_path: Path, saving: int, loading: int, seed: int) -> None:
@@ -86,7 +91,10 @@ _MANY = [("serial", 1, 1, 100), ("mpi", 2, 1, 100), ("mpi", 2, 2, 30), ("mpi", 3
 Files = int | str
 
 
-@pytest.mark.parametrize(("kind", "ranks", "files", "moments"), [*_FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in _MANY)])
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("kind", "ranks", "files", "moments"), [*_FEW, *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in _MANY)]
+)
 def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, kind: str, ranks: int, files: Files, moments: int) -> None:
     chance = random.Random(moments + ranks)
     for moment in range(moments):
@@ -129,6 +137,7 @@ def _run_until_killed(place: Path, kind: str, ranks: int, files: Files, chance: 
         running.finish()
 
 
+@pytest.mark.system
 def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:
     done = run("checkpoint_trouble.py", tmp_path, ranks=3)
     assert done.returncode == 0, done.stderr
@@ -139,6 +148,7 @@ def test_trouble_is_told_to_every_rank(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [*others, "saved", twice, "of the program", whole, *others]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("way", ["mpi-io", "memory"])
 def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path, way: str) -> None:
     done = run("checkpoint_unopened.py", tmp_path, way, ranks=3)

@@ -20,7 +20,7 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return chosen
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpiio", ["own", "pario"])
 def test_saved_and_loaded(mpi: Mpi, mpiio: str, tmp_path: Path) -> None:

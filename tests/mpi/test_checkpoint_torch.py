@@ -11,7 +11,7 @@ from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_divided_tensors_are_loaded_however_they_were_divided(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAMS / "sharded.py")]

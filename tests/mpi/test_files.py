@@ -37,6 +37,7 @@ def counters(row, names: str) -> dict[str, int]:
     return {name: int(row[name]) for name in names.split()}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_calls_and_bytes_are_counted_under_the_plain_path(run, rank):
     row = record(run, "out.bin", rank)
@@ -50,6 +51,7 @@ def test_calls_and_bytes_are_counted_under_the_plain_path(run, rank):
     assert row["bytes_written"] == 4 * BLOCK + 8 + 16 * 8
 
 
+@pytest.mark.system
 def test_a_failed_open_is_counted_as_such(run):
     assert counters(record(run, "nowhere/x", 0), "opens failed_opens failed") == {"opens": 0, "failed_opens": 1, "failed": 1}
 
@@ -67,6 +69,7 @@ def test_offsets_are_bytes_of_the_file(run):
     assert ("MPI_File_set_size", 5 * BLOCK, 0, COLLECTIVE) in found
 
 
+@pytest.mark.system
 def test_views_are_noted_with_their_layouts(run):
     rank = 2
     (process,) = (row for row, of in enumerate(run.job.processes["rank"]) if of == rank)

@@ -31,6 +31,7 @@ def test_fortran_calls_are_counted_once(mpi, source, traced):
         assert run.functions[rank] == {**COMMON, "MPI_Init": (1, 0), **messages[rank]}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", PYTHON)
 def test_mpi4py_is_traced_and_finds_the_functions_its_mpi_has(mpi, traced):
     run = traced(mpi, "talk.py")

@@ -55,17 +55,19 @@ def run(
     cases_pass(command, directory, environment, limit)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "mpich-5-abi"))
 def test_a_few_cases(mpi: Mpi, ranks: int, folder: Path, tmp_path: Path) -> None:
     run(mpi, ranks, folder, tmp_path, under_pario(need_library()), "--seed", SEED, "--cases", QUICK)
 
 
+@pytest.mark.system
 def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None:
     run(MPIS["mpich-5-abi"], 2, folder, tmp_path, under_pario(need_library()), "--seed", SEED, "--cases", QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [name for name in MPIS if name != "mpich-5-abi"])
@@ -76,6 +78,7 @@ def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
     run(MPIS[name], ranks, folder, tmp_path, environment, *cases, limit=12 * PATIENCE)
 
 
+@pytest.mark.system
 def test_the_model_agrees_with_romio(folder: Path, tmp_path: Path) -> None:
     """Where MPI says what the bytes are and ROMIO has no known fault: else the model could be wrong together with pario."""
     run(MPIS["mpich-5"], 3, folder, tmp_path, under_pario(None), "--seed", SEED, "--cases", QUICK, *OPEN)

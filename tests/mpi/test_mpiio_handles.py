@@ -20,6 +20,7 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(compile_program(mpi, PROGRAMS / "handles.c", tmp_path_factory.mktemp("handles")))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize("how", ["alone", "together"])
 def test_holes_are_not_written_back_over_what_others_write(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> None:

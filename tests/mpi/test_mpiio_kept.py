@@ -41,6 +41,7 @@ def right(size: int) -> bytes:
     return bytes((i * 7 + i // 256) % 256 for i in range(size))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", ["1", "2"])
 def test_many_small_writes_become_few_and_are_there_when_others_are_told(mpi: Mpi, program: str, nodes: str, tmp_path: Path) -> None:
     lines = said(mpi, program, "behind", BEHIND, tmp_path, PARIO_NODES=nodes)
@@ -52,6 +53,7 @@ def test_many_small_writes_become_few_and_are_there_when_others_are_told(mpi: Mp
     assert (tmp_path / "kept").read_bytes() == right(RANKS * SLOTS * ROW)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", ["1", "2"])
 def test_collective_writes_become_one_exchange(mpi: Mpi, program: str, nodes: str, tmp_path: Path) -> None:
     lines = said(mpi, program, "merged", MERGE, tmp_path, PARIO_NODES=nodes)

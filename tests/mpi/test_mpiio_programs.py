@@ -35,6 +35,7 @@ def passes(mpi: Mpi, command: list[str], ranks: int, place: Path, traced: bool) 
     return lines
 
 
+@pytest.mark.system
 @ranks_1_3
 @both_ways
 @pytest.mark.parametrize("mpi", parameters())
@@ -43,6 +44,7 @@ def test_views_requests_and_handlers(mpi: Mpi, ranks: int, traced: bool, tmp_pat
     assert "MPI_File_seek: the offset lies before the beginning of the view" in lines
 
 
+@pytest.mark.system
 @ranks_1_3
 @both_ways
 @pytest.mark.parametrize("mpi", parameters())
@@ -51,6 +53,7 @@ def test_modes_hints_and_types(mpi: Mpi, ranks: int, traced: bool, tmp_path: Pat
     assert "MPI_File_set_info: unknown hint cb_buffer_sise: did you mean cb_buffer_size?" in lines
 
 
+@pytest.mark.system
 @ranks_1_3
 @both_ways
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "openmpi-4"))  # which has no sessions yet
@@ -58,6 +61,7 @@ def test_files_of_sessions(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -
     passes(mpi, [str(compile_program(mpi, PROGRAMS / "session_files.c", tmp_path))], ranks, tmp_path, traced)
 
 
+@pytest.mark.system
 @ranks_1_3
 @both_ways
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))

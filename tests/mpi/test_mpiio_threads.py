@@ -20,6 +20,7 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(compile_program(mpi, PROGRAMS / "open_threads.c", tmp_path_factory.mktemp("open-threads")))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize("files", ["self", "copies", "started"])
 def test_files_of_several_threads_do_not_meet(mpi: Mpi, program: str, files: str, nodes: int, tmp_path: Path) -> None:

@@ -76,8 +76,9 @@ def expect_all_to_learn(lines: list[str], ranks: int, killed: int, *, silent: bo
             assert named or (silent and "Other I/O error" in line), line
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
-    "call", ["write_all", "iwrite_all", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write_at_all", "split", "open"))]
+    "call", ["write_all", "iwrite_all", *(pytest.param(call, marks=pytest.mark.exhaustive) for call in ("write_at_all", "split", "open"))]
 )
 def test_the_others_learn_which_rank_was_killed(mpi: Mpi, program: str, call: str, tmp_path: Path) -> None:
     before = find_left_memory()
@@ -86,13 +87,14 @@ def test_the_others_learn_which_rank_was_killed(mpi: Mpi, program: str, call: st
     assert find_left_memory() <= before
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("call", "ranks", "nodes", "killed"),
     [
         ("write_all", 4, 2, 3),
         ("iwrite_all", 4, 2, 2),
         *(
-            pytest.param(*case, marks=pytest.mark.slow)
+            pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in [
                 ("write_all", 4, 2, 0),
                 ("write_all", 4, 2, 1),
@@ -115,6 +117,7 @@ def test_all_nodes_learn_which_rank_was_killed(
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
 
+@pytest.mark.system
 def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, tmp_path: Path) -> None:
     job = mpi.start(program, str(tmp_path), "late", ranks=3)
     variables = environment(hints="pario_watchdog=1")
@@ -148,6 +151,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         run_command(["umount", "-l", folder], status=0)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("manner", ["pieces", "blocks"])
 def test_every_rank_is_told_that_there_is_no_space(mpi: Mpi, program: str, manner: str, small_disk: Path) -> None:
     lines = said(mpi, [program, str(small_disk), "full", manner], small_disk)
@@ -178,7 +182,7 @@ def large_place() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("8 GiB of memory")
 @pytest.mark.parametrize("name", ["mpich-5", "openmpi-5"])
 def test_one_rank_moves_more_than_two_gigabytes(name: str, large_place: Path, tmp_path: Path) -> None:

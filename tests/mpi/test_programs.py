@@ -9,6 +9,7 @@ ENDED = (1, 2, 5)  # end_kind of a process: exit, _exit, abort
 SESSIONS = parameters(lambda mpi: mpi.name in ("mpich-5", "openmpi-5"))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", EVERY)
 def test_another_tool_behind_pario_counts_what_it_counts_alone(mpi, traced):
     run = traced(mpi, "talk.c", tool="counter_tool.c")
@@ -17,6 +18,7 @@ def test_another_tool_behind_pario_counts_what_it_counts_alone(mpi, traced):
     assert run.functions == traced(mpi, "talk.c").functions
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", EVERY)
 def test_errors_that_the_program_wants_returned_are_returned(mpi, traced):
     run = traced(mpi, "errors.c")
@@ -26,6 +28,7 @@ def test_errors_that_the_program_wants_returned_are_returned(mpi, traced):
     assert names == {"MPI_Barrier", "MPI_Bcast", "MPI_Send", "MPI_File_open"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", EVERY)
 def test_an_aborted_job_leaves_its_counters(mpi, traced):
     run = traced(mpi, "aborts.c", fails=True)
@@ -43,6 +46,7 @@ def test_programs_with_sessions_are_counted_without_a_world(mpi, traced):
     assert (run.job.processes["rank"] == -1).all()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", EVERY)
 def test_threads_lose_no_call(mpi, traced):
     run = traced(mpi, "threads.c")

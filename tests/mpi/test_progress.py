@@ -16,6 +16,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return request.param, compile_program(request.param, PROGRAMS / "under_way.c", place)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize("how", ["blocking", "split", "started", "open", "close", "sync"])
 def test_a_large_message_arrives_while_its_sender_is_in_a_collective_call(

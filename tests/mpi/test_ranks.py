@@ -32,6 +32,7 @@ def library(mpi: Mpi) -> str:
     return str(beside) if beside.exists() else name
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("ranks", [1, 4, 7])
 @pytest.mark.parametrize("mpi", parameters())

@@ -39,6 +39,7 @@ def ranks_of(mpi, ranks):
     return mpi.start(mpi.python, ranks=ranks)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
 @pytest.mark.parametrize(("ranks", "options"), [(2, ()), (4, ("--way", "gather")), (3, ("--shards", "2"))])
 def test_the_bytes_are_those_of_one(mpi, ranks, options, lines):
@@ -51,6 +52,7 @@ def test_the_bytes_are_those_of_one(mpi, ranks, options, lines):
     assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "alone", *(shard.name for shard in shards)}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
 def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
     for options, said in ((("--tmp", "/none"), "/none"), (("--way", "memory"), "not in memory"), (("--format", "tar"), "in.txt")):

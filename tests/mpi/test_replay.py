@@ -65,6 +65,7 @@ def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
     return script, performance.job, fidelity(job, script, performance).exact
 
 
+@pytest.mark.system
 @needs_mpi4py
 @pytest.mark.parametrize("name", CHOSEN)
 def test_calls_and_bytes_are_the_same(name: str, built: Path, tmp_path: Path) -> None:
@@ -74,6 +75,7 @@ def test_calls_and_bytes_are_the_same(name: str, built: Path, tmp_path: Path) ->
     assert script.mpiio == ("as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else "")
 
 
+@pytest.mark.system
 @needs_mpi4py
 def test_what_is_computed_before_a_barrier_is_waited_for_before_it(built: Path, tmp_path: Path) -> None:
     """Else ranks would leave it at different times."""
@@ -105,6 +107,7 @@ def test_blocking_transfers_are_played_natively() -> None:
     assert done.stdout == "0 0 0 0 0\n", done.stderr
 
 
+@pytest.mark.system
 @needs_mpi4py
 def test_of_a_log_without_all_calls_no_rank_waits_for_one_that_is_missing(built: Path, tmp_path: Path) -> None:
     job = recorded("healthy_collective", built, tmp_path)
@@ -114,6 +117,7 @@ def test_of_a_log_without_all_calls_no_rank_waits_for_one_that_is_missing(built:
     assert not script.names
 
 
+@pytest.mark.system
 @needs_mpi4py
 def test_the_holes_of_a_view_are_left_in_a_replay_too(built: Path, tmp_path: Path) -> None:
     job = recorded("hole_rmw", built, tmp_path)
@@ -143,6 +147,7 @@ else:
 """
 
 
+@pytest.mark.system
 @needs_mpi4py
 def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
     program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
@@ -154,6 +159,7 @@ def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
     perform(script, tmp_path, Manner(pauses=True, mpiexec=mpiexec()))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["missing_collectives", "hole_rmw"])
 def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
     name: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +171,7 @@ def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
     assert script.names == []
 
 
+@pytest.mark.system
 @needs_mpi4py
 @pytest.mark.parametrize(
     "text", ["8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32", "2x[0:4 12:4]/32", "4x8/24@0+96"], ids=lambda text: text

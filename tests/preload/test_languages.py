@@ -62,6 +62,7 @@ def traced(run: Run, folder: Path) -> dict[str, tuple[int, int]]:
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
 
+@pytest.mark.system
 @needs_strace
 def test_iostreams(trace: Trace, build: Compile, work: Path, tmp_path: Path) -> None:
     program = build("fstream.cpp")
@@ -97,6 +98,7 @@ json.dump([lines, int(done.stdout)], sys.stdout)
 """
 
 
+@pytest.mark.system
 @needs_strace
 def test_python_with_numpy_and_subprocesses(trace: Trace, work: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PYTHON]
@@ -119,6 +121,7 @@ with h5py.File("data.h5") as f:
 """
 
 
+@pytest.mark.system
 @needs_strace
 def test_h5py(trace: Trace, work: Path, tmp_path: Path) -> None:
     pytest.importorskip("h5py")

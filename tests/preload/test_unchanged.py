@@ -33,6 +33,7 @@ def outcome(script: Path, folder: Path, environment: dict[str, str]) -> tuple[ob
     return done.returncode, done.stdout, PIDS.sub(rb"\1PID\2", done.stderr.replace(str(folder).encode(), b".")), files
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_program_is_unchanged(script: Path, library: Path, tmp_path: Path) -> None:
     needed = re.match(r"# needs: (\w+)", script.read_text())

@@ -92,6 +92,7 @@ def test_gcc(same_under_pario: Compare) -> None:
     )
 
 
+@pytest.mark.system
 @needs("git")
 def test_git(same_under_pario: Compare) -> None:
     script = (
@@ -113,6 +114,7 @@ def test_sqlite(same_under_pario: Compare) -> None:
     assert traced.count("bytes_written", "data.db") >= (traced.directory / "data.db").stat().st_size
 
 
+@pytest.mark.system
 @needs("fio")
 @pytest.mark.parametrize("engine", ["psync", "sync", "vsync", "posixaio", "mmap"])
 def test_fio(same_under_pario: Compare, engine: str) -> None:
@@ -120,6 +122,7 @@ def test_fio(same_under_pario: Compare, engine: str) -> None:
     same_under_pario(["fio", "--name=job", *job, "--output=out.json", "--output-format=json"], ignore="out.json|data")
 
 
+@pytest.mark.system
 @needs("fio")
 def test_fio_counts(same_under_pario: Compare) -> None:
     job = ["--ioengine=psync", "--rw=randrw", "--size=4m", "--bs=4k", "--norandommap", "--filename=data", "--randseed=7", "--thread"]
@@ -149,6 +152,7 @@ def test_h5py(same_under_pario: Compare) -> None:
     assert traced.count("bytes_written", "chunks.h5") >= 8 << 17
 
 
+@pytest.mark.system
 @needs_module("mpi4py")
 @pytest.mark.mpi
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python (pip install mpich)")
@@ -159,6 +163,7 @@ def test_mpi4py(same_under_pario: Compare) -> None:
     assert traced.count("collective_reads", "matrix.dat", "mpiio") == 0
 
 
+@pytest.mark.system
 def test_process_pool_loader(same_under_pario: Compare) -> None:
     traced = same_under_pario([sys.executable, str(SCRIPTS / "process_loader.py")], samples)
     assert traced.count("bytes_read", "samples/*") == SAMPLES * SAMPLE
@@ -166,7 +171,7 @@ def test_process_pool_loader(same_under_pario: Compare) -> None:
 
 
 @needs_module("torch")
-@pytest.mark.slow
+@pytest.mark.system
 def test_torch_loader(same_under_pario: Compare) -> None:
     traced = same_under_pario([sys.executable, str(SCRIPTS / "torch_loader.py")], samples, ignore="network.pt")
     read = traced.count("bytes_read", "samples/*", "stdio") + traced.count("bytes_read", "samples/*")

@@ -20,7 +20,7 @@ CHOSEN = {
 DIFFERENT = r"0x[0-9a-f]+|\d+\.\d+ ?s(ec\w*)?\b|MPI-process \d\.|hostname=\S+"
 
 #: The suites share a folder of sources and programs.
-pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.xdist_group("suites")]
+pytestmark = [pytest.mark.system, pytest.mark.mpi, pytest.mark.xdist_group("suites")]
 
 
 @pytest.mark.parametrize(("suite", "name"), [(suite, name) for suite, names in CHOSEN.items() for name in names])

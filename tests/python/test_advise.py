@@ -157,6 +157,7 @@ def test_what_is_written_is_in_order_whatever_names_there_are(tmp_path: Path) ->
     assert len(load(path).sections) == len({section.match for section in load(path).sections}) > 0
 
 
+@pytest.mark.system
 def test_the_command_writes_the_file_and_says_what_it_is_for(tmp_path: Path) -> None:
     pario = [sys.executable, "-m", "pario"]
     run_command([*pario, "run", "--no-report", "-o", "log", "--", "true"], cwd=tmp_path, status=0)

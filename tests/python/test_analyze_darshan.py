@@ -17,6 +17,7 @@ def analysis(name: str) -> Analysis:
     return analyze(read([next(path for path in LOGS if path.name == name)]))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem[:30])
 def test_every_log_is_analysed(path: Path) -> None:
     result = analyze(read([path]))
@@ -25,6 +26,7 @@ def test_every_log_is_analysed(path: Path) -> None:
     assert sum(finding.seconds for finding in result.findings) <= result.job.wall
 
 
+@pytest.mark.system
 def test_overloaded_target_is_named_with_its_seconds() -> None:
     (finding,) = analysis("sample-badost.darshan").findings
     assert finding.rule == "slow-target"
@@ -37,5 +39,6 @@ def test_job_on_healthy_targets_has_no_finding() -> None:
     assert analysis("sample-goodost.darshan").findings == ()
 
 
+@pytest.mark.system
 def test_waiting_for_the_partner_of_a_named_pipe_is_not_io() -> None:
     assert analysis("dxt.darshan").verdict.critical.io < 1

@@ -248,6 +248,7 @@ def test_every_rule_has_a_case() -> None:
     assert set(CASES) == {rule.name for rule in RULES}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", CASES)
 def test_rule_names_cause_and_seconds(name: str) -> None:
     case = CASES[name]
@@ -286,11 +287,13 @@ def settings_of(name: str, **facts: object) -> list[FileSetting]:
     return [one for finding in analyze(made).findings if finding.rule == name for one in finding.settings]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", CASES)
 def test_a_finding_carries_the_settings_that_repair_it(name: str) -> None:
     assert [f"{one.table}.{one.key}" for one in settings_of(name)] == SETTINGS.get(name, [])
 
 
+@pytest.mark.system
 def test_only_settings_that_have_to_be_allowed_are_risky() -> None:
     assert {name for name in CASES for one in settings_of(name) if one.risky} == {"flush-storm", "open-close-loop"}
 
@@ -457,6 +460,7 @@ def test_overlap_is_silent_beside_a_direct_cause() -> None:
     assert "overlap" not in found(made)
 
 
+@pytest.mark.system
 def test_small_files_in_many_directories_are_one_storm() -> None:
     made = job()
     for number in range(40):

@@ -76,6 +76,7 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("options", [{}, {"shards": 5}, {"shard_size": 1 << 20, "workers": 1}])
 def test_nothing_is_lost(tree: Path, tmp_path: Path, options: dict[str, int]) -> None:
     done = pack(tree, tmp_path / "out", **options)
@@ -207,6 +208,7 @@ def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
     assert len(Archive(tmp_path / "out")) == 2001
 
 
+@pytest.mark.system
 def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(3000):
@@ -282,6 +284,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.system
 def test_where_no_more_can_be_written_nothing_stays(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(3):
@@ -310,6 +313,7 @@ def test_sockets_are_left_out_and_names_may_have_any_byte(tmp_path: Path, monkey
     assert facts_of(tmp_path / "back") == facts_of(tree)
 
 
+@pytest.mark.system
 def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "large").write_bytes(random.Random(4).randbytes(10_000_000) * 3 + b"end")
@@ -320,6 +324,7 @@ def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
     assert facts_of(tmp_path / "back") == facts_of(tmp_path / "tree")
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, and setpriv to be less than that")
 def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
@@ -370,6 +375,7 @@ FILES = st.dictionaries(
 )
 
 
+@pytest.mark.system
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(files=FILES, shards=st.integers(1, 4))
 def test_any_tree_survives(

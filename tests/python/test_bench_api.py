@@ -100,6 +100,7 @@ def test_the_order_matters_until_pieces_are_large() -> None:
     )
 
 
+@pytest.mark.system
 def test_the_command_prints_plots_keeps_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "api", str(tmp_path), "--size", "256K", "--pieces", "4K,8K", "--repeat", "2", "--seconds", "0.005"]
     assert main([*words, "--compare", "--plot", str(tmp_path / "rates.svg"), "--json", str(tmp_path / "kept.json")]) == 0
@@ -177,6 +178,7 @@ AXES = Axes("n", "rate", str, lambda value: f"{value:.0f}")
 PANELS = [Panel(f"panel {number}", {"a & b": [(1.0, 10.0), (10.0, 1000.0)]}) for number in range(3)] + [Panel("none", {})]
 
 
+@pytest.mark.system
 def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for suffix, begin in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG\r\n")):

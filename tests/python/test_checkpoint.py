@@ -54,6 +54,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     return little.dtype == other.dtype.newbyteorder("<") and little.shape == other.shape and little.tobytes() == other.tobytes()
 
 
+@pytest.mark.system
 @given(st.dictionaries(st.sampled_from(("T", "flow/u", "flow/v", "names")), ARRAYS, min_size=1), st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
@@ -411,6 +412,7 @@ def test_what_cannot_be_read_says_what_there_is(tmp_path):
         load(None, tmp_path, step=9)
 
 
+@pytest.mark.system
 def test_a_thousand_small_arrays(tmp_path):
     arrays = {f"group{number % 10}/a{number}": np.full((3, 4), number) for number in range(1000)}
     with Writer(None, tmp_path, durable=False) as writer:
@@ -420,7 +422,7 @@ def test_a_thousand_small_arrays(tmp_path):
     assert all((found == arrays[name] + 1).all() for name, found in state.read_many(dict.fromkeys(state)).items())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
 @pytest.mark.parametrize("files", [1, 2])
 def test_xarray_shows_named_dimensions(tmp_path, engine, files):

@@ -392,7 +392,7 @@ def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, mon
     assert load(None, tmp_path).step == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("slow", [0, 2])
 def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_gets_on(tmp_path, monkeypatch, slow):
     monkeypatch.setattr(pario.ranks, "_GRACE", 0.0)

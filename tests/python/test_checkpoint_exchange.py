@@ -55,6 +55,7 @@ def test_arrays_of_which_all_have_long_runs_are_left_to_each_rank():
     assert divided(ranks) == {ARRAY}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("most", [100, 5000, 1 << 22])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_rounds_and_shares_of_ranks_move_each_byte_once(most, ranks):

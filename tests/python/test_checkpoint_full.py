@@ -23,6 +23,7 @@ def no_large_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("again", [False, True], ids=["of new shapes", "of shapes that are known"])
 @pytest.mark.parametrize("files", [1, 2, "node"])
 @pytest.mark.parametrize("way", ["save", "save_async", "stage"])

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,12 +28,14 @@ def tilings(draw, shape):
     return draw(st.permutations(boxes))
 
 
+@pytest.mark.system
 @given(shapes.flatmap(lambda shape: st.tuples(st.just(shape), tilings(shape))))
 def test_what_tiles_has_no_flaw(case):
     shape, boxes = case
     assert first_flaw(shape, boxes) is None
 
 
+@pytest.mark.system
 @given(shapes.flatmap(lambda shape: st.tuples(st.just(shape), st.lists(tilings(shape), min_size=1, max_size=2))), st.data())
 def test_the_flaw_is_the_first_element_that_not_one_box_has(case, data):
     shape, several = case

@@ -16,8 +16,8 @@ from tests.support.commands import run_command
 T = np.arange(24.0).reshape(2, 3, 4)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("ncdump"), reason="ncdump is not here (make test-slow installs netcdf-bin)")
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("ncdump"), reason="ncdump is not here (make test-all installs netcdf-bin)")
 @pytest.mark.parametrize("files", [1, 2])
 def test_netcdf_tools_show_axes_units_and_numbers(tmp_path, files):
     def save(ranks):
@@ -38,7 +38,7 @@ def test_netcdf_tools_show_axes_units_and_numbers(tmp_path, files):
     assert "20, 21, 22, 23 ;" in lines
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_more_elements_and_bytes_than_32_bits_count(tmp_path):
     """One row again and again, which takes no memory: 2 GiB and some of single bytes, on one rank."""
     row = np.arange(1 << 16, dtype=np.int64).astype("i1")

@@ -56,6 +56,7 @@ def merged(path: Path, output: Path | None = None, ranks: int = 2) -> list[objec
     return threads.run(ranks, lambda ranks: merge(ranks, lambda: read_header(path), output, threads=2))
 
 
+@pytest.mark.system
 @given(st.dictionaries(st.sampled_from(("T", "flow/u", "names")), ARRAYS, min_size=1), st.sampled_from(FORMS), st.data())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arrays, files, data):

@@ -27,6 +27,7 @@ HERE = threading.local()
 @pytest.fixture(autouse=True)
 def _node_names(monkeypatch):
     """The ranks are on as many nodes as :func:`writer` says."""
+    HERE.name = "node0"
     for module in (draining, pario.checkpoint.writer):
         monkeypatch.setattr(module, "node_name", lambda: HERE.name)
 
@@ -49,6 +50,7 @@ def staged(place) -> list[str]:
     return sorted(path.name for path in place.glob("node*/*/step*"))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
 @pytest.mark.parametrize(("large", "files"), [(0, 1), (packing.LARGE, 1), (0, 2), (0, "node"), (0, "rank"), (packing.LARGE, "rank")])
@@ -426,6 +428,7 @@ def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
     assert staged(tmp_path) == []
 
 
+@pytest.mark.system
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), min_size=1), st.integers(41, 50))
 @settings(deadline=None)
 def test_each_byte_of_a_file_is_drained_once(pieces, size):

@@ -94,6 +94,7 @@ class Divided:
         return self.shards
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", [1, "rank"])
 @pytest.mark.parametrize("rows", [[[0, 999], [500]], [[3, 998], []], [[7, 8], [8, 7]]], ids=["apart", "one has none", "the same"])
 def test_parts_that_lie_far_apart_are_read_without_what_is_between(tmp_path, monkeypatch, rows, kind):
@@ -134,7 +135,7 @@ def test_pieces_of_a_damaged_file_that_together_are_all_of_an_array_are_noticed(
         assert "not what was saved" in str(found) or "is damaged" in str(found)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_tensors_of_all_types_come_back_as_tensors(tmp_path):
     torch = pytest.importorskip("torch")
     kinds = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.uint8, torch.float8_e4m3fn, torch.complex64)
@@ -152,7 +153,7 @@ def test_tensors_of_all_types_come_back_as_tensors(tmp_path):
         assert torch.equal(loaded["all"][name].to(torch.complex64), tensor.to(torch.complex64))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_tensor_that_is_trained_is_a_block(tmp_path):
     torch = pytest.importorskip("torch")
     weight = torch.nn.Parameter(torch.arange(6.0).reshape(2, 3))
@@ -249,7 +250,7 @@ def test_a_safetensors_file_comes_back(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_other_programs_read_and_write_the_same_safetensors(tmp_path):
     numpy = pytest.importorskip("safetensors.numpy")
     checkpoint.write_safetensors(tmp_path / "ours", ARRAYS)
@@ -258,7 +259,7 @@ def test_other_programs_read_and_write_the_same_safetensors(tmp_path):
     assert all((array == ARRAYS[name]).all() for name, array in checkpoint.read_safetensors(tmp_path / "theirs").items())
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_bfloat16_in_safetensors(tmp_path):
     torch = pytest.importorskip("torch")
     checkpoint.write_safetensors(tmp_path / "a", {"w": torch.arange(6).reshape(2, 3).to(torch.bfloat16)})

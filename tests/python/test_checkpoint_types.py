@@ -53,6 +53,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     return one.dtype.newbyteorder("<") == little.dtype and one.shape == other.shape and one.tobytes() == little.tobytes()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("files", [1, "rank"])
 @pytest.mark.parametrize("way", WAYS)
@@ -73,6 +74,7 @@ def test_what_has_no_type_of_its_own_is_refused(tmp_path, array):
         loaded(tmp_path, array)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "int4"])

@@ -140,6 +140,7 @@ def test_merge_into_a_directory_that_is_not_there_is_an_error_that_names_it(dire
     assert (status, err) == (2, f"pario checkpoint: {tmp_path}/none/one.h5.part: No such file or directory\n")
 
 
+@pytest.mark.system
 def test_plot_draws_a_slice(directory, capsys, tmp_path):
     pytest.importorskip("matplotlib")
     status, out, _ = cli(capsys, "plot", directory, "flow/T", "--axis", 1, "-o", tmp_path / "T.png")

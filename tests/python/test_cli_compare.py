@@ -35,6 +35,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.system
 def test_repetitions_lie_in_numbered_directories(tmp_path: Path) -> None:
     done = record(tmp_path, "before", "echo once >> count", "--repeat", "3")
     assert done.returncode == 0
@@ -45,6 +46,7 @@ def test_repetitions_lie_in_numbered_directories(tmp_path: Path) -> None:
     assert document["measures"][0]["noise"] in ("within", "equal")
 
 
+@pytest.mark.system
 def test_a_report_on_repetitions_names_their_times(tmp_path: Path) -> None:
     done = pario("run", "--repeat", "2", "--", "true", cwd=tmp_path)
     assert "2 runs in " in done.stderr
@@ -57,6 +59,7 @@ def test_a_run_that_fails_is_the_last_and_gives_its_status(tmp_path: Path) -> No
     assert (tmp_path / "count").read_text() == "once\n"
 
 
+@pytest.mark.system
 def test_each_repetition_reads_a_file_as_standard_input_from_its_beginning(tmp_path: Path) -> None:
     (tmp_path / "input").write_text("hello\n")
     with (tmp_path / "input").open() as file:
@@ -78,6 +81,7 @@ def test_a_rank_cannot_repeat_its_job(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("times", ["0", "many", "-1"])
 def test_an_impossible_number_of_repetitions_is_refused(tmp_path: Path, times: str) -> None:
     done = pario("run", f"--repeat={times}", "--", "true", cwd=tmp_path)
@@ -85,6 +89,7 @@ def test_an_impossible_number_of_repetitions_is_refused(tmp_path: Path, times: s
     assert "expected 1 to" in done.stderr
 
 
+@pytest.mark.system
 def test_equal_outputs_are_verified(tmp_path: Path) -> None:
     for name in ("before", "after"):
         record(tmp_path, name, "mkdir -p out; echo hello > out/a.txt", "--verify", "out/*.txt")
@@ -93,6 +98,7 @@ def test_equal_outputs_are_verified(tmp_path: Path) -> None:
     assert "1 output file: identical on both sides" in done.stdout
 
 
+@pytest.mark.system
 def test_outputs_that_differ_fail_the_verification_and_are_named(tmp_path: Path) -> None:
     for name in ("before", "after"):
         record(tmp_path, name, f"echo {name} > a.txt; echo same > b.txt", "--verify", "*.txt")
@@ -103,6 +109,7 @@ def test_outputs_that_differ_fail_the_verification_and_are_named(tmp_path: Path)
     assert pario("compare", "before", "after", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.system
 def test_an_output_that_the_second_run_left_alone_proves_nothing(tmp_path: Path) -> None:
     record(tmp_path, "before", "echo hello > a.txt", "--verify", "*.txt")
     record(tmp_path, "after", "true", "--verify", "*.txt")
@@ -111,6 +118,7 @@ def test_an_output_that_the_second_run_left_alone_proves_nothing(tmp_path: Path)
     assert "not written in every run" in done.stdout
 
 
+@pytest.mark.system
 def test_verifying_what_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     record(tmp_path, "before", "echo hello > a.txt")
     done = pario("compare", "before", "before", "--verify", "*", cwd=tmp_path)
@@ -118,6 +126,7 @@ def test_verifying_what_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     assert "pario run --verify" in done.stderr
 
 
+@pytest.mark.system
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, words in (("none", "no such file"), ("empty", "without logs")):
@@ -126,6 +135,7 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
         assert words in done.stderr
 
 
+@pytest.mark.system
 def test_darshan_logs_are_compared_each_a_run_or_a_directory_of_repetitions(tmp_path: Path) -> None:
     for number, seconds in ((1, 10), (2, 6)):
         log = DarshanLog(seconds=seconds, modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})})

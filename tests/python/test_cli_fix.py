@@ -47,6 +47,7 @@ def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(tmp
     assert sorted(path.name for path in (tmp_path / "loop").iterdir()) == ["after", "before", "compare.html", "pario.toml"]
 
 
+@pytest.mark.system
 def test_a_dry_run_stops_before_the_second_run(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, "--dry-run")
     assert done.stdout == "first\n"
@@ -55,6 +56,7 @@ def test_a_dry_run_stops_before_the_second_run(tmp_path: Path) -> None:
     assert not (tmp_path / "loop" / "after").exists()
 
 
+@pytest.mark.system
 def test_the_exit_status_is_that_of_the_second_run(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, end="sys.exit(7 if 'PARIO_STREAMS' in os.environ else 0)\n")
     assert done.returncode == 7
@@ -62,24 +64,28 @@ def test_the_exit_status_is_that_of_the_second_run(tmp_path: Path) -> None:
     assert "with these settings the program failed: exit status 7" in done.stderr
 
 
+@pytest.mark.system
 def test_a_program_that_fails_is_not_run_again(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, end="sys.exit(3)\n")
     assert (done.stdout, done.returncode) == ("first\n", 3)
     assert "not run again" in done.stderr
 
 
+@pytest.mark.system
 def test_a_program_without_findings_is_not_run_again(tmp_path: Path) -> None:
     done = fix(tmp_path, "sh", "-c", "echo once")
     assert (done.stdout, done.returncode) == ("once\n", 0)
     assert "there is nothing to set\npario: the command is not run again" in done.stderr
 
 
+@pytest.mark.system
 def test_outputs_that_differ_are_said_last(tmp_path: Path) -> None:
     end = "open('other.txt', 'w').write(str('PARIO_STREAMS' in os.environ))\n"
     done = fix_small_writes(tmp_path, "--verify", "*.txt", end=end)
     assert "look at them before you use these settings" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.system
 def test_repetitions_alternate_and_tell_noise(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, "--repeat", "3")
     assert done.stdout == "first\nagain\n" * 3
@@ -88,6 +94,7 @@ def test_repetitions_alternate_and_tell_noise(tmp_path: Path) -> None:
         assert sorted(path.name for path in (tmp_path / "loop" / side).iterdir()) == ["1", "2", "3"]
 
 
+@pytest.mark.system
 def test_the_users_own_settings_are_kept_and_are_stronger(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[[file]]\nmatch = "*.h5"\nstreams.size = "2M"\n')
     done = fix(tmp_path, sys.executable, "-c", SMALL_WRITES + "print(os.environ['PARIO_STREAMS'])", options=("--with", "own.toml"))
@@ -96,6 +103,7 @@ def test_the_users_own_settings_are_kept_and_are_stronger(tmp_path: Path) -> Non
     assert again.startswith("*.h5:size=2M,/")
 
 
+@pytest.mark.system
 def test_json_is_the_comparison(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, "--json")
     document = json.loads(done.stderr[done.stderr.index("{\n") :])
@@ -115,6 +123,7 @@ int main(void) {
 """
 
 
+@pytest.mark.system
 def test_risky_settings_are_told_and_applied_only_where_they_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "flushes.c").write_text(FLUSHES)
     run_command(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, status=0)
@@ -134,8 +143,9 @@ def test_options_of_the_loop_alone_are_refused(tmp_path: Path, option: str) -> N
     assert "belongs to --fix" in done.stderr
 
 
+@pytest.mark.system
 @pytest.mark.mpi
-@pytest.mark.parametrize(("name", "scale"), [("missing_collectives", 0.2), pytest.param("hole_rmw", 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "scale"), [("missing_collectives", 0.2), pytest.param("hole_rmw", 1, marks=pytest.mark.exhaustive)])
 def test_bad_mpiio_is_repaired_with_the_same_outputs(tmp_path: Path, name: str, scale: float) -> None:
     if not programs.mpiexec():
         pytest.skip("no mpiexec beside this Python (pip install mpich)")

@@ -18,6 +18,7 @@ def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return run_command(["sh", "-c", script.replace("$PARIO", command)], cwd=cwd)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize(("program", "status"), [("exit 5", 5), ("kill -TERM $$", 128 + 15)])
 def test_a_run_whose_report_nobody_can_see_ends_as_the_program(tmp_path: Path, broken: str, program: str, status: int) -> None:

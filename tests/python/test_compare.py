@@ -251,6 +251,7 @@ def test_every_field_is_documented() -> None:
     assert {f"{item.__name__}.{field.name}" for item in classes for field in fields(item) if field.name not in described} == set()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("hostile", [False, True])
 def test_html_is_one_file_and_escapes_what_it_shows(hostile: bool) -> None:
     name = '<script>alert("x")</script>'

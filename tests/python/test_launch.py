@@ -65,6 +65,7 @@ def test_script_without_interpreter_line_runs_as_in_a_shell(tmp_path: Path) -> N
     assert pario_run("./job", "you", cwd=tmp_path).stdout == "hello you\n"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -110,6 +111,7 @@ def test_unwritable_place_is_said(tmp_path: Path) -> None:
     assert done.returncode == 2 and "file/run" in done.stderr and "-o" in done.stderr
 
 
+@pytest.mark.system
 def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
     stale = tmp_path / "run.pario"
     stale.mkdir()
@@ -212,6 +214,7 @@ def test_library_is_preloaded_once_under_another_pario_run() -> None:
     assert inner["LD_PRELOAD"] == outer["LD_PRELOAD"] and inner["PARIO_TRACE_DIR"] == "/inner"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("variables", "options", "complaint"),
     [

@@ -82,6 +82,7 @@ def test_what_ends_in_time_has_its_own_status(tmp_path: Path, script: str, statu
     assert (ending.status, ending.signal, ending.late) == (status, number, False)
 
 
+@pytest.mark.system
 def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
     ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
     assert ending.late and ending.signal == signal.SIGTERM
@@ -89,6 +90,7 @@ def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> 
     wait_for_the_end_of_family(tmp_path)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     with start_command([sys.executable, "-c", WITH_FAMILY, tmp_path, "inf"]) as process:
@@ -98,6 +100,7 @@ def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Si
     wait_for_the_end_of_family(tmp_path)
 
 
+@pytest.mark.system
 def test_who_is_asked_twice_leaves_no_process(tmp_path: Path) -> None:
     """Also where the second signal comes to another thread, as libraries begin them."""
     again = """

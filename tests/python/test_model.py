@@ -20,6 +20,7 @@ SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf", "hal"}
 TABLES = list(tables())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_predictions_are_within_a_quarter_or_known_to_miss(table: Table) -> None:
     machine = load(table.machine)
@@ -42,6 +43,7 @@ def test_more_rows_are_checked_than_parameters_fitted(name: str) -> None:
     assert not machine.fitted or len(machine.fitted) + sum(table.volume_fitted for table in own) < sum(len(table.checked) for table in own)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["hal", "cray-iobuf", "marenostrum4", "atpesc", "shaheen"])
 def test_the_values_in_the_files_are_what_fitting_finds(name: str) -> None:
     machine = load(name)
@@ -51,6 +53,7 @@ def test_the_values_in_the_files_are_what_fitting_finds(name: str) -> None:
     )
 
 
+@pytest.mark.system
 def test_the_page_shows_all_tables() -> None:
     assert "\n".join(page()) in DOCS.read_text(encoding="utf-8")
 

@@ -96,6 +96,7 @@ class TestDataset:
         with pytest.raises(IndexError, match=f"record {number} of 2000"):
             Dataset(lines)[[0, number]]
 
+    @pytest.mark.system
     def test_threads_and_forked_and_spawned_processes_share_it(self, lines):
         dataset = Dataset(lines)
         with ThreadPoolExecutor(8) as pool:
@@ -214,6 +215,7 @@ class TestShuffle:
         assert records("shuffle", lines, "-o", tmp_path / "out", "--memory", "1M") == 2
         assert "of memory are needed" in capsys.readouterr().err
 
+    @pytest.mark.system
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
     def test_killed_it_leaves_nothing(self, tmp_path, number):
         big = tmp_path / "big.txt"

@@ -113,7 +113,7 @@ class TestParquet:
         assert "pip install array_record" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_array_records_become_records(tmp_path: Path) -> None:
     module = pytest.importorskip("array_record.python.array_record_module", reason="array_record is not installed")
     writer = module.ArrayRecordWriter(str(tmp_path / "a.arrayrecord"), "group_size:1")
@@ -124,7 +124,7 @@ def test_array_records_become_records(tmp_path: Path) -> None:
     assert list(map(bytes, Dataset(tmp_path / "a.prec"))) == RECORDS
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestTfrecord:
     def test_written_by_tfrecord(self, tmp_path: Path) -> None:
         writing = pytest.importorskip("tfrecord.writer", reason="tfrecord is not installed")
@@ -145,7 +145,7 @@ class TestTfrecord:
         assert found == list(map(bytes, Dataset(packed)))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestWebDataset:
     def test_written_by_webdataset(self, tmp_path: Path) -> None:
         webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")

@@ -115,6 +115,7 @@ class TestDataset:
         list(large), list(large)
         assert seen[4:] == [0, 1, 3, 4, 5, 6]
 
+    @pytest.mark.system
     def test_threads_and_forked_and_spawned_processes_share_it(self, parquet: Path) -> None:
         expected, dataset = converted(parquet), Dataset(parquet, memory=1)
         with ThreadPoolExecutor(8) as pool:
@@ -202,6 +203,7 @@ def nth(task: tuple[Dataset, int]) -> bytes:
 
 
 class TestArrayRecord:
+    @pytest.mark.system
     @pytest.mark.parametrize(
         "options",
         ["group_size:1", "group_size:7", "group_size:1000", "group_size:5,pad_to_block_boundary:true", "group_size:9,uncompressed"],
@@ -440,7 +442,7 @@ class TestLoader:
             with pytest.raises(ParioError, match=r"groups=.*expected (0 to|at least 0, with shuffle)"):
                 Loader(datasets, **how)  # type: ignore[arg-type]
 
-    @pytest.mark.slow
+    @pytest.mark.system
     def test_torch(self, several: list[Dataset]) -> None:
         torch = pytest.importorskip("torch", reason="PyTorch is not installed")
         loaded = torch.utils.data.DataLoader(Loader(several, 10, shuffle=True).torch(), batch_size=None, num_workers=2, collate_fn=_numbers)

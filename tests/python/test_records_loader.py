@@ -318,7 +318,7 @@ def test_nothing_to_load(tmp_path):
     assert list(loader.forever()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_torch(dataset):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     tensor = next(iter(Loader(dataset, 8))).torch()

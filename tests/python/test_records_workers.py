@@ -33,6 +33,7 @@ def fails_at_77(record: bytes) -> int:
     return 1 // (record[0] - 77)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("errors", ["raise", "skip"])
 def test_a_process_that_ends_is_told_with_the_record(dataset, errors):
     with pytest.raises(ParioError, match=r"record(s.*)? 77\b.*: transform: its process ended"):
@@ -46,6 +47,7 @@ def test_what_cannot_be_sent_to_processes_is_told(dataset):
         list(Loader(dataset, 10, transform=makes_functions, workers=2, processes=True))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("workers, processes", [(0, False), (2, False), (2, True)])
 def test_a_record_that_cannot_be_transformed(dataset, workers, processes):
     how = {"transform": fails_at_77, "workers": workers, "processes": processes}

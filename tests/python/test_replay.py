@@ -88,6 +88,7 @@ def counts(found: Any) -> dict[tuple[str, str], tuple[int, int]]:
     return {(row.layer, row.name): (row.run, row.replay) for row in found.rows}
 
 
+@pytest.mark.system
 def test_calls_and_bytes_are_the_same(job: Job, tmp_path: Path) -> None:
     script = script_of(job)
     found = fidelity(job, script, perform(script, tmp_path))
@@ -99,6 +100,7 @@ def test_calls_and_bytes_are_the_same(job: Job, tmp_path: Path) -> None:
     assert both["stdio", "bytes_written"] == (10 * 7 + 90 * 8 + 1,) * 2
 
 
+@pytest.mark.system
 def test_nothing_of_a_replay_stays(job: Job, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     perform(script_of(job), tmp_path)
@@ -112,6 +114,7 @@ def test_files_that_the_run_found_are_made_with_their_sizes(job: Job) -> None:
     assert not {"out.dat", "missing", "text.txt"} & sizes.keys()
 
 
+@pytest.mark.system
 def test_settings_for_the_paths_of_the_run_hold_in_a_replay(job: Job, tmp_path: Path) -> None:
     settings = tmp_path / "pario.toml"
     settings.write_text(f'[[file]]\nmatch = "{tmp_path}/out.dat"\nstreams.size = "1M"\n')
@@ -120,6 +123,7 @@ def test_settings_for_the_paths_of_the_run_hold_in_a_replay(job: Job, tmp_path: 
     assert row["writes"] == 301 and 0 < row["system_writes"] < 10
 
 
+@pytest.mark.system
 def test_pauses_are_those_of_the_program(tmp_path: Path) -> None:
     program = 'import os, time\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nos.write(out, b"1")\ntime.sleep(0.4)\nos.write(out, b"2")\n'
     script = script_of(read([recorded(tmp_path, program)]))
@@ -128,6 +132,7 @@ def test_pauses_are_those_of_the_program(tmp_path: Path) -> None:
     assert perform(script, tmp_path, Manner(pauses=True)).longest >= 0.39
 
 
+@pytest.mark.system
 def test_a_process_that_began_when_another_had_ended_waits_for_it(tmp_path: Path) -> None:
     program = """\
 import os, subprocess, sys, time
@@ -206,6 +211,7 @@ def test_a_log_that_was_cut_off_is_refused_for_that(tmp_path: Path) -> None:
         script_of(read([log.parent]))
 
 
+@pytest.mark.system
 def test_the_run_of_a_process_that_was_killed_is_played_up_to_there(tmp_path: Path) -> None:
     program = """\
 import os, signal
@@ -223,6 +229,7 @@ os.wait()
     assert found.exact and counts(found)["posix", "writes"] == (1000, 1000)
 
 
+@pytest.mark.system
 def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "replay", str(tmp_path / "log"), "--on", str(tmp_path), "--json"]
     done = run_command(words)
@@ -275,6 +282,7 @@ def darshan(place: Path, reads: int, writes: int, traced: int) -> Job:
     return read([log.write(place / "one.darshan")])
 
 
+@pytest.mark.system
 def test_the_segments_of_a_darshan_log_are_played(tmp_path: Path) -> None:
     job = darshan(tmp_path, reads=3, writes=5, traced=5)
     script = script_of(job)
@@ -283,6 +291,7 @@ def test_the_segments_of_a_darshan_log_are_played(tmp_path: Path) -> None:
     assert both["posix", "bytes_read"] == (3 * 512,) * 2
 
 
+@pytest.mark.system
 def test_a_darshan_log_with_a_part_of_the_calls_is_refused_unless_the_part_is_wanted(tmp_path: Path) -> None:
     job = darshan(tmp_path, reads=3, writes=5, traced=4)
     with pytest.raises(ReplayError, match=r"1 of 5 writes \(posix\) have no event"):
@@ -295,6 +304,7 @@ def test_a_place_that_is_no_directory_is_refused(job: Job, tmp_path: Path) -> No
         perform(script_of(job), tmp_path / "nowhere")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("total", "refused"), [(1 << 20, True), (0, False)])
 def test_a_place_without_room_is_refused_unless_it_does_not_tell_its_size(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, refused: bool
@@ -307,6 +317,7 @@ def test_a_place_without_room_is_refused_unless_it_does_not_tell_its_size(
         assert perform(script_of(job), tmp_path).seconds
 
 
+@pytest.mark.system
 def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
     script = script_of(job)
     script.seats[0] = script.seats[0].copy()
@@ -324,6 +335,7 @@ def test_a_file_of_a_replay_lies_below_its_directory_whatever_its_name(path: str
     assert below(Path("/scratch"), path) == Path("/scratch") / inside
 
 
+@pytest.mark.system
 def test_a_process_that_fails_ends_those_that_wait_for_it(tmp_path: Path) -> None:
     known, missing = numbers(), np.zeros(1, OPERATION)
     missing["verb"] = known["unlink"]
@@ -342,6 +354,7 @@ def test_a_buffer_is_as_large_as_the_largest_call_that_moves_bytes() -> None:
     assert largest_of(calls[:0]) == 0
 
 
+@pytest.mark.system
 def test_a_name_that_was_made_anew_after_a_renaming_is_opened(tmp_path: Path) -> None:
     program = """\
 import os
@@ -354,6 +367,7 @@ for number in range(2):
     assert fidelity(job, script, perform(script, tmp_path)).exact
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_stays_of_a_replay_that_a_signal_ends(tmp_path: Path, number: signal.Signals) -> None:
     program = """\

@@ -39,6 +39,7 @@ def players(place: Path) -> list[str]:
     return [line for process in Path("/proc").glob("[0-9]*") if str(place) in (line := words(process))]
 
 
+@pytest.mark.system
 def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("scratch", "told"):
         (tmp_path / name).mkdir()
@@ -48,6 +49,7 @@ def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatc
     assert not players(tmp_path) and not [*tmp_path.glob("*/*")]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(tmp_path: Path, number: signal.Signals) -> None:
     program = """\

@@ -17,7 +17,7 @@ from pario.report.html import comparison
 from tests.python.support import analyses
 from tests.python.test_compare import rich_comparison
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.system]
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -48,11 +48,13 @@ def parsed(text: str) -> Element:
     return html5lib.parse(text, namespaceHTMLElements=False)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_page_is_valid_html(name: str) -> None:
     assert tree_of(name).find("body/main") is not None
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", MAKERS)
 def test_ids_are_unique_and_what_refers_to_them_finds_them(name: str) -> None:
     tree = tree_of(name)
@@ -63,6 +65,7 @@ def test_ids_are_unique_and_what_refers_to_them_finds_them(name: str) -> None:
     assert links <= set(ids)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_page_needs_nothing_from_elsewhere(name: str) -> None:
     tree = tree_of(name)
@@ -80,6 +83,7 @@ def test_the_page_stays_small() -> None:
     assert len(SCRIPT.encode()) < 20_000
 
 
+@pytest.mark.system
 def test_many_long_names_do_not_make_the_page_large() -> None:
     rows = tuple(replace(row, path="/" + "ü" * 4000 + str(number)) for number, row in enumerate(analyses.rich(1000).files))
     text = html.render(replace(analyses.rich(1000), files=rows * 4))
@@ -151,6 +155,7 @@ def test_the_section_of_mpiio_tells_hints_calls_and_times() -> None:
     assert "250 MB/s" in times[1]
 
 
+@pytest.mark.system
 def test_many_files_of_mpiio_do_not_make_the_page_large() -> None:
     row = analyses.rich(1000).mpiio[0]
     rows = tuple(replace(row, path="/" + "ü" * 4000 + str(number)) for number in range(1000))
@@ -164,6 +169,7 @@ def test_bytes_are_told_to_the_last_one() -> None:
     assert 'title="1,024,000,000 B">1.02 GB<' in page("small")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "analysis",
     [analyses.rich(10), replace(analyses.rich(10), timeline=None, contention=(), sizes=(), hints=(), phases=(), mpiio=(), audit=())],
@@ -262,6 +268,7 @@ def test_without_ranks_seconds_are_those_of_all_processes():
     assert "8.00 s" in [str(cell.text) for cell in shown]
 
 
+@pytest.mark.system
 def test_a_program_without_mpi_has_processes_and_no_ranks() -> None:
     analysis = analyses.rich()
     shown = html.render(replace(analysis, job=replace(analysis.job, ranks=1, processes=2, mpi_library="")))

@@ -123,6 +123,7 @@ def test_a_run_with_hardly_any_io_gets_three_lines() -> None:
     assert lines[0].startswith("Hardly any I/O")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("width", range(20, 141, 7))
 def test_the_split_bar_fills_its_line_and_no_more(width: int) -> None:
     bars = [line for line in page(analyses.rich(10), width).splitlines() if line and set(line) <= set("░▒▓█")]

@@ -318,6 +318,7 @@ def test_a_file_without_settings_is_left_alone(capsys: pytest.CaptureFixture[str
     assert "nothing is set for it" in capsys.readouterr().out
 
 
+@pytest.mark.system
 def test_a_run_gets_the_settings_as_variables_and_options_win(tmp_path: Path) -> None:
     (tmp_path / "pario.toml").write_text(GOOD)
     command = [sys.executable, "-m", "pario", "run", "--no-report", "--with", "pario.toml", "--hint", "cb_nodes=9", "--", "env"]
@@ -339,6 +340,7 @@ def test_settings_that_are_too_long_for_their_variable_do_not_start_a_run(tmp_pa
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.system
 def test_a_run_with_a_bad_file_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "pario.toml").write_text('[[file]]\nmatch = "*"\nstreams = { sise = 4 }\n')
     command = [sys.executable, "-m", "pario", "run", "--with", "pario.toml", "--", "touch", "started"]

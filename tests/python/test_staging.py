@@ -50,12 +50,14 @@ def test_a_link_is_staged_under_its_own_name(source: Path, tmp_path: Path) -> No
     assert (source / "a").read_bytes() == b"changed"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("given", [".", "deep/.."])
 def test_a_directory_without_a_name_is_staged_under_its_real_one(given: str, source: Path, tmp_path: Path) -> None:
     assert stage_in(source / given, tmp_path / "node") == 0
     assert (tmp_path / "node" / "data" / "a").exists()
 
 
+@pytest.mark.system
 def test_only_changes_are_brought_back(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stage_in(source, tmp_path / "node")
     here = tmp_path / "node" / "data"
@@ -93,6 +95,7 @@ def test_a_transfer_that_was_killed_goes_on(source: Path, tmp_path: Path) -> Non
     assert (source / "c").read_bytes() == b"new"
 
 
+@pytest.mark.system
 def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(source: Path, tmp_path: Path) -> None:
     node = tmp_path / "node"
     Staged.make(node).add(source.name, source)

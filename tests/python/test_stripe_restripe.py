@@ -263,6 +263,7 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("again", [False, True], ids=["first", "resumed"])
 def test_killed_before_any_of_its_calls_it_loses_nothing(path: Path, again: bool) -> None:
     before = facts(path)
@@ -288,7 +289,7 @@ moved(Path(sys.argv[1]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_at_random_moments_it_loses_nothing(tmp_path: Path) -> None:
     path, moments = tmp_path / "data", random.Random()
     path.write_bytes(DATA * 20)

@@ -92,18 +92,21 @@ def damaged(places: list[tuple[int, bytes]]) -> bytes:
     return bytes(data[: len(LOG)])
 
 
+@pytest.mark.system
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=damages)
 def test_random_damage_never_breaks_the_reader(directory, places):
     read_bytes(directory, damaged(places))
 
 
+@pytest.mark.system
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=header_damages)
 def test_damaged_block_headers_never_break_the_reader(directory, places):
     read_bytes(directory, damaged(places))
 
 
+@pytest.mark.system
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(2, len(HEADERS))))
 def test_blocks_are_found_in_any_order(directory, order):

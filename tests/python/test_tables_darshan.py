@@ -48,6 +48,7 @@ def one(path: Path):
     return collect(str(path), [path])
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name[:24])
 def test_every_log_of_the_darshan_package_opens(path):
     records, events, ranks = next(content for name, content in CONTENT.items() if path.name.startswith(name))
@@ -125,6 +126,7 @@ def test_modules_that_are_not_used_are_named():
     assert any("not used: modules H5D, H5F" in text for text in one(log("ior_hdf5_example")).messages)
 
 
+@pytest.mark.system
 def test_process_logs_of_one_job_merge_into_one_job(tmp_path):
     early = DarshanLog(modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})}, jobid=7)
     late = DarshanLog(modules={"POSIX": posix_record(1, 0, {0: 1, 4: 20}, {2: 1.0})}, jobid=7, start=early.start + 5)
@@ -187,6 +189,7 @@ def test_foreign_files_are_errors_naming_path_found_and_expected(tmp_path, conte
         read([path])
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.3, 0.6, 0.9, 0.999])
 def test_truncated_logs_are_errors_or_say_what_is_missing(tmp_path, share):
     whole = log("ior_hdf5_example").read_bytes()
@@ -220,7 +223,7 @@ def test_without_the_darshan_package_the_error_says_what_to_install(monkeypatch)
         one(LOGS[0])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
     """Time is measured by bench/; memory has a bound here because it does not depend on the machine."""
 

@@ -89,6 +89,7 @@ def test_each_row_has_its_bars_where_it_was_busy(ranks: int) -> None:
     assert float(root.get("height", "0")) < 600
 
 
+@pytest.mark.system
 def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     panels = panels_of("one", two_rounds(), Path("/scratch"))

@@ -63,7 +63,7 @@ def system_writes(job: Job, place: Path) -> Callable[[Choice], float]:
     return measure
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_small_writes_become_few_system_writes(job: Job, tmp_path: Path) -> None:
     seen: list[Trial] = []
     found = tune(job, tmp_path, system_writes(job, tmp_path), 5, seen.append)
@@ -73,6 +73,7 @@ def test_small_writes_become_few_system_writes(job: Job, tmp_path: Path) -> None
     assert {key for _, settings in found.choice.sections for table, key, _ in settings if table == "streams"} >= {"size", "count"}
 
 
+@pytest.mark.system
 def test_what_is_worse_is_left(job: Job, tmp_path: Path) -> None:
     found = tune(job, tmp_path, lambda choice: 2.0 if choice.sections else 1.0, 8, lambda _: None)
     assert found.choice == Choice() and found.gain == 0
@@ -189,6 +190,7 @@ def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_command(command, cwd=place)
 
 
+@pytest.mark.system
 def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
     done = pario_tune(tmp_path, "-o", "pario.toml", "--", "true")
     assert done.returncode == 0, done.stderr
@@ -196,6 +198,7 @@ def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
     load(tmp_path / "pario.toml")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("words", "said"), [(("--on", "nowhere"), "nowhere is no directory"), (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml")]
 )
@@ -206,6 +209,7 @@ def test_where_it_cannot_work_the_command_is_not_run(tmp_path: Path, words: tupl
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_interrupted_says_so_and_leaves_nothing(log: Path, tmp_path: Path, number: signal.Signals) -> None:
     program = """import os, signal, sys
@@ -231,6 +235,7 @@ sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
     assert not list((tmp_path / "scratch").iterdir()) and not (tmp_path / "pario.toml").exists()
 
 
+@pytest.mark.system
 def test_what_buffers_hold_of_files_that_stay_open_counts(tmp_path: Path) -> None:
     """The system writes of a replay with settings are there before its log is."""
     program = 'import os\nout = os.open("out.dat", os.O_CREAT | os.O_WRONLY)\nfor _ in range(100): os.write(out, b"8 bytes.")\n'
@@ -283,6 +288,7 @@ def test_choices_are_joined_and_the_later_one_is_right() -> None:
     assert both.text() == "run: mpiio=yes; /a/*.dat: count=2, size=8M"
 
 
+@pytest.mark.system
 def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pario", "tune", "--trials", "3", "-o", "pario.toml", "--", sys.executable, "-c", SMALL_WRITES]
     done = run_command(words, cwd=tmp_path)

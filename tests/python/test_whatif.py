@@ -127,7 +127,7 @@ def test_the_table_says_that_it_is_predicted() -> None:
     assert [row.split()[0] for row in rows] == ["as", "1", "1", "8", "8"]
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_darshan_logs_are_taken(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     darshan = pytest.importorskip("darshan")
     logs = Path(darshan.__file__).parent / "examples" / "example_logs"

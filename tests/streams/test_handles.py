@@ -21,6 +21,7 @@ LAZY = [f"{HANDLES}:lazyclose", "*.dat:size=64K:lazyclose"]
 COME_AND_GO = "open|openat|creat|close|dup|dup2|fcntl|lseek|newfstatat|statx|access"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", ["truths", "processes", "numbers", "modes", "looks", "names", "in_processes", "closed_and_gone"])
 @pytest.mark.parametrize("streams", [HANDLES, *LAZY])
 def test_a_program_sees_what_it_sees_without(start: Start, build: Build, streams: str, how: str) -> None:
@@ -78,6 +79,7 @@ def test_what_is_closed_lazily_and_opened_again_is_written_together(start: Start
     assert many.get("write", 0) + many.get("pwritev", 0) < 20
 
 
+@pytest.mark.system
 def test_what_another_process_has_put_in_its_place_is_seen_and_the_handle_is_given_up(library: Path, build: Build, tmp_path: Path) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": HANDLES}
     command = [build("reopen.c"), "others"]

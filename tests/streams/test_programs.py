@@ -39,6 +39,7 @@ def test_every_end_writes_what_was_kept_back(start: Start, build: Build, how: st
     assert done.files["out.txt"] == LINES
 
 
+@pytest.mark.system
 def test_what_a_kill_loses_is_bounded_by_the_delay(library: Path, build: Build, tmp_path: Path) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": "*.txt:size=1M:delay=1"}
     command = [build("lines.c"), "wait"]

@@ -14,7 +14,7 @@ from tests.streams.conftest import Start
 from tests.suites.recipes import hdf5_test
 from tests.suites.sources import Unavailable, source
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 SOURCES = Path(__file__).parents[2] / "src"
 EVERYTHING = "*:size=64K:count=4"
 
@@ -104,6 +104,7 @@ HDF5 = (
 HDF5_PARTS = {"external": ["external_common"]}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("names", HDF5.split())
 def test_hdf5_passes_its_own_serial_tests(start: Start, names: str) -> None:
     try:

@@ -27,6 +27,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_sequence_is_what_it_is_without_buffers(start: Start, build: Callable[[str], Path], seed: int) -> None:
     program = build("sequence.c")

@@ -44,6 +44,7 @@ def killed(program: Path, how: str, folder: Path, env: dict[str, str], seconds: 
     return int.from_bytes(count.read_bytes(), "little")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", ["sequential", "scattered"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_write_that_returned_is_in_the_file(library: Path, build: Build, tmp_path: Path, how: str, seed: int) -> None:
@@ -127,6 +128,7 @@ def test_without_a_keeper_the_log_says_so(library: Path, tmp_path: Path) -> None
         assert reason in outcome.reason
 
 
+@pytest.mark.system
 def test_nothing_is_left_when_the_keeper_goes_first(library: Path, tmp_path: Path) -> None:
     script = "import sys\nout = open('out.dat', 'wb', 0)\nout.write(b'one')\nprint(flush=True)\nsys.stdin.read()\nout.write(b'two')"
     keeper = Keeper()

@@ -34,7 +34,7 @@ def _parameter(suite: Suite, program: Program, mpi: str) -> object:
         program,
         MPIS[mpi],
         id=",".join([*words, "own"] if OWN else words),
-        marks=pytest.mark.slow if quick else pytest.mark.exhaustive,
+        marks=pytest.mark.system if quick else pytest.mark.exhaustive,
     )
 
 

@@ -25,7 +25,7 @@ from tests.support.waiting import FACTOR
 
 #: Seconds from a test's limit to the end of the process.
 GRACE = 60.0 * FACTOR
-#: The limit of tests that are marked slow, in limits of other tests.
+#: The limit of system and exhaustive tests, in limits of quick tests.
 SLOW_FACTOR = 4
 _ERRORS = pytest.StashKey[int]()
 _MARK = pytest.StashKey[str]()
@@ -40,11 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Gives slow tests a longer limit, unless the command line or a marker names one."""
+    """Gives tests that are not quick a longer limit, unless they or the options name one."""
     limit = config.getini("timeout")
     if limit and config.getoption("timeout") is None:
         for item in items:
-            if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            slow = item.get_closest_marker("system") or item.get_closest_marker("exhaustive")
+            if slow and not item.get_closest_marker("timeout"):
                 item.add_marker(pytest.mark.timeout(SLOW_FACTOR * float(limit)))
 
 

@@ -42,6 +42,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.system
 def test_at_the_limit_the_state_is_told_and_all_processes_are_ended() -> None:
     with pytest.raises(LateError) as caught:
         run_command([*PYTHON, FAMILY], env={**os.environ, "NAME": "of the family"}, limit=2)
@@ -52,6 +53,7 @@ def test_at_the_limit_the_state_is_told_and_all_processes_are_ended() -> None:
     assert not [one for one in find_processes(mark="NAME=of the family") if one.lives]
 
 
+@pytest.mark.system
 def test_a_background_process_that_keeps_the_output_open_is_named() -> None:
     with pytest.raises(LateError, match=r"^ended with status 0, but its output was not") as caught:
         run_command(["sh", "-c", "sleep 1001 & exit 0"], limit=1)

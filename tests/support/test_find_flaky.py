@@ -86,6 +86,7 @@ def run(*options: str) -> tuple[int, list[str]]:
     return process.returncode, printed[place + 1 :]
 
 
+@pytest.mark.system
 def test_a_flaky_test_is_named_with_its_failures(checkout):
     summary = (
         1,
@@ -97,6 +98,7 @@ def test_a_flaky_test_is_named_with_its_failures(checkout):
     assert (checkout / "build" / "runs").read_text() == "xxxx"
 
 
+@pytest.mark.system
 def test_without_failures_there_are_counts(checkout):
     assert run("--count", "3", "test_small.py", "--", "-k", "always or waits") == (
         0,
@@ -104,6 +106,7 @@ def test_without_failures_there_are_counts(checkout):
     )
 
 
+@pytest.mark.system
 def test_the_load_runs_beside_the_tests_and_ends_with_them(checkout):
     run("--count", "1", "--load", "4", "test_small.py")
     load = (checkout / "build" / "load").read_text()
@@ -111,6 +114,7 @@ def test_the_load_runs_beside_the_tests_and_ends_with_them(checkout):
     assert not Path(f"/proc/{(checkout / 'build' / 'pid').read_text().strip()}").exists()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
 )
@@ -135,6 +139,7 @@ def test_an_interrupted_run_ends_the_load_and_is_resumed(checkout, number):
     )
 
 
+@pytest.mark.system
 def test_a_load_that_ends_early_is_an_error(checkout):
     (checkout / "programs" / "stress-ng").write_text("#!/bin/sh\nexit 3\n")
     assert run("--count", "1", "test_small.py", "--", "-k", "always") == (
@@ -143,6 +148,7 @@ def test_a_load_that_ends_early_is_an_error(checkout):
     )
 
 
+@pytest.mark.system
 def test_a_missing_load_is_a_named_skip(checkout, monkeypatch):
     (checkout / "programs" / "stress-ng").unlink()
     git = subprocess.run(["which", "git"], capture_output=True, text=True, check=True)

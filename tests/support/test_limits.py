@@ -61,6 +61,7 @@ def test_a_test_that_hangs_fails_with_stacks_and_processes(
     assert ": sleep 1002" in text
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "with xdist"])
 def test_a_test_that_hangs_in_native_code_ends_with_its_stacks(
     tests: pytest.Pytester, options: list[str]
@@ -73,6 +74,7 @@ def test_a_test_that_hangs_in_native_code_ends_with_its_stacks(
     assert "in hang_for_ever" in done.stderr.str() and "in test_hangs" in done.stderr.str()
 
 
+@pytest.mark.system
 def test_a_teardown_that_hangs_after_a_failure_has_a_limit_too(tests: pytest.Pytester) -> None:
     tests.makepyfile(HANGS_TWICE)
     done = tests.runpytest_subprocess("--timeout=1", timeout=100)
@@ -80,6 +82,7 @@ def test_a_teardown_that_hangs_after_a_failure_has_a_limit_too(tests: pytest.Pyt
     assert "in place" in done.stdout.str()
 
 
+@pytest.mark.system
 def test_limits_are_multiplied_by_a_variable(
     tests: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,5 +92,6 @@ def test_limits_are_multiplied_by_a_variable(
     assert "the test did not end within 2 s" in done.stdout.str()
 
 
+@pytest.mark.system
 def test_this_project_has_a_limit(request: pytest.FixtureRequest) -> None:
     assert float(request.config.getini("timeout")) > 0

@@ -144,6 +144,7 @@ def test_a_killed_run_is_resumed_after_the_last_finished_test(checkout):
     assert lines_per_test() == {"test_before": 1, "test_kill": 1, "test_after": 1}
 
 
+@pytest.mark.system
 def test_an_interrupted_test_is_not_finished(checkout):
     checkout.makepyfile(
         test_wait="""
@@ -243,6 +244,7 @@ def test_a_second_run_at_the_same_time_is_refused(checkout):
     assert lines_per_test() == {"test_nested": 1}
 
 
+@pytest.mark.system
 def test_the_options_are_known_where_a_conftest_in_testpaths_has_the_plugin(checkout):
     checkout.makeini("[pytest]\ntestpaths = tests\n")
     folder = checkout.mkpydir("tests")
@@ -266,6 +268,7 @@ def test_collecting_leaves_the_file_alone(checkout):
     assert Path("results").read_bytes() == before
 
 
+@pytest.mark.system
 def test_xdist_results_are_written_by_the_controller_alone(checkout):
     pytest.importorskip("xdist")
     checkout.makepyfile(test_mixed=MIXED)
@@ -287,6 +290,7 @@ def test_xdist_results_are_written_by_the_controller_alone(checkout):
     assert lines_per_test()["test_skip"] == 1
 
 
+@pytest.mark.system
 def test_xdist_replaces_a_crashed_worker_and_its_test_fails(checkout):
     pytest.importorskip("xdist")
     checkout.makepyfile(

@@ -38,7 +38,7 @@ add_test(NAME hints.has_no_program COMMAND /nonexistent)
 add_test(NAME hints.is_disabled COMMAND true)
 set_tests_properties(hints.is_disabled PROPERTIES DISABLED ON)
 file(
-  WRITE build/dev/compile_commands.json
+  WRITE build/tidy/compile_commands.json
   "[{\\"file\\": \\"${CMAKE_SOURCE_DIR}/src/a.cpp\\"},
     {\\"file\\": \\"${CMAKE_SOURCE_DIR}/src/b.cpp\\"},
     {\\"file\\": \\"${CMAKE_SOURCE_DIR}/src/bindings/c.cpp\\"}]"
@@ -48,11 +48,12 @@ PRESETS = {
     "version": 6,
     "configurePresets": [
         {
-            "name": "dev",
+            "name": name,
             "generator": "Ninja",
-            "binaryDir": "${sourceDir}/build/dev",
+            "binaryDir": "${sourceDir}/build/${presetName}",
             "cacheVariables": {"MARK": "${sourceDir}/build/mark"},
         }
+        for name in ("dev", "tidy")
     ],
     "buildPresets": [{"name": "dev", "configurePreset": "dev"}],
     "testPresets": [{"name": "dev", "configurePreset": "dev"}],
@@ -211,6 +212,7 @@ def test_a_line_of_progress_names_the_steps_to_come(run_all):
     assert lines[1] == "[1/3] one: 1 of 3 finished, 0 failed, N s; then: two, three"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "number",
     [
@@ -287,6 +289,7 @@ def cmake(checkout: Path) -> Path:
     return checkout
 
 
+@pytest.mark.system
 def test_results_of_unit_tests(cmake, run_all):
     steps = [Step("unit", "unit tests", partial(run_unit_tests, step="unit", preset="dev"))]
     assert run_all(steps)[0] == 1
@@ -307,15 +310,17 @@ def test_results_of_unit_tests(cmake, run_all):
     assert lines[2] == "[1/1] unit: ended: 1 passed, 1 failed, 1 skipped in N s"
 
 
+@pytest.mark.system
 def test_a_failed_build_is_a_result(cmake, run_all):
     (cmake / "CMakeLists.txt").write_text("message(FATAL_ERROR broken)\n")
     commit_all(cmake)
     steps = [Step("unit", "unit tests", partial(run_unit_tests, step="unit", preset="dev"))]
     status, lines, _ = run_all(steps)
     assert status == 1
-    assert "failed: unit::build: cmake --preset dev: status 1: " in lines[-2]
+    assert "failed: unit::build: cmake --preset dev -DPARIO_UNIT_TESTS=all: status 1: " in lines[-2]
 
 
+@pytest.mark.system
 def test_clang_tidy_checks_each_file_until_it_is_good(cmake, run_all, monkeypatch):
     tidy = [
         "sh",

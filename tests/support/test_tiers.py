@@ -1,0 +1,43 @@
+"""The pairwise selection of parameter combinations."""
+
+from itertools import combinations, product
+
+from tests.support.tiers import select_pairwise
+
+
+def rows_of(*counts: int) -> list[tuple[tuple[str, int], ...]]:
+    """All combinations of parameters a, b, c ... with so many values each."""
+    axes = [
+        [(name, value) for value in range(count)]
+        for name, count in zip("abcd", counts, strict=False)
+    ]
+    return list(product(*axes))
+
+
+def pairs_of(rows: list[tuple[tuple[str, int], ...]]) -> set[object]:
+    return {pair for row in rows for pair in combinations(row, 2)}
+
+
+def test_every_pair_of_values_is_selected() -> None:
+    rows = rows_of(3, 3, 3, 2)
+    chosen = [rows[number] for number in sorted(select_pairwise(rows))]
+    assert pairs_of(chosen) == pairs_of(rows)
+    assert len(chosen) <= 12  # of 54
+
+
+def test_one_parameter_is_selected_as_a_whole() -> None:
+    assert select_pairwise(rows_of(5)) == {0, 1, 2, 3, 4}
+
+
+def test_two_parameters_are_selected_as_a_whole() -> None:
+    assert len(select_pairwise(rows_of(4, 3))) == 12
+
+
+def test_combinations_that_do_not_exist_are_not_needed() -> None:
+    rows = [row for row in rows_of(2, 2, 2) if row[0] != row[1]][:3]
+    assert len(select_pairwise(rows)) == 3
+
+
+def test_earlier_rows_are_preferred() -> None:
+    rows = [*rows_of(1, 1, 1), *rows_of(1, 1, 1)]
+    assert select_pairwise(rows) == {0}

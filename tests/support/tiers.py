@@ -1,0 +1,95 @@
+"""The three tiers of tests, and the selection of parameter combinations for CI.
+
+A test without a tier marker is quick: ``make test`` runs it. Marker ``system`` adds the tests of
+real systems that ``.ci/run`` runs, marker ``exhaustive`` those of ``make test-all``.
+
+Parameters of system tests multiply (MPI x ranks x nodes x option). CI runs a pairwise selection:
+each pair of values of two parameters occurs in at least one test. All other combinations are
+exhaustive. Tests of ``tests/python`` are exempt: their parameters are cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: One value of one parameter: its name, and the position of the value in the list of parameters.
+Value = tuple[str, int]
+_EXEMPT = Path(__file__).parents[1] / "python"
+#: Tiers of the MPIs that are not part of the quick tests.
+_TIERS_OF_MPIS = {"openmpi-5": "system", "mpich-4": "exhaustive", "openmpi-4": "exhaustive"}
+#: Expensive fixtures by group: tests of a group share one worker of pytest-xdist, and so one of
+#: each fixture (--dist loadgroup). All other tests are grouped by file.
+_GROUPS = {
+    "ceph": "ceph",  # four servers with their data in memory, and five clients
+    "slurm": "slurm",  # its daemons, and the hosts beneath
+    "hosts": "hosts",
+    "four_hosts": "hosts",
+    "browser": "browser",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Adds the markers for tiers and groups, before ``-m`` deselects."""
+    matrices: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        _add_group(item)
+        _add_tier_of_mpi(item)
+        if hasattr(item, "callspec") and not item.path.is_relative_to(_EXEMPT):
+            matrices.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for matrix in matrices.values():
+        for item in _select_others(matrix):
+            item.add_marker(pytest.mark.exhaustive)
+
+
+def _add_group(item: pytest.Item) -> None:
+    if item.get_closest_marker("xdist_group"):
+        return
+    names = getattr(item, "fixturenames", [])
+    groups = (group for name, group in _GROUPS.items() if name in names)
+    item.add_marker(pytest.mark.xdist_group(next(groups, str(item.path))))
+
+
+def _add_tier_of_mpi(item: pytest.Item) -> None:
+    """Marks a test by its MPI, unless its parameters have a marker of their own."""
+    call = getattr(item, "callspec", None)
+    if call is None or {mark.name for mark in call.marks} & {"system", "exhaustive"}:
+        return
+    for value in call.params.values():
+        name = getattr(value, "name", value)
+        if isinstance(name, str) and name in _TIERS_OF_MPIS:
+            item.add_marker(getattr(pytest.mark, _TIERS_OF_MPIS[name]))
+
+
+def _select_others(matrix: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests outside of a matrix's pairwise selection, which prefers quick tests."""
+    candidates = [item for item in matrix if not item.get_closest_marker("exhaustive")]
+    candidates.sort(key=lambda item: item.get_closest_marker("system") is not None)
+    rows = [tuple(sorted(item.callspec.indices.items())) for item in candidates]  # type: ignore[attr-defined]
+    chosen = select_pairwise(rows)
+    return [item for number, item in enumerate(candidates) if number not in chosen]
+
+
+def select_pairwise(rows: Sequence[tuple[Value, ...]]) -> set[int]:
+    """Positions of rows that together hold each pair of values that any row holds.
+
+    Greedy, as in Cohen et al., "The AETG System" (1997): the row with the most missing pairs is
+    next; among equals the first. A matrix with one parameter is chosen as a whole.
+    """
+    pairs = [_pairs(row) for row in rows]
+    missing = set().union(*pairs) if pairs else set()
+    chosen: set[int] = set()
+    while missing:
+        best = max(range(len(rows)), key=lambda number: (len(pairs[number] & missing), -number))
+        chosen.add(best)
+        missing -= pairs[best]
+    return chosen
+
+
+def _pairs(row: tuple[Value, ...]) -> set[Any]:
+    return set(combinations(row, 2)) if len(row) > 1 else set(row)
