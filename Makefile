@@ -15,6 +15,8 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 JOBS ?= $(shell nproc)
+# The longest unit tests wait most of the time.
+TEST_JOBS := $(shell expr 2 \* $(JOBS))
 COUNT ?= 20
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
@@ -46,7 +48,7 @@ build: $(VENV)/build.stamp
 unit: $(VENV)/setup-test.stamp build
 	@$(TIMED) "configure unit tests" cmake --preset dev
 	@$(TIMED) "build unit tests" cmake --build --preset dev -j $(JOBS)
-	@$(TIMED) "unit tests" ctest --preset dev -j $(JOBS)
+	@$(TIMED) "unit tests" ctest --preset dev -j $(TEST_JOBS)
 
 test: unit
 	@$(TIMED) "quick tests" $(PYTEST) -m "not system and not exhaustive" $(PYTEST_OPTIONS)
@@ -80,7 +82,7 @@ format:
 asan tsan: $(VENV)/setup-test.stamp
 	cmake --preset $@ $(if $(ROOMS),-DPARIO_UNIT_TESTS="$(ROOMS)")
 	@$(TIMED) "build $@" cmake --build --preset $@ -j $(JOBS)
-	@$(TIMED) "unit tests $@" ctest --preset $@ -j $(JOBS)
+	@$(TIMED) "unit tests $@" ctest --preset $@ -j $(TEST_JOBS)
 
 # An environment and a build directory of its own. TIERS=all: the exhaustive tests, too.
 coverage:

@@ -19,16 +19,17 @@ function(pario_room name)
     target_link_options(pario_${name} PUBLIC -fsanitize=${PARIO_SANITIZE})
   endif()
   pario_precompile(${name})
+  if(NOT name IN_LIST PARIO_ROOMS_WITHOUT_UNITY)
+    set_target_properties(pario_${name} PROPERTIES UNITY_BUILD ${PARIO_UNITY} UNITY_BUILD_BATCH_SIZE 5)
+  endif()
 endfunction()
 
-# One precompiled header of standard headers for all rooms, made by room base. The rooms that
-# define the C library's functions under other prototypes see no header but their own.
-set(PARIO_ROOMS_WITHOUT_PCH preload pmpi)
+# Rooms whose sources define functions under several prototypes, by macros of the same names.
+set(PARIO_ROOMS_WITHOUT_UNITY preload pmpi)
 
+# One precompiled header of standard headers for all rooms, made by room base.
 function(pario_precompile room)
-  if(room IN_LIST PARIO_ROOMS_WITHOUT_PCH)
-    return()
-  elseif(room STREQUAL base)
+  if(room STREQUAL base)
     target_precompile_headers(pario_base PRIVATE "${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp")
   else()
     target_precompile_headers(pario_${room} REUSE_FROM pario_base)

@@ -14,6 +14,7 @@ build ccache ccache fast-rebuilds
 build /usr/include/zstd.h libzstd-dev (zstd-is-built-from-PyPI-otherwise)
 build /usr/include/fuse3/fuse.h libfuse3-dev pario-lab
 test git git tests
+test fusermount3 fuse3 tests-of-pario-lab
 test gfortran gfortran Fortran-tests
 test /usr/include/gtest/gtest.h libgtest-dev unit-tests
 test /usr/include/benchmark/benchmark.h libbenchmark-dev benchmarks

@@ -11,14 +11,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "archive/errors.hpp"
 #include "records/records.hpp"
 
 namespace pario::archive {
 namespace {
-
-base::Error failed(const char* operation, const std::string& path, int number = errno) {
-  return {.number = number, .operation = operation, .path = path};
-}
 
 /// Directories that may not be written are no obstacle.
 void remove_all(const std::string& path) {
@@ -78,7 +75,7 @@ base::Status sync_parent(const std::string& path) {
   const std::string parent = slash == path.npos ? "." : path.substr(0, slash + 1);
   const int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return {};  // it may be written, but not read: nobody can ask for it
-  const base::Status status = ::fsync(descriptor) == 0 ? base::Status{} : failed("fsync", parent);
+  const base::Status status = ::fsync(descriptor) == 0 ? base::Status{} : make_error("fsync", parent);
   ::close(descriptor);
   return status;
 }
@@ -100,21 +97,21 @@ base::Result<Aside> Aside::make(const std::string& wanted, mode_t mode) {
   std::string path = wanted;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   struct stat facts{};
-  if (::lstat(path.c_str(), &facts) == 0) return failed("mkdir", path, EEXIST);
+  if (::lstat(path.c_str(), &facts) == 0) return make_error("mkdir", path, EEXIST);
   const std::string aside = aside_of(path);
   const int descriptor = remove_leftover(aside) ? make_held(aside, mode) : -1;
   if (descriptor >= 0) return Aside(path, aside, descriptor);
-  base::Error error = failed("mkdir", aside);
+  base::Error error = make_error("mkdir", aside);
   if (error.number == EBUSY || error.number == EEXIST) error.detail = "another process makes it";
   return error;
 }
 
 base::Status Aside::finish() {
-  if (::fsync(descriptor_) != 0) return failed("fsync", aside_);
+  if (::fsync(descriptor_) != 0) return make_error("fsync", aside_);
   long done = base::system_call(SYS_renameat2, AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
   if (done == -EINVAL || done == -ENOSYS)
     done = std::rename(aside_.c_str(), path_.c_str()) == 0 ? 0 : -errno;  // it replaces empty ones only
-  if (done < 0) return failed("rename", path_, static_cast<int>(-done));
+  if (done < 0) return make_error("rename", path_, static_cast<int>(-done));
   ::close(std::exchange(descriptor_, -1));
   return sync_parent(path_);
 }

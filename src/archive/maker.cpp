@@ -15,14 +15,14 @@
 namespace pario::archive {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr mode_t kOwnDirectory = 0700;  // until all that belongs into it is there
 constexpr mode_t kOwnFile = 0600;
 constexpr mode_t kUnknown = ~mode_t{0};  // what a directory has inherited, or made itself
 
 timespec time_of(std::int64_t nanoseconds) {
-  const std::int64_t part = ((nanoseconds % kSecond) + kSecond) % kSecond;
-  return {.tv_sec = (nanoseconds - part) / kSecond, .tv_nsec = part};
+  const std::int64_t part = ((nanoseconds % kNanosecondsPerSecond) + kNanosecondsPerSecond) % kNanosecondsPerSecond;
+  return {.tv_sec = (nanoseconds - part) / kNanosecondsPerSecond, .tv_nsec = part};
 }
 
 /// The mask of new files' permissions, which can only be read by setting it.

@@ -13,6 +13,7 @@
 #include "archive/aside.hpp"
 #include "archive/attributes.hpp"
 #include "archive/division.hpp"
+#include "archive/errors.hpp"
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
 #include "archive/place.hpp"
@@ -21,8 +22,6 @@
 
 namespace pario::archive {
 namespace {
-
-base::Error failed(const char* operation, std::string path) { return {.number = errno, .operation = operation, .path = std::move(path)}; }
 
 Type type_of(const Entry& entry) {
   if (entry.linked) return Type::hard_link;
@@ -75,7 +74,7 @@ class Source {
     const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK | O_NOATIME);
     if (descriptor >= 0) return Source(descriptor);
     const int again = errno != EPERM ? -1 : open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
-    if (again < 0) return failed("open", path_of(directory, entry.name));
+    if (again < 0) return make_error("open", path_of(directory, entry.name));
     return Source(again);
   }
   Source(Source&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -158,7 +157,7 @@ class Assembler {
       for (std::uint64_t done = 0; done < wanted.length();) {
         const ssize_t got = ::pread(descriptor, text_.data() + at + done, wanted.length() - done, static_cast<off_t>(wanted.begin + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return failed("pread", path_of(directory_, entry.name));
+        if (got < 0) return make_error("pread", path_of(directory_, entry.name));
         if (got == 0) break;  // it is shorter now, which is noticed
         done += static_cast<std::uint64_t>(got);
       }
@@ -227,7 +226,7 @@ base::Result<Packing> pack(const PackRequest& request, const records::Show& show
   auto aside = Aside::make(request.output);
   if (!aside.ok()) return aside.error();
   const int root = ::open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return failed("open", request.directory);
+  if (root < 0) return make_error("open", request.directory);
   auto packing = std::make_unique<Packer>(request, *entries, *aside, root, meter)->run(aside->path());
   ::close(root);
   if (!packing.ok()) return packing.error();

@@ -7,7 +7,7 @@
 namespace pario::archive {
 namespace {
 
-base::Error damaged(const std::string& path, const char* what) {
+base::Error report_damage(const std::string& path, const char* what) {
   return {.number = EIO, .operation = "read", .path = path, .detail = what};
 }
 
@@ -15,11 +15,11 @@ base::Error damaged(const std::string& path, const char* what) {
 base::Result<std::string> with_holes(std::string_view stored, const Row& row, const std::string& path) {
   std::vector<base::Extent> data;
   const std::size_t map = parse_map(stored, data);
-  if (map == 0) return damaged(path, "a map of holes that is none");
+  if (map == 0) return report_damage(path, "a map of holes that is none");
   stored.remove_prefix(map);
   std::string out(row.size, '\0');
   for (const base::Extent& piece : data) {
-    if (piece.end > out.size() || piece.length() > stored.size()) return damaged(path, "a map of holes that does not fit");
+    if (piece.end > out.size() || piece.length() > stored.size()) return report_damage(path, "a map of holes that does not fit");
     std::memcpy(out.data() + piece.begin, stored.data(), piece.length());
     stored.remove_prefix(piece.length());
   }
@@ -35,7 +35,7 @@ base::Result<Archive> Archive::open(const std::string& directory) {
 
 base::Result<Shard*> Archive::shard(std::uint32_t number) {
   auto& shards = state_->shards;
-  if (number >= index_.shards()) return damaged(path_ + "/" + kIndex, "it names a shard that is not there");
+  if (number >= index_.shards()) return report_damage(path_ + "/" + kIndex, "it names a shard that is not there");
   shards.resize(index_.shards());
   if (!shards[number]) {
     auto opened = Shard::open(shard_path(number));
@@ -62,7 +62,7 @@ base::Result<std::string> Archive::checked(std::size_t member, Header& header) {
   if (!text.ok()) return text;
   const bool same = parse(*text, header) == row.header && header.name == index_.name(member) && header.type == row.type;
   if (!same || header.stored != row.stored || header.size != row.size)
-    return damaged(shard_path(row.shard), "a member that is not what the index says");
+    return report_damage(shard_path(row.shard), "a member that is not what the index says");
   text->erase(0, row.header);
   return text;
 }
@@ -73,7 +73,7 @@ base::Result<std::string> Archive::read(std::size_t member) {
   if (text.ok() && header.type == Type::hard_link) {
     const auto first = index_.find(header.target);
     if (!first || index_.row(*first).type == Type::hard_link)
-      return damaged(shard_path(index_.row(member).shard), "a hard link to nothing");
+      return report_damage(shard_path(index_.row(member).shard), "a hard link to nothing");
     member = *first;
     header = {};
     text = checked(member, header);

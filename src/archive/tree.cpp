@@ -13,14 +13,11 @@
 #include <mutex>
 #include <string_view>
 
+#include "archive/errors.hpp"
 #include "archive/place.hpp"
 
 namespace pario::archive {
 namespace {
-
-std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
-
-base::Error failed(const char* operation, std::string path) { return {.number = errno, .operation = operation, .path = std::move(path)}; }
 
 /// Names in one directory; those of directories are kept apart.
 struct Listing {
@@ -39,7 +36,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
   const int descriptor = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   DIR* stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
   if (stream == nullptr) {
-    const base::Status status = failed("opendir", path);
+    const base::Status status = make_error("opendir", path);
     if (descriptor >= 0) ::close(descriptor);
     return status;
   }
@@ -52,7 +49,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
     out.names.push_back(std::move(whole));
     errno = 0;
   }
-  const base::Status status = errno == 0 ? base::Status{} : failed("readdir", path);
+  const base::Status status = errno == 0 ? base::Status{} : make_error("readdir", path);
   ::closedir(stream);
   return status;
 }
@@ -60,7 +57,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
 /// What lies between the holes, as far as the file system tells.
 base::Status find_data(int root, const std::string& path, Entry& entry) {
   const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
-  if (descriptor < 0) return failed("open", path);
+  if (descriptor < 0) return make_error("open", path);
   entry.data.clear();
   for (std::uint64_t at = 0; at < entry.size;) {
     const off_t begin = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
@@ -80,7 +77,7 @@ base::Status read_target(int root, const std::string& path, Entry& entry) {
   char target[PATH_MAX];
   const ssize_t size =
       at_place(root, entry.name, [&](int directory, const char* name) { return ::readlinkat(directory, name, target, sizeof target); });
-  if (size < 0) return failed("readlink", path);
+  if (size < 0) return make_error("readlink", path);
   entry.target.assign(target, static_cast<std::size_t>(size));
   return {};
 }
@@ -90,7 +87,7 @@ void take(Entry& entry, const struct stat& facts) {
   entry.user = facts.st_uid;
   entry.group = facts.st_gid;
   entry.size = S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : 0;
-  entry.modified = nanoseconds(facts.st_mtim);
+  entry.modified = base::to_nanoseconds(facts.st_mtim);
   entry.device = facts.st_dev;
   entry.number = facts.st_ino;
   entry.links = facts.st_nlink;
@@ -101,7 +98,7 @@ base::Status look(int root, const std::string& directory, Entry& entry) {
   struct stat facts{};
   const std::string path = path_of(directory, entry.name);
   const auto stat = [&](int at, const char* name) { return ::fstatat(at, name, &facts, AT_SYMLINK_NOFOLLOW); };
-  if (at_place(root, entry.name, stat) != 0) return failed("stat", path);
+  if (at_place(root, entry.name, stat) != 0) return make_error("stat", path);
   take(entry, facts);
   if (S_ISLNK(facts.st_mode)) return read_target(root, path, entry);
   if (entry.size == 0) return {};
@@ -186,7 +183,7 @@ std::string path_of(const std::string& directory, const std::string& name) { ret
 
 base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsigned threads, records::Meter& meter) {
   const int root = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a link may name it
-  if (root < 0) return failed("open", directory);
+  if (root < 0) return make_error("open", directory);
   std::vector<std::string> names;
   base::Status status = list_all(root, directory, threads, meter, names);
   std::vector<Entry> out = entries_of(std::move(names));
@@ -202,7 +199,7 @@ bool changed(const Entry& entry, int descriptor) {
   struct stat facts{};
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return true;
   const bool same = facts.st_ino == entry.number && facts.st_dev == entry.device;
-  return !same || static_cast<std::uint64_t>(facts.st_size) != entry.size || nanoseconds(facts.st_mtim) != entry.modified;
+  return !same || static_cast<std::uint64_t>(facts.st_size) != entry.size || base::to_nanoseconds(facts.st_mtim) != entry.modified;
 }
 
 }  // namespace pario::archive

@@ -10,6 +10,11 @@ namespace detail {
 extern bool hardware_ticks;  // false: ticks are nanoseconds of CLOCK_MONOTONIC
 }
 
+/// Nanoseconds of a time; of a file's time stamp: since the epoch, negative before it.
+constexpr std::int64_t to_nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
 inline std::uint64_t monotonic_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

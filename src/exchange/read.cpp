@@ -12,7 +12,7 @@
 namespace pario::exchange {
 namespace {
 
-enum Phase : std::uint32_t { kOpen, kClaimed, kFilled };
+enum ReadPhase : std::uint32_t { kOpen, kClaimed, kFilled };
 
 /// Needed runs closer than this are read together.
 constexpr std::uint64_t kGap = 64 << 10;

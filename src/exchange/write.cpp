@@ -16,7 +16,7 @@
 namespace pario::exchange {
 namespace {
 
-enum Phase : std::uint32_t { kFilling, kReady, kTaken, kSendable };
+enum WritePhase : std::uint32_t { kFilling, kReady, kTaken, kSendable };
 
 /// A parcel that will come.
 struct Arrival {

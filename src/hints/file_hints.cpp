@@ -7,7 +7,7 @@
 namespace pario::hints {
 namespace {
 
-constexpr HintInfo kTable[] = {
+constexpr HintInfo kFileTable[] = {
 #define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) {#key, Type::kind, initial, least, most, aliases, meaning},
 #include "hints/file_hints.def"
 #include "hints/striping_hints.def"
@@ -37,7 +37,7 @@ std::string text_of(const std::string& text) { return text; }
 
 std::string question(std::string_view name) {
   base::Text<128> text;
-  add_question(text, kTable, name);
+  add_question(text, kFileTable, name);
   return std::string(text.view());
 }
 
@@ -60,7 +60,7 @@ bool set_foreign(std::string_view key, std::string& reason) {
 
 }  // namespace
 
-std::span<const HintInfo> file_table() { return kTable; }
+std::span<const HintInfo> file_table() { return kFileTable; }
 
 #define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, meaning) \
   if (std::string_view(info.key) == #name) return parse(info, value, hints.name);
@@ -74,8 +74,8 @@ bool assign(FileHints& hints, const HintInfo& info, std::string_view value) {
 }
 #undef PARIO_FILE_HINT
 
-FileHints default_file_hints() { return defaults_of<FileHints>(kTable); }
-StripingHints default_striping_hints() { return defaults_of<StripingHints>(kTable); }
+FileHints default_file_hints() { return defaults_of<FileHints>(kFileTable); }
+StripingHints default_striping_hints() { return defaults_of<StripingHints>(kFileTable); }
 
 bool striping_hints_of(std::string_view specifications, std::string_view path, StripingHints& hints) {
   hints = default_striping_hints();
@@ -83,7 +83,7 @@ bool striping_hints_of(std::string_view specifications, std::string_view path, S
   while (auto parts = next_parts(specifications, path))
     while (!parts->empty()) {
       const Part part(cut(*parts, ':'));
-      const HintInfo* info = find(kTable, part.key);
+      const HintInfo* info = find(kFileTable, part.key);
       found |= info != nullptr && assign(hints, *info, part.value);
     }
   return found;
@@ -91,7 +91,7 @@ bool striping_hints_of(std::string_view specifications, std::string_view path, S
 
 bool set(FileHints& hints, const Setting& setting, std::string& reason) {
   reason.clear();
-  const HintInfo* info = find(kTable, setting.key);
+  const HintInfo* info = find(kFileTable, setting.key);
   if (info == nullptr) return set_foreign(setting.key, reason);
   if (assign(hints, *info, setting.value)) return true;
   reason = bad_value(*info, setting);
@@ -99,11 +99,11 @@ bool set(FileHints& hints, const Setting& setting, std::string& reason) {
 }
 
 std::string_view canonical(std::string_view key) {
-  const HintInfo* info = find(kTable, key);
+  const HintInfo* info = find(kFileTable, key);
   return info == nullptr ? std::string_view() : info->key;
 }
 
-bool known(std::string_view key) { return find(kTable, key) != nullptr || find_foreign(key) != nullptr; }
+bool known(std::string_view key) { return find(kFileTable, key) != nullptr || find_foreign(key) != nullptr; }
 
 std::vector<Setting> settings_of(const FileHints& hints) {
   std::vector<Setting> settings;

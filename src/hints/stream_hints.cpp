@@ -7,14 +7,14 @@
 namespace pario::hints {
 namespace {
 
-constexpr HintInfo kTable[] = {
+constexpr HintInfo kStreamTable[] = {
 #define PARIO_STREAM_HINT(key, kind, initial, least, most, meaning) {#key, Type::kind, initial, least, most, "", meaning},
 #include "hints/stream_hints.def"
 #undef PARIO_STREAM_HINT
 };
 
 /// Parameters of IOBUF that need nothing here.
-constexpr std::string_view kForeign[] = {"preflush", "vbuffer_count"};
+constexpr std::string_view kForeignToStreams[] = {"preflush", "vbuffer_count"};
 
 constexpr std::string_view kStandardStreams[] = {"%stdin", "%stdout", "%stderr"};
 
@@ -46,7 +46,7 @@ class Check {
     if (glob.starts_with("%%")) return say(glob, "names no stream: did you mean ", glob.substr(1)), false;
     if (glob.starts_with('%') && std::ranges::find(kStandardStreams, glob) == std::end(kStandardStreams))
       return say(glob, "names no stream: expected %stdin, %stdout or %stderr"), false;
-    if (find(kTable, Part(glob).key) != nullptr && glob.find('=') != glob.npos)
+    if (find(kStreamTable, Part(glob).key) != nullptr && glob.find('=') != glob.npos)
       return say(glob, "names no file: did you mean a colon in front of it instead of a comma, or *:", glob), false;
     if (looks_like_a_size(glob)) return say(glob, "names no file: did you mean *:size=", glob), false;
     return true;
@@ -54,7 +54,7 @@ class Check {
 
   void parameter(std::string_view text) {
     const Part part(text);
-    const HintInfo* info = find(kTable, part.key);
+    const HintInfo* info = find(kStreamTable, part.key);
     if (info == nullptr) return unknown(text, part);
     StreamHints scratch{};
     if (takes_value(*info) && part.value.empty()) return say(text, "a value was expected: ", info->key, "=...");
@@ -66,12 +66,12 @@ class Check {
   }
 
   void unknown(std::string_view text, const Part& part) {
-    if (std::ranges::find(kForeign, part.key) != std::end(kForeign)) return;
+    if (std::ranges::find(kForeignToStreams, part.key) != std::end(kForeignToStreams)) return;
     if (text.empty()) return say(text, "two colons, or one at the end");
     if (trimmed(part.key) != part.key) return say(text, "a blank too many: did you mean ", trimmed(text));
     if (looks_like_a_size(part.key)) return say(text, "did you mean size=", part.key);
     base::Text<256> question;
-    add_question(question, kTable, part.key);
+    add_question(question, kStreamTable, part.key);
     say(text, "unknown", question.view());
   }
 
@@ -89,7 +89,7 @@ class Check {
 
 }  // namespace
 
-std::span<const HintInfo> stream_table() { return kTable; }
+std::span<const HintInfo> stream_table() { return kStreamTable; }
 
 bool assign(StreamHints& hints, const HintInfo& info, std::string_view value) {
 #define PARIO_STREAM_HINT(name, kind, initial, least, most, meaning) \
@@ -99,7 +99,7 @@ bool assign(StreamHints& hints, const HintInfo& info, std::string_view value) {
   return false;
 }
 
-StreamHints default_stream_hints() { return defaults_of<StreamHints>(kTable); }
+StreamHints default_stream_hints() { return defaults_of<StreamHints>(kStreamTable); }
 
 bool stream_hints_of(std::string_view specifications, std::string_view path, StreamHints& hints) {
   auto parts = next_parts(specifications, path);
@@ -107,7 +107,7 @@ bool stream_hints_of(std::string_view specifications, std::string_view path, Str
   hints = default_stream_hints();
   while (!parts->empty()) {
     const Part part(cut(*parts, ':'));
-    if (const HintInfo* info = find(kTable, part.key)) assign(hints, *info, part);
+    if (const HintInfo* info = find(kStreamTable, part.key)) assign(hints, *info, part);
   }
   return true;
 }

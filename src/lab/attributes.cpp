@@ -11,10 +11,10 @@ namespace {
 
 constexpr const char* kStatus = "pario.lab";
 
-using Bytes = std::vector<std::byte>;
+using Buffer = std::vector<std::byte>;
 
 /// What new files in a directory get. Directories of Ceph ask the nearest above that says.
-Bytes of_directory(const Lab& lab, std::string path) {
+Buffer of_directory(const Lab& lab, std::string path) {
   const std::string top = lab.store.path("");
   while (path.size() > top.size()) {
     if (auto own = lab.store.record(path)) return *own;
@@ -58,7 +58,7 @@ int set_stripes(Lab& lab, const std::string& path, Client client, std::span<cons
   return placement ? file->place(client, std::move(*placement)) : -EINVAL;
 }
 
-std::optional<Bytes> stripes_of(Lab& lab, const std::string& path, bool root) {
+std::optional<Buffer> stripes_of(Lab& lab, const std::string& path, bool root) {
   struct stat facts{};
   if (::lstat(path.c_str(), &facts) != 0) return std::nullopt;
   if (S_ISDIR(facts.st_mode)) return root ? of_directory(lab, path) : lab.store.record(path);

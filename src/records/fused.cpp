@@ -19,7 +19,7 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kWriting = 1 << 20;  // bytes of output that are put together, and of a long record that are read at a time
+constexpr std::uint64_t kFusedWriting = 1 << 20;  // bytes of output that are put together, and of a long record that are read at a time
 
 /// What the thread that appended is to write now: what was left of a page by those before, and the first bytes of its own.
 struct Due {
@@ -147,8 +147,8 @@ class Filler {
  public:
   static base::Result<std::unique_ptr<Filler>> make(Job& job) {
     base::Result<Buffer> memory = Buffer::make(job.plan.buffer * job.plan.buckets, Pages::large);
-    base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kWriting);
-    base::Result<Reader> reader = Reader::make(job.source, kWriting);
+    base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kFusedWriting);
+    base::Result<Reader> reader = Reader::make(job.source, kFusedWriting);
     if (!memory.ok()) return memory.error();
     if (!cursor.ok()) return cursor.error();
     if (!reader.ok()) return reader.error();
@@ -195,8 +195,8 @@ class Filler {
     Due due;
     base::Status status = job_.growing.append_long(bucket, filling, record.length, due);
     if (status) status = begin_writing(due, cursor_);
-    for (std::uint64_t done = 0; status && done < record.length && !job_.meter.stopped(); done += kWriting) {
-      const auto bytes = reader_.read(base::Extent::at(record.identity + done, std::min(record.length - done, kWriting)));
+    for (std::uint64_t done = 0; status && done < record.length && !job_.meter.stopped(); done += kFusedWriting) {
+      const auto bytes = reader_.read(base::Extent::at(record.identity + done, std::min(record.length - done, kFusedWriting)));
       status = bytes.ok() ? cursor_.put(*bytes) : bytes.status();
     }
     return status ? cursor_.flush() : status;

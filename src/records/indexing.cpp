@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::uint64_t kEnd = 64 << 10;  // bytes at either end that tell whether a file is still the same
 
-std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
-
 base::Error invalid(const IndexRequest& request, std::string detail) {
   return {.number = EINVAL, .operation = "index", .path = request.path, .detail = std::move(detail)};
 }
@@ -32,7 +30,7 @@ struct State {
 base::Result<State> state_of(const std::string& path) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return base::Error{.number = errno, .operation = "stat", .path = path};
-  return State{static_cast<std::uint64_t>(facts.st_size), nanoseconds(facts.st_mtim)};
+  return State{static_cast<std::uint64_t>(facts.st_size), base::to_nanoseconds(facts.st_mtim)};
 }
 
 /// `then`: when its records were looked for.
@@ -154,7 +152,7 @@ base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent w
   if (!file.ok()) return file.error();
   struct stat facts{};
   if (::fstat(file->number(), &facts) != 0) return file->error("stat");
-  Fingerprint out{.size = static_cast<std::uint64_t>(facts.st_size), .modified = nanoseconds(facts.st_mtim), .ends = 0};
+  Fingerprint out{.size = static_cast<std::uint64_t>(facts.st_size), .modified = base::to_nanoseconds(facts.st_mtim), .ends = 0};
   std::vector<std::byte> ends(2 * kEnd);
   const std::uint64_t part = std::min(kEnd, whole.length());
   const auto first = file->read(whole.begin, std::span(ends).first(part));

@@ -14,18 +14,18 @@ namespace {
 
 constexpr std::string_view kPart = ".pario-part.";       // a number follows
 constexpr std::string_view kShared = ".pario-shuffle-";  // number, rank and output follow, with dots between them
-constexpr std::size_t kDigits = 16;
+constexpr std::size_t kNameDigits = 16;
 
 std::string digits_of(std::uint64_t number) {
-  std::string out(kDigits, '0');
-  for (std::size_t i = kDigits; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];
+  std::string out(kNameDigits, '0');
+  for (std::size_t i = kNameDigits; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];
   return out;
 }
 
 bool is_number_of_this_host(std::string_view digits) {
   std::uint64_t number = 0;
   const char* const end = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-  return digits.size() == kDigits && end == digits.data() + kDigits && is_of_this_host(number);
+  return digits.size() == kNameDigits && end == digits.data() + kNameDigits && is_of_this_host(number);
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ std::string_view output_of_aside(std::string_view name) {
 }
 
 std::string_view output_of_shared(std::string_view name) {
-  if (!name.starts_with(kShared) || !is_number_of_this_host(name.substr(kShared.size(), kDigits))) return {};
-  const std::size_t rank = kShared.size() + kDigits, behind = name.find('.', rank + 1);
+  if (!name.starts_with(kShared) || !is_number_of_this_host(name.substr(kShared.size(), kNameDigits))) return {};
+  const std::size_t rank = kShared.size() + kNameDigits, behind = name.find('.', rank + 1);
   return name.substr(rank).starts_with('.') && behind != name.npos ? name.substr(behind + 1) : std::string_view();
 }
 

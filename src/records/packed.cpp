@@ -11,7 +11,7 @@
 namespace pario::records {
 namespace {
 
-constexpr char kMagic[8] = {'p', 'a', 'r', 'i', 'o', 'r', 'e', 'c'};
+constexpr char kPackMagic[8] = {'p', 'a', 'r', 'i', 'o', 'r', 'e', 'c'};
 
 struct Trailer {
   std::uint64_t offset, size;  ///< of the index
@@ -33,7 +33,7 @@ base::Result<Trailer> trailer_of(const std::string& path) {
   Trailer trailer;
   const auto got = file->read(size - sizeof trailer, {reinterpret_cast<std::byte*>(&trailer), sizeof trailer});
   if (!got.ok()) return got.error();
-  const bool right = *got == sizeof trailer && std::memcmp(trailer.magic, kMagic, sizeof kMagic) == 0 &&
+  const bool right = *got == sizeof trailer && std::memcmp(trailer.magic, kPackMagic, sizeof kPackMagic) == 0 &&
                      trailer.checksum == checksum_of(trailer) && trailer.offset <= size && trailer.size <= size - trailer.offset;
   return right ? base::Result<Trailer>(trailer) : none;
 }
@@ -50,7 +50,7 @@ base::Result<Index> open_packed(const std::string& path) {
 std::vector<std::byte> packed_tail(std::uint64_t end, std::vector<std::byte> index) {
   Trailer trailer{.offset = base::round_up(end, 8), .size = index.size(), .checksum = 0, .magic = {}};
   trailer.checksum = checksum_of(trailer);
-  std::memcpy(trailer.magic, kMagic, sizeof kMagic);
+  std::memcpy(trailer.magic, kPackMagic, sizeof kPackMagic);
   index.insert(index.begin(), trailer.offset - end, std::byte{0});
   const auto* bytes = reinterpret_cast<const std::byte*>(&trailer);
   index.insert(index.end(), bytes, bytes + sizeof trailer);

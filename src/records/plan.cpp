@@ -12,12 +12,12 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
-constexpr std::uint64_t kHead = 8;            // bytes that a record takes in a bucket beside its own
+constexpr std::uint64_t kBucketHead = 8;      // bytes that a record takes in a bucket beside its own
 constexpr std::uint64_t kOrder = 16;          // bytes that put it in order
 constexpr std::uint64_t kLoaded = 16 * kMiB;  // of a bucket that a loader reads at a time
 constexpr std::uint64_t kGood = 48 * kMiB;    // of a bucket: larger ones only make memory slow
 constexpr std::uint64_t kSmallest = 64 * kKiB;
-constexpr std::uint64_t kDirectFrom = 128 * kMiB;            // less is faster through the page cache, which is small then, too
+constexpr std::uint64_t kDirectInputFrom = 128 * kMiB;       // less is faster through the page cache, which is small then, too
 constexpr double kShort = 512, kLong = 4 * kMiB;             // lengths at which it pays to read each where it lies on no device, on all
 constexpr unsigned kThreads = 4;                             // in memory
 constexpr unsigned kBucketThreads = 8, kGatherThreads = 16;  // most of them wait for the device
@@ -35,12 +35,12 @@ std::uint64_t divide_up(std::uint64_t number, std::uint64_t by) { return by == 0
 /// Bytes in memory of the largest of `buckets`, but for one case in a million.
 std::uint64_t largest_bucket(const ShuffleFacts& facts, std::uint64_t buckets, Way way = Way::buckets) {
   const double records = static_cast<double>(facts.records) / static_cast<double>(buckets);
-  const double length = (way == Way::gather ? 0 : mean_length(facts)) + static_cast<double>(kHead + kOrder);
+  const double length = (way == Way::gather ? 0 : mean_length(facts)) + static_cast<double>(kBucketHead + kOrder);
   return static_cast<std::uint64_t>(records * length + 5 * std::sqrt(records) * 2 * length);
 }
 
 std::uint64_t buckets_needed(const ShuffleFacts& facts, std::uint64_t limit) {
-  std::uint64_t buckets = std::max<std::uint64_t>(1, divide_up(facts.bytes + facts.records * (kHead + kOrder), limit));
+  std::uint64_t buckets = std::max<std::uint64_t>(1, divide_up(facts.bytes + facts.records * (kBucketHead + kOrder), limit));
   while (buckets < std::max<std::uint64_t>(facts.records, 1) && largest_bucket(facts, buckets) > limit) buckets += 1 + buckets / 16;
   return buckets;
 }
@@ -50,13 +50,13 @@ std::uint64_t fused_buckets(const ShuffleFacts& facts) { return std::clamp<std::
 /// Bytes of the index of the fused form: of each record where it lies and where it came from, both as bits by which they are off a line
 /// through 128 of them, and of each stretch its bucket. Where a stretch begins within the 128, its records come from somewhere else.
 std::uint64_t index_size(const ShuffleFacts& facts) {
-  constexpr double kSpread = 5, kBlocks = 3, kStretch = 128;  // bits
+  constexpr double kSpread = 5, kBlocks = 3, kStretchBits = 128;  // bits
   const auto length = static_cast<std::uint64_t>(mean_length(facts));
   const auto width = [](std::uint64_t mean) { return static_cast<double>(std::bit_width(mean)) + kSpread; };
   const double stretches = std::min(1.0, static_cast<double>(length) / kSmallest);  // for each record
   const double jumps = std::min(1.0, 128 * stretches);
   const double from = (1 - jumps) * width(length * fused_buckets(facts)) + jumps * width(facts.memory);
-  return static_cast<std::uint64_t>(static_cast<double>(facts.records) * (width(length) + from + kBlocks + kStretch * stretches) / 8);
+  return static_cast<std::uint64_t>(static_cast<double>(facts.records) * (width(length) + from + kBlocks + kStretchBits * stretches) / 8);
 }
 
 /// What a thread needs while it fills buckets.
@@ -77,7 +77,7 @@ std::uint64_t memory_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   const std::uint64_t working = working_of(plan, facts);
   if (plan.way == Way::buckets) return working;
   if (plan.way == Way::fused) return index_size(facts) + std::max(working, index_size(facts));  // in the end it is put together
-  const std::uint64_t kept = plan.way == Way::gather ? facts.records * 2 * kHead : facts.bytes + facts.records * kHead;
+  const std::uint64_t kept = plan.way == Way::gather ? facts.records * 2 * kBucketHead : facts.bytes + facts.records * kBucketHead;
   return kept + std::uint64_t{plan.threads} * plan.buckets * 4 * kKiB + working;
 }
 
@@ -248,7 +248,7 @@ base::Result<ShufflePlan> plan_shuffle(const ShuffleFacts& facts, Way way) {
   }
   if (plan.bucket_limit == 0 || memory_of(plan, facts) > facts.memory) return too_little(facts, plan);
   limit_memory(plan, facts);
-  plan.direct = facts.bytes >= kDirectFrom;
+  plan.direct = facts.bytes >= kDirectInputFrom;
   return plan;
 }
 
@@ -258,7 +258,7 @@ std::string text_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   out += "input: " + bytes_text(bytes) + ", " + (facts.indexed ? "" : "about ") + std::to_string(facts.records) + " records, memory " +
          bytes_text(static_cast<double>(facts.memory)) + "\n";
   out += "reads and writes: " + bytes_text(plan.traffic * bytes) + (plan.direct ? ", past the page cache" : "") + "\n";
-  if (plan.way == Way::buckets) out += "temporary file: " + bytes_text(bytes + static_cast<double>(facts.records * kHead)) + "\n";
+  if (plan.way == Way::buckets) out += "temporary file: " + bytes_text(bytes + static_cast<double>(facts.records * kBucketHead)) + "\n";
   out += std::to_string(plan.threads) + " threads, " + std::to_string(plan.buckets) + " buckets of about " +
          bytes_text(bytes / plan.buckets) + (plan.way == Way::fused ? ", which are put in order when they are loaded" : "") + "\n";
   return out;

@@ -14,13 +14,13 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kPiece = 1 << 20, kPieces = 32, kReads = 128;
-constexpr std::uint64_t kRounds = 3;  // the best of them: others may use device and processors for a moment
-constexpr unsigned kThreads = 16;
+constexpr std::uint64_t kProbeRounds = 3;  // the best of them: others may use device and processors for a moment
+constexpr unsigned kProbeThreads = 16;
 
 /// Seconds of the best of several rounds.
 std::optional<double> best_of(const std::function<std::optional<double>(std::uint64_t round)>& measure) {
   std::optional<double> best;
-  for (std::uint64_t round = 0; round < kRounds; ++round)
+  for (std::uint64_t round = 0; round < kProbeRounds; ++round)
     if (const auto seconds = measure(round); seconds && (!best || *seconds < *best)) best = seconds;
   return best;
 }
@@ -31,7 +31,7 @@ std::optional<double> seconds_of(const Disk& file, std::uint64_t count, std::uin
   std::atomic<std::uint64_t> next = 0;
   Meter meter;
   const std::uint64_t begin = base::monotonic_ns();
-  const base::Status status = run_team(kThreads, meter, [&](unsigned) -> base::Status {
+  const base::Status status = run_team(kProbeThreads, meter, [&](unsigned) -> base::Status {
     base::Result<Buffer> memory = Buffer::make(length);
     if (!memory.ok()) return memory.error();
     for (std::uint64_t i = next++; i < count; i = next++)
@@ -50,7 +50,7 @@ std::optional<Device> measure_device(const std::string& path, std::uint64_t leng
   if (!file.ok() || !file->direct() || ::fstat(file->number(), &facts) != 0) return {};
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   const std::uint64_t read = std::clamp(base::round_up(length + kAlignment / 2, kAlignment), kAlignment, kPiece);
-  if (size < 2 * kRounds * kPieces * kPiece) return {};
+  if (size < 2 * kProbeRounds * kPieces * kPiece) return {};
   const std::uint64_t start = base::round_down(size / 3, kAlignment);
   const auto in_order = best_of([&](std::uint64_t round) {
     return seconds_of(*file, kPieces, kPiece, [&](std::uint64_t i) { return start + (round * kPieces + i) * kPiece; });

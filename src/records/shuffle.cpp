@@ -20,7 +20,7 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kWriting = 1 << 20;  // bytes of output that are written at a time, and of a record that stayed in the input
+constexpr std::uint64_t kShuffleWriting = 1 << 20;  // bytes of output that are written at a time, and of a record that stayed in the input
 
 constexpr std::uint64_t kAhead = 12;  // records that are on their way from memory while one is copied
 
@@ -119,7 +119,7 @@ base::Status Shuffler::finish() {
   IndexBuilder builder = source_.index() == nullptr ? IndexBuilder() : arrange(*source_.index(), keys_);  // null: no records
   std::vector<std::byte> tail;
   if (request_.kind == Kind::packed) tail = packed_tail(size, builder.finish(Kind::packed, size, {.size = size}));
-  base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kWriting);
+  base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kShuffleWriting);
   if (!cursor.ok()) return cursor.error();
   base::Status status = cursor->seek(0, size);
   if (status) status = cursor->put(tail);
@@ -312,8 +312,8 @@ base::Status Shuffler::write_some(unsigned worker) {
   std::uint64_t largest = 0;
   for (const Bucket& bucket : buckets_) largest = std::max(largest, SortedBucket::memory_for(bucket));
   const base::Result<std::span<std::byte>> memory = room_of(worker, largest);
-  base::Result<Reader> reader = Reader::make(source_, kWriting);
-  base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kWriting);
+  base::Result<Reader> reader = Reader::make(source_, kShuffleWriting);
+  base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kShuffleWriting);
   if (!memory.ok()) return memory.error();
   if (!reader.ok()) return reader.error();
   if (!cursor.ok()) return cursor.error();

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::uint64_t kSample = 1 << 20;  // bytes that tell how long lines are
 
-std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
-
 /// The pages that hold a stretch.
 base::Extent aligned(base::Extent where) { return {base::round_down(where.begin, kAlignment), base::round_up(where.end, kAlignment)}; }
 
@@ -39,7 +37,7 @@ base::Status Source::add(const std::string& path, Caching caching) {
     return file->error("shuffle: not a regular file");
   }
   inputs_.push_back(
-      std::make_unique<Input>(Input{std::move(*file), nanoseconds(facts.st_mtim), static_cast<std::uint64_t>(facts.st_size)}));
+      std::make_unique<Input>(Input{std::move(*file), base::to_nanoseconds(facts.st_mtim), static_cast<std::uint64_t>(facts.st_size)}));
   return kind_ == Kind::lines ? add_lines(*inputs_.back()) : add_indexed(*inputs_.back());
 }
 
@@ -135,7 +133,7 @@ base::Status Source::unchanged() const {
   for (const auto& input : inputs_) {
     struct stat facts{};
     if (::fstat(input->file.number(), &facts) != 0) return input->file.error("stat");
-    if (static_cast<std::uint64_t>(facts.st_size) != input->size || nanoseconds(facts.st_mtim) != input->modified)
+    if (static_cast<std::uint64_t>(facts.st_size) != input->size || base::to_nanoseconds(facts.st_mtim) != input->modified)
       return base::Error{
           .number = ESTALE, .operation = "shuffle", .path = input->file.path(), .detail = "it was changed while it was read"};
   }

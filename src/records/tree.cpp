@@ -18,7 +18,7 @@ base::Result<std::vector<TreeFile>> files_of(const std::string& directory) {
     if (!there && errno == ENOENT) continue;  // a link to nothing
     if (!there) return base::Error{.number = errno, .operation = "stat", .path = at->path()};
     if (!S_ISREG(facts.st_mode)) continue;
-    const std::int64_t modified = static_cast<std::int64_t>(facts.st_mtim.tv_sec) * 1'000'000'000 + facts.st_mtim.tv_nsec;
+    const std::int64_t modified = base::to_nanoseconds(facts.st_mtim);
     out.push_back({at->path().lexically_relative(directory), static_cast<std::uint64_t>(facts.st_size), facts.st_mode & 07777, modified});
   }
   if (error) return base::Error{.number = error.value(), .operation = "opendir", .path = directory};

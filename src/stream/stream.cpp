@@ -131,7 +131,7 @@ File* begin_file(int descriptor, int flags, const struct stat& status, hints::St
                  const Origin& origin, Reason& reason) {
   first_moment();
   const layout::Kind kind = kernel.kind(descriptor);
-  fill_in(hints, kind);
+  stream::fill_in(hints, kind);
   hints.read_once = hints.read_once && is_worth_a_copy(kind, flags, hints, path);
   reason = Reason::many;
   for (File& file : registry::files) {

@@ -14,7 +14,7 @@ namespace pario::stream {
 namespace {
 
 constexpr std::uint64_t kTrustedNs = 100'000'000;  // for which a file is taken to be what it was
-constexpr std::uint64_t kPiece = 8 << 20;
+constexpr std::uint64_t kWholePiece = 8 << 20;
 
 std::uint64_t ns_of(const timespec& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
@@ -34,14 +34,14 @@ bool is_settled(const struct stat& file) {
   return present > latest && present - latest > tick;
 }
 
-bool is_same(const struct stat& a, const struct stat& b) {
+bool is_unchanged(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && ns_of(a.st_mtim) == ns_of(b.st_mtim) &&
          ns_of(a.st_ctim) == ns_of(b.st_ctim);
 }
 
 }  // namespace
 
-bool Whole::is_copy_of(const struct stat& file) const { return is_same(file_, file); }
+bool Whole::is_copy_of(const struct stat& file) const { return is_unchanged(file_, file); }
 
 bool Whole::is_right(int descriptor) {
   const std::uint64_t present = now(CLOCK_MONOTONIC_COARSE);
@@ -84,14 +84,14 @@ void Whole::end() {
 bool Whole::fetch(int descriptor, const struct stat& file, Statistics::Calls& calls) {
   for (std::uint64_t done = 0; done < size_;) {
     const std::uint64_t start = trace::ticks();
-    const iovec rest{memory_ + done, std::min(kPiece, size_ - done)};
+    const iovec rest{memory_ + done, std::min(kWholePiece, size_ - done)};
     const long result = kernel.preadv(descriptor, &rest, 1, done);
     count_call(calls, result > 0 ? static_cast<std::uint64_t>(result) : 0, start);
     if (result <= 0) return false;
     done += static_cast<std::uint64_t>(result);
   }
   struct stat after;
-  return kernel.status(descriptor, after) == 0 && is_same(file, after);
+  return kernel.status(descriptor, after) == 0 && is_unchanged(file, after);
 }
 
 namespace whole {

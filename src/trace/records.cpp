@@ -10,7 +10,7 @@
 namespace pario::trace {
 namespace {
 
-constexpr std::size_t kFirstRows = 16, kMostRows = 4096;
+constexpr std::size_t kFirstRows = 16, kMostRecords = 4096;
 constexpr std::size_t kFirstStringsBlock = 16 << 10, kStringsBlock = 64 << 10;
 constexpr std::size_t kFirstEntries = 1024;
 constexpr std::size_t kMostHashes = std::size_t{1} << 22;
@@ -133,7 +133,7 @@ Record* Records::insert_locked(Log& log, Layer layer, std::string_view path, std
 
 Record* Records::new_row(Log& log) {
   if (block_ == nullptr || (block_->count + 1) * sizeof(Record) > block_->capacity()) {
-    const std::size_t rows = std::clamp(static_cast<std::size_t>(rows_), kFirstRows, kMostRows);
+    const std::size_t rows = std::clamp(static_cast<std::size_t>(rows_), kFirstRows, kMostRecords);
     BlockHeader* block = log.reserve(BlockKind::records, rows * sizeof(Record));
     if (block == nullptr) return nullptr;
     block_ = block;

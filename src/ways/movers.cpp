@@ -52,7 +52,7 @@ base::Status move_by_readv(Job& job, int descriptor) {
   });
 }
 
-struct Unmap {
+struct UnmapFile {
   std::uint64_t size;
   void operator()(std::byte* map) const { ::munmap(map, size); }
 };
@@ -87,7 +87,7 @@ base::Status move_by_stdio(Job& job, int descriptor) {
 base::Status move_by_map(Job& job, int descriptor) {
   void* const mapped = ::mmap(nullptr, job.size, job.work.writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) return job.error("mmap", errno);
-  const std::unique_ptr<std::byte, Unmap> map(static_cast<std::byte*>(mapped), Unmap{job.size});
+  const std::unique_ptr<std::byte, UnmapFile> map(static_cast<std::byte*>(mapped), UnmapFile{job.size});
   if (job.way.advised) ::madvise(mapped, job.size, job.work.random ? MADV_RANDOM : MADV_SEQUENTIAL);
   return each_place(job, "memcpy", [&](std::uint64_t place) {
     std::byte* const there = map.get() + place;

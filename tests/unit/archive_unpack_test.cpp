@@ -20,6 +20,7 @@
 #include "archive/maker.hpp"
 #include "archive/place.hpp"
 #include "archive_support.hpp"
+#include "read_file.hpp"
 
 namespace pario::archive {
 namespace {
@@ -92,10 +93,7 @@ class UnpackTest : public Scratch {
   }
 };
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read(const fs::path& path) { return read_file(path.string()); }
 
 TEST_F(UnpackTest, NamesThatLeadOutAreRefused) {
   const std::vector<std::string> names = {"../outside/x", "a/../../outside/x", "..", place_ / "outside/x"};

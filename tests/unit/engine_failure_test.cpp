@@ -8,8 +8,6 @@
 namespace pario::engine {
 namespace {
 
-constexpr int kFour[] = {0, 0, 1, 1};
-
 /// Ranks that write at the same place would race.
 std::uint64_t own(const comm::Comm& ranks) { return static_cast<std::uint64_t>(ranks.rank()) * 10; }
 

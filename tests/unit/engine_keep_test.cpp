@@ -10,7 +10,6 @@ namespace pario::engine {
 namespace {
 
 constexpr int kOne[] = {0};
-constexpr int kFour[] = {0, 0, 1, 1};
 
 OpenRequest behind(const std::string& path, std::uint64_t bound = 1 << 16) {
   OpenRequest request = fresh(path);

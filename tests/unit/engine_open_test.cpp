@@ -7,8 +7,6 @@
 namespace pario::engine {
 namespace {
 
-constexpr int kFour[] = {0, 0, 1, 1};
-
 /// What all ranks get when they open: the errno, 0 for success.
 std::vector<int> outcomes(const OpenRequest& request, const Opener& opener = {}) {
   std::vector<int> numbers(4, -1);

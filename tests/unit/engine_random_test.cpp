@@ -73,7 +73,7 @@ std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t size) {
   return bytes;
 }
 
-void play(std::uint64_t seed) {
+void play_random(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   pattern::Random random(seed);
   const auto all_shapes = shapes();
@@ -109,7 +109,7 @@ void play(std::uint64_t seed) {
 
 TEST(EngineRandom, AgreesWithAModelOfBytes) {
   const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(150);
-  for (std::uint64_t i = 0; i < cases && !HasFailure(); ++i) play(seed + i);
+  for (std::uint64_t i = 0; i < cases && !HasFailure(); ++i) play_random(seed + i);
 }
 
 }  // namespace

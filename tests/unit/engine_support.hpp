@@ -16,16 +16,19 @@
 
 #include "directory.hpp"
 #include "engine/engine.hpp"
+#include "read_file.hpp"
 
 namespace pario::engine {
+
+/// Four ranks on two nodes.
+constexpr int kFour[] = {0, 0, 1, 1};
 
 inline OpenRequest fresh(const std::string& path) {
   return {.path = path, .flags = O_RDWR | O_CREAT | O_TRUNC, .hints = hints::default_file_hints()};
 }
 
 inline std::vector<std::byte> contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = read_file(path);
   std::vector<std::byte> bytes(text.size());
   std::ranges::transform(text, bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
   return bytes;

@@ -121,8 +121,8 @@ TEST_P(EngineTransfer, TakesMemoryInPieces) {
 
 TEST_P(EngineTransfer, IsAtomicWhenAsked) {
   const Directory directory;
-  constexpr int kFour[] = {0, 0, 0, 0};
-  with_file(kFour, fresh(directory / "atomic"), [&](SharedFile& file, comm::Comm& ranks) {
+  constexpr int kOneNode[] = {0, 0, 0, 0};
+  with_file(kOneNode, fresh(directory / "atomic"), [&](SharedFile& file, comm::Comm& ranks) {
     file.set_atomic(true);
     EXPECT_TRUE(file.atomic());
     std::vector<std::byte> buffer(4000, static_cast<std::byte>(ranks.rank() + 1));

@@ -51,9 +51,9 @@ Opener opener_of(const Script& script, int rank) {
 }
 
 /// One rank's part.
-class Player {
+class TroublePlayer {
  public:
-  Player(const Script& script, SharedFile& file, const comm::Comm& ranks)
+  TroublePlayer(const Script& script, SharedFile& file, const comm::Comm& ranks)
       : common_(script.seed),
         own_(script.seed * 100 + static_cast<std::uint64_t>(ranks.rank())),
         file_(file),
@@ -133,7 +133,7 @@ Script script_of(std::uint64_t seed) {
 
 /// What a rank is told of each call; who has died is told no more.
 std::vector<std::string> take_part(const Script& script, SharedFile& file, const comm::Comm& ranks) {
-  Player player(script, file, ranks);
+  TroublePlayer player(script, file, ranks);
   const bool mine = ranks.rank() == script.who;
   std::vector<std::string> all;
   for (int step = 0; step < kSteps; ++step) {
@@ -144,7 +144,7 @@ std::vector<std::string> take_part(const Script& script, SharedFile& file, const
   return all;
 }
 
-void play(std::uint64_t seed) {
+void play_troubles(std::uint64_t seed) {
   const Script script = script_of(seed);
   SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed));
   const Directory directory;
@@ -172,7 +172,7 @@ void play(std::uint64_t seed) {
 
 TEST(EngineTroubles, AreTheSameToAllRanksAndNobodyWaitsForEver) {
   const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(60);
-  for (std::uint64_t i = 0; i < cases && !HasFailure(); ++i) play(seed + i);
+  for (std::uint64_t i = 0; i < cases && !HasFailure(); ++i) play_troubles(seed + i);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace pario::exchange {
 namespace {
 
-constexpr std::uint64_t kWindow = 256 << 10;
+constexpr std::uint64_t kDetourWindow = 256 << 10;
 
 /// How many of `windows` go past the caches where a window takes so long.
 int detours(Detour& detour, int windows, std::uint64_t usual_ns, std::uint64_t detour_ns) {
@@ -14,7 +14,7 @@ int detours(Detour& detour, int windows, std::uint64_t usual_ns, std::uint64_t d
   for (int i = 0; i < windows; ++i) {
     const bool past_caches = detour.next();
     count += past_caches ? 1 : 0;
-    detour.took(past_caches, kWindow, past_caches ? detour_ns : usual_ns);
+    detour.took(past_caches, kDetourWindow, past_caches ? detour_ns : usual_ns);
   }
   return count;
 }
@@ -44,7 +44,7 @@ TEST(Detour, FollowsAPlaceThatChanges) {
 TEST(Detour, OneThatWasInterruptedChangesNothing) {
   Detour detour;
   detours(detour, 100, 12'000, 10'000);
-  detour.took(false, kWindow, 60'000);
+  detour.took(false, kDetourWindow, 60'000);
   EXPECT_LE(detours(detour, 100, 12'000, 10'000), 2);
 }
 

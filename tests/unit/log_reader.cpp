@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "base/base.hpp"
+#include "read_file.hpp"
 #include "trace/columns.hpp"
 #include "trace/format.hpp"
 
@@ -134,10 +135,7 @@ std::size_t ReadLog::notes_with(const std::string& text) const {
   return static_cast<std::size_t>(std::ranges::count_if(notes, [&](const std::string& note) { return note.find(text) != note.npos; }));
 }
 
-ReadLog read_log(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return Reader(std::string(std::istreambuf_iterator<char>(in), {})).read();
-}
+ReadLog read_log(const std::string& file) { return Reader(pario::read_file(file)).read(); }
 
 std::vector<std::string> logs_in(const std::string& directory) {
   std::vector<std::string> logs;

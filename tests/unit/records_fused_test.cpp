@@ -16,9 +16,7 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
-std::string random_lines(std::mt19937_64& random, int count, std::uint64_t longest) {
+std::string random_numbered_lines(std::mt19937_64& random, int count, std::uint64_t longest) {
   std::string out;
   for (int i = 0; i < count; ++i) out += std::string(random() % (longest + 1), static_cast<char>('a' + i % 26)) + std::to_string(i) + "\n";
   return out;
@@ -66,7 +64,10 @@ ShufflePlan small_plan(std::uint32_t buckets, unsigned threads, std::mt19937_64&
 TEST_F(Fused, LoadedInOrderItIsWhatTheShuffleWouldHaveWritten) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 15; ++round) {
-    const std::string text = random_lines(random, static_cast<int>(random() % 500), round % 3 == 0 ? 3 : round % 3 == 1 ? 300 : 9000);
+    const std::string text = random_numbered_lines(random, static_cast<int>(random() % 500),
+                                                   round % 3 == 0   ? 3
+                                                   : round % 3 == 1 ? 300
+                                                                    : 9000);
     ShuffleRequest asked = request(make("in.txt", text));
     asked.seed = random();
     asked.plan = small_plan(static_cast<std::uint32_t>(1 + random() % 9), 1 + static_cast<unsigned>(round) % 8, random);
@@ -77,7 +78,7 @@ TEST_F(Fused, LoadedInOrderItIsWhatTheShuffleWouldHaveWritten) {
 
 TEST_F(Fused, TheOutputIsAFileLikeTheInput) {
   std::mt19937_64 random(2);
-  const std::string text = random_lines(random, 2000, 100);
+  const std::string text = random_numbered_lines(random, 2000, 100);
   ShuffleRequest asked = request(make("in.txt", text));
   asked.plan = small_plan(5, 4, random);
   ASSERT_EQ(shuffled(asked).size(), text.size());
@@ -92,7 +93,7 @@ TEST_F(Fused, TheOutputIsAFileLikeTheInput) {
 
 TEST_F(Fused, EpochsDifferAndDoNotDependOnThreads) {
   std::mt19937_64 random(3);
-  const ShuffleRequest plain = request(make("in.txt", random_lines(random, 3000, 50)));
+  const ShuffleRequest plain = request(make("in.txt", random_numbered_lines(random, 3000, 50)));
   std::map<std::uint64_t, std::string> epochs;
   for (const unsigned threads : {1U, 8U}) {
     ShuffleRequest asked = plain;
@@ -149,7 +150,7 @@ TEST(BucketOrders, AllPermutationsOfFiveRecordsAreEquallyFrequent) {
 
 TEST_F(Fused, ALoaderReadsEachBucketOnce) {
   std::mt19937_64 random(4);
-  ShuffleRequest asked = request(make("in.txt", random_lines(random, 40'000, 100)));
+  ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 40'000, 100)));
   asked.plan = ShufflePlan{.way = Way::fused, .buckets = 6, .threads = 2, .chunk = kMiB, .buffer = 65'536, .inline_limit = 65'000};
   const std::string bytes = shuffled(asked);
   const auto dataset = std::make_shared<const Dataset>(*Dataset::open(file("out")));
@@ -175,7 +176,7 @@ TEST_F(Fused, ALoaderReadsEachBucketOnce) {
 
 TEST_F(Fused, WhatCannotBeDoneIsSaidAndNothingIsLeft) {
   std::mt19937_64 random(6);
-  ShuffleRequest asked = request(make("in.txt", random_lines(random, 5000, 20)));
+  ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 5000, 20)));
   asked.outputs.push_back(file("second"));
   EXPECT_NE(shuffled(asked).find("of one output"), std::string::npos);
   asked.outputs.pop_back();
@@ -252,7 +253,7 @@ std::optional<std::uint64_t> writes_so_far() {
 
 TEST_F(Fused, AStretchIsOneWrite) {
   std::mt19937_64 random(9);
-  ShuffleRequest asked = request(make("in.txt", random_lines(random, 40'000, 200)));
+  ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 40'000, 200)));
   asked.plan = ShufflePlan{.way = Way::fused, .buckets = 6, .threads = 3, .chunk = 100'000, .buffer = 65'536, .inline_limit = 65'000};
   const auto before = writes_so_far();
   const auto done = shuffle(asked);
@@ -323,7 +324,7 @@ TEST(FusedPlans, HaveBucketsThatALoaderHasSoonReadAndRoomForTheIndex) {
 
 TEST_F(Fused, AnIndexBesideTheFileOfTheShuffleBeforeIsNoticedWhateverItsTime) {
   std::mt19937_64 random(1);
-  ShuffleRequest asked = request(make("in.txt", random_lines(random, 3000, 60)));
+  ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 3000, 60)));
   asked.plan = small_plan(8, 1, random);
   const std::string before = shuffled(asked);
   asked.seed = 8;

@@ -14,8 +14,6 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 /// The lines of `text`, each with an end, in the order of the shuffle by its definition.
 std::string expected(const std::string& text, std::uint64_t seed, unsigned bits = 64) {
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::string>> order;

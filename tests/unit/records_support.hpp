@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "read_file.hpp"
 #include "records/records.hpp"
 
 namespace pario::records {
+
+constexpr std::uint64_t kMiB = 1 << 20;
 
 /// An empty directory while the test runs.
 class Records : public testing::Test {
@@ -29,10 +32,7 @@ class Records : public testing::Test {
     std::ofstream(file(name), std::ios::binary) << bytes;
     return file(name);
   }
-  static std::string bytes_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  static std::string bytes_of(const std::string& path) { return read_file(path); }
   /// Names in the directory: what a failed call has left.
   std::vector<std::string> entries() const {
     std::vector<std::string> names;

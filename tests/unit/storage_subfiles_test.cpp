@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "directory.hpp"
+#include "read_file.hpp"
 #include "storage/storage.hpp"
 
 namespace pario::storage {
@@ -21,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kUnit = 4096;
 constexpr std::uint32_t kFiles = 4;
 
-Bytes pattern(std::size_t length) {
+Bytes subfile_pattern(std::size_t length) {
   Bytes data(length);
   for (std::size_t i = 0; i < length; ++i) data[i] = static_cast<std::byte>(i * 5 + i / kUnit + 1);
   return data;
@@ -43,8 +44,7 @@ class Subfiles : public testing::Test {
   }
   /// As a program sees them that knows nothing of pario.
   Bytes contents_for_everybody() {
-    std::ifstream stream(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    const std::string text = read_file(path);
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
@@ -61,41 +61,41 @@ class Subfiles : public testing::Test {
 };
 
 TEST_F(Subfiles, AreFoundWhateverTheHint) {
-  make(pattern(100'000));
-  EXPECT_EQ(contents(), pattern(100'000));
+  make(subfile_pattern(100'000));
+  EXPECT_EQ(contents(), subfile_pattern(100'000));
   EXPECT_EQ(open_file(O_RDWR)->layout().targets, kFiles);
   EXPECT_EQ(open_file(O_RDWR | O_CREAT, 7)->layout().targets, kFiles);
 }
 
 TEST_F(Subfiles, HoldUnitsInTurn) {
-  make(pattern(3 * kUnit));
+  make(subfile_pattern(3 * kUnit));
   EXPECT_EQ(names(), (std::vector<std::string>{"file", "file.subfiles", "file.subfiles/0", "file.subfiles/1", "file.subfiles/2",
                                                "file.subfiles/map"}));
   EXPECT_EQ(std::filesystem::file_size(path), 0U);
 }
 
 TEST_F(Subfiles, AreEmptiedByTruncation) {
-  make(pattern(100'000));
+  make(subfile_pattern(100'000));
   EXPECT_EQ(open_file(O_RDWR | O_TRUNC)->size().value(), 0U);
   EXPECT_EQ(contents(), Bytes());
 }
 
 TEST_F(Subfiles, OfAFileThatOthersRemovedAreNotFoundAgain) {
-  make(pattern(100'000));
+  make(subfile_pattern(100'000));
   std::filesystem::remove(path);
   EXPECT_EQ(open_file(O_RDWR | O_CREAT)->size().value(), 0U);
   EXPECT_EQ(names(), std::vector<std::string>{"file"});
 }
 
 TEST_F(Subfiles, DoNotChangeAFileThatExists) {
-  ASSERT_TRUE(open_file(O_RDWR | O_CREAT)->write(0, pattern(10)).ok());
+  ASSERT_TRUE(open_file(O_RDWR | O_CREAT)->write(0, subfile_pattern(10)).ok());
   const auto file = open_file(O_RDWR | O_CREAT, kFiles);
   EXPECT_EQ(file->layout().targets, 1U);
   EXPECT_EQ(names(), std::vector<std::string>{"file"});
 }
 
 TEST_F(Subfiles, AreRemovedWithTheFile) {
-  make(pattern(100'000));
+  make(subfile_pattern(100'000));
   ASSERT_TRUE(remove(path).ok());
   EXPECT_TRUE(names().empty());
 }
@@ -103,13 +103,13 @@ TEST_F(Subfiles, AreRemovedWithTheFile) {
 TEST_F(Subfiles, RemovalLeavesFilesOfOthersAlone) {
   std::filesystem::create_directory(path + ".subfiles");
   std::ofstream(path + ".subfiles/mine") << "keep";
-  make(pattern(10));
+  make(subfile_pattern(10));
   ASSERT_TRUE(remove(path).ok());
   EXPECT_EQ(names(), (std::vector<std::string>{"file.subfiles", "file.subfiles/mine"}));
 }
 
 TEST_F(Subfiles, JoinMakesOneFileForEverybody) {
-  const Bytes data = pattern(100'001);
+  const Bytes data = subfile_pattern(100'001);
   make(data);
   ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
   std::uint64_t done = 0, whole = 0;
@@ -127,29 +127,29 @@ TEST_F(Subfiles, JoinMakesOneFileForEverybody) {
 
 TEST_F(Subfiles, JoinKeepsHoles) {
   const std::uint64_t far = std::uint64_t{1} << 40;
-  ASSERT_TRUE(open_file(O_RDWR | O_CREAT, kFiles)->write(far, pattern(10'000)).ok());
+  ASSERT_TRUE(open_file(O_RDWR | O_CREAT, kFiles)->write(far, subfile_pattern(10'000)).ok());
   ASSERT_TRUE(join(path).ok());
   const auto file = open_file(O_RDONLY);
   EXPECT_EQ(file->size().value(), far + 10'000);
   Bytes data(10'000);
   EXPECT_EQ(file->read(far, data).value(), data.size());
-  EXPECT_EQ(data, pattern(10'000));
+  EXPECT_EQ(data, subfile_pattern(10'000));
   struct stat facts{};
   ASSERT_EQ(::stat(path.c_str(), &facts), 0);
   EXPECT_LT(facts.st_blocks * 512, 1 << 20);
 }
 
 TEST_F(Subfiles, AreNotJoinedWhileSomebodyHasThemOpen) {
-  make(pattern(100'000));
+  make(subfile_pattern(100'000));
   const auto file = open_file(O_RDONLY);
   EXPECT_EQ(join(path).error().number, EBUSY);
-  EXPECT_EQ(contents(), pattern(100'000));
+  EXPECT_EQ(contents(), subfile_pattern(100'000));
   EXPECT_TRUE(file->close().ok());
   EXPECT_TRUE(join(path).ok());
 }
 
 TEST_F(Subfiles, OpenedWhileTheyAreJoinedAreOneFile) {
-  make(pattern(100'000));
+  make(subfile_pattern(100'000));
   std::thread opener;
   std::unique_ptr<File> file;
   const auto status = join(path, [&](std::uint64_t, std::uint64_t) {
@@ -162,7 +162,7 @@ TEST_F(Subfiles, OpenedWhileTheyAreJoinedAreOneFile) {
 }
 
 TEST_F(Subfiles, JoinBySharingMovesNothing) {
-  const Bytes data = pattern(100'000);
+  const Bytes data = subfile_pattern(100'000);
   make(data);
   const auto status = join(path, {}, Joining::by_sharing);
   if (status.ok()) {
@@ -175,9 +175,9 @@ TEST_F(Subfiles, JoinBySharingMovesNothing) {
 }
 
 TEST_F(Subfiles, JoinOfAnOrdinaryFileIsAnError) {
-  ASSERT_TRUE(open_file(O_RDWR | O_CREAT)->write(0, pattern(10)).ok());
+  ASSERT_TRUE(open_file(O_RDWR | O_CREAT)->write(0, subfile_pattern(10)).ok());
   EXPECT_EQ(join(path).error().number, EINVAL);
-  EXPECT_EQ(contents(), pattern(10));
+  EXPECT_EQ(contents(), subfile_pattern(10));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "directory.hpp"
+#include "read_file.hpp"
 #include "stream/stream.hpp"
 
 namespace {
@@ -30,10 +31,7 @@ hints::StreamHints small(std::uint64_t size = 64, std::uint64_t count = 3) {
   return hints;
 }
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string contents(const std::string& path) { return pario::read_file(path); }
 
 /// An open description that is buffered: calls as a wrapper makes them.
 class Buffered {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "directory.hpp"
+#include "read_file.hpp"
 #include "stream/stream.hpp"
 
 namespace {
@@ -219,8 +220,7 @@ TEST_F(KeptWhole, RandomReadsAndChangesAreWhatTheKernelGives) {
       change(std::string(static_cast<std::size_t>(below(200'000)), static_cast<char>('a' + below(26))));
       stream::resume(file.handle());
     }
-    std::ifstream now(path_, std::ios::binary);
-    const std::string contents{std::istreambuf_iterator<char>(now), {}};
+    const std::string contents = pario::read_file(path_);
     const auto at = static_cast<std::uint64_t>(below(200'000));
     const auto bytes = static_cast<std::size_t>(below(9000));
     EXPECT_EQ(file.read_at(at, bytes), at < contents.size() ? contents.substr(at, bytes) : "");

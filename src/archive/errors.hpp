@@ -1,0 +1,17 @@
+// Errors of system calls in room archive.
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "base/base.hpp"
+
+namespace pario::archive {
+
+/// The error of a system call on a path; `number` is its errno.
+inline base::Error make_error(const char* operation, std::string path, int number = errno) {
+  return {.number = number, .operation = operation, .path = std::move(path)};
+}
+
+}  // namespace pario::archive
