@@ -27,7 +27,7 @@ test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-pr
 test h5dump hdf5-tools tests-with-programs-of-others
 test rsync rsync tests-of-resumed-transfers
 test /usr/lib/x86_64-linux-gnu/liblz4.so.1 liblz4-1 shuffles-through-compressed-files
-all mpicc.mpich mpich MPI-tests
+system mpicc.mpich mpich MPI-tests
 system ceph-mon ceph-mon tests-on-CephFS
 system ceph-osd ceph-osd tests-on-CephFS
 system ceph-mds ceph-mds tests-on-CephFS
@@ -35,7 +35,7 @@ system ceph-fuse ceph-fuse tests-on-CephFS
 system ceph ceph-common tests-on-CephFS
 all mkfs.xfs xfsprogs tests-on-file-systems
 all mkfs.btrfs btrfs-progs tests-on-file-systems
-all /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
+system /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
 all mpicc.openmpi openmpi-bin MPI-tests
 all /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
 system /usr/sbin/slurmctld slurmctld tests-under-Slurm
@@ -43,7 +43,7 @@ system /usr/sbin/slurmd slurmd tests-under-Slurm
 system srun slurm-client tests-under-Slurm
 system /usr/sbin/munged munge tests-under-Slurm
 system dpkg-source dpkg-dev suites-of-others
-all /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
+system /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
 all /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
 all /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev suites-of-others
 system /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran

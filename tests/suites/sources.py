@@ -5,6 +5,7 @@ They lie in PARIO_SUITES (else build/suites) and are fetched once.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import shutil
@@ -37,19 +38,24 @@ _NOT_FETCHED: dict[str, Unavailable | Failed] = {}
 def source(name: str) -> Path:
     """The folder with the sources of a package, fetched if they are not there yet."""
     folder = SUITES / name
-    if (folder / ".complete").exists():
-        return folder
+    SUITES.mkdir(parents=True, exist_ok=True)
+    with (SUITES / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".complete").exists():
+            _fetch(name, folder)
+    return folder
+
+
+def _fetch(name: str, folder: Path) -> None:
     if name in _NOT_FETCHED:
         raise _NOT_FETCHED[name]
     shutil.rmtree(folder, ignore_errors=True)
-    SUITES.mkdir(parents=True, exist_ok=True)
     try:
         (_from_pypi if name == "mpi4py" else _from_debian)(name, folder)
     except (Unavailable, Failed) as error:
         _NOT_FETCHED[name] = error
         raise
     (folder / ".complete").touch()
-    return folder
 
 
 def run(command: list[str | Path], **options: object) -> None:

@@ -33,7 +33,12 @@ _SETTINGS = pytest.StashKey[Any]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps the standard error that pytest's capturing replaces, and marks all descendants."""
+    """Keeps standard error, which pytest's capturing replaces, and marks all descendants.
+
+    Children get the default action of SIGINT, as in the foreground.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell inherits it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_ERRORS] = os.dup(2)
     config.stash[_MARK] = create_mark()
     os.environ[MARKS] = add_mark(os.environ, config.stash[_MARK])[MARKS]

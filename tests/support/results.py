@@ -102,6 +102,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     return report
 
 
+def name_test(nodeid: str) -> str:
+    """The id of a test without the group that pytest-xdist appends (--dist loadgroup)."""
+    return nodeid[: nodeid.rindex("@")] if nodeid.rfind("@") > nodeid.rfind("]") else nodeid
+
+
 class Selection:
     """Deselects the tests that an earlier run has finished."""
 
@@ -112,9 +117,9 @@ class Selection:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        earlier = [item for item in items if item.nodeid in self._finished]
+        earlier = [item for item in items if name_test(item.nodeid) in self._finished]
         if earlier:
-            items[:] = [item for item in items if item.nodeid not in self._finished]
+            items[:] = [item for item in items if name_test(item.nodeid) not in self._finished]
             config.hook.pytest_deselected(items=earlier)
 
     @pytest.hookimpl(optionalhook=True)
@@ -151,7 +156,7 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
             outcome = "error" if report.failed else "skipped"
-            self._writer.add(Result(report.nodeid, outcome, reason=read_reason(report)))
+            self._writer.add(Result(name_test(report.nodeid), outcome, reason=read_reason(report)))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.items:
@@ -180,7 +185,7 @@ def judge_report(report: pytest.TestReport) -> Result:
         outcome = "passed"
         reason = f"passes although it is expected to fail: {reason}" if expected else ""
     markers = tuple(getattr(report, "markers", ()))  # absent for a crashed worker
-    return Result(report.nodeid, outcome, report.duration or 0.0, reason, markers)
+    return Result(name_test(report.nodeid), outcome, report.duration or 0.0, reason, markers)
 
 
 def merge_results(first: Result | None, second: Result) -> Result:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.support.checkouts import commit_all
 from tests.support.results_file import read_results
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 XDIST = ["-p", "xdist", "-n", "2"]
@@ -164,9 +164,7 @@ def test_an_interrupted_test_is_not_finished(checkout):
     run = checkout.popen(
         ["python", "-m", "pytest", "--results", "results"], stdin=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
-    while not Path("results-waits").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(Path("results-waits").exists, "the second test runs")
     os.kill(run.pid, signal.SIGINT)
     run.communicate()
     assert run.returncode == pytest.ExitCode.INTERRUPTED

@@ -52,7 +52,7 @@ def _add_group(item: pytest.Item) -> None:
         return
     names = getattr(item, "fixturenames", [])
     groups = (group for name, group in _GROUPS.items() if name in names)
-    item.add_marker(pytest.mark.xdist_group(next(groups, str(item.path))))
+    item.add_marker(pytest.mark.xdist_group(next(groups, item.path.name)))
 
 
 def _add_tier_of_mpi(item: pytest.Item) -> None:
