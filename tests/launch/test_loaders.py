@@ -122,7 +122,9 @@ class TestTorch:
         assert facts == ("DataLoader", "Slow", 0, 8, 32, 1)
         assert row.waited >= 30 * 0.016 and row.worked >= 30 * 0.01
         finding = next(one for one in analysis.findings if one.rule == "loader-without-workers")
-        assert "num_workers=0" in finding.title and 0 < finding.seconds <= row.waited
+        assert "num_workers=0" in finding.title and 0 < finding.seconds
+        # All of the waiting can be saved; its parts are summed with rounding.
+        assert finding.seconds <= row.waited or finding.seconds == pytest.approx(row.waited, rel=1e-12)
 
     def test_workers_are_counted_in_the_loop_alone(self, tmp_path: Path) -> None:
         _, analysis = run(tmp_path, TORCH_LOOP, 2, 3)
