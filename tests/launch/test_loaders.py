@@ -122,7 +122,7 @@ class TestTorch:
         assert facts == ("DataLoader", "Slow", 0, 8, 32, 1)
         assert row.waited >= 30 * 0.016 and row.worked >= 30 * 0.01
         finding = next(one for one in analysis.findings if one.rule == "loader-without-workers")
-        assert "num_workers=0" in finding.title and 0 < finding.seconds
+        assert "num_workers=0" in finding.title and finding.seconds > 0
         # All of the waiting can be saved; its parts are summed with rounding.
         assert finding.seconds <= row.waited or finding.seconds == pytest.approx(row.waited, rel=1e-12)
 
