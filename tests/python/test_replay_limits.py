@@ -53,11 +53,10 @@ def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(tmp_path: Path, number: signal.Signals) -> None:
     program = """\
-import signal, sys
+import sys
 from pathlib import Path
 from pario.replay import perform
 from tests.python.test_replay_limits import hanging
-signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it is ignored
 perform(hanging(), Path(sys.argv[1]))
 """
     for name in ("scratch", "told"):

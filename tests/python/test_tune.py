@@ -212,10 +212,9 @@ def test_where_it_cannot_work_the_command_is_not_run(tmp_path: Path, words: tupl
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_interrupted_says_so_and_leaves_nothing(log: Path, tmp_path: Path, number: signal.Signals) -> None:
-    program = """import os, signal, sys
+    program = """import os, sys
 from pario.cli import main
 from pario.tune import search
-signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it is ignored
 def measurement(script, directory, *_, **__):
     from pario.scratch import scratch
     def measure(choice):

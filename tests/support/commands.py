@@ -83,7 +83,7 @@ class Command(subprocess.Popen[Any]):
 
 @contextmanager
 def start_command(command: Sequence[object], **options: Any) -> Iterator[Command]:
-    """Runs a program beside the body of the ``with`` statement; ends what is left of it after."""
+    """Runs a program beside the body of the ``with`` statement, then ends its processes."""
     running = Command(command, **options)
     try:
         yield running

@@ -12,7 +12,7 @@ from pario.tables.model import Job
 
 
 def lane_words(*, mpi: bool) -> tuple[str, str]:
-    """What a lane is called: one, several."""
+    """The name of one lane and of several lanes."""
     return ("rank", "ranks") if mpi else ("process", "processes")
 
 
