@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "directory.hpp"
 #include "read_file.hpp"
 #include "records/records.hpp"
 
@@ -20,12 +20,6 @@ constexpr std::uint64_t kMiB = 1 << 20;
 /// An empty directory while the test runs.
 class Records : public testing::Test {
  protected:
-  Records() {
-    std::string pattern = testing::TempDir() + "pario-records-XXXXXX";
-    directory = mkdtemp(pattern.data());
-  }
-  ~Records() override { std::filesystem::remove_all(directory); }
-
   std::string file(const std::string& name) const { return directory + "/" + name; }
   std::string make(const std::string& name, const std::string& bytes) const {
     std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
@@ -41,7 +35,8 @@ class Records : public testing::Test {
     return names;
   }
 
-  std::string directory;
+  Directory scratch;
+  std::string directory = scratch.path();
 };
 
 inline std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
