@@ -20,8 +20,20 @@ function(pario_room name)
   endif()
   pario_precompile(${name})
   if(NOT name IN_LIST PARIO_ROOMS_WITHOUT_UNITY)
-    set_target_properties(pario_${name} PROPERTIES UNITY_BUILD ${PARIO_UNITY} UNITY_BUILD_BATCH_SIZE 5)
+    pario_join_sources(pario_${name} 5)
   endif()
+endfunction()
+
+# Compiles up to `batch` sources of a target together. Relative paths let clones share the
+# compiler cache (CMake 4; older versions write absolute ones).
+function(pario_join_sources target batch)
+  set_target_properties(
+    ${target}
+    PROPERTIES
+      UNITY_BUILD ${PARIO_UNITY}
+      UNITY_BUILD_BATCH_SIZE ${batch}
+      UNITY_BUILD_RELOCATABLE ON
+  )
 endfunction()
 
 # Rooms whose sources define functions under several prototypes, by macros of the same names.
