@@ -22,6 +22,7 @@ import fcntl
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -85,7 +86,8 @@ class Recorder:
 
     As a context manager it refuses to start, with SystemExit, at a load average above LOAD_LIMIT.
     Enter it before files are made or programs are built: the benchmark's own work raises the load.
-    A run that ends with an exception (Ctrl-C, too) keeps its rows and is marked incomplete.
+    A run that ends with an exception (Ctrl-C and SIGTERM, too) keeps its rows and is marked
+    incomplete.
 
     Parameters
     ----------
@@ -121,6 +123,7 @@ class Recorder:
                 f"load of at most {LOAD_LIMIT:.2f}. Wait until the machine is idle, or measure "
                 "without recording: --no-record"
             )
+        self._terminate = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         self._entry = {
             "started": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "load": {"start": round(load, 2)},
@@ -157,6 +160,7 @@ class Recorder:
     ) -> None:
         if not self._arguments.recording:
             return
+        signal.signal(signal.SIGTERM, self._terminate)
         if not self._rows:
             print(f"{self._name}: nothing was measured, nothing is recorded", file=sys.stderr)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -184,6 +185,18 @@ run,started,commit,way,round,seconds
 1,2026-05-04T03:02:01Z,0123456789ab,fast,1,1.5
 """
     )
+
+
+def test_a_terminated_run_keeps_its_rows(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemExit, match="143"),
+        Recorder("toy", parse(tmp_path), probes=make_probes()) as recorder,
+    ):
+        recorder.add(way="fast", round=1, seconds=1.5)
+        signal.raise_signal(signal.SIGTERM)
+    (run,) = json.loads((tmp_path / DAY / "env.json").read_text())["runs"]
+    assert (run["rows"], run["complete"], run["error"]) == (1, False, "SystemExit: 143")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_run_without_rows_writes_nothing(tmp_path: Path) -> None:
