@@ -41,6 +41,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=2 * cores,
         help="busy processes, one of which writes to the disk; 0: none (default: %(default)s)",
     )
+    parser.add_argument(
+        "--jobs", type=int, default=cores, help="tests at a time (default: %(default)s)"
+    )
     parser.add_argument("--interval", type=float, default=INTERVAL, help="seconds of progress")
     parsed = parser.parse_args(arguments)
     parsed.results = parsed.results.resolve()
@@ -112,7 +115,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         with lock_run(options.results):
             open_results(options.results, root, options.restart, "make flaky RESTART=1")
             progress = Progress(options.results, options.interval, "flaky")
-            run = Run(root, options.results, 1, progress.update)
+            run = Run(root, options.results, options.jobs, progress.update)
             run.log("flaky").unlink(missing_ok=True)
             with load_running(run, options.load):
                 run_tests(run, options.count, options.tests or SELECTION)

@@ -142,7 +142,8 @@ def _run_module(run: Run, step: str, preset: str, module: str) -> None:
 def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
     """Runs pytest, whose plugin writes the results (tests/support/results.py)."""
     files = [f"--results={run.results}", "--resume"]
-    command = [sys.executable, "-m", "pytest", "-q", *files, *arguments]
+    workers = ["-n", str(run.jobs), "--dist", "loadgroup"] if run.jobs > 1 else []
+    command = [sys.executable, "-m", "pytest", "-q", *workers, *files, *arguments]
     status = run.call(step, command)
     session = f"{step}::session"
     if status not in (0, 1):  # no line per test tells about an error of pytest itself

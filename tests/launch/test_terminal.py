@@ -57,7 +57,6 @@ class Terminal:
 def shell(place: Path) -> Iterator[Terminal]:
     child, descriptor = pty.fork()
     if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run in the background of a script has it ignored
         os.chdir(place)
         os.execvpe("bash", ["bash", "--norc", "--noediting", "-i"], {**os.environ, "PS1": "$ ", "HISTFILE": "", "TERM": "xterm"})
     terminal = Terminal(descriptor)
