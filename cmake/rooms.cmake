@@ -29,10 +29,7 @@ endfunction()
 function(pario_join_sources target batch)
   set_target_properties(
     ${target}
-    PROPERTIES
-      UNITY_BUILD ${PARIO_UNITY}
-      UNITY_BUILD_BATCH_SIZE ${batch}
-      UNITY_BUILD_RELOCATABLE ON
+    PROPERTIES UNITY_BUILD ${PARIO_UNITY} UNITY_BUILD_BATCH_SIZE ${batch} UNITY_BUILD_RELOCATABLE ON
   )
 endfunction()
 
