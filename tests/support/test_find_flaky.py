@@ -74,7 +74,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def start(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", DRIVER, "--results", "build/results.jsonl", *options]
+    files = ["--results", "build/results.jsonl"]
+    command = [sys.executable, "-c", DRIVER, *files, "--jobs", "1", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

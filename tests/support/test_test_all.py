@@ -68,7 +68,8 @@ from tools.test_steps import Step, run_pytest
 
 root = Path(sys.argv[1])
 step = Step("pytest", "tests", partial(run_pytest, step="pytest", arguments=[]))
-sys.exit(main(["--results", str(root / "build/results.jsonl"), *sys.argv[2:]], [step], root))
+files = ["--results", str(root / "build/results.jsonl")]
+sys.exit(main([*files, "--jobs", "1", *sys.argv[2:]], [step], root))
 """
 
 
