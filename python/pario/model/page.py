@@ -1,7 +1,8 @@
-"""What the model predicts beside what was published, as Markdown."""
+"""Predicted beside published figures, as Markdown."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from pario.model.machine import Machine, load, names
@@ -45,7 +46,7 @@ def _summary(all_tables: list[Table]) -> Iterator[str]:
 
 def _parameters(machine: Machine) -> Iterator[str]:
     if machine.remark:
-        yield from (machine.remark, "")
+        yield from (*_wrapped(machine.remark), "")
     yield from ("| parameter | value | from |", "|---|---|---|")
     for name, value in machine.values.items():
         how = "fitted: " if name in machine.fitted else ""
@@ -53,18 +54,27 @@ def _parameters(machine: Machine) -> Iterator[str]:
 
 
 def _rows(machine: Machine, table: Table) -> Iterator[str]:
-    yield from ("", f"{table.title}. {table.source}.", "", "| | published | predicted | off | |", "|---|---|---|---|---|")
+    """The rows of a table; below them, numbered, the reasons of those that are missed."""
+    yield from ("", *_wrapped(f"{table.title}. {table.source}."))
+    yield from ("", "| | published | predicted | off | |", "|---|---|---|---|---|")
     misses = missed(machine, table)
     for row in table.rows:
         predicted = table.predict(machine, row)
         figures = f"{_figure(row.published)} | {_figure(predicted)} | {round(100 * off(row.published, predicted)):+d} %"
-        yield f"| {row.name} | {figures} | {_use(row, row in misses)} |"
+        mark = f"; **missed** ({misses.index(row) + 1})" if row in misses else ""
+        yield f"| {row.name} | {figures} | {_use(row)}{mark} |"
+    for number, row in enumerate(misses, start=1):
+        yield from (*([""] if number == 1 else []), *_wrapped(row.reason, f"{number}. "))
+
+
+def _wrapped(text: str, mark: str = "") -> list[str]:
+    """Lines of at most 100 columns, the first after a mark of a list."""
+    return textwrap.wrap(text, 100, initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False)
 
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _use(row: Row, is_missed: bool) -> str:
-    use = "fitted" if row.fits else "count" if row.exact else "follows from fitted rows" if row.follows else "checked"
-    return f"{use}; **missed**: {row.reason}" if is_missed else use
+def _use(row: Row) -> str:
+    return "fitted" if row.fits else "count" if row.exact else "follows from fitted rows" if row.follows else "checked"
