@@ -322,7 +322,7 @@ def test_a_finding_without_settings_says_why_the_program_has_to_change() -> None
     made = job(4)
     add_record(made, [0, 1], "/scratch/log", writes=10**6, bytes_written=10**8, write_time=5.0, write_sizes={100: 10**6}, end_written=10**8)
     (found,) = (finding for finding in analyze(made).findings if finding.rule == "small-writes")
-    assert found.why_not == "several processes write the file, and none would see what another one has in its buffers"
+    assert found.why_not == "several processes write the file, and none would see the buffered bytes of another"
 
 
 def test_settings_that_the_run_had_already_are_not_proposed_again() -> None:

@@ -173,16 +173,16 @@ def _network_faults(facts: Facts) -> Iterator[Candidate]:
 
 REREAD = Rule(
     name="re-read",
-    remedy="keeping what was read",
+    remedy="keeping the bytes that were read",
     sees="The same bytes of a file read several times by the same process.",
-    threshold=f"More than {REREAD_FACTOR} times as many bytes read as there are different ones (without events: "
-    "as the highest offset read), at least 1 MiB, calls of 512 B or more.",
-    estimate="Time of the reads times the part of the bytes that had been read before.",
-    advice="Keep what was read.",
+    threshold=f"More than {REREAD_FACTOR} times as many bytes read as distinct bytes (without "
+    "events: as the highest offset read), at least 1 MiB, calls of 512 B or more.",
+    estimate="Time of the reads times the share of bytes that had been read before.",
+    advice="Keep the bytes in memory.",
     control="One pass over the file.",
     find=_rereads,
     repairs=(repairs.KEPT_WHOLE,),
-    why_not="each read has to bring the bytes into the program's memory again, whoever keeps them meanwhile",
+    why_not="each read must copy the bytes into the program's memory again, from any cache",
 )
 SEEKS = Rule(
     name="seek-storm",
@@ -190,24 +190,24 @@ SEEKS = Rule(
     sees="A seek for (nearly) every read or write, mostly to read small records out of order.",
     threshold=f"At least {MANY_SEEKS:,} seeks per process and file, one per two reads or writes or more, and more than "
     f"{SEEKS_OF_AN_OPEN} per open.",
-    estimate="Time in seeks, and that of small reads beyond reading the touched part of the file once in large calls at the "
-    "reference rate.",
+    estimate="Time in seeks, plus time in small reads, minus one read of the touched part of the "
+    "file in large calls at the reference rate.",
     advice="pread/pwrite; sort by offset; read in blocks.",
     control="The file read once in large blocks.",
     find=_seek_storms,
     repairs=(repairs.KEPT_WHOLE,),
-    why_not="which records are needed, and when, is known to the program alone",
+    why_not="only the program knows the records that it needs, and when",
 )
 EMPTY = Rule(
     name="empty-reads",
-    remedy="not reading where nothing is left",
+    remedy="not reading beyond the end",
     sees="Reads that return no bytes, again and again.",
     threshold=f"At least {MANY_EMPTY:,} reads of zero bytes per process and file, more than 30 % of the reads.",
-    estimate="The part of the reads' time that belongs to empty ones.",
-    advice="Stop at the end of the file; wait without asking.",
+    estimate="The share of the read time that belongs to empty reads.",
+    advice="Stop at the end of the file; wait without reading.",
     control="One empty read at the end of the file.",
     find=_empty_reads,
-    why_not="each read has to find out whether something was written meanwhile",
+    why_not="each read must find out whether new bytes have been written",
 )
 FAULTS = Rule(
     name="mmap-network",

@@ -59,8 +59,8 @@ BURSTS = Rule(
     name="overlap",
     remedy="writing while computing",
     sees="Bursts of output that could be written while the program computes.",
-    threshold=f"At least {MIN_BURSTS} bursts of {MIN_BURST_SECONDS:.0f} s or more (mean), together {wording.share(MIN_SHARE)} "
-    "of the run; nothing else was found.",
+    threshold=f"At least {MIN_BURSTS} bursts of {MIN_BURST_SECONDS:.0f} s or more (mean), together "
+    f"{wording.share(MIN_SHARE)} of the run; no other finding.",
     estimate="The part of the write time that the computation after each burst could hide, minus a copy of the data.",
     advice="Non-blocking collective I/O, a writer thread, asynchronous HDF5.",
     control="Jobs in which another rule finds a cause. Output shorter than a second, or without computation after it.",

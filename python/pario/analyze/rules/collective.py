@@ -233,8 +233,9 @@ HOLES = Rule(
     remedy="not reading and rewriting holes",
     sees="MPI-IO writes with holes that make the library read windows of the file and write them back (data sieving).",
     threshold="POSIX reads inside MPI-IO writes of more than 1.5 times the bytes the program itself read there.",
-    estimate="Time of the library's reads and locks, and of the part of its writes that only put old bytes back, minus a write per piece "
-    f"(one per {wording.block(PIECE_EVERY)} of window, at least {PIECE} bytes each).",
+    estimate="Time of the library's reads and locks, and of the share of its writes that only "
+    f"restores old bytes, minus a write per piece (one per {wording.block(PIECE_EVERY)} of window, "
+    f"at least {PIECE} bytes each).",
     advice="pario's MPI-IO, romio_ds_write=disable, or a collective call that fills the holes.",
     control="The same pieces with sieving switched off.",
     find=_holes,
@@ -244,10 +245,10 @@ MISSING = Rule(
     name="missing-collectives",
     remedy="making small MPI-IO calls collective",
     sees="Ranks that each write small pieces of a shared file with independent MPI-IO calls.",
-    threshold=f"At least {MANY_CALLS} independent calls of less than {SMALL_INDEPENDENT >> 20} MiB per rank on a file of two or "
-    f"more ranks; calls through a view count as the pieces that the library made of them where at least {wording.share(DENSE)} of the "
-    "file is filled.",
-    estimate="Time of the calls minus four times that of their bytes at the reference rate: the price of exchanging small pieces.",
+    threshold=f"At least {MANY_CALLS} independent calls of less than {SMALL_INDEPENDENT >> 20} MiB "
+    "per rank on a file of two or more ranks; calls through a view count as the pieces of the "
+    f"library if at least {wording.share(DENSE)} of the file is filled.",
+    estimate="Time of the calls minus four times the time of their bytes at the reference rate (the cost of exchanging small pieces).",
     advice="A file view and collective calls.",
     control="One collective call per step through a view.",
     find=_missing_collectives,
@@ -271,7 +272,7 @@ LATE = Rule(
     sees="A rank that arrives late at collective I/O again and again while all others wait.",
     threshold=f"The same rank is the last in {wording.share(LATE_SHARE)} or more of at least {LATE_CALLS} "
     "collective reads and writes with waiting.",
-    estimate="Mean over ranks of the matched waiting for that rank, without waiting for its I/O.",
+    estimate="Matched waiting for that rank (mean over ranks), without waiting for its I/O.",
     advice="Balance the work, or use non-blocking collective I/O.",
     control="Ranks that arrive together, or late in turn.",
     find=_late_arrivals,

@@ -118,10 +118,11 @@ def _fixes(subject: Scene, short: Shortfall) -> tuple[Fix, ...]:
 NOT_EFFECTIVE = Rule(
     name="hints-not-effective",
     remedy="getting MPI-IO hints into force",
-    sees="MPI-IO hints that were requested and not followed.",
-    threshold="striping_factor or cb_nodes in force below what was requested, or misspelt in a run of pario's MPI-IO, whose reasons are "
-    "the evidence (all other hints are in the tables of hints only: what they cost cannot be told).",
-    estimate="Time of the file's calls, if it fell in proportion.",
+    sees="MPI-IO hints that were requested but are not in force.",
+    threshold="striping_factor or cb_nodes in force below the requested value, or misspelt in a "
+    "run of pario's MPI-IO, whose reasons are the evidence. All other hints are only in the tables "
+    "of hints, because their cost is unknown.",
+    estimate="Time of the file's calls times the missing share of the hint's value.",
     advice="Set the hint where it is read (file creation), or stripe the directory.",
     control="Requested and effective values agree.",
     find=_hints,

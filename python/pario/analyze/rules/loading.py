@@ -70,13 +70,12 @@ def _claims(facts: Facts, process: int, lane: int, saved: float) -> list[Claim]:
 NO_WORKERS = Rule(
     name="loader-without-workers",
     remedy="loading batches while the model computes",
-    sees="Training loops that load their batches by themselves: a PyTorch DataLoader with num_workers=0, a Keras PyDataset with one "
-    "worker.",
+    sees="Training loops that load their batches themselves: a PyTorch DataLoader with num_workers=0, a Keras PyDataset with one worker.",
     threshold=f"At least {LEAST_BATCHES} batches, and {wording.share(LEAST_STALL)} of the time of the steps spent waiting for them.",
-    estimate=f"Waits less what {WORKERS} workers (fewer where there are fewer processors, at least 2) would leave of them beside the "
-    "computation.",
+    estimate=f"Waits minus those that would remain if {WORKERS} workers (fewer on fewer "
+    "processors, at least 2) loaded during the computation.",
     advice="num_workers, or pario.records.Loader.",
-    control="Loaders with workers, whatever is waited for them: the table of loaders shows it. Loops that hardly wait.",
+    control="Loaders with workers, however long the waits (the table of loaders shows them); loops that hardly wait.",
     find=_no_workers,
-    why_not="only the program can say how many workers its loaders have",
+    why_not="only the program sets the number of workers",
 )

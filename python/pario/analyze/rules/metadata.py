@@ -245,12 +245,12 @@ STORMS = (
         remedy="calling fsync once",
         sees="fsync, fdatasync, msync or MPI_File_sync after (nearly) every write, or files opened with O_SYNC.",
         threshold=f"At least {MANY_SYNCS} syncs per process and file, and one per 20 writes or fewer.",
-        estimate="Time in sync calls of all but one per process and file; for O_SYNC the time of writes beyond their bytes at the "
-        "reference rate.",
+        estimate="Time in all sync calls but one per process and file; with O_SYNC, time of writes "
+        "minus their bytes at the reference rate.",
         advice="Sync once, after the last write.",
         control="One fsync at the end.",
         find=_sync_storms,
-        why_not="an fsync promises that the bytes survive a crash, and only the program knows which promises it does not need",
+        why_not="an fsync promises that bytes survive a crash; only the program knows which promises it needs",
     ),
     Rule(
         name="flush-storm",
@@ -268,13 +268,13 @@ STORMS = (
         remedy="opening each file once",
         sees="The same file opened and closed again and again by the same process.",
         threshold=f"At least {MANY_OPENS} opens per process and file.",
-        estimate="Time in open and close, but for one of each per process and file, and in small writes where an open has at most "
-        f"{FEW_WRITES} of them.",
+        estimate="Time in open and close, except one of each per process and file, and in small "
+        f"writes if an open has at most {FEW_WRITES} of them.",
         advice="Open once, before the loop.",
         control="One open before the loop, the same writes.",
         find=_open_close_loops,
         repairs=(repairs.KEPT_HANDLES, repairs.CLOSED_BEHIND),
-        why_not="whoever closes a file expects that others can have it as it is from then on",
+        why_not="a program that closes a file expects others to see its bytes from then on",
     ),
     Rule(
         name="many-small-files",
@@ -285,7 +285,7 @@ STORMS = (
         advice="One container file with an index (HDF5, tar, SQLite), or subdirectories.",
         control="The same records in one file.",
         find=_small_file_storms,
-        why_not="the files, with their names, are what the program is there to make or to read",
+        why_not="the program's purpose is to create or read these files, with their names",
     ),
     Rule(
         name="stat-storm",
@@ -296,15 +296,15 @@ STORMS = (
         advice="Ask once and keep the answer.",
         control="One stat per file.",
         find=_stat_storms,
-        why_not="the answer may be another one each time, since others change files, too",
+        why_not="each answer may differ, because other programs change files, too",
     ),
 )
 QUEUE = Rule(
     name="metadata-queue",
     remedy="opening files on one rank first",
-    sees="Opens of many ranks that are served one after the other.",
+    sees="Opens of many ranks that the server handles one after the other.",
     threshold=f"At least 4 ranks; the 90th percentile of time per open is {QUEUE_SPREAD:.0f} times that of the fastest rank.",
-    estimate="Time in open minus what the same number of opens costs the fastest rank.",
+    estimate="Time in open minus the time of as many opens on the fastest rank.",
     advice="Open on one rank and broadcast, MPI_File_open, subdirectories.",
     control="Opens that take the same time on all ranks.",
     find=_queues_at_open,

@@ -1,4 +1,4 @@
-"""What pario itself can do about a cause, the program as it is: settings, as a column of the table of rules."""
+"""Settings that repair a cause without a change of the program: a column of the table of rules."""
 
 from __future__ import annotations
 
@@ -53,13 +53,22 @@ class Subject(Protocol):
 
 
 _ON: Wanted = ("run", "mpiio", "yes")
-OWN_MPIIO = Repair((_ON,), "the ranks of a node share one set of buffers and fill them while others are written", "mpiio")
-KEPT_BACK = Repair(
-    (_ON, ("mpiio", "pario_write_behind", "16M")),
-    "pario's MPI-IO keeps small independent writes back until they are large; holes are read only where that costs less",
+OWN_MPIIO = Repair(
+    (_ON,),
+    "the ranks of a node share one set of buffers, and fill some while others are written",
     "mpiio",
 )
-SIEVED = Repair((("mpiio", "romio_ds_write", "enable"),), "pieces that lie side by side are written as windows", "mpiio", needs="dense")
+KEPT_BACK = Repair(
+    (_ON, ("mpiio", "pario_write_behind", "16M")),
+    "pario's MPI-IO joins small independent writes into large ones, and reads holes only where that costs less",
+    "mpiio",
+)
+SIEVED = Repair(
+    (("mpiio", "romio_ds_write", "enable"),),
+    "neighbouring pieces are written as windows",
+    "mpiio",
+    needs="dense",
+)
 STRIPES = Repair(
     (("striping", "striping_factor", "{stripes:.0f}"), ("striping", "striping_unit", "{unit_mib:.0f}M")),
     "new files lie on more storage targets",
@@ -68,7 +77,10 @@ WRITES_BEHIND = Repair(
     (("streams", "size", "8M"), ("streams", "count", "2")), "small writes are collected and written behind", "posix", writers=1
 )
 READS_AHEAD = Repair(
-    (("streams", "size", "1M"), ("streams", "prefetch", "2")), "small reads are served from large ones made ahead", "posix", writers=0
+    (("streams", "size", "1M"), ("streams", "prefetch", "2")),
+    "small reads are served from large reads made ahead",
+    "posix",
+    writers=0,
 )
 FULL_BUFFER = Repair((("stdio", "mode", "full"), ("stdio", "size", "1M")), "streams get a full buffer", "stdio", writers=1)
 FEWER_FLUSHES = Repair((("streams", "ignoreflush", "yes"),), "flushes write nothing; close and exit do", "stdio", writers=1)
@@ -76,20 +88,26 @@ READ_ONCE = Repair(
     (("streams", "read_once", "yes"),), "each node reads the file once, into memory that its processes share", "posix", writers=0
 )
 MAPPED_AHEAD = Repair(
-    (("streams", "map_ahead", "yes"),), "one process per node reads what is mapped ahead, in large pieces side by side", "posix", writers=0
+    (("streams", "map_ahead", "yes"),),
+    "one process per node reads mapped files ahead, in large parallel pieces",
+    "posix",
+    writers=0,
 )
 KEPT_HANDLES = Repair(
     (("streams", "handles", "yes"),),
-    "a file that is closed stays open for a while: opening it again costs nothing",
+    "a closed file stays open for a while: opening it again costs nothing",
     "posix stdio",
     writers=1,
 )
 CLOSED_BEHIND = Repair(
-    (("streams", "lazyclose", "yes"),), "close does not wait for what is buffered: it is written together, later", "posix stdio", writers=1
+    (("streams", "lazyclose", "yes"),),
+    "close does not wait for dirty bytes: they are written later, in large calls",
+    "posix stdio",
+    writers=1,
 )
 KEPT_WHOLE = Repair(
     (("streams", "whole", "{mib:.0f}M"),),
-    "the file is read once into memory, from where reads and seeks are served",
+    "the file is read once into memory, which then serves reads and seeks",
     "posix",
     needs="small",
     writers=0,
@@ -117,8 +135,8 @@ def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
     if all(subject.writers <= repair.writers for repair in known):
         return "the run had the settings for it already" if known else ""
     if any(repair.writers for repair in known):
-        return "several processes write the file, and none would see what another one has in its buffers"
-    return "the file is written meanwhile, and buffers that were read ahead would not show that"
+        return "several processes write the file, and none would see the buffered bytes of another"
+    return "the file is written at the same time, which buffers that were read ahead would not show"
 
 
 def _in_question(repairs: Iterable[Repair], subject: Subject) -> list[Repair]:

@@ -161,11 +161,11 @@ ALL_READ_ONE = Rule(
     sees="Every rank reads the whole of the same file.",
     threshold=f"Three quarters of the ranks (at least 2) read {wording.share(WHOLE)} or more of a file of up to {SHARED_LIMIT >> 30} GiB "
     "that they do not write.",
-    estimate="The ranks' time on the files less one rank's share: storage serves the readers one after the other.",
+    estimate="The ranks' time on the files minus one rank's share: storage serves the readers one after the other.",
     advice="Read on one rank and broadcast.",
     control="Rank 0 reads and broadcasts.",
     find=_all_read_one,
-    why_not="each rank has asked for all of the file",
+    why_not="each rank asks for the whole file",
     repairs=(repairs.READ_ONCE,),
 )
 ONE_RANK = Rule(
@@ -175,10 +175,10 @@ ONE_RANK = Rule(
     threshold=f"More than {wording.share(ALMOST_ALL)} of all bytes, at least {ENOUGH_BYTES >> 20} MiB, in a job of 2 or more ranks.",
     estimate=f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and its time in the messages that "
     "carry the data.",
-    advice="Every rank its own part, collectively.",
+    advice="Let every rank do its own part, collectively.",
     control="The same bytes written by all ranks.",
     find=_one_rank_for_all,
-    why_not="the data are in other ranks' memory, and only the program knows what belongs where",
+    why_not="the data are in other ranks' memory, and only the program knows their places in the file",
     repairs=(repairs.KEPT_BACK,),
 )
 STRAGGLER = Rule(
@@ -187,8 +187,8 @@ STRAGGLER = Rule(
     sees="A few ranks that take much longer than the others for the same amount of I/O.",
     threshold=f"At least 4 ranks, at most a quarter of which take {STRAGGLER_FACTOR:.0f} times the median's time for less than "
     "twice its bytes.",
-    estimate="Time of the slow ranks' reads and writes beyond the median rank's.",
-    advice="Look at the node; run again.",
+    estimate="Time of the slow ranks' reads and writes minus the median rank's time.",
+    advice="Check the node; run again.",
     control="Ranks that take about the same time.",
     find=_stragglers,
 )

@@ -43,8 +43,8 @@ def _small(writing: bool) -> Rule:
         sees=f"Many {word} calls that each move little data.",
         threshold=f"Per process and file at least {MANY_CALLS} calls of less than {SMALL_CALL // 1024} KiB on average, MPI-IO's own "
         "calls left out.",
-        estimate="Time of the calls minus what their bytes cost at the best rate seen for large calls on the same file system in this job, "
-        "or at the default rate.",
+        estimate="Time of the calls minus the time of their bytes at the best rate of large calls "
+        "on the same file system in this job, or at the default rate.",
         advice="Collect values in a buffer and move them with one call; 64 KiB per call is enough on most file systems.",
         control="The same bytes in calls of 64 KiB or more.",
         find=find,
@@ -110,7 +110,7 @@ RULES = (
         advice="One fwrite or fread per array.",
         control="One fwrite of the whole array.",
         find=_per_value_stdio,
-        why_not="what costs are the calls inside the program, of which the system sees next to nothing",
+        why_not="the cost is in calls inside the program, which the system hardly sees",
     ),
     _small(True),
     _small(False),

@@ -193,7 +193,7 @@ SLOW = Rule(
     threshold=f"Three quarters of a target's files take more than {SLOW_FACTOR:.0f} times the usual seconds per byte; at least "
     f"{MIN_TARGETS} targets, "
     "and fewer slow files than others.",
-    estimate="Time of the slowest rank on these files minus what their bytes take on the other targets (median).",
+    estimate="Time of the slowest rank on these files minus the time of their bytes on the other targets (median).",
     advice="Avoid the target; tell the administrators.",
     control="Files that take the same time on all targets.",
     find=_slow_targets,
@@ -202,7 +202,7 @@ ONE_STRIPE = Rule(
     name="one-stripe",
     remedy="spreading a file over more storage targets",
     sees="A big file of several ranks on a single storage target.",
-    threshold="Stripe count 1, two or more ranks, and a size for which the policy of new files has more (docs/striping.md).",
+    threshold="Stripe count 1, two or more ranks, and a size for which the rules of new files give more stripes (docs/striping.md).",
     estimate="Time of the calls, divided over the targets that the ranks could use.",
     advice="lfs setstripe, ceph.dir.layout, striping_factor.",
     control="The same file on several stripes.",
@@ -216,7 +216,7 @@ UNALIGNED = Rule(
     threshold=f"More than {wording.share(UNALIGNED_SHARE)} of the writes of {LARGE_CALL >> 10} KiB or more unaligned, two or more ranks, "
     "on a file system with locks "
     f"({', '.join(LOCKING)}).",
-    estimate="The part of the write time that belongs to blocks shared with a neighbour.",
+    estimate="The share of the write time that belongs to blocks shared with a neighbour.",
     advice="Align each rank's part.",
     control="The same writes at block borders.",
     find=_unaligned,

@@ -127,12 +127,13 @@ RULES = (
         name="text-output",
         remedy="writing numbers in binary",
         sees="Numbers written as text (printf, formatted Fortran, savetxt).",
-        threshold=f"At least {MUCH_TEXT >> 20} MiB through at least {MANY_LINES:,} formatted calls, or sampled writes that are "
-        f"mostly digits; write calls of less than {TINY_BUFFER} bytes do not count, whose price is not that of the bytes.",
+        threshold=f"At least {MUCH_TEXT >> 20} MiB through at least {MANY_LINES:,} formatted "
+        f"calls, or sampled writes that are mostly digits; write calls of less than {TINY_BUFFER} "
+        "bytes do not count, because their cost is not that of the bytes.",
         estimate="Time of the writes minus the same numbers in binary (8 of 18 bytes) at the reference rate.",
         advice="Binary output: fwrite, unformatted Fortran, HDF5, netCDF.",
         control="The same numbers in binary.",
         find=_text_output,
-        why_not="what costs is making digits of numbers, and text is what the files' readers expect",
+        why_not="the cost is in converting numbers, and the readers of the files expect text",
     ),
 )
