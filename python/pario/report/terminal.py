@@ -78,9 +78,9 @@ def _job_line(job: JobInfo, width: int) -> str:
 
 def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
     if ranks > 1:
-        slowest = f"rank {verdict.slowest_rank}" if verdict.slowest_rank >= 0 else "the slowest"
+        slowest = f"Rank {verdict.slowest_rank}" if verdict.slowest_rank >= 0 else "The slowest rank"
         most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
-        text = f"Most I/O has {slowest}: {most}; the mean of all ranks is {mean}."
+        text = f"{slowest} spends the most time in I/O: {most} (mean {mean})."
         yield Text(wording.elided(text, width), style="dim")
 
 
