@@ -94,10 +94,10 @@ def _variable(name: str, kind: str, default: str, variable: str, meaning: str) -
 
 #: Rows of src/hints/hints.def that a settings file may set.
 _RUN = (
-    _variable("mpiio", "flag", "yes where a section sets MPI-IO", "PARIO_MPIIO", "pario's own MPI-IO stands in for the MPI's"),
+    _variable("mpiio", "flag", "yes where a section sets MPI-IO", "PARIO_MPIIO", "use pario's own MPI-IO in place of the MPI's"),
     _variable("events_limit", "bytes", "256M", "PARIO_TRACE_EVENTS_LIMIT", "compressed events kept per process; 0: counters only"),
     _variable("files_limit", "count", "100000", "PARIO_TRACE_FILES_LIMIT", "files per process with counters of their own"),
-    _variable("streams_memory", "bytes", "256M", "PARIO_STREAMS_MEMORY", "bound of the buffers of a process"),
+    _variable("streams_memory", "bytes", "256M", "PARIO_STREAMS_MEMORY", "limit of the buffers of a process"),
     _variable("streams_programs", "text", "*", "PARIO_STREAMS_PROGRAMS", "globs of programs whose files are buffered"),
     _variable("exclude", "text", "!/dev/shm/*:/dev/*:/proc/*:/sys/*", "PARIO_TRACE_EXCLUDE", "globs of paths that are not traced"),
 )
