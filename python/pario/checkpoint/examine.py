@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from pario import hdf5
 from pario.checkpoint import transfer, types
 from pario.checkpoint.checksum import checksum
 from pario.checkpoint.errors import CheckpointError
@@ -32,10 +33,8 @@ class Figures:
 def read_box(header: Header, entry: Entry, box: Box) -> types.Array:
     """A part of an array, with elements as in the file."""
     if entry.extents is None:
-        import h5py
-
-        with h5py.File(header.path, "r", locking=False) as file:
-            return np.asarray(file[entry.layout.name][box.within(whole(entry.layout.shape))])
+        with hdf5.open_to_read(header.path, CheckpointError) as source:
+            return np.asarray(source.read(entry.layout.name, box.within(whole(entry.layout.shape))))
     data = np.empty(box.shape, entry.layout.dtype)
     for file, moves in entry.moves(box, data).items():
         transfer.read(None, header.file(file), moves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pario import hdf5
 from pario.checkpoint.attributes import get_all, get_few, names_of, value_of
 from pario.checkpoint.container import FORMAT
 from pario.checkpoint.errors import CheckpointError
@@ -19,6 +21,9 @@ from pario.checkpoint.layout import Block, Layout
 from pario.checkpoint.store import document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
+
+#: Names of the files beside a master: their bytes are read past HDF5, so no other file may be named.
+_PART = re.compile(r"part-\d{5,}\.h5")
 
 
 @dataclass(frozen=True)
@@ -75,21 +80,20 @@ class Header:
 
 def read_header(path: str | Path) -> Header:
     """Raises CheckpointError where the file is no whole checkpoint, and says why. Files of other programs have no blocks and sums."""
-    import h5py
-
     path = document(Path(path))
     if path.is_symlink():  # "latest", which may be another one soon
         path = path.resolve()
     if not path.is_file():
         raise CheckpointError(f"{path}: no such file")
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            return _header(str(path), file)
-    except (OSError, KeyError, ValueError, IndexError) as error:
+        with hdf5.open_to_read(path, CheckpointError) as source:
+            return _header(str(path), source)
+    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path}: {str(error).strip(chr(39))}") from error
 
 
-def _header(path: str, file: Any) -> Header:
+def _header(path: str, source: hdf5.Source) -> Header:
+    file = source.file
     about: dict[str, Any] = {}
     blocks: dict[str, list[_Row]] = {}
     dims: dict[str, tuple[str, ...]] = {}
@@ -98,30 +102,21 @@ def _header(path: str, file: Any) -> Header:
         if own.attrs["format"] > FORMAT:
             raise CheckpointError(f"{path} has format {own.attrs['format']}; this pario knows formats up to {FORMAT}")
         about = {**json.loads(own.attrs["about"]), "saved": own.attrs["saved"]}
-        dims = {name: tuple(axes) for name, axes in json.loads(own["arrays"][...].tobytes())}
-        blocks = _blocks(own, list(dims), _checked_parts(path, own))
-    entries = {name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name)) for name, dataset, names in _datasets(file)}
+        dims = {name: tuple(axes) for name, axes in json.loads(source.read("pario/arrays").tobytes())}
+        blocks = _blocks(source, list(dims), _checked_parts(path, source))
+    entries = {name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name)) for name, dataset, names in _datasets(source)}
     ordered = {name: entries[name] for name in (*blocks, *(name for name in entries if name not in blocks)) if name in entries}
     step = file.attrs.get("step", 0)
     return Header(path, int(step), get_all(file), about, ordered)
 
 
-def _datasets(file: Any) -> Iterator[tuple[str, Any, list[str]]]:
+def _datasets(source: hdf5.Source) -> Iterator[tuple[str, Any, list[str]]]:
     """The arrays of a file, and the names of their attributes. As HDF5 itself has them: h5py's own objects take several times as long."""
-    from h5py import h5d, h5o
-
-    found: list[bytes] = []
-
-    def visit(name: bytes, info: Any) -> None:
-        if info.type == h5o.TYPE_DATASET and not name.startswith(b"pario/"):
-            found.append(name)
-
-    h5o.visit(file.id, visit, info=True)
-    for name in found:
-        dataset = h5d.open(file.id, name)
-        names = names_of(dataset)
-        if "NAME" not in names or not _only_axis(dataset):
-            yield name.decode(), dataset, names
+    for name, dataset in source.datasets():
+        if not name.startswith("pario/"):
+            names = names_of(dataset)
+            if "NAME" not in names or not _only_axis(dataset):
+                yield name, dataset, names
 
 
 def _only_axis(dataset: Any) -> bool:
@@ -140,10 +135,12 @@ class _Row:
     place: int
 
 
-def _checked_parts(path: str, own: Any) -> list[str]:
+def _checked_parts(path: str, source: hdf5.Source) -> list[str]:
     """Names of the files beside the master, which must be there as a whole: HDF5 would make up what is missing."""
-    parts = json.loads(own["parts"][...].tobytes()) if "parts" in own else []
+    parts = json.loads(source.read("pario/parts").tobytes()) if "pario/parts" in source.file else []
     for name, size in parts:
+        if not _PART.fullmatch(name):
+            raise CheckpointError(f"{path}: part '{name}'; expected part-00000.h5 and so on")
         part = Path(path).with_name(name)
         found = part.stat().st_size if part.is_file() else None
         if found is None or found < size:
@@ -151,10 +148,10 @@ def _checked_parts(path: str, own: Any) -> list[str]:
     return [name for name, _ in parts]
 
 
-def _blocks(own: Any, names: Sequence[str], parts: Sequence[str]) -> dict[str, list[_Row]]:
+def _blocks(source: hdf5.Source, names: Sequence[str], parts: Sequence[str]) -> dict[str, list[_Row]]:
     """Blocks by array."""
-    table, sums = own["blocks"][...], own["checksums"][...]
-    places = own["places"][...].tolist() if parts else [(-1, 0)] * len(sums)
+    table, sums = source.read("pario/blocks"), source.read("pario/checksums")
+    places = source.read("pario/places").tolist() if parts else [(-1, 0)] * len(sums)
     axes = (table.shape[1] - 2) // 2
     found: dict[str, list[_Row]] = {name: [] for name in names}
     for row, one, (part, place) in zip(table.tolist(), sums.tolist(), places, strict=True):

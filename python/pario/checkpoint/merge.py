@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pario import hdf5
 from pario.checkpoint import container, transfer
 from pario.checkpoint.attributes import copy_all
 from pario.checkpoint.checksum import checksum
@@ -112,9 +113,9 @@ def _create(header: Header, path: str) -> Places:
     layouts = [replace(entry.layout, attrs={}) for entry in header.entries.values()]
     container.check_room(path, sum(layout.nbytes for layout in layouts))
     places = container.create(path, layouts, Label(header.step, {}, {})).places
-    with h5py.File(header.path, "r", locking=False) as source, h5py.File(path, "r+", locking=False) as target:
+    with hdf5.open_to_read(header.path, CheckpointError) as source, h5py.File(path, "r+", locking=False) as target:
         for name in ("/", "pario", *header.entries):
-            copy_all(source[name], target[name])
+            copy_all(source.file[name], target[name])
     return places
 
 
