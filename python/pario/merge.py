@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pario.copying import PIECE, compare, copy_range, part_of
 from pario.errors import ParioError
 from pario.hdf5 import add_contiguous
+from pario.paths import local_path
 from pario.renaming import take_free_name
 
 Show = Callable[[int, int], object]
@@ -32,7 +33,7 @@ _RANK = re.compile(r"\{rank(?::0?(\d+)d?)?\}")
 
 def parts_of(pattern: str) -> list[Path]:
     """Files whose names have the number of a rank where the pattern has ``{rank}``, by that number; 0 to the last, none missing."""
-    path = Path(pattern)
+    path = local_path(pattern)
     if not _RANK.search(path.name):
         raise ParioError(f"{pattern}: expected {{rank}} in the name of the file, where the number of the process stands")
     before, after = (re.escape(text) for text in (_RANK.split(path.name)[0], _RANK.split(path.name)[-1]))
@@ -47,16 +48,22 @@ def parts_of(pattern: str) -> list[Path]:
     return [found[number] for number in sorted(found)]
 
 
-def concatenate(parts: Sequence[Path], output: Path, threads: int, show: Show) -> int:
+def concatenate(
+    parts: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    threads: int,
+    show: Show,
+) -> int:
     """One behind the other, in the order given; the bytes of all. Holes stay holes."""
-    sizes = [part.stat().st_size for part in parts]
+    target_path, files = local_path(output), [local_path(part) for part in parts]
+    sizes = [file.stat().st_size for file in files]
     begins = [sum(sizes[:number]) for number in range(len(sizes))]
     whole, done = sum(sizes), 0
-    with _aside(output) as (_, target), ThreadPoolExecutor(threads) as pool:
+    with _aside(target_path) as (_, target), ThreadPoolExecutor(threads) as pool:
         os.ftruncate(target, whole)
         legs = [
             (part, at, min(at + 8 * PIECE, size), begin)
-            for part, size, begin in zip(parts, sizes, begins, strict=True)
+            for part, size, begin in zip(files, sizes, begins, strict=True)
             for at in range(0, size, 8 * PIECE)
         ]
         for work in (_copy_leg, _compare_leg):
@@ -64,7 +71,7 @@ def concatenate(parts: Sequence[Path], output: Path, threads: int, show: Show) -
                 done += leg
                 show(done, 2 * whole)
             os.fsync(target)
-        _require_unchanged(parts, sizes)
+        _require_unchanged(files, sizes)
     return whole
 
 
@@ -202,10 +209,17 @@ def _lengths(blocks: Sequence[Block], places: Sequence[Shape], grid: Shape, axis
     return [edge[at].shape[axis] for at in range(grid[axis])]
 
 
-def assemble(mosaic: Mosaic, output: Path, dataset: str, threads: int, show: Show) -> int:
+def assemble(
+    mosaic: Mosaic,
+    output: str | os.PathLike[str],
+    dataset: str,
+    threads: int,
+    show: Show,
+) -> int:
     """The array as a dataset of a new HDF5 file, in C order; its bytes. Raises ParioError; needs h5py."""
+    target = local_path(output)
     whole = math.prod(mosaic.shape) * mosaic.dtype.itemsize
-    with _aside(output) as (aside, descriptor):
+    with _aside(target) as (aside, descriptor):
         array = _new_dataset(aside, descriptor, mosaic, dataset)
         done = 0
         with ThreadPoolExecutor(threads) as pool:

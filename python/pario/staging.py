@@ -23,6 +23,7 @@ from pathlib import Path
 
 from pario.copying import Copier, Sums, compare, copy_piece, is_part, part_of, pieces_with_data, verify
 from pario.errors import ParioError
+from pario.paths import local_path
 from pario.renaming import identity_of, take_name
 
 NOTE = ".pario-stage.json"
@@ -107,17 +108,17 @@ class Outcome:
 class Staged:
     """A staged directory. One process at a time copies into it or out of it (:func:`in_use`)."""
 
-    def __init__(self, local: Path) -> None:
-        self.local = local
+    def __init__(self, local: str | os.PathLike[str]) -> None:
+        self.local = local_path(local)
         self.roots: dict[str, str] = {}  # where each tree belongs
         self.known: dict[str, State] = {}  # of files that were the same at both ends, when they were
         self.since = 0  # times of files that nobody has changed since it was made are below this
 
     @classmethod
-    def open(cls, local: Path) -> Staged:
+    def open(cls, local: str | os.PathLike[str]) -> Staged:
         """One that is there. Raises ParioError where it is none."""
         self = cls(local)
-        path = local / NOTE
+        path = self.local / NOTE
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document["format"] != _FORMAT:
@@ -131,13 +132,15 @@ class Staged:
         return self
 
     @classmethod
-    def make(cls, local: Path) -> Staged:
+    def make(cls, local: str | os.PathLike[str]) -> Staged:
         """A new one, or one that is there."""
+        local = local_path(local)
         local.mkdir(parents=True, exist_ok=True, mode=0o700)
         return cls.open(local) if (local / NOTE).exists() else cls(local)
 
-    def add(self, name: str, target: Path, read_only: bool = False) -> Path:
+    def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
         """Makes a tree part of it; where it lies here. Raises ParioError where it may not be written, unless it is ``read_only``."""
+        target = local_path(target)
         known = self.roots.get(name)
         if known not in (None, str(target)):
             raise ParioError(f"{self.local / name} belongs to {known}; stage {target} to another directory")

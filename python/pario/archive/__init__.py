@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pario.errors import ParioError
+from pario.paths import local_path
 from pario.wording import printable
 
 Show = Callable[[int, int], object]
@@ -85,7 +86,10 @@ def pack(
     """Packs what is beneath a directory into a new one. Raises OSError that names the file; then there is no output."""
     from pario._native import pack_directory
 
-    return Packing(*pack_directory(os.fsencode(directory), os.fsencode(output), shard_size, shards, level, workers or threads(), show))
+    local_path(directory)
+    local_path(output)
+    places = os.fsencode(directory), os.fsencode(output)
+    return Packing(*pack_directory(*places, shard_size, shards, level, workers or threads(), show))
 
 
 class Archive:
@@ -95,6 +99,7 @@ class Archive:
         """Raises OSError where it is none, or was cut off."""
         from pario._native import open_archive
 
+        local_path(path)
         self._path = os.fsdecode(path)
         self._native: Any = open_archive(os.fsencode(path))
 
@@ -135,6 +140,7 @@ class Archive:
         """All members, or these and what is beneath them, into a new directory. Raises OSError; then there is no output. ``strict``: also
         where members would have to go without something.
         """
+        local_path(output)
         numbers = sorted({number for name in names for number in self._beneath(name)})
         members, losses = self._native.unpack(os.fsencode(output), numbers, workers or threads(), strict, show)
         return Unpacking(members, tuple(Loss(*loss) for loss in losses))

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pario.errors import ParioError
+from pario.paths import local_path
 
 NOTE = ".pario-subdirs"
 _FORMAT = "pario-subdirs-1"
@@ -42,11 +43,11 @@ class Spreading:
             yield name, self.place_of(name) if self.by == "hash" else self.place(number * self.subdirs // len(names))
 
 
-def spread(directory: Path, subdirs: int, by: str, show: Show) -> int:
+def spread(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show) -> int:
     """Moves the files of a directory into its subdirectories; how many. May be done again: with files that came later (hash), and after
     it was killed. Raises ParioError where there are directories of other origin.
     """
-    spreading = Spreading(subdirs, by)
+    directory, spreading = local_path(directory), Spreading(subdirs, by)
     earlier = read_note(directory)
     if earlier and earlier != spreading:
         raise ParioError(
@@ -72,8 +73,9 @@ def spread(directory: Path, subdirs: int, by: str, show: Show) -> int:
     return len(names)
 
 
-def gather(directory: Path, show: Show) -> int:
+def gather(directory: str | os.PathLike[str], show: Show) -> int:
     """Takes it back: all files lie in the directory itself again; how many were moved. May be done again after it was killed."""
+    directory = local_path(directory)
     spreading = read_note(directory)
     if spreading is None:
         raise ParioError(f"{directory} is not spread over subdirectories: it has no {NOTE}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pario.checkpoint.layout import Block, Layout
 from pario.checkpoint.store import document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
+from pario.paths import local_path
 
 #: Names of the files beside a master: their bytes are read past HDF5, so no other file may be named.
 _PART = re.compile(r"part-\d{5,}\.h5")
@@ -78,9 +80,9 @@ class Header:
         return str(Path(self.path).parent / name) if name else self.path
 
 
-def read_header(path: str | Path) -> Header:
+def read_header(path: str | os.PathLike[str]) -> Header:
     """Raises CheckpointError where the file is no whole checkpoint, and says why. Files of other programs have no blocks and sums."""
-    path = document(Path(path))
+    path = document(local_path(path, CheckpointError))
     if path.is_symlink():  # "latest", which may be another one soon
         path = path.resolve()
     if not path.is_file():

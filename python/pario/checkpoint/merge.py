@@ -22,6 +22,7 @@ from pario.checkpoint.examine import read_box
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Header
 from pario.checkpoint.store import MASTER, Store, sync
+from pario.paths import local_path
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 
@@ -47,13 +48,14 @@ def merge(
 
     The file appears as a whole or not at all. Raises CheckpointError where blocks are not what was saved, and names them.
     """
+    file = None if output is None else local_path(output, CheckpointError)
     targets: list[_Target] = []
 
     def begin(_: object) -> tuple[Header, str, Places]:
         header = find()
         if not header.about:
             raise CheckpointError(f"{header.path}: pario did not save it")
-        targets.append(_Target(header, None if output is None else Path(output)))
+        targets.append(_Target(header, file))
         return header, str(targets[0].part), _create(header, str(targets[0].part))
 
     try:

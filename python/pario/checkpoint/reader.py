@@ -24,6 +24,7 @@ from pario.checkpoint.layout import Block
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.shared import read_shared, scratch_needed
 from pario.checkpoint.store import Store, document
+from pario.paths import local_path
 from pario.progress import Show, told
 from pario.ranks import PATIENCE, Ranks
 
@@ -52,8 +53,9 @@ def load(comm: Any, path: str | os.PathLike[str], *, step: int | None = None, ve
 
 def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header, list[str]]:
     """The checkpoint to load, and what is to be said about those that are not."""
-    if document(Path(path)).is_file() or not Path(path).is_dir():
-        header = read_header(Path(path))
+    local = local_path(path, CheckpointError)
+    if document(local).is_file() or not local.is_dir():
+        header = read_header(local)
         if step not in (None, header.step):
             raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
         return header, []

@@ -13,6 +13,7 @@ import numpy as np
 
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
+from pario.paths import local_path
 
 #: Names of types in the file, and ours.
 _TYPES = {
@@ -40,6 +41,7 @@ _MOST_HEADER = 100_000_000
 
 def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
     """Writes arrays and tensors by name. The file has its name when it is whole and on the disk."""
+    target = local_path(path, CheckpointError)
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     contents, at = [], 0
     for name, value in tensors.items():
@@ -51,19 +53,20 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], 
         at += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    part = Path(f"{os.fspath(path)}.part")
+    part = Path(f"{target}.part")
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in contents:
             file.write(array.reshape(-1).view(np.uint8).data)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
+    part.replace(target)
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
     """All tensors by name: arrays that read the file where they are used; tensors where numpy does not know the type."""
-    content = np.memmap(path, np.uint8, mode="c") if os.path.getsize(path) else np.empty(0, np.uint8)  # noqa: PTH202
+    source = local_path(path, CheckpointError)
+    content = np.memmap(source, np.uint8, mode="c") if source.stat().st_size else np.empty(0, np.uint8)
     try:
         length = int.from_bytes(content[:8].tobytes(), "little")
         if not 2 <= length <= min(_MOST_HEADER, content.size - 8):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pario.checkpoint.errors import CheckpointError
+from pario.paths import local_path
 
 _NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
 #: Directories that the next one of the same step is about to replace; what is being removed.
@@ -67,7 +68,7 @@ class Store:
     """The checkpoints of a directory. ``in_parts``: the form of those that are saved."""
 
     def __init__(self, directory: str | os.PathLike[str], *, in_parts: bool = False) -> None:
-        self.directory = Path(directory)
+        self.directory = local_path(directory, CheckpointError)
         self.in_parts = in_parts
         self._lock = -1
         self._removing: threading.Thread | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -67,7 +68,13 @@ def save_state_dict(
     return (writer.save_async if background else writer.save)(step, arrays, attrs)
 
 
-def load_state_dict(comm: Any, path: str | Path, *, step: int | None = None, into: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def load_state_dict(
+    comm: Any,
+    path: str | os.PathLike[str],
+    *,
+    step: int | None = None,
+    into: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What :func:`save_state_dict` saved, whole on every rank: tensors as tensors, arrays as arrays. Collective.
 
     ``into``: a dictionary as the one that was saved, or a part of it. Its tensors take what was saved, and are in what is returned: of

@@ -32,6 +32,7 @@ from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
+from pario.paths import local_path
 from pario.progress import Show, silent, told
 from pario.ranks import PATIENCE, Ranks
 from pario.version import version
@@ -91,6 +92,8 @@ class Writer:
             if value is not None and value < 1:
                 raise CheckpointError(f"{name}={value}; expected a number from 1 on")
         check_files(files)
+        for place in (path, stage):
+            local_path(place or "", CheckpointError)
         self._files, self._group_of = files, list[int]()
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()

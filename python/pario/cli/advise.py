@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.paths import path
 from pario.cli.progress import progress
 from pario.errors import ParioError
 from pario.settings.keys import RISKY
@@ -28,8 +29,20 @@ HELP = "write the settings that repair what a run lost"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario advise``."""
-    parser.add_argument("logs", nargs="*", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the settings file here (default: standard output)")
+    parser.add_argument(
+        "logs",
+        nargs="*",
+        type=path,
+        metavar="LOG",
+        help="run.pario, or .darshan files of one job",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="FILE",
+        help="write the settings file here (default: standard output)",
+    )
     add_allow(parser, "apply risky settings, too; otherwise they are written as comments")
 
 

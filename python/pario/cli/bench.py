@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pario.cli import bench_api, bench_patterns, bench_s3d
+from pario.cli.paths import path
 from pario.errors import ParioError
 
 HELP = "compare ways of doing I/O on this file system"
@@ -17,12 +18,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibrate",
         nargs="?",
-        type=Path,
+        type=path,
         const=Path(),
         metavar="DIR",
         help="measure this machine and the file system of DIR (default: here), and describe them for pario whatif --machine this",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.toml", help="with --calibrate: where to write the description, too")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="FILE.toml",
+        help="with --calibrate: where to write the description, too",
+    )
     actions = parser.add_subparsers(dest="action", metavar="WHAT")
     for name, module in _ACTIONS.items():
         module.add_arguments(actions.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pario import wording
 from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
 from pario.cli.numbers import seconds, size
+from pario.cli.paths import path
 from pario.errors import ParioError
 from pario.progress import Line
 
@@ -30,7 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=size, default=256 << 20, metavar="SIZE", help="of the file (default 256M)")
     add("--pieces", type=_sizes, metavar="SIZE,...", help="that are moved at a time (default 512,4K,64K,1M)")
     add("--seconds", type=seconds, default=0.05, metavar="S", help="that a single measurement lasts at most (default 0.05)")
-    add("--plot", type=Path, metavar="FILE", help="a picture of the rates, by its name .svg, .html or .png")
+    add(
+        "--plot",
+        type=path,
+        metavar="FILE",
+        help="a picture of the rates, by its name .svg, .html or .png",
+    )
     add_keeping(parser)
 
 

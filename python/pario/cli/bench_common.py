@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.cli.numbers import positive
+from pario.cli.paths import path
 from pario.errors import ParioError
 from pario.scratch import scratch
 
@@ -22,7 +23,7 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
     parser.add_argument(
         "directory",
         nargs="?",
-        type=Path,
+        type=path,
         default=Path(),
         metavar="DIR",
         help="where to write: on the file system in question (default: here)",
@@ -32,11 +33,11 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
     """What becomes of the result."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
+    parser.add_argument("--json", type=path, metavar="FILE", help="write the result there, too")
     parser.add_argument(
         "--compare",
         nargs="?",
-        type=Path,
+        type=path,
         const=_LAST,
         metavar="FILE",
         help="show what has changed since this result; without FILE, since the last one on the same file system with the same settings",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pario import wording
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
 from pario.cli.numbers import positive, size
+from pario.cli.paths import path
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -34,10 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stripes", type=positive, default=0, metavar="M", help="stripes of each group's file, where the file system has stripes")
     add("--sync", action="store_true", help="written means on the device: time os.sync(), too")
     add_keeping(parser)
-    add("--logs", type=Path, metavar="DIR", help="run each pattern once more under pario run: a log with timeline and report for each")
+    add(
+        "--logs",
+        type=path,
+        metavar="DIR",
+        help="run each pattern once more under pario run: a log with timeline and report for each",
+    )
     add(
         "--plot",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="run each once more under pario run, and draw what its ranks did, by the name .svg, .html or .png",
     )

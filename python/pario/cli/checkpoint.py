@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.cli.numbers import positive
+from pario.cli.paths import path_text
 
 HELP = "list, show, verify, compare, merge, draw and remove checkpoints"
 
@@ -30,10 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prune = _action(actions, "prune", "remove all checkpoints but the newest", "path")
     prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many stay; damaged ones do not count")
     merge = _action(actions, "merge", "make one file of a checkpoint in parts; several ranks may do it: mpiexec -n N pario ...", "path")
-    merge.add_argument("-o", "--output", metavar="FILE", help="(default: the file takes the place of the parts)")
+    merge.add_argument(
+        "-o",
+        "--output",
+        type=path_text,
+        metavar="FILE",
+        help="(default: the file takes the place of the parts)",
+    )
     merge.add_argument("--threads", type=positive, metavar="N", help="of each process (default: 4, one where several processes merge)")
     plot = _action(actions, "plot", "draw an array, or a slice of it, as PNG (needs matplotlib)", "path", "array")
-    plot.add_argument("-o", "--output", metavar="FILE", help="(default: ARRAY.png)")
+    plot.add_argument("-o", "--output", type=path_text, metavar="FILE", help="(default: ARRAY.png)")
     plot.add_argument("--axis", type=int, default=0, metavar="N", help="the axis that is cut, from 0 on (default 0)")
     plot.add_argument("--index", type=int, metavar="N", help="where it is cut (default: in the middle)")
     for one in (shown, verify, merge, plot):
@@ -43,7 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
     for path in paths:
-        parser.add_argument(path, metavar=path.upper(), help="array" if path == "array" else "a directory of checkpoints, or a file")
+        kind, text = (
+            (str, "array")
+            if path == "array"
+            else (
+                path_text,
+                "a directory of checkpoints, or a file",
+            )
+        )
+        parser.add_argument(path, type=kind, metavar=path.upper(), help=text)
     return parser
 
 

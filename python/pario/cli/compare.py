@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from pario.cli.pages import write_page
+from pario.cli.paths import path, path_text
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -26,15 +27,26 @@ HELP = "compare two runs: what became faster, and whether that is noise"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario compare``."""
-    parser.add_argument("a", type=Path, metavar="A", help="the run before: run.pario, a directory of repetitions, or a .darshan file")
-    parser.add_argument("b", type=Path, metavar="B", help="the run after")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the comparison as one self-contained HTML file, too")
+    parser.add_argument(
+        "a",
+        type=path,
+        metavar="A",
+        help="the run before: run.pario, a directory of repetitions, or a .darshan file",
+    )
+    parser.add_argument("b", type=path, metavar="B", help="the run after")
+    parser.add_argument(
+        "--html",
+        type=path,
+        metavar="FILE",
+        help="write the comparison as one self-contained HTML file, too",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON (docs/compare.md)")
     parser.add_argument("--all", action="store_true", help="all findings and files, not one screen")
     parser.add_argument(
         "--verify",
         action="append",
         default=[],
+        type=path_text,
         metavar="GLOB",
         help="fail (status 1) unless these output files, recorded by pario run --verify, are identical; may be repeated",
     )

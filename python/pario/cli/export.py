@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from pario.cli.paths import path, path_text
 from pario.errors import ParioError
 
 HELP = "export a recorded run (Perfetto, Parquet, JSON)"
@@ -13,10 +14,26 @@ HELP = "export a recorded run (Perfetto, Parquet, JSON)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario export``."""
-    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job")
-    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="timeline for ui.perfetto.dev; compressed when FILE ends in .gz")
-    parser.add_argument("--parquet", type=Path, metavar="DIR", help="one Parquet file per table")
-    parser.add_argument("--json", metavar="FILE", help="the tables without events; - for standard output")
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        type=path,
+        metavar="LOG",
+        help="run.pario, or .darshan files of one job",
+    )
+    parser.add_argument(
+        "--perfetto",
+        type=path,
+        metavar="FILE",
+        help="timeline for ui.perfetto.dev; compressed when FILE ends in .gz",
+    )
+    parser.add_argument("--parquet", type=path, metavar="DIR", help="one Parquet file per table")
+    parser.add_argument(
+        "--json",
+        type=path_text,
+        metavar="FILE",
+        help="the tables without events; - for standard output",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.paths import path_text
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ _QUOTA_TOOLS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario fs``."""
     parser.add_argument(
-        "paths", nargs="*", default=["."], metavar="PATH", help="a file or directory there (default: the working directory)"
+        "paths",
+        nargs="*",
+        type=path_text,
+        default=["."],
+        metavar="PATH",
+        help="a file or directory there (default: the working directory)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.progress import Line
 
@@ -16,7 +17,13 @@ HELP = "make a file that consists of subfiles one file"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario join``."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a file that pario's MPI-IO wrote as subfiles; nobody may have it open")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=path_text,
+        metavar="FILE",
+        help="a file that pario's MPI-IO wrote as subfiles; nobody may have it open",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

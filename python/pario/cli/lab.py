@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pario import wording
+from pario.cli.paths import path
 from pario.errors import ParioError
 
 HELP = "mount a striped file system to try things on"
@@ -40,7 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--client", choices=("host", "process"), default="host", help="what has locks: a host (network name space; default), or a process")
     add("--kind", choices=("lustre", "ceph"), default="lustre", help="whose attributes it takes (default lustre)")
     add("--cache", action="store_true", help="the kernel keeps what was read, and reads ahead; needed for shared mmap")
-    add("--backing", type=Path, metavar="DIR", help="where it keeps the files (default: a new directory beside it, removed by down)")
+    add(
+        "--backing",
+        type=path,
+        metavar="DIR",
+        help="where it keeps the files (default: a new directory beside it, removed by down)",
+    )
     told = _action(actions, "status", "say what was asked of each target")
     told.add_argument("--json", action="store_true", help="print JSON")
     told.add_argument("--reset", action="store_true", help="count from zero, afterwards")
@@ -50,7 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
-    parser.add_argument("directory", nargs="?", type=Path, default=Path("lab"), metavar="DIR", help="where it is mounted (default: lab)")
+    parser.add_argument(
+        "directory",
+        nargs="?",
+        type=path,
+        default=Path("lab"),
+        metavar="DIR",
+        help="where it is mounted (default: lab)",
+    )
     return parser
 
 

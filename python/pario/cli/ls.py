@@ -7,6 +7,7 @@ import stat
 from fnmatch import fnmatchcase
 
 from pario import wording
+from pario.cli.paths import path_text
 from pario.cli.progress import shown
 
 HELP = "list what pario pack has packed"
@@ -14,7 +15,12 @@ HELP = "list what pario pack has packed"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario ls``."""
-    parser.add_argument("pack", metavar="PACK", help="a directory that pario pack has made")
+    parser.add_argument(
+        "pack",
+        type=path_text,
+        metavar="PACK",
+        help="a directory that pario pack has made",
+    )
     parser.add_argument("patterns", nargs="*", metavar="GLOB", help="members that match one of these; * also stands for /")
     parser.add_argument("-l", "--long", action="store_true", help="with permissions, size, time and shard")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.numbers import positive
+from pario.cli.paths import path_text
 from pario.cli.progress import shown
 from pario.errors import ParioError
 
@@ -24,8 +25,21 @@ HELP = "make one file of those that each process wrote"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario merge``."""
-    parser.add_argument("parts", nargs="+", metavar="PART", help="files in order, or one name with {rank} for the number of the process")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="a new file")
+    parser.add_argument(
+        "parts",
+        nargs="+",
+        type=path_text,
+        metavar="PART",
+        help="files in order, or one name with {rank} for the number of the process",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        type=path_text,
+        metavar="OUT",
+        help="a new file",
+    )
     parser.add_argument("--grid", type=_shape, metavar="PxQxR", help="processes along each axis: the parts are blocks of an array")
     parser.add_argument("--fortran-grid", action="store_true", help="ranks run along the first axis first")
     parser.add_argument("--dataset", default="data", metavar="NAME", help="of the array in the HDF5 file (default: data)")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.cli.numbers import positive, size
+from pario.cli.paths import path_text
 from pario.cli.progress import shown
 from pario.errors import ParioError
 
@@ -20,8 +21,14 @@ HELP = "pack a directory of many files into few shards, or spread it over subdir
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario pack``."""
-    parser.add_argument("directory", metavar="DIR", help="what is to be packed")
-    parser.add_argument("-o", "--output", metavar="OUT", help="new directory for shards and index (default: DIR.pack)")
+    parser.add_argument("directory", type=path_text, metavar="DIR", help="what is to be packed")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_text,
+        metavar="OUT",
+        help="new directory for shards and index (default: DIR.pack)",
+    )
     parser.add_argument("--shard-size", type=size, default=1 << 30, metavar="SIZE", help="bytes of files in a shard, about (default 1G)")
     parser.add_argument("--shards", type=positive, default=0, metavar="N", help="so many shards of even size instead")
     parser.add_argument("--level", type=_level, default=3, metavar="N", help="of zstd, 1 (fast) to 19 (small); default 3")

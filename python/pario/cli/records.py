@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pario.cli.numbers import positive, size
+from pario.cli.paths import path_text
 
 HELP = "index, pack, shuffle and read files of many records"
 FORMATS = ("lines", "fixed", "tfrecord", "tar", "raw", "directory", "prec", "parquet", "arrayrecord")
@@ -48,14 +49,25 @@ def _action_named(name: str) -> Callable[[argparse.Namespace], int]:
 def _action(actions: Any, name: str, text: str, paths: list[tuple[str, str]]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
     for path, meaning in paths:
-        parser.add_argument(path, nargs="+" if path.endswith("s") else None, metavar=path.removesuffix("s").upper(), help=meaning)
+        parser.add_argument(
+            path,
+            nargs="+" if path.endswith("s") else None,
+            type=path_text,
+            metavar=path.removesuffix("s").upper(),
+            help=meaning,
+        )
     return parser
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="", help="of the records (default: by name and content of the file)")
     parser.add_argument("--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)")
-    parser.add_argument("--lengths", metavar="FILE", help="of each record (raw): .npy, one number per line (.txt), or 64-bit numbers")
+    parser.add_argument(
+        "--lengths",
+        type=path_text,
+        metavar="FILE",
+        help="of each record (raw): .npy, one number per line (.txt), or 64-bit numbers",
+    )
 
 
 def _add_column(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +79,14 @@ def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "thr
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="has its name when it is whole")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        type=path_text,
+        metavar="FILE",
+        help="has its name when it is whole",
+    )
 
 
 def _add_index(actions: Any) -> None:
@@ -94,7 +113,12 @@ def _add_shuffle(actions: Any) -> None:
     _add_format(parser)
     parser.add_argument("--seed", type=number, default=0, metavar="N", help="same seed, same bytes (default 0)")
     parser.add_argument("--memory", type=size, default=0, metavar="SIZE", help="that may be used, page cache included (default: half)")
-    parser.add_argument("--tmp", metavar="DIR", help="where the temporary file goes (default: beside the output)")
+    parser.add_argument(
+        "--tmp",
+        type=path_text,
+        metavar="DIR",
+        help="where the temporary file goes (default: beside the output)",
+    )
     parser.add_argument("--compress", choices=("lz4",), help="the temporary file")
     shards = parser.add_mutually_exclusive_group()
     shards.add_argument("--shards", type=positive, default=1, metavar="N", help="write N files, FILE-00000-of-0000N and so on")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.numbers import seconds
+from pario.cli.paths import path
 from pario.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -27,14 +28,38 @@ MOST_LEFT_OUT = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario replay``."""
     add = parser.add_argument
-    add("logs", nargs="+", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job with DXT")
-    add("--on", type=Path, default=Path(), metavar="DIR", help="on the file system that is to be tried (default: here)")
+    add(
+        "logs",
+        nargs="+",
+        type=path,
+        metavar="LOG",
+        help="run.pario, or .darshan files of one job with DXT",
+    )
+    add(
+        "--on",
+        type=path,
+        default=Path(),
+        metavar="DIR",
+        help="on the file system that is to be tried (default: here)",
+    )
     add("--think", action="store_true", help="wait between calls as long as the program did")
-    add("--with", type=Path, dest="file", metavar="FILE", help="settings of I/O: a pario.toml (docs/settings.md)")
+    add(
+        "--with",
+        type=path,
+        dest="file",
+        metavar="FILE",
+        help="settings of I/O: a pario.toml (docs/settings.md)",
+    )
     add("--partial", action="store_true", help="play what a log has that does not have all")
     add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
     add("--limit", type=seconds, metavar="SECONDS", help="end it then (default: 20 times what the run took, 10 minutes at least)")
-    add("-o", "--output", type=Path, metavar="DIR", help="keep the log of the replay, for pario report and pario compare")
+    add(
+        "-o",
+        "--output",
+        type=path,
+        metavar="DIR",
+        help="keep the log of the replay, for pario report and pario compare",
+    )
     add("--json", action="store_true", help="print JSON")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pario.cli.pages import write_page
+from pario.cli.paths import path
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -17,8 +18,19 @@ HELP = "report on a recorded run or on Darshan logs"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario report``."""
-    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="run.pario, or one or more .darshan files of one job")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one self-contained HTML file, too")
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        type=path,
+        metavar="LOG",
+        help="run.pario, or one or more .darshan files of one job",
+    )
+    parser.add_argument(
+        "--html",
+        type=path,
+        metavar="FILE",
+        help="write the report as one self-contained HTML file, too",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON (docs/report-json.md)")
     parser.add_argument("--all", action="store_true", help="all findings, functions and files, not one screen")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.advise import add_allow, allowed
+from pario.cli.paths import path, path_text, staged_path_text
 from pario.cli.report import show_recorded
 from pario.errors import ParioError
 
@@ -26,8 +27,19 @@ HELP = "run a command and report its I/O"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario run``."""
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="log directory (default: run.pario, then run-2.pario, ...)")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="where the HTML report goes (default: DIR/report.html)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="DIR",
+        help="log directory (default: run.pario, then run-2.pario, ...)",
+    )
+    parser.add_argument(
+        "--html",
+        type=path,
+        metavar="FILE",
+        help="where the HTML report goes (default: DIR/report.html)",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON instead")
     parser.add_argument("--all", action="store_true", help="report all findings, functions and files, not one screen")
     parser.add_argument("--no-report", action="store_true", help="only record; `pario report DIR` shows it later")
@@ -41,7 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[GLOB:]KEY=VALUE",
         help="a hint for pario's MPI-IO, for all files or those that match; may be repeated (docs/mpiio.md lists them)",
     )
-    parser.add_argument("--with", type=Path, dest="file", metavar="FILE", help="settings of I/O: a pario.toml (docs/settings.md)")
+    parser.add_argument(
+        "--with",
+        type=path,
+        dest="file",
+        metavar="FILE",
+        help="settings of I/O: a pario.toml (docs/settings.md)",
+    )
     parser.add_argument("--fix", action="store_true", help="run, find the settings that repair it, run again with them, and compare")
     parser.add_argument("--dry-run", action="store_true", help="with --fix: write the settings and stop before the second run")
     add_allow(parser, "with --fix: apply risky settings, too")
@@ -50,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verify",
         action="append",
         default=[],
+        type=path_text,
         metavar="GLOB",
         help="keep checksums of the output files that match, for pario compare --verify; may be repeated",
     )
@@ -57,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stage",
         action="append",
         default=[],
+        type=staged_path_text,
         metavar="DIR=LOCAL",
         help="new files in DIR are beneath LOCAL, on this node, until the command has ended; may be repeated (docs/move.md)",
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pario.cli.paths import path, path_text
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -22,8 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario settings``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     explain = actions.add_parser("explain", help="which settings apply to a file, and why", allow_abbrev=False)
-    explain.add_argument("path", metavar="FILE", help="any path, existing or not, or %%stdin, %%stdout, %%stderr")
-    explain.add_argument("--with", type=Path, dest="file", metavar="FILE", help="the settings file (environment alone: none)")
+    explain.add_argument(
+        "path",
+        type=path_text,
+        metavar="FILE",
+        help="any path, existing or not, or %%stdin, %%stdout, %%stderr",
+    )
+    explain.add_argument(
+        "--with",
+        type=path,
+        dest="file",
+        metavar="FILE",
+        help="the settings file (environment alone: none)",
+    )
     reference = actions.add_parser("reference", help="all settings", allow_abbrev=False)
     reference.add_argument("tables", nargs="*", metavar="TABLE", help="run, mpiio, striping, streams, stdio (default: all)")
     reference.add_argument("--markdown", action="store_true", help="as tables in Markdown")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.paths import path_text
 from pario.cli.progress import shown
 from pario.errors import ParioError
 
@@ -25,10 +26,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario stage``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="in|out")
     copy_in = actions.add_parser("in", help="copy files and directories to here", allow_abbrev=False)
-    copy_in.add_argument("sources", nargs="+", metavar="SRC", help="files and directories")
-    copy_in.add_argument("--to", required=True, metavar="DIR", help="directory on this node; SRC becomes DIR/SRC's last part")
+    copy_in.add_argument(
+        "sources",
+        nargs="+",
+        type=path_text,
+        metavar="SRC",
+        help="files and directories",
+    )
+    copy_in.add_argument(
+        "--to",
+        required=True,
+        type=path_text,
+        metavar="DIR",
+        help="directory on this node; SRC becomes DIR/SRC's last part",
+    )
     copy_out = actions.add_parser("out", help="bring new and changed files back", allow_abbrev=False)
-    copy_out.add_argument("directory", metavar="DIR", help="what `pario stage in` was given, or `pario run --stage` has left")
+    copy_out.add_argument(
+        "directory",
+        type=path_text,
+        metavar="DIR",
+        help="what `pario stage in` was given, or `pario run --stage` has left",
+    )
     copy_out.add_argument("--remove", action="store_true", help="remove DIR when all of it is where it belongs")
 
 

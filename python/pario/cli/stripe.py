@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.numbers import positive, size
+from pario.cli.paths import path_text
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -42,7 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _action(actions: Any, name: str, text: str, paths: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
-    parser.add_argument("paths", nargs="*" if name == "advise" else "+", metavar="PATH", help=paths)
+    parser.add_argument(
+        "paths",
+        nargs="*" if name == "advise" else "+",
+        type=path_text,
+        metavar="PATH",
+        help=paths,
+    )
     return parser
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.numbers import positive, seconds
+from pario.cli.paths import path
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -27,8 +28,20 @@ HELP = "find settings with which the recorded I/O of a run is faster"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario tune``."""
     add = parser.add_argument
-    add("--on", type=Path, default=Path(), metavar="DIR", help="on the file system that is to be used (default: here)")
-    add("-o", "--output", type=Path, metavar="FILE", help="write the settings here (default: standard output)")
+    add(
+        "--on",
+        type=path,
+        default=Path(),
+        metavar="DIR",
+        help="on the file system that is to be used (default: here)",
+    )
+    add(
+        "-o",
+        "--output",
+        type=path,
+        metavar="FILE",
+        help="write the settings here (default: standard output)",
+    )
     add("--trials", type=positive, default=8, metavar="N", help="replays with settings, at most (default 8)")
     add("--think", action="store_true", help="wait between calls as long as the program did")
     add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.numbers import positive
+from pario.cli.paths import path_text
 from pario.cli.progress import shown
 from pario.errors import ParioError
 
@@ -20,9 +21,20 @@ HELP = "unpack what pario pack has made, or single members of it"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario unpack``."""
-    parser.add_argument("pack", metavar="PACK", help="a directory that pario pack has made")
+    parser.add_argument(
+        "pack",
+        type=path_text,
+        metavar="PACK",
+        help="a directory that pario pack has made",
+    )
     parser.add_argument("members", nargs="*", metavar="MEMBER", help="names as pario ls shows them; of directories, all that is beneath")
-    parser.add_argument("-o", "--output", metavar="DIR", help="new directory for the members (default: the name of the pack without .pack)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_text,
+        metavar="DIR",
+        help="new directory for the members (default: the name of the pack without .pack)",
+    )
     parser.add_argument("--stdout", action="store_true", help="write the bytes of the members, which are files, to standard output")
     parser.add_argument(
         "--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.numbers import up_to
+from pario.cli.paths import path, path_text
 from pario.cli.progress import progress
 from pario.errors import ParioError
 
@@ -29,9 +30,18 @@ _COUNT = up_to(1_000_000)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario whatif``."""
-    parser.add_argument("logs", nargs="*", type=Path, metavar="LOG", help="run.pario, or .darshan files of one job")
     parser.add_argument(
-        "--machine", metavar="NAME", help="a machine of --list, or a file that ends in .toml; without, I/O takes what it took"
+        "logs",
+        nargs="*",
+        type=path,
+        metavar="LOG",
+        help="run.pario, or .darshan files of one job",
+    )
+    parser.add_argument(
+        "--machine",
+        type=path_text,
+        metavar="NAME",
+        help="a machine of --list, or a file that ends in .toml; without, I/O takes what it took",
     )
     parser.add_argument("--stripes", type=_numbers, default=(1,), metavar="N,N,...", help="stripes of its files (default 1)")
     parser.add_argument(
@@ -44,7 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=_COUNT, metavar="N", help="divide the same work among so many ranks (default: as it was)")
     parser.add_argument("--list", action="store_true", help="list the machines")
     parser.add_argument("--tables", action="store_true", help="print what is predicted beside what was published, in Markdown")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture, seconds of I/O by stripes: by its name .svg, .html or .png")
+    parser.add_argument(
+        "--plot",
+        type=path,
+        metavar="FILE",
+        help="a picture, seconds of I/O by stripes: by its name .svg, .html or .png",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

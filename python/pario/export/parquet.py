@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 import numpy as np
 
 from pario.errors import ParioError
 from pario.export.tables import Column, columns, facts, is_missing, table_names
+from pario.paths import local_path
 from pario.tables.model import Job
 
 _ROWS_PER_GROUP = 1 << 20
 
 
-def parquet(job: Job, directory: Path) -> None:
+def parquet(job: Job, directory: str | os.PathLike[str]) -> None:
     """Writes TABLE.parquet for every table of the job and job.parquet with one row of facts. Makes the directory when it is missing."""
+    directory = local_path(directory)
     try:
         import pyarrow as arrow
         from pyarrow import parquet as files

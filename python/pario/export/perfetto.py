@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -11,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pario.paths import local_path
 from pario.tables.model import EVENT_KINDS, LAYERS, Job
 
 _ROWS_AT_A_TIME = 1 << 16
@@ -20,12 +22,12 @@ _COMMUNICATION = 255
 _JOB = 0  # the pid of the counters; processes have their row plus one
 
 
-def perfetto(job: Job, path: Path) -> None:
+def perfetto(job: Job, path: str | os.PathLike[str]) -> None:
     """Writes the trace: a process per rank, a track per thread, a slice per call, and bytes per second of the whole job.
 
     Compressed when ``path`` ends in .gz. Written piece by piece: millions of events need no memory of their own.
     """
-    with _open(path) as file:
+    with _open(local_path(path)) as file:
         file.write(
             '{"displayTimeUnit":"ms","otherData":' + json.dumps({"command": job.command, "source": job.source}) + ',"traceEvents":[\n'
         )

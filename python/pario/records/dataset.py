@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pario._native import RecordFile, guess_record_format, open_records, scan_records
 from pario.errors import ParioError
+from pario.paths import local_path
 from pario.records.foreign import foreign_format
 from pario.records.groups import MEMORY, GroupedFile
 
@@ -43,6 +44,7 @@ class Dataset(Sequence[memoryview]):
         column: str = "",
         memory: int = MEMORY,
     ) -> None:
+        local_path(path)
         self.path = os.fspath(path)
         self._how = (format, size, lengths, column, memory)
         #: The file beneath, and whether its index lies in a file.

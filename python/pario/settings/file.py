@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pario.paths import local_path
 from pario.settings.errors import SettingsError
 from pario.settings.globs import SEPARATORS
 from pario.settings.keys import TABLES, Key, names
@@ -55,10 +57,11 @@ def joined(strong: SettingsFile | None, weak: SettingsFile) -> SettingsFile:
     return SettingsFile(strong.path, run, strong.sections + weak.sections)
 
 
-def load(path: Path) -> SettingsFile:
+def load(path: str | os.PathLike[str]) -> SettingsFile:
     """Reads a settings file. Raises SettingsError naming file, line, key, what is allowed, and what may have been meant."""
     import tomllib
 
+    path = local_path(path)
     try:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.errors import ParioError
+from pario.paths import local_path
 
 #: Stripes are multiples of this on Lustre and on Ceph.
 GRANULE = 64 << 10
@@ -78,7 +79,7 @@ def stripes_of(path: str | os.PathLike[str]) -> Stripes:
     from pario import _native
 
     with _readable():
-        return _told(path, _native.stripes_of(os.fsencode(path)))
+        return _told(path, _native.stripes_of(os.fsencode(local_path(path))))
 
 
 def set_stripes(path: str | os.PathLike[str], wanted: Wanted, mode: int = 0o666) -> Stripes:
@@ -86,7 +87,10 @@ def set_stripes(path: str | os.PathLike[str], wanted: Wanted, mode: int = 0o666)
     from pario import _native
 
     with _readable():
-        return _told(path, _native.set_stripes(os.fsencode(path), [part.row for part in wanted.parts], wanted.object_size, mode))
+        return _told(
+            path,
+            _native.set_stripes(os.fsencode(local_path(path)), [part.row for part in wanted.parts], wanted.object_size, mode),
+        )
 
 
 def inherit_stripes(directory: str | os.PathLike[str]) -> Stripes:
@@ -94,7 +98,7 @@ def inherit_stripes(directory: str | os.PathLike[str]) -> Stripes:
     from pario import _native
 
     with _readable():
-        _native.inherit_stripes(os.fsencode(directory))
+        _native.inherit_stripes(os.fsencode(local_path(directory)))
     return stripes_of(directory)
 
 
@@ -201,5 +205,5 @@ def parts_in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def place_of(path: str | os.PathLike[str]) -> Path:
     """The path itself, or the directory where it would be made."""
-    here = Path(path)
+    here = local_path(path)
     return here if here.exists() else here.absolute().parent

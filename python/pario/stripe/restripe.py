@@ -24,6 +24,7 @@ from typing import Any
 
 from pario.copying import Copier
 from pario.errors import ParioError
+from pario.paths import local_path
 from pario.stripe.layout import Stripes, Wanted, completed, differences, same, set_stripes, stripes_of
 
 #: After so many bytes the copy is made safe on the disk and noted as done; looked at before each whether the file is still the same.
@@ -68,7 +69,7 @@ def restripe(
     force: bool = False,
 ) -> Outcome:
     """Returns when the file has its new stripes. ParioError: it has not, and is as it was."""
-    places = Places(Path(os.path.realpath(path)))
+    places = Places(Path(os.path.realpath(local_path(path))))
     create = create or (lambda copy, stripes: set_stripes(copy, stripes, 0o600))
     try:
         now = stripes_of(places.file)
@@ -87,7 +88,7 @@ def restripe(
 
 def discard(path: str | os.PathLike[str]) -> bool:
     """Removes what an interrupted copy left beside a file; False: there was nothing."""
-    places = Places(Path(os.path.realpath(path)))
+    places = Places(Path(os.path.realpath(local_path(path))))
     if not places.copy.exists() and not places.state.exists():
         return False
     with State.held(places) as state:

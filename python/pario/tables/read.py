@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pario.paths import local_path
 from pario.tables import darshan
 from pario.tables.errors import ReadError
 from pario.tables.model import Job
@@ -14,23 +16,24 @@ from pario.tables.own.blocks import is_log
 _EXPECTED = "run.pario directories, process logs of pario (*.plog), or Darshan logs of one job (*.darshan)"
 
 
-def read(paths: Sequence[Path]) -> Job:
+def read(paths: Sequence[str | os.PathLike[str]]) -> Job:
     """The job whose logs are at ``paths``: directories that ``pario run`` left (hosts may have their own), process logs, or Darshan logs.
 
     Raises ReadError, which names the path, what was found there and what was expected.
     """
     if not paths:
         raise ReadError("no path", "nothing", _EXPECTED)
-    for path in paths:
+    places = [local_path(path) for path in paths]
+    for path in places:
         if not path.exists():
             raise ReadError(path, "no such file or directory", _EXPECTED)
-    logs = [log for path in paths for log in _logs_at(path)]
+    logs = [log for path in places for log in _logs_at(path)]
     own = [log.suffix == ".plog" or is_log(log) for log in logs]
     if all(own):
-        return read_job(_source(paths), logs, [path / "job.json" for path in paths if path.is_dir()])
+        return read_job(_source(places), logs, [path / "job.json" for path in places if path.is_dir()])
     if any(own):
         raise ReadError(logs[own.index(False)], "a log of another tool among pario's", "logs of one kind")
-    return darshan.read_job(_source(paths), logs)
+    return darshan.read_job(_source(places), logs)
 
 
 def _source(paths: Sequence[Path]) -> str:
