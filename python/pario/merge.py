@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pario.copying import PIECE, compare, copy_range, part_of
+from pario.copying import PIECE, compare, copy_range
 from pario.errors import ParioError
 from pario.hdf5 import add_contiguous
 from pario.paths import local_path
+from pario.publishing import new_file, require_ours
 from pario.renaming import take_free_name
 
 Show = Callable[[int, int], object]
@@ -98,21 +98,10 @@ def _require_unchanged(parts: Sequence[Path], sizes: Sequence[int]) -> None:
 def _aside(output: Path) -> Iterator[tuple[Path, int]]:
     """A new file that becomes ``output``, which must not exist, when the block ends well; else it is removed."""
     _require_free(output)
-    aside = part_of(output, f"merge:{socket.gethostname()}")
-    aside.unlink(missing_ok=True)
-    descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
+    with new_file(output, "merge") as (aside, descriptor):
         yield aside, descriptor
-        if not _is_named(descriptor, aside):
-            raise ParioError(f"{output} is made by another process, too")
+        require_ours(aside, descriptor, output)
         _take(aside, output)
-    except OSError as error:
-        error.filename = error.filename or str(output)
-        raise
-    finally:
-        if _is_named(descriptor, aside):
-            aside.unlink()
-        os.close(descriptor)
 
 
 def _take(aside: Path, output: Path) -> None:
@@ -126,13 +115,6 @@ def _take(aside: Path, output: Path) -> None:
 def _require_free(output: Path) -> None:
     if os.path.lexists(output):
         raise ParioError(f"{output} exists already")
-
-
-def _is_named(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from pario.copying import Copier, Sums, compare, copy_piece, is_part, part_of, pieces_with_data, verify
 from pario.errors import ParioError
 from pario.paths import local_path
+from pario.publishing import replacing
 from pario.renaming import identity_of, take_name
 
 NOTE = ".pario-stage.json"
@@ -153,12 +154,9 @@ class Staged:
     def write_note(self) -> None:
         """On the disk, as a whole."""
         document = {"format": _FORMAT, "since": self.since, "roots": self.roots, "known": self.known}
-        aside = self.local / f"{NOTE}.{socket.gethostname()}.{os.getpid()}"  # several may begin to use it at the same time
-        with aside.open("w", encoding="utf-8") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(self.local / NOTE)
+        maker = f"note:{os.getpid()}"  # several may begin to use it at the same time
+        with replacing(self.local / NOTE, maker) as file:
+            file.write(json.dumps(document).encode())
 
     def take_in(self, show: Show) -> Outcome:
         """Copies what the trees hold to here, unless it was changed here."""
@@ -258,8 +256,9 @@ class Staged:
                 raise ParioError(f"{move.source} is still being changed")
         for root in self.roots:
             _remove(self.local / root)
-        for note in self.local.glob(f"{NOTE}*"):  # also what killed processes have left of one
-            note.unlink()
+        for path in self.local.iterdir():
+            if path.name == NOTE or is_part(path.name):  # also what killed processes have left of one
+                path.unlink()
         with suppress(OSError):
             self.local.rmdir()
 

@@ -165,13 +165,3 @@ def test_a_link_in_the_way_of_a_checkpoint_is_removed_and_not_followed(tmp_path,
     assert (elsewhere / "file").read_bytes() == PRECIOUS and not list((elsewhere / "directory").iterdir())
     assert load(None, directory).step == 2 and (load(None, directory, step=1)["x"] == np.arange(5)).all()
     assert not [path for path in directory.iterdir() if path.name.endswith(".part")]
-
-
-#: What is right already.
-RIGHT = ("concatenate", "assemble", "copy_to_stage", "note_job-directory", "[note_job]", "before the Writer-file")
-
-
-@pytest.fixture(autouse=True)
-def expect_failures(request):
-    if not any(word in request.node.name for word in RIGHT):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="links are followed, files are left behind"))

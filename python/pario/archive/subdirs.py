@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pario.copying import is_part
 from pario.errors import ParioError
 from pario.paths import local_path
+from pario.publishing import replacing
 
 NOTE = ".pario-subdirs"
 _FORMAT = "pario-subdirs-1"
@@ -53,7 +55,8 @@ def spread(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show)
         raise ParioError(
             f"{directory} is spread over {earlier.subdirs} subdirectories by {earlier.by}; `pario unpack {directory}` undoes it"
         )
-    names = [entry.name for entry in os.scandir(directory) if not entry.is_dir(follow_symlinks=False) and entry.name != NOTE]
+    files = (entry.name for entry in os.scandir(directory) if not entry.is_dir(follow_symlinks=False))
+    names = [name for name in files if name != NOTE and not is_part(name)]
     if not earlier:
         _require_flat(directory)
         if taken := {spreading.place(number) for number in range(subdirs)}.intersection(names):
@@ -118,9 +121,8 @@ def _require_flat(directory: Path) -> None:
 
 
 def _write_note(directory: Path, spreading: Spreading) -> None:
-    aside = directory / f"{NOTE}.part"
-    aside.write_text(json.dumps({"format": _FORMAT, **asdict(spreading)}) + "\n", encoding="utf-8")
-    aside.rename(directory / NOTE)
+    with replacing(directory / NOTE, "note") as file:
+        file.write(json.dumps({"format": _FORMAT, **asdict(spreading)}).encode() + b"\n")
 
 
 def _move(source: Path, target: Path) -> None:

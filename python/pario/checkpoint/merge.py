@@ -24,6 +24,7 @@ from pario.checkpoint.header import Header
 from pario.checkpoint.store import MASTER, Store, sync
 from pario.paths import local_path
 from pario.progress import Show, silent
+from pario.publishing import remove
 from pario.ranks import Ranks
 
 #: Bytes that are read, compared and written together.
@@ -80,6 +81,7 @@ class _Target:
         self._store: Store | None = None
         if output is not None:
             self.part = output.with_name(output.name + ".part")
+            remove(self.part)
             return
         path = Path(header.path).absolute()
         if path.name != MASTER:
@@ -89,6 +91,7 @@ class _Target:
             raise CheckpointError(f"{path.parent} is no longer called as its step {header.step}: say where the file goes")
         store.claim(torn=False)
         self._store, self.part = store, store.part(header.step)
+        store.clear_link(header.step)
 
     def publish(self) -> Path:
         """The file gets its name, and what was there goes. It was saved when that was: the order of checkpoints stays."""
@@ -96,7 +99,10 @@ class _Target:
             os.utime(self.part, ns=(self._saved, self._saved))
             return self._store.publish(self._step)
         assert self._output is not None
-        self.part.replace(self._output)
+        try:
+            self.part.replace(self._output)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._output}: {error.strerror}") from error
         sync(self._output.parent)
         return self._output
 

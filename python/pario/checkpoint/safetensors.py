@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.paths import local_path
+from pario.publishing import replacing
 
 #: Names of types in the file, and ours.
 _TYPES = {
@@ -40,7 +40,10 @@ _MOST_HEADER = 100_000_000
 
 
 def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
-    """Writes arrays and tensors by name. The file has its name when it is whole and on the disk."""
+    """Writes arrays and tensors by name. The file has its name when it is whole and on the disk.
+
+    Raises CheckpointError that names the tensor, or the file; then a file of this name is as before.
+    """
     target = local_path(path, CheckpointError)
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     contents, at = [], 0
@@ -53,14 +56,10 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], 
         at += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    part = Path(f"{target}.part")
-    with part.open("wb") as file:
+    with replacing(target, "safetensors", CheckpointError) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in contents:
             file.write(array.reshape(-1).view(np.uint8).data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(target)
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from pario.checkpoint.errors import CheckpointError
 from pario.paths import local_path
+from pario.publishing import remove
 
 _NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
 #: Directories that the next one of the same step is about to replace; what is being removed.
@@ -51,17 +51,10 @@ def document(path: Path) -> Path:
     return path / MASTER if path.is_dir() else path
 
 
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def _delete_all(paths: list[Path]) -> None:
     for path in paths:
         with suppress(OSError):  # the next Writer tries again
-            _delete(path)
+            remove(path)
 
 
 class Store:
@@ -95,7 +88,7 @@ class Store:
             pass  # a file system without locks
         try:
             for found in self._found((*(_PARTS if torn else ()), _GONE, ".h5" + _GONE, _OLD + _GONE)):
-                _delete(found.path)
+                remove(found.path)
         except BaseException:
             self.release()
             raise
@@ -155,6 +148,11 @@ class Store:
         """One of the files of a checkpoint at a path, as extents name them."""
         return path / name if self.in_parts else path
 
+    def clear_link(self, step: int) -> None:
+        """Removes a link in the place of what is written of a step: others would be written through it."""
+        if self.part(step).is_symlink():
+            remove(self.part(step))
+
     def begin(self, step: int) -> None:
         """Makes room for what is written of a step."""
         if self.in_parts:
@@ -163,16 +161,16 @@ class Store:
     def discard(self, step: int) -> None:
         """What was written of a step, and will not be finished, goes."""
         with suppress(OSError):
-            _delete(self.part(step))
+            remove(self.part(step))
 
     def drop(self, step: int) -> None:
         """What was saved of a step goes at once, as a whole."""
         self.settle()
         for found in [one for one in self.complete() if one.step == step]:
             gone = found.path.with_name(found.path.name + _GONE)
-            _delete(gone)
+            remove(gone)
             found.path.replace(gone)
-            _delete(gone)
+            remove(gone)
 
     def publish(self, step: int) -> Path:
         """What is written, and on the disk, gets its name, and takes the place of what was saved of this step before."""
@@ -181,7 +179,7 @@ class Store:
             sync(self.part(step))
         if path.is_dir():  # which takes the place of no other
             old = path.with_name(path.name + _OLD)
-            _delete(old)
+            remove(old)
             path.replace(old)
         self.part(step).replace(path)
         sync(self.directory)
@@ -211,7 +209,7 @@ class Store:
         self.settle()
         gone = [path.with_name(path.name + _GONE) for path in paths]
         for path, leaving in zip(paths, gone, strict=True):
-            _delete(leaving)
+            remove(leaving)
             with suppress(FileNotFoundError):
                 path.replace(leaving)
         removing = threading.Thread(target=_delete_all, args=(gone,), name="pario-checkpoint-remove")
@@ -226,7 +224,10 @@ class Store:
 def _saved(path: Path) -> int:
     """When its bytes were complete."""
     container = path / MASTER
-    return (container if container.is_file() else path).stat().st_mtime_ns
+    try:
+        return (container if container.is_file() else path).stat().st_mtime_ns
+    except FileNotFoundError:  # a link to nothing is in the way of others
+        return path.lstat().st_mtime_ns
 
 
 def sync(path: Path) -> None:

@@ -273,6 +273,8 @@ class Writer:
         def enter() -> bool:
             if not isinstance(step, int | np.integer) or step < 0:
                 raise CheckpointError(f"step {step!r}; expected a number from 0 on")
+            if self._ranks.rank == 0 or self._draining:
+                self._place.clear_link(step)
             given.extend(self._taker.take(name, value) for name, value in arrays.items())
             same = self._arrangement is not None and self._arrangement.facts == [one.facts for one in given]
             if same:

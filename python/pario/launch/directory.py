@@ -19,6 +19,7 @@ from typing import Any
 
 from pario.errors import ParioError
 from pario.launch.ranks import Seat
+from pario.publishing import replacing
 from pario.version import version
 
 _DEFAULT = "run.pario"
@@ -160,10 +161,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Replaces a file as a whole: other launchers may be reading it. A full disk is said; the program's run is not spoiled by it."""
-    aside = path.with_suffix(".tmp")
     try:
-        aside.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        aside.rename(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        print(f"pario: cannot write {path}: {error.strerror}", file=sys.stderr)
+        with replacing(path, "launcher", durable=False) as file:
+            file.write(json.dumps(content).encode() + b"\n")
+    except ParioError as error:
+        print(f"pario: {error}", file=sys.stderr)
