@@ -47,6 +47,19 @@ TEST_F(AsideTest, OfManyWhoBeginAtOnceOneMakesIt) {
   }
 }
 
+TEST_F(AsideTest, ALinkInTheWayIsRemovedAndNotFollowed) {
+  const fs::path elsewhere = place_ / "elsewhere";
+  fs::create_directory(elsewhere);
+  for (const fs::path& target : {elsewhere, elsewhere / "missing"}) {
+    const std::string name = Aside::make(place_ / "out")->path();
+    fs::create_symlink(target, name);
+    auto aside = Aside::make(place_ / "out");
+    ASSERT_TRUE(aside.ok()) << aside.error().number;
+    EXPECT_FALSE(fs::is_symlink(fs::symlink_status(aside->path())));
+    EXPECT_TRUE(fs::is_empty(elsewhere));
+  }
+}
+
 TEST_F(AsideTest, WhatIsMadeHasItsNameAtTheEnd) {
   auto aside = Aside::make(place_ / "out", 0700);
   ASSERT_TRUE(aside.ok());

@@ -143,6 +143,16 @@ TEST_F(RanksShuffle, WhatAKilledRunLeftIsRemovedByTheNext) {
   EXPECT_EQ(entries(), (std::vector<std::string>{text, "in.txt", other, "out"}));
 }
 
+TEST_F(RanksShuffle, LinksInTheWayAreRemovedAndNotFollowed) {
+  const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
+  const std::string elsewhere = make("elsewhere", "precious");
+  for (const std::string& name : {aside_of("out", own_number()), shared_name(own_number(), 0, "out")})
+    std::filesystem::create_symlink(elsewhere, file(name));
+  ASSERT_TRUE(shuffle(asked).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"elsewhere", "in.txt", "out"}));
+  EXPECT_EQ(std::filesystem::file_size(elsewhere), 8);
+}
+
 TEST_F(RanksShuffle, WhatSomebodyStillWritesStays) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
   const std::string aside = aside_of("out", own_number());
