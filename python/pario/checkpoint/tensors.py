@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Saved, blocks, replicated
 from pario.checkpoint.reader import Part, State, load
 from pario.checkpoint.sharded import Shards, parts_to_read, put, shards_of
+from pario.checkpoint.trees import child, describe, rebuild, refused
 from pario.checkpoint.writer import Writer
 
 #: The array that says what the dictionary looks like.
@@ -59,12 +60,12 @@ def save_state_dict(
 ) -> Path | Pending:
     """Saves nested dictionaries, lists and tuples of tensors, arrays, numbers, strings and None. Collective.
 
+    Raises CheckpointError on every rank where one gives something else, and names it.
+
     What is the same on all ranks is saved once. Tensors that PyTorch has divided among ranks are saved in parts, other arrays where
     :func:`block` gives them so. ``background``: as :meth:`Writer.save_async` does it.
     """
-    arrays: dict[str, Any] = {}
-    tree = json.dumps(_flattened(state, "state", arrays))
-    arrays[_TREE] = np.frombuffer(tree.encode(), np.uint8)
+    arrays: dict[str, Any] = writer.agree(f"save_state_dict(step {step})", lambda: _arrays(state))
     return (writer.save_async if background else writer.save)(step, arrays, attrs)
 
 
@@ -84,32 +85,35 @@ def load_state_dict(
     if _TREE not in state:
         raise CheckpointError(f"{state.path} was not saved by save_state_dict")
     tree = json.loads(state[_TREE].tobytes())
-    targets = {} if into is None else dict(_tensors(into, "state"))
+    targets = {} if into is None else dict(_targets(tree, into, "state", state.path))
     shards = {name: shards_of(tensor) for name, tensor in targets.items()}
-    parts = {name: _parts(state, name, targets.get(name), shards.get(name)) for name in dict.fromkeys([*state, *targets]) if name != _TREE}
+    parts = {name: _parts(state, name, targets.get(name), shards.get(name)) for name in state if name != _TREE}
     arrays = state.read_pieces(parts)
 
-    def tensor(name: str, kind: str = "") -> Any:
-        made = [to_tensor(array, kind) for array in arrays[name]]
-        if name not in targets:
-            return made[0]
-        divided = shards[name]
-        if divided:
-            put(divided, made)
-        else:
-            targets[name].detach().copy_(made[0])
-        return targets[name]
+    def leaf(about: Mapping[str, Any]) -> Any:
+        name = about.get("tensor") or about["array"]
+        if "array" in about and name not in targets:
+            array = arrays[name][0]
+            return array[()] if about.get("scalar") else array
+        made = [to_tensor(array, about.get("type", "")) for array in arrays[name]]
+        return _into(targets[name], shards[name], made) if name in targets else made[0]
 
-    def array(name: str) -> Any:
-        return tensor(name) if name in targets else arrays[name][0]
-
-    found: dict[str, Any] = _nested(tree, array, tensor)
+    found: dict[str, Any] = rebuild(tree, leaf)
     return found
 
 
+def _into(target: Any, shards: Shards | None, made: Sequence[Any]) -> Any:
+    """A tensor that takes what was read of it."""
+    if shards:
+        put(shards, made)
+    else:
+        target.detach().copy_(made[0])
+    return target
+
+
 def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[Part] | None:
-    """What of an array is read for a tensor. A name that the checkpoint has not is an error of who reads it."""
-    if target is None or name not in state:
+    """The parts of an array that are read for a tensor; None: all of it."""
+    if target is None:
         return None
     shape = shards.shape if shards else tuple(target.shape)
     if shape != state.shape(name):
@@ -119,59 +123,49 @@ def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[
     return [*parts_to_read(shards)] if shards else None
 
 
-def _tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of nested dictionaries by the names that their arrays have."""
+def _targets(tree: Mapping[str, Any] | None, value: Any, name: str, path: Path) -> Iterator[tuple[str, Any]]:
+    """The tensors of nested dictionaries by the names that their arrays have in a checkpoint."""
     if is_tensor(value):
-        yield name, value
+        found = (tree or {}).get("tensor") or (tree or {}).get("array")
+        if found is None:
+            raise CheckpointError(f"{path} has no array '{name}'")
+        yield found, value
     for key, one in value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ():
-        yield from _tensors(one, f"{name}/{_spelt(key)}")
+        yield from _targets(child(tree, key) if tree else None, one, f"{name}/{key}", path)
 
 
-def _flattened(value: Any, name: str, arrays: dict[str, Any]) -> Any:
-    """What is to be said of a value, in JSON; its arrays go to ``arrays``."""
-    if isinstance(value, Mapping):
-        return {"dict": [[key, _flattened(one, f"{name}/{_spelt(key)}", arrays)] for key, one in value.items()]}
-    if isinstance(value, list | tuple):
-        return {type(value).__name__: [_flattened(one, f"{name}/{number}", arrays) for number, one in enumerate(value)]}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value}
-    if name in arrays:
-        raise CheckpointError(f"two arrays have the name {name}")
-    if is_tensor(value):
-        arrays[name], kind = _given(value)
-        return {"tensor": name, "type": kind}
-    if isinstance(value, Saved | np.ndarray | np.generic):
-        arrays[name] = value
-        return {"array": name}
-    raise CheckpointError(
-        f"{name}: {type(value).__name__} cannot be saved; expected tensors, arrays, numbers, strings, and what holds them"
-    )
+def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of a nested state, and its description, by name."""
+    arrays: dict[str, Any] = {}
+
+    def leaf(value: Any, name: str) -> dict[str, Any] | None:
+        if is_tensor(value):
+            arrays[name], kind = _given(value, name)
+            return {"tensor": name, "type": kind}
+        if isinstance(value, np.ma.MaskedArray) or getattr(getattr(value, "dtype", None), "hasobject", False):
+            raise refused(value, name)
+        if isinstance(value, Saved | np.ndarray | np.generic):
+            arrays[name] = value
+            return {"array": name, **({"scalar": True} if isinstance(value, np.generic) else {})}
+        return None
+
+    tree = json.dumps(describe(state, "state", leaf))
+    return {**arrays, _TREE: np.frombuffer(tree.encode(), np.uint8)}
 
 
-def _given(tensor: Any) -> tuple[Saved, str]:
+def _given(tensor: Any, name: str) -> tuple[Saved, str]:
     """What is saved of a tensor here, and the type of its elements."""
+    try:
+        return _blocks(tensor)
+    except (TypeError, RuntimeError, NotImplementedError, AttributeError) as error:
+        kind = f"{getattr(tensor, 'dtype', '')} {getattr(tensor, 'layout', '')}".strip()
+        raise CheckpointError(f"{name}: a tensor of {kind} cannot be saved: {error}") from error
+
+
+def _blocks(tensor: Any) -> tuple[Saved, str]:
     shards = shards_of(tensor)
     if shards is None:
         array, kind = to_array(tensor)
         return replicated(array), kind
     parts = [(to_array(local)[0], begin) for local, begin in shards.parts] if shards.saved_here else []
     return blocks(parts, shards.shape), _kind(tensor)
-
-
-def _spelt(key: Any) -> str:
-    if not isinstance(key, str | int):
-        raise CheckpointError(f"key {key!r} cannot be saved; expected a string or a number")
-    return str(key).replace("/", "|") or "empty"
-
-
-def _nested(tree: dict[str, Any], array: Callable[[str], Any], tensor: Callable[[str, str], Any]) -> Any:
-    """``array`` makes one, by name, and ``tensor`` by name and type of its elements."""
-    if "dict" in tree:
-        return {key: _nested(one, array, tensor) for key, one in tree["dict"]}
-    if "list" in tree:
-        return [_nested(one, array, tensor) for one in tree["list"]]
-    if "tuple" in tree:
-        return tuple(_nested(one, array, tensor) for one in tree["tuple"])
-    if "tensor" in tree:
-        return tensor(tree["tensor"], tree["type"])
-    return array(tree["array"]) if "array" in tree else tree["value"]

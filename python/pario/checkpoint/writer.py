@@ -144,6 +144,11 @@ class Writer:
         self._in_background.free()
         self._ranks.free()
 
+    def agree(self, what: str, work: Callable[[], Any]) -> Any:
+        """What ``work`` returns here, when it has returned on all ranks; what it raises on one is an error on all. Collective."""
+        self._check_open()
+        return self._ranks.agree(what, work)
+
     def save(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Path:
         """Saves what is given as the checkpoint of a step; returns its path when it is complete.
 
