@@ -58,8 +58,10 @@ int make_held(const std::string& path, mode_t mode) {
   return -1;
 }
 
-/// Of a process that is gone; else errno says why not.
+/// Removes what a process that is gone has left, or a link, but not what it points to; else errno says why not.
 bool remove_leftover(const std::string& path) {
+  struct stat facts{};
+  if (::lstat(path.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode)) return ::unlink(path.c_str()) == 0;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return errno == ENOENT;
   const bool ours = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && is_at(descriptor, path);

@@ -67,6 +67,7 @@ void remove_leftovers(const std::string& directory, const std::function<bool(std
   std::error_code error;
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     if (!ours(at->path().filename().native())) continue;
+    if (at->is_symlink(error)) ::unlink(at->path().c_str());  // nobody writes through one: what it points to stays
     const base::Result<Disk> file = Disk::open(at->path(), O_RDWR | O_NOFOLLOW, Caching::page_cache);
     if (file.ok() && ::flock(file->number(), LOCK_EX | LOCK_NB) == 0) ::unlink(at->path().c_str());
   }
