@@ -39,7 +39,6 @@ def refusal(call, *arguments) -> str:
 ARRAYS = {"x": np.arange(5)}
 
 
-@pytest.mark.xfail(strict=True, reason="a child goes on with the Writer, and has its lock")
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("action", ["save", "save_async", "close", "save_state_dict", "result"])
 def test_a_forked_child_cannot_go_on_with_the_writer_of_its_parent(tmp_path, action, staged):
@@ -59,7 +58,6 @@ def test_a_forked_child_cannot_go_on_with_the_writer_of_its_parent(tmp_path, act
     assert load(None, tmp_path / "ckpt").step == 3
 
 
-@pytest.mark.xfail(strict=True, reason="a child goes on with the Writer, and has its lock")
 def test_a_child_that_lives_on_does_not_keep_the_directory(tmp_path):
     """Its copy of the lock would be held until it ends."""
     writer = Writer(None, tmp_path, durable=False)

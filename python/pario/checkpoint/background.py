@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint.given import Given
+from pario.checkpoint.owner import Owner
 from pario.checkpoint.relay import Memory, Moves
 from pario.checkpoint.types import Array
 
@@ -72,7 +73,7 @@ class Pending:
     def __init__(
         self, step: int, write: Callable[[], Any], conclude: Callable[[Callable[[], Any]], Path], previous: Pending | None, *, alone: bool
     ) -> None:
-        self.step = step
+        self.step, self._owner = step, Owner(f"the checkpoint of step {step}")
         self._previous = previous
         #: Whether what became of it was said.
         self.told = False
@@ -96,6 +97,7 @@ class Pending:
 
     def result(self) -> Path:
         """Waits until the checkpoint is complete; its path. Collective."""
+        self._owner.require()
         self._complete()
         self.told = True
         if self._error is not None:

@@ -79,6 +79,7 @@ class Store:
             self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise CheckpointError(f"{self.directory}: {error.strerror}; expected a directory for checkpoints") from error
+        _claimed.add(self)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -101,6 +102,11 @@ class Store:
     def release(self) -> None:
         """Others may write there."""
         self.settle()
+        self.drop_lock()
+
+    def drop_lock(self) -> None:
+        """Closes this process's descriptor of the lock, if it has one."""
+        _claimed.discard(self)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -219,6 +225,19 @@ class Store:
             _delete_all(gone)
         else:
             self._removing = removing  # which other threads may wait for
+
+
+#: Stores that this process has claimed. A forked child drops its copies of their locks: else they would stay when this one
+#: has released them.
+_claimed: set[Store] = set()
+
+
+def _drop_inherited_locks() -> None:
+    for store in list(_claimed):
+        store.drop_lock()
+
+
+os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 
 def _saved(path: Path) -> int:

@@ -27,6 +27,7 @@ from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Given, Taker
 from pario.checkpoint.interrupts import kept
+from pario.checkpoint.owner import Owner
 from pario.checkpoint.packing import is_written
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
@@ -94,6 +95,7 @@ class Writer:
         check_files(files)
         for place in (path, stage):
             local_path(place or "", CheckpointError)
+        self._owner = Owner(f"the Writer of {path}")
         self._files, self._group_of = files, list[int]()
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
@@ -121,6 +123,7 @@ class Writer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
             self.close()
+        if self._closed or not self._owner.is_here:
             return
         self._closed = True
         self._release()
@@ -129,6 +132,7 @@ class Writer:
         """Waits for what is written in the background, whatever becomes of it, and ends it."""
         if self._closed:
             return
+        self._owner.require()
         self._closed = True
         failed: list[BaseException] = []
         try:
@@ -195,6 +199,7 @@ class Writer:
         return min(most, len(self._pending) - ready)
 
     def _check_open(self) -> None:
+        self._owner.require()
         if self._closed:
             raise CheckpointError(f"{self._store.directory}: this Writer is closed")
 
