@@ -1,13 +1,17 @@
 """Interrupts (Ctrl-C) while ranks wait for each other."""
 
 import signal
+import sys
 import threading
+import time
+import weakref
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
 
-from pario.checkpoint import exchange
+from pario.checkpoint import Writer, container, exchange, load, reader, store, transfer
 from pario.checkpoint.exchange import Plan, held_by, regions
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.interrupts import deferred, kept
@@ -153,3 +157,147 @@ def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(tmp_path, mon
         came.append(alone.met)
     assert came[0] == came[1] > 4
     assert (np.fromfile(path).reshape(64, 32) == data).all()
+
+
+class Dying:
+    """Something that is interrupted while Python removes it: what is raised there is swallowed."""
+
+    def __init__(self, way):
+        self.way = way
+
+    def __del__(self):
+        if self.way == "__del__":
+            interrupt()
+
+
+def interrupt_where_it_is_swallowed(way):
+    dying = Dying(way)
+    if way == "weak reference":
+        reference = weakref.ref(dying, lambda _: interrupt())
+    elif way == "unraisable":
+        interrupt_in_a_finalizer = weakref.finalize(dying, interrupt)
+        assert interrupt_in_a_finalizer.alive
+    del dying
+    return way == "weak reference" and reference
+
+
+ARRAYS = {"x": np.arange(1000.0), "y": np.arange(3)}
+RED = pytest.mark.xfail(strict=True, reason="Python swallows the interrupt")
+SWALLOWED = ["__del__", "weak reference", "unraisable"]
+
+
+def calls_of(writer, path):
+    """Calls of the API that are interrupted, and what of checkpointing they call meanwhile."""
+    return {
+        "save": (lambda: writer.save(2, ARRAYS), container, "check_room"),
+        "save_async": (lambda: writer.save_async(2, ARRAYS), container, "check_room"),
+        "load": (lambda: load(None, path), reader, "read_header"),
+        "read": (lambda: load(None, path)["x"], transfer, "read_all"),
+        "Writer": (lambda: Writer(None, path.with_name("other")), store.Store, "claim"),
+    }
+
+
+@pytest.mark.parametrize("way", SWALLOWED)
+@pytest.mark.parametrize(
+    "call",
+    [*(pytest.param(call, marks=RED) for call in ("save", "save_async", "load", "Writer")), "read"],
+)
+def test_an_interrupt_is_raised_also_where_python_would_swallow_it(tmp_path, monkeypatch, call, way):
+    path = tmp_path / "ckpt"
+    with Writer(None, path, durable=False) as writer:
+        writer.save(1, ARRAYS)
+        work, holder, name = calls_of(writer, path)[call]
+        called = getattr(holder, name)
+
+        def interrupted(*arguments, **options):
+            interrupt_where_it_is_swallowed(way)
+            return called(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(holder, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                work()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        writer.save(3, ARRAYS)
+        Writer(None, path.with_name("other")).close()
+    assert load(None, path).step == 3
+
+
+def lines_of(work, chosen):
+    """Interrupts a call at the first line that is chosen by its number; how many lines there were."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        if event != "line":
+            return trace
+        count += 1
+        if chosen(count):
+            sys.settrace(None)
+            interrupt()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def is_at(line, count):
+    return line == count
+
+
+def check_interrupts_at_lines(path, every):
+    """A save that is interrupted at one line after the other is interrupted each time, and leaves the directory as it should."""
+    with Writer(None, path, durable=False, keep=2) as writer:
+        writer.save(0, ARRAYS)
+        lines = lines_of(lambda: writer.save(1, ARRAYS), partial(is_at, 0))
+        for at in range(1, lines - 1, every):
+            with pytest.raises(KeyboardInterrupt):
+                lines_of(partial(writer.save, at, ARRAYS), partial(is_at, at))
+            assert not [one.name for one in path.iterdir() if one.name.endswith(".part")]
+        writer.save(lines, ARRAYS)
+    assert load(None, path).step == lines
+    return lines
+
+
+def test_a_save_can_be_interrupted_at_any_line(tmp_path):
+    assert check_interrupts_at_lines(tmp_path, every=97) > 500
+
+
+@RED
+@pytest.mark.exhaustive
+def test_a_save_can_be_interrupted_at_every_line(tmp_path):
+    check_interrupts_at_lines(tmp_path, every=1)
+
+
+def interrupt_soon(delay):
+    main = threading.main_thread().ident
+    thread = threading.Thread(target=lambda: (time.sleep(delay), signal.pthread_kill(main, signal.SIGINT)))
+    thread.start()
+    return thread
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", ["save", "save_async"])
+def test_no_interrupt_of_many_is_lost(tmp_path, way):
+    """At random moments of a loop of saves, each of which makes a file of many arrays."""
+    count, lost, random = 1000, 0, np.random.default_rng(1)
+    with Writer(None, tmp_path, durable=False, keep=1) as writer:
+        for number in range(count):
+            names = [f"{number}/{name}" for name in range(8)]
+            thread = interrupt_soon(random.uniform(0, 0.02))
+            try:
+                while thread.is_alive():
+                    saved = getattr(writer, way)(number, dict.fromkeys(names, np.arange(10.0)))
+                    del saved
+                for _ in range(3):
+                    getattr(writer, way)(number, dict.fromkeys(names, np.arange(10.0)))
+                lost += 1
+            except KeyboardInterrupt:
+                pass
+            thread.join()
+    assert lost == 0, f"{lost} of {count} interrupts were swallowed"
