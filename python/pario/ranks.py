@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pario import wording
 from pario.errors import ParioError
+from pario.interrupts import check
 from pario.progress import Show, silent
 
 Value = TypeVar("Value")
@@ -84,7 +85,9 @@ class Ranks(ABC):
         mine: BaseException | None = None
         outcome: _Outcome
         try:
-            outcome = (what, "", work())
+            found = work()
+            check()
+            outcome = (what, "", found)
         except BaseException as error:  # an interrupt as well: the others wait
             mine, outcome = error, (what, _told(error), None)
         if mine is not None and not isinstance(mine, Exception):
@@ -270,6 +273,7 @@ class MpiRanks(Ranks):
 
         begin, status = time.monotonic(), MPI.Status()
         while (message := self.comm.improbe(MPI.ANY_SOURCE if rank is None else rank, _TAG, status)) is None:
+            check()
             now = time.monotonic()
             if now > deadline:
                 return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pario import interrupts
 from pario.checkpoint.given import Given
 from pario.checkpoint.owner import Owner
 from pario.checkpoint.relay import Memory, Moves
@@ -87,14 +88,17 @@ class Pending:
         self._concluded = False
         # No daemon: the interpreter waits for it, so that what was begun is finished when a program ends.
         gate = threading.Lock()
-        self._thread = threading.Thread(target=self._run, args=(previous, gate), name="pario-checkpoint", daemon=False)
+        self._thread: threading.Thread | None = threading.Thread(
+            target=self._run, args=(previous, gate), name="pario-checkpoint", daemon=False
+        )
         with gate:  # else it would go on at once, with Python's lock, for which the program would wait some milliseconds
             self._thread.start()
 
     def done(self) -> bool:
         """Whether this rank has done what it does for it; :meth:`result` may wait for others."""
-        return not self._thread.is_alive()
+        return self._thread is None or not self._thread.is_alive()
 
+    @interrupts.postponed()
     def result(self) -> Path:
         """Waits until the checkpoint is complete; its path. Collective."""
         self._owner.require()
@@ -107,7 +111,8 @@ class Pending:
 
     def join(self) -> None:
         """Waits for the thread; raises nothing, and is not collective."""
-        self._thread.join()
+        if self._thread is not None:
+            interrupts.join(self._thread)
 
     def _complete(self) -> None:
         """After those before it: the last that is complete is the newest."""
@@ -116,6 +121,7 @@ class Pending:
             due.append(previous)
         for one in reversed(due):
             one.join()
+            one._thread = None  # its weak references have callbacks, in which the program could be interrupted
             if not one._concluded:
                 one._finish()
 

@@ -19,10 +19,10 @@ import numpy as np
 from pario.checkpoint import transfer
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, contiguous_axes, pieces, place_of, run_count, strides
-from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.node import Node, node_of
 from pario.checkpoint.transfer import Move, are_large
 from pario.checkpoint.types import Array
+from pario.interrupts import deferred, kept
 from pario.progress import Show, silent
 from pario.ranks import PATIENCE
 

@@ -22,6 +22,7 @@ from pario.checkpoint.examine import read_box
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Header
 from pario.checkpoint.store import MASTER, Store, sync
+from pario.interrupts import check, postponed
 from pario.paths import local_path
 from pario.progress import Show, silent
 from pario.publishing import remove
@@ -36,6 +37,7 @@ _MOST = 5
 _BlockName = tuple[str, int]
 
 
+@postponed()
 def merge(
     ranks: Ranks,
     find: Callable[[], Header],
@@ -146,6 +148,7 @@ def _copy_all(
     done = 0
     with ThreadPoolExecutor(threads) as pool:
         for count, found in pool.map(lambda piece: _copy(header, piece[1], piece[2], path, places.arrays[piece[0]]), mine):
+            check()
             sums.update(found)
             done += count
             show(done, total)

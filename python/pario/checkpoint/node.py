@@ -15,6 +15,7 @@ from pario.checkpoint.attached import Attached
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.relay import Memory, seen
 from pario.checkpoint.types import Array
+from pario.interrupts import check
 from pario.progress import Show
 from pario.ranks import PATIENCE
 
@@ -70,6 +71,7 @@ class Node:
         """
         deadline, seen = time.monotonic() + patience, self._moves
         while not await_all(*self._counted(meeting), max(0.0, min(_BREATH, deadline - time.monotonic()))):
+            check()
             if seen != self._moves:
                 deadline, seen = time.monotonic() + patience, self._moves
                 moved()

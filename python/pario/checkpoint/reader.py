@@ -19,11 +19,11 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, read_header
-from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.layout import Block
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.shared import read_shared, scratch_needed
 from pario.checkpoint.store import Store, document
+from pario.interrupts import deferred, kept, postponed
 from pario.paths import local_path
 from pario.progress import Show, told
 from pario.ranks import PATIENCE, Ranks
@@ -38,6 +38,7 @@ _MOST_DAMAGES = 5
 Part = tuple[Sequence[int], Sequence[int]]
 
 
+@postponed()
 def load(comm: Any, path: str | os.PathLike[str], *, step: int | None = None, verify: bool = True, patience: float = PATIENCE) -> State:
     """Opens the newest complete checkpoint of a directory, that of a step, or one of a path. Collective over ``comm`` (None: one process).
 
@@ -155,6 +156,7 @@ class State(Mapping[str, types.Array]):
         found = self.read_pieces(several, {name: [taker] for name, taker in (out or {}).items()})
         return {name: arrays[0] for name, arrays in found.items()}
 
+    @postponed()
     def read_pieces(
         self, parts: Mapping[str, Sequence[Part] | None], out: Mapping[str, Sequence[types.Array]] | None = None
     ) -> dict[str, list[types.Array]]:

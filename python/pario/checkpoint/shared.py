@@ -11,9 +11,9 @@ import numpy as np
 from pario.checkpoint import transfer
 from pario.checkpoint.geometry import Box, pieces, place_of, whole
 from pario.checkpoint.header import Entry, Header
-from pario.checkpoint.interrupts import kept
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
+from pario.interrupts import kept
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pario import interrupts
 from pario.checkpoint.errors import CheckpointError
 from pario.paths import local_path
 from pario.publishing import remove
@@ -97,7 +98,7 @@ class Store:
     def settle(self) -> None:
         """Waits until what was removed takes no room any more."""
         if self._removing is not None:
-            self._removing.join()
+            interrupts.join(self._removing)
 
     def release(self) -> None:
         """Others may write there."""

@@ -11,8 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 from pario.checkpoint.errors import CheckpointError
+from pario.interrupts import check
 from pario.ranks import MOVED, PATIENCE, Ranks
 
+#: Seconds after which a wait looks for an interrupt.
+_BREATH = 0.5
 #: How often ranks were made of a group, by its name: the same on all of them.
 _made: Counter[str] = Counter()
 
@@ -71,13 +74,14 @@ class TorchRanks(Ranks):
     def _comes(self, key: str, deadline: float) -> bool:
         from torch.distributed import DistStoreError
 
-        if deadline < time.monotonic():
-            return bool(self._store.check([key]))
-        try:
-            self._store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.001)))
-        except DistStoreError:
-            return False
-        return True
+        while (left := deadline - time.monotonic()) > 0:
+            check()  # PyTorch waits whatever signals come
+            try:
+                self._store.wait([key], timedelta(seconds=min(max(left, 0.001), _BREATH)))
+            except DistStoreError:
+                continue
+            return True
+        return bool(self._store.check([key]))
 
     def _take(self, rank: int) -> Any:
         key = self._next(rank)

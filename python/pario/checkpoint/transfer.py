@@ -16,8 +16,8 @@ import numpy as np
 from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
-from pario.checkpoint.interrupts import deferred, kept
 from pario.checkpoint.types import Array
+from pario.interrupts import check, deferred, kept
 from pario.progress import Show, silent
 
 #: Bytes that one call moves: some MPIs count bytes by 32 bits.
@@ -147,6 +147,7 @@ def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show)
     size, done = _bytes(moves), 0
     with opened(path, os.O_WRONLY | os.O_CREAT) as file:
         for at, together in _batches(moves):
+            check()
             _write_together(file, together, at)
             done += sum(map(len, together))
             show(done, size)
@@ -241,6 +242,7 @@ def _read_alone(path: str, moves: Sequence[Move], show: Show) -> None:
     size, done = _bytes(moves), 0
     with opened(path, os.O_RDONLY) as file:
         for move in moves:
+            check()
             direct = move.data.flags.c_contiguous
             data = move.data if direct else np.empty(move.data.shape, move.data.dtype)
             for at, piece in _pieces(Move(move.place, move.stored, move.box, data)):

@@ -26,13 +26,13 @@ from pario.checkpoint.container import Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Given, Taker
-from pario.checkpoint.interrupts import kept
 from pario.checkpoint.owner import Owner
 from pario.checkpoint.packing import is_written
 from pario.checkpoint.parts import check_files, groups, in_parts
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
+from pario.interrupts import kept, postponed
 from pario.paths import local_path
 from pario.progress import Show, silent, told
 from pario.ranks import PATIENCE, Ranks
@@ -105,14 +105,16 @@ class Writer:
         self._taker = Taker(self._ranks.rank, self._ranks.size)
         self._arrangement: Arrangement | None = None
         self._about: dict[str, Any] = {}
-        self._ranks.together(f"checkpoint.Writer({path})", lambda: (socket.gethostname(), node_name()), self._begin)
         self._draining: Draining | None = None
-        if stage is not None:
-            try:
-                self._draining = Draining(self._ranks, stage, self._store, self._publish, durable=durable, most=stage_bytes)
-            except BaseException:
-                self._store.release()
-                raise
+        try:
+            with postponed():
+                where = socket.gethostname(), node_name()
+                self._ranks.together(f"checkpoint.Writer({path})", lambda: where, self._begin)
+                if stage is not None:
+                    self._draining = Draining(self._ranks, stage, self._store, self._publish, durable=durable, most=stage_bytes)
+        except BaseException:
+            self._release()
+            raise
         #: Where the ranks write.
         self._place = self._draining.store if self._draining else self._store
         self._nodes = self._draining.nodes if self._draining else 1
@@ -128,6 +130,7 @@ class Writer:
         self._closed = True
         self._release()
 
+    @postponed()
     def close(self) -> None:
         """Waits for what is written in the background, whatever becomes of it, and ends it."""
         if self._closed:
@@ -153,6 +156,7 @@ class Writer:
         self._check_open()
         return self._ranks.agree(what, work)
 
+    @postponed()
     def save(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Path:
         """Saves what is given as the checkpoint of a step; returns its path when it is complete.
 
@@ -167,6 +171,7 @@ class Writer:
         with told(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
             return self._conclude(ranks, task, lambda: self._write(ranks, task, show, by_mpi=not task.arrangement.plain))
 
+    @postponed()
     def save_async(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Pending:
         """The same, but returns when the arrays are copied: the program may change them.
 
