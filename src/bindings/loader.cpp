@@ -73,15 +73,22 @@ std::uint64_t* new_numbers(std::size_t count, nb::capsule& owner) {
   return numbers;
 }
 
-/// `share`: positions taken, records of a batch, ranks, rank, stride, offset, only full batches.
-using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, bool>;
+/// Positions read before, records of a batch, ranks, rank, stride, offset, treatment of the remainder.
+using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+
+records::Remainder remainder_of(const std::string& name) {
+  constexpr const char* kNames[] = {"exact", "pad", "drop", "full batches"};
+  const auto* found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) throw nb::value_error(("no treatment of remaining records: " + name).c_str());
+  return static_cast<records::Remainder>(found - std::begin(kNames));
+}
 
 records::Schedule schedule_of(const Share& share, std::uint64_t count) {
-  const auto& [begin, batch, ranks, rank, stride, offset, only_full] = share;
+  const auto& [begin, batch, ranks, rank, stride, offset, remainder] = share;
   std::uint64_t together = 0;
   const bool too_many = __builtin_mul_overflow(batch, ranks, &together) || __builtin_add_overflow(together, count, &together);
-  if (batch == 0 || rank >= ranks || offset >= stride || too_many) throw nb::value_error("no such share of an epoch");
-  return {count, begin, batch, ranks, rank, stride, offset, only_full};
+  if (batch == 0 || rank >= ranks || stride == 0 || too_many) throw nb::value_error("no such share of an epoch");
+  return {count, begin, batch, ranks, rank, stride, offset, remainder_of(remainder)};
 }
 
 /// An order of records, for who reads them otherwise. `groups`: where blocks begin that differ in length, and the end; or none.

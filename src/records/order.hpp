@@ -48,22 +48,35 @@ class Order {
   std::optional<BlockOrder> blocks_;
 };
 
-/// Which positions of an epoch are one rank's, batch by batch. Each step takes a batch for every rank, from where the last one ended; what
-/// is left in the end is shared evenly, so that a rank's last batch is smaller, and may be none.
+/// Treatment of the last step's records if they do not fill a batch of every rank.
+enum class Remainder : std::uint8_t {
+  exact,         ///< each rank gets a fair part, each record once: batches differ by one record
+  pad,           ///< all ranks get equally many: neighbouring ranks share some records
+  drop,          ///< all ranks get equally many: fewer records than there are ranks are left out
+  full_batches,  ///< all of them are left out
+};
+
+/// The positions of an epoch that one rank reads, batch by batch. Each step takes a batch for every
+/// rank, beginning where the step before it ended.
 struct Schedule {
   std::uint64_t count = 0;  ///< records of the epoch
-  std::uint64_t begin = 0;  ///< positions that have been taken
+  std::uint64_t begin = 0;  ///< positions read before
   std::uint64_t batch = 1, ranks = 1, rank = 0;
-  std::uint64_t stride = 1, offset = 0;  ///< of workers that share the rank's steps: every `stride`th, from `offset` on
-  bool only_full = false;                ///< what is left in the end is left out
+  /// Workers share a rank's steps: this one takes every `stride`th step from number `offset` on.
+  std::uint64_t stride = 1, offset = 0;
+  Remainder remainder = Remainder::exact;
 
   struct Step {
-    std::uint64_t first, last;  ///< positions [first, last), may be none
-    std::uint64_t end;          ///< positions that all ranks together have taken then
+    std::uint64_t first, last;  ///< positions [first, last); with Remainder::exact possibly none
+    std::uint64_t end;          ///< positions that all ranks together have read after this step
   };
   std::uint64_t steps() const;
   /// `number` < steps().
   Step step(std::uint64_t number) const;
+
+ private:
+  /// Whether there is a step for `left` records, fewer than batches of all ranks.
+  bool has_last_step(std::uint64_t left) const;
 };
 
 }  // namespace pario::records

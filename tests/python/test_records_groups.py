@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -380,7 +381,7 @@ class TestLoader:
         state = Loader(several, seed=5, **how).state_dict()
         while state["epoch"] == 0:
             world, batch = chance.randint(1, 4), chance.randint(1, 20)
-            loaders = [Loader(several, batch, rank=rank, world=world, **how) for rank in range(world)]
+            loaders = [Loader(several, batch, rank=rank, world=world, remainder="exact", **how) for rank in range(world)]
             for loader in loaders:
                 loader.load_state_dict(json.loads(json.dumps(state)))
             running = [iter(loader) for loader in loaders]
@@ -389,6 +390,18 @@ class TestLoader:
                 seen += [number for got in steps if got is not None for number in got.numbers.tolist()]
             state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
         assert seen == expected
+
+    @pytest.mark.parametrize("remainder", ["pad", "drop", "exact"])
+    @pytest.mark.parametrize("how", [{}, {"shuffle": True, "groups": 2}, {"blocks": (10, 2)}])
+    def test_ranks_divide_the_order_of_one_process(self, several: list[Dataset], how: dict[str, Any], remainder: str) -> None:
+        order = numbers(Loader(several, seed=5, **how))
+        for world in (2, 8):
+            loaders = [Loader(several, 8, seed=5, rank=rank, world=world, remainder=remainder, **how) for rank in range(world)]
+            lengths = [len(loader) for loader in loaders]
+            ranks = [[batch.numbers.tolist() for batch in loader] for loader in loaders]
+            assert lengths == [len(batches) for batches in ranks]
+            found = [number for step in zip_longest(*ranks, fillvalue=()) for batch in step for number in batch]
+            assert list(dict.fromkeys(found)) == (order[: 155 - 155 % world] if remainder == "drop" else order)
 
     def test_another_process_goes_on_with_a_pickled_one(self, several: list[Dataset]) -> None:
         loader = Loader(several, 8, shuffle=True, groups=2)

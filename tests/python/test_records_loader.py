@@ -3,7 +3,7 @@
 import json
 import os
 import random
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +83,7 @@ def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(da
 def test_ranks_share_one_order(dataset):
     """Batch by batch, what the ranks have together is what one has alone with a batch as large."""
     whole = list(Loader(dataset, 12, shuffle=True, seed=3))
-    ranks = [list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3)) for rank in range(3)]
+    ranks = [list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3, remainder="exact")) for rank in range(3)]
     for step, batch in enumerate(whole):
         assert [n for rank in ranks for n in (rank[step].numbers.tolist() if step < len(rank) else [])] == batch.numbers.tolist()
 
@@ -95,7 +95,7 @@ def test_resumes_anywhere_on_any_number_of_ranks(dataset):
     state = Loader(dataset, 1, shuffle=True, seed=5).state_dict()
     while state["epoch"] == 0:
         world, batch = chance.randint(1, 5), chance.randint(1, 20)
-        loaders = [Loader(dataset, batch, shuffle=True, rank=rank, world=world) for rank in range(world)]
+        loaders = [Loader(dataset, batch, shuffle=True, rank=rank, world=world, remainder="exact") for rank in range(world)]
         for loader in loaders:
             loader.load_state_dict(state)
         running = [iter(loader) for loader in loaders]
@@ -245,23 +245,39 @@ def test_states_are_plain_whatever_the_arguments_were(dataset):
 def test_more_ranks_than_records(tmp_path):
     (tmp_path / "three").write_bytes(b"abc")
     three = Dataset(tmp_path / "three", format="fixed", size=1)
-    loaders = [Loader(three, 2, shuffle=True, rank=rank, world=7) for rank in range(7)]
+    loaders = [Loader(three, 2, shuffle=True, rank=rank, world=7, remainder="exact") for rank in range(7)]
     epochs = [[bytes(record) for batch in loader for record in batch] for loader in loaders]
     assert sorted(record for epoch in epochs for record in epoch) == [b"a", b"b", b"c"]
     assert {loader.epoch for loader in loaders} == {1}
 
 
-@pytest.mark.xfail(strict=True, reason="the last batches of ranks differ, and some ranks have none")
+@pytest.mark.parametrize("how", [{}, {"remainder": "drop"}, {"drop_last": True}])
 @pytest.mark.parametrize("world", [2, 3, 4, 8, 600])
-def test_ranks_get_equal_numbers_of_batches_and_records(dataset, world):
-    loaders = [Loader(dataset, 10, shuffle=True, rank=rank, world=world) for rank in range(world)]
+def test_ranks_get_equal_numbers_of_batches_and_records(dataset, world, how):
+    loaders = [Loader(dataset, 10, rank=rank, world=world, **how) for rank in range(world)]
     lengths = {len(loader) for loader in loaders}
     sizes = {tuple(map(len, loader)) for loader in loaders}
     assert len(sizes) == 1
     assert lengths == {len(sizes.pop())}
 
 
-@pytest.mark.parametrize("how", [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1}])
+@pytest.mark.parametrize("world", [1, 2, 3, 4, 8, 600])
+@pytest.mark.parametrize("remainder", ["pad", "drop", "exact"])
+def test_ranks_divide_the_order_of_one_process(dataset, remainder, world):
+    """Without the repetitions of padding they have its records in its order, with "drop" all but the last few."""
+    order = numbers(Loader(dataset, 1, shuffle=True, seed=3))
+    loaders = [Loader(dataset, 10, shuffle=True, seed=3, rank=rank, world=world, remainder=remainder) for rank in range(world)]
+    lengths = [len(loader) for loader in loaders]
+    ranks = [[batch.numbers.tolist() for batch in loader] for loader in loaders]
+    assert lengths == [len(batches) for batches in ranks]
+    steps = zip_longest(*ranks, fillvalue=())
+    found = [number for step in steps for batch in step for number in batch]
+    kept = COUNT - COUNT % world if remainder == "drop" else COUNT
+    assert list(dict.fromkeys(found)) == order[:kept]
+    assert len(found) == (-(-COUNT // world) * world if remainder == "pad" else kept)
+
+
+@pytest.mark.parametrize("how", [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1, "remainder": "exact"}])
 def test_who_never_gets_a_batch_does_not_wait_for_one_for_ever(dataset, how):
     assert list(Loader(dataset, **({"batch_size": 1000} | how)).forever()) == []
 
@@ -312,6 +328,7 @@ def test_stats(dataset):
         ({"caching": "none"}, "caching='none': expected"),
         ({"errors": "ignore"}, "errors='ignore': expected"),
         ({"prefetch": 0}, "prefetch=0: expected 1 to"),
+        ({"remainder": "share"}, "remainder='share': expected 'pad', 'drop' or 'exact'"),
         ({"interleave": (2, 0)}, "interleave=0: expected 1 to"),
         ({"interleave": (2, 2), "shuffle": True}, "interleave is an order of its own"),
     ],

@@ -187,7 +187,47 @@ TEST(Schedule, GoesOnWithOtherRanksWhereItEnded) {
 
 TEST(Schedule, OnlyFullBatchesAreTheSameNumberForAll) {
   for (std::uint64_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(positions({.count = 100, .batch = 8, .ranks = 3, .rank = rank, .only_full = true}).size(), 32);
+    EXPECT_EQ(positions({.count = 100, .batch = 8, .ranks = 3, .rank = rank, .remainder = Remainder::full_batches}).size(), 32);
+}
+
+TEST(Schedule, PaddingGivesEqualNumbersAndLeavesNothingOut) {
+  for (std::uint64_t count = 1; count < 60; ++count)
+    for (const std::uint64_t ranks : {1U, 2U, 3U, 8U}) {
+      std::set<std::size_t> lengths;
+      std::set<std::uint64_t> found;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        const auto mine = positions({.count = count, .batch = 3, .ranks = ranks, .rank = rank, .remainder = Remainder::pad});
+        EXPECT_EQ(std::set<std::uint64_t>(mine.begin(), mine.end()).size(), mine.size());
+        lengths.insert(mine.size());
+        found.insert(mine.begin(), mine.end());
+      }
+      EXPECT_EQ(lengths, std::set<std::size_t>{(count + ranks - 1) / ranks}) << count << " records, " << ranks << " ranks";
+      EXPECT_EQ(found.size(), count);
+      EXPECT_EQ(*found.rbegin(), count - 1);
+    }
+}
+
+TEST(Schedule, DroppingGivesEqualNumbersAndLeavesOutFewerRecordsThanRanks) {
+  for (std::uint64_t count = 1; count < 60; ++count)
+    for (const std::uint64_t ranks : {1U, 2U, 3U, 8U}) {
+      std::vector<std::uint64_t> found;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        const auto mine = positions({.count = count, .batch = 3, .ranks = ranks, .rank = rank, .remainder = Remainder::drop});
+        EXPECT_EQ(mine.size(), count / ranks);
+        found.insert(found.end(), mine.begin(), mine.end());
+      }
+      expect_each_once(found);
+    }
+}
+
+TEST(Schedule, PartsOfHugeStepsDoNotOverflow) {
+  constexpr std::uint64_t kCount = std::uint64_t{1} << 40, kRanks = (std::uint64_t{1} << 31) - 1;
+  for (const Remainder remainder : {Remainder::exact, Remainder::pad, Remainder::drop}) {
+    const Schedule schedule{.count = kCount, .batch = kRanks, .ranks = kRanks, .rank = kRanks - 1, .remainder = remainder};
+    const Schedule::Step step = schedule.step(0);
+    EXPECT_EQ(step.last, remainder == Remainder::drop ? kCount - kCount % kRanks : kCount);
+    EXPECT_LE(step.last - step.first, kCount / kRanks + 1);
+  }
 }
 
 TEST(Schedule, WorkersShareTheStepsOfTheirRank) {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MIXED = 16 << 20
 
 _Order = tuple[str, int, int, int, int]
-_Share = tuple[int, int, int, int, int, int, bool]
+_Share = tuple[int, int, int, int, int, int, str]
 _Batch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, str]], int]
 
 

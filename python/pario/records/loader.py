@@ -12,7 +12,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from pario._native import RecordFile, RecordLoader, schedule_steps, start_loader
+from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
@@ -22,6 +22,8 @@ from pario.records.workers import Applied, Processes, Threads, apply
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
+
+_Share = tuple[int, int, int, int, int, int, str]
 
 #: Threads that ``prefetch="auto"`` may come to, one for each request that a device is to work on at a time.
 MOST_THREADS = 16
@@ -149,9 +151,12 @@ class LoaderStats:
 class Loader:
     """Iterates over the batches of an epoch; the next iteration is the next epoch.
 
-    The order is a function of ``seed``, epoch and position alone: however many ranks, threads and workers there are, each record comes
-    once per epoch, and ``state_dict()`` goes on at any batch, on another number of ranks, too. What the ranks leave in the end of an epoch
-    is shared evenly: a rank's last batch may be smaller, or none (``drop_last`` leaves it out).
+    The order is a function of ``seed``, epoch and position alone: ranks, threads and workers do not
+    change it. ``state_dict()`` resumes at any batch, on any number of ranks. If the records of the
+    last step do not fill a batch of every rank, ``remainder`` divides them: ``"pad"`` gives all ranks
+    equally many and repeats fewer than ``world`` records, ``"drop"`` gives all ranks equally many and
+    leaves out fewer than ``world``, ``"exact"`` gives each record once, so that a rank may have one
+    batch less. ``drop_last`` leaves them all out.
 
     ``blocks=(RECORDS, BLOCKS)`` shuffles blocks of neighbouring records, and their records among groups of so many blocks: reads stay long
     where a full permutation is too dear for the device. ``interleave=(FILES, RECORDS)`` reads so many of several data sets side by side, so
@@ -189,6 +194,7 @@ class Loader:
         workers: int = 0,
         processes: bool = False,
         drop_last: bool = False,
+        remainder: str = "pad",
         prefetch: int | str = "auto",
         memory: int = 128 << 20,
         caching: str = "auto",
@@ -197,7 +203,8 @@ class Loader:
         self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
         self.count = sum(len(one) for one in self.datasets)
         self.batch_size, self.world = _whole("Loader: batch_size", batch_size, 1), _whole("Loader: world", world, 1)
-        self.rank, self.drop_last = _whole("Loader: rank", rank, 0, self.world - 1), drop_last
+        self.rank = _whole("Loader: rank", rank, 0, self.world - 1)
+        self._remainder = _remainder(remainder, drop_last)
         self.seed, self.epoch, self.position = _whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
         self._iterations = 0
         self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
@@ -259,11 +266,19 @@ class Loader:
         """Those whose records have bytes of their own."""
         return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
-    def _share(self, stride: int = 1, offset: int = 0) -> tuple[int, int, int, int, int, int, bool]:
-        return self.position, self.batch_size, self.world, self.rank, stride, offset, self.drop_last
+    def _share(self, stride: int = 1, offset: int = 0) -> _Share:
+        return self.position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
 
     def __len__(self) -> int:
-        """Batches that are left of the epoch; the last one may be another rank's alone."""
+        """Batches of this rank from the current position to the end of the epoch."""
+        steps = self._steps_left()
+        if steps == 0:
+            return 0
+        first, last, _ = schedule_step(self._share(), self.count, steps - 1)
+        return steps if first < last else steps - 1
+
+    def _steps_left(self) -> int:
+        """The same on every rank; with ``remainder="exact"`` a rank may have no batch in the last one."""
         return schedule_steps(self._share(), self.count)
 
     def __iter__(self) -> Iterator[Any]:
@@ -278,13 +293,13 @@ class Loader:
 
     def _place(self) -> tuple[int, int]:
         """Epoch, and position in it; behind the last batch of an epoch the next one begins."""
-        return (self.epoch + 1, 0) if self.position and not len(self) else (self.epoch, self.position)
+        return (self.epoch + 1, 0) if self.position and not self._steps_left() else (self.epoch, self.position)
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
         """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
         yield from self._timed(self._transformed(self._read(self._started(self._share(stride, offset)))))
 
-    def _started(self, share: tuple[int, int, int, int, int, int, bool]) -> RecordLoader | GroupLoader:
+    def _started(self, share: _Share) -> RecordLoader | GroupLoader:
         order = (self._order, self.seed, self.epoch, *self._blocks)
         if self._grouped:
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
@@ -398,6 +413,13 @@ def _pair(name: str, values: Any) -> tuple[int, int] | None:
     if not isinstance(values, tuple | list) or len(values) != 2:
         raise ParioError(f"{name}={values!r}: expected two numbers")
     return _whole(name, values[0], 1), _whole(name, values[1], 1)
+
+
+def _remainder(remainder: str, drop_last: bool) -> str:
+    """As the core names it: without partial batches nothing is left to divide."""
+    if remainder not in ("pad", "drop", "exact"):
+        raise ParioError(f"Loader: remainder={remainder!r}: expected 'pad', 'drop' or 'exact'")
+    return "full batches" if drop_last else remainder
 
 
 def _free_memory() -> int:
