@@ -2,6 +2,8 @@
 
 from itertools import combinations, product
 
+import pytest
+
 from tests.support.tiers import select_pairwise
 
 
@@ -41,3 +43,17 @@ def test_combinations_that_do_not_exist_are_not_needed() -> None:
 def test_earlier_rows_are_preferred() -> None:
     rows = [*rows_of(1, 1, 1), *rows_of(1, 1, 1)]
     assert select_pairwise(rows) == {0}
+
+
+@pytest.mark.xfail(strict=True, reason="pytest 8 and later count indices by combination")
+def test_a_matrix_of_three_parameters_is_thinned(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+        @pytest.mark.parametrize("a", [1, 2, 3])
+        @pytest.mark.parametrize("b", [[], {}, None])
+        @pytest.mark.parametrize("c", "xyz")
+        def test_all(a, b, c): pass
+    """)
+    arguments = ("-p", "tests.support.tiers", "-m", "not exhaustive", "-q", "--collect-only")
+    collected = pytester.runpytest(*arguments).outlines
+    assert 9 <= sum("::test_all[" in line for line in collected) <= 12
