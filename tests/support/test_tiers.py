@@ -45,7 +45,6 @@ def test_earlier_rows_are_preferred() -> None:
     assert select_pairwise(rows) == {0}
 
 
-@pytest.mark.xfail(strict=True, reason="pytest 8 and later count indices by combination")
 def test_a_matrix_of_three_parameters_is_thinned(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import pytest

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-#: One value of one parameter: its name, and the position of the value in the list of parameters.
+#: One value of one parameter: its name, and a number that no other value of the parameter has.
 Value = tuple[str, int]
 _EXEMPT = Path(__file__).parents[1] / "python"
 #: Tiers of the MPIs that are not part of the quick tests.
@@ -70,9 +70,17 @@ def _select_others(matrix: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests outside of a matrix's pairwise selection, which prefers quick tests."""
     candidates = [item for item in matrix if not item.get_closest_marker("exhaustive")]
     candidates.sort(key=lambda item: item.get_closest_marker("system") is not None)
-    rows = [tuple(sorted(item.callspec.indices.items())) for item in candidates]  # type: ignore[attr-defined]
+    rows = [_values_of(item) for item in candidates]
     chosen = select_pairwise(rows)
     return [item for number, item in enumerate(candidates) if number not in chosen]
+
+
+def _values_of(item: Any) -> tuple[Value, ...]:
+    """The values of an item's parameters; the combinations share the values as objects.
+
+    The indices of ``callspec`` do not tell them: pytest counts combinations in them.
+    """
+    return tuple(sorted((name, id(value)) for name, value in item.callspec.params.items()))
 
 
 def select_pairwise(rows: Sequence[tuple[Value, ...]]) -> set[int]:
