@@ -95,7 +95,6 @@ def flip(record: memoryview) -> memoryview:
     return memoryview(bytes(record)[::-1])
 
 
-@pytest.mark.xfail(strict=True, reason="default_convert makes lists of integers of records")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_records_stay_bytes_without_a_collate_function(torch: Any, dataset: Dataset, workers: int) -> None:
     def load(loader: Loader) -> Iterator[Any]:

@@ -36,7 +36,19 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         worker = torch.utils.data.get_worker_info()
-        return iter(self.loader) if worker is None else self.loader.part(worker.num_workers, worker.id)
+        batches = iter(self.loader) if worker is None else self.loader.part(worker.num_workers, worker.id)
+        return map(_copy_views, batches)
+
+
+def _copy_views(value: Any) -> Any:
+    """Bytes in place of views of records, of which a DataLoader makes lists of integers."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, dict):
+        return {key: _copy_views(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_copy_views, value))
+    return value
 
 
 def _tensor(record: memoryview) -> torch.Tensor:

@@ -38,13 +38,17 @@ _PERMUTATION = (
 )
 
 
-class Batch(Sequence[memoryview]):
-    """Records of one batch, in order: read-only views of memory that they share. ``numbers`` says which they are."""
+class Batch:
+    """The records of one batch, in order: read-only views of memory that they share.
+
+    ``numbers`` are the numbers of the records. A batch is no ``collections.abc.Sequence``, of which
+    PyTorch's DataLoader would convert every byte. It can be pickled.
+    """
 
     def __init__(self, memory: NDArray[Any], numbers: NDArray[Any], places: NDArray[Any]) -> None:
         self.numbers = numbers
         self._memory, self._places = memory, places
-        self._view = memoryview(memory.data)
+        self._view = memoryview(memory.data).toreadonly()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -61,6 +65,15 @@ class Batch(Sequence[memoryview]):
 
     def __iter__(self) -> Iterator[memoryview]:
         return iter(self[:])
+
+    def __reduce__(self) -> tuple[type[Batch], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+        """Copies the records alone: other batches may lie in the same memory."""
+        import numpy as np
+
+        lengths = self._places[:, 1] - self._places[:, 0]
+        ends = np.cumsum(lengths, dtype=np.uint64)
+        memory = np.frombuffer(b"".join(self), np.uint8)
+        return Batch, (memory, self.numbers, np.stack([ends - lengths, ends], axis=1))
 
     def array(self, dtype: Any = "uint8") -> NDArray[Any]:
         """Records of one length as rows of an array of ``dtype``; a view where they lie evenly in memory, else a copy."""
