@@ -1,11 +1,17 @@
-"""Data sets and loaders as PyTorch takes them. Needs torch."""
+"""Data sets and loaders as data sets of PyTorch. Needs torch."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch.utils.data
+
+from pario.errors import ParioError
+from pario.records.passes import MAIN, Passes, Reader
+from pario.records.state import check_whole, expect_same
 
 if TYPE_CHECKING:
     from pario.records.dataset import Dataset
@@ -13,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Records(torch.utils.data.Dataset[Any]):
-    """Records by number, as tensors of bytes, for samplers; those of a batch are read together."""
+    """Records by number, as tensors of bytes, for samplers; records of a batch are read together."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
@@ -29,15 +35,85 @@ class Records(torch.utils.data.Dataset[Any]):
 
 
 class Batches(torch.utils.data.IterableDataset[Any]):
-    """The batches of a Loader; the workers of a DataLoader take them in turns."""
+    """The batches of a Loader, for ``DataLoader(loader.torch(), batch_size=None)``.
 
-    def __init__(self, loader: Loader) -> None:
+    Each pass over the DataLoader is the next epoch, also after a ``break``. The first pass after
+    ``load_state_dict`` of the Loader is the rest of the state's epoch. Worker processes take the
+    batches in turns, so that their order is the one of the Loader.
+    """
+
+    def __init__(self, loader: Loader, passes: Passes) -> None:
         self.loader = loader
+        self._passes = passes
 
-    def __iter__(self) -> Iterator[Any]:
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch."""
+        return self.loader.batches_per_epoch()
+
+    def __iter__(self) -> Pass:
+        return Pass(self.loader, self._passes)
+
+    def state_after(self, batches: int) -> dict[str, Any]:
+        """The Loader's state after the first ``batches`` batches of the newest pass.
+
+        ``load_state_dict`` of a Loader with any number of ranks, and a DataLoader with any number
+        of workers, resume behind them. To be called in the process that runs the DataLoader;
+        raises ParioError if no pass has begun, or if it has fewer batches.
+        """
+        place = self._passes.newest()
+        if place is None:
+            raise ParioError("state of a Loader: expected after a pass over a DataLoader has begun")
+        return self.loader.state_of(self.loader.place_after(place, batches))
+
+
+class Pass(Iterator[Any]):
+    """One pass over the batches of a Loader, or a worker's share of it.
+
+    torchdata's StatefulDataLoader stores and restores its state, with which the pass continues
+    without reading the batches before it again.
+    """
+
+    def __init__(self, loader: Loader, passes: Passes) -> None:
         worker = torch.utils.data.get_worker_info()
-        batches = iter(self.loader) if worker is None else self.loader.part(worker.num_workers, worker.id)
-        return map(_copy_views, batches)
+        self._loader, self._passes = loader, passes
+        self._stride: int = worker.num_workers if worker else 1
+        self._offset: int = worker.id if worker else 0
+        self._reader = _reader_of(worker)
+        self._place = passes.begin(self._reader)
+        self._given = 0
+        self._batches: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            self._loader.go_to(self._place)
+            self._batches = self._loader.part(self._stride, self._offset + self._given * self._stride)
+        batch = next(self._batches)
+        self._given += 1
+        return _copy_views(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place of the pass and the number of batches that this worker has given."""
+        state = self._loader.state_of(self._place)
+        return {**state, "share": self._share(), "batches": self._given}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues the pass of the state; raises ParioError if it divides batches differently."""
+        place = self._loader.place_of(state)
+        expect_same("share", state, self._share())
+        self._passes.replace(self._reader, place)
+        self._given = check_whole("state of a Loader: batches", state.get("batches"), 0)
+        self._place, self._batches = place, None
+
+    def _share(self) -> list[Any]:
+        return [*self._loader.division(), self._stride, self._offset]
+
+
+def _reader_of(worker: Any) -> Reader:
+    if worker is None:
+        return Reader(os.getpid(), MAIN, MAIN)
+    parent = multiprocessing.parent_process()
+    process = parent.pid if parent and parent.pid else os.getppid()
+    return Reader(process, worker.id, worker.seed - worker.id)
 
 
 def _copy_views(value: Any) -> Any:
@@ -52,4 +128,6 @@ def _copy_views(value: Any) -> Any:
 
 
 def _tensor(record: memoryview) -> torch.Tensor:
-    return torch.frombuffer(bytearray(record), dtype=torch.uint8) if len(record) else torch.empty(0, dtype=torch.uint8)
+    if not len(record):
+        return torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(record), dtype=torch.uint8)

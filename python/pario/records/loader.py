@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import time
 import warnings
@@ -17,11 +16,15 @@ from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
+from pario.records.passes import Passes, Place
+from pario.records.state import check_whole, read_state, write_state
 from pario.records.workers import Applied, Processes, Threads, apply
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
+
+    from pario.records.adapters import Batches
 
 _Share = tuple[int, int, int, int, int, int, str]
 
@@ -29,9 +32,6 @@ _Share = tuple[int, int, int, int, int, int, str]
 MOST_THREADS = 16
 #: Waits that are kept for the percentiles.
 _MOST_WAITS = 100_000
-_STATE_VERSION = 1
-#: Of records of a batch or a block, of ranks and the like, so that their products are numbers of 64 bits.
-_MOST = 2**31 - 1
 _PERMUTATION = (
     "Loader: in a full permutation each record may need a group of about {} decoded; groups=N mixes those of N groups, and "
     "pario records convert makes a file whose records can be read singly"
@@ -215,21 +215,23 @@ class Loader:
     ) -> None:
         self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
         self.count = sum(len(one) for one in self.datasets)
-        self.batch_size, self.world = _whole("Loader: batch_size", batch_size, 1), _whole("Loader: world", world, 1)
-        self.rank = _whole("Loader: rank", rank, 0, self.world - 1)
+        self.batch_size, self.world = check_whole("Loader: batch_size", batch_size, 1), check_whole("Loader: world", world, 1)
+        self.rank = check_whole("Loader: rank", rank, 0, self.world - 1)
         self._remainder = _remainder(remainder, drop_last)
-        self.seed, self.epoch, self.position = _whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
+        self.seed, self.epoch, self.position = check_whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
         self._iterations = 0
+        #: Of DataLoaders over torch(); None before its first call.
+        self._passes: Passes | None = None
         self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
         sides = _pair("Loader: interleave", interleave)
         self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
         self._grouped = self._grouped_files()
         self._mix_groups(groups)
         self._transform, self._collate, self._processes = transform, collate, processes
-        self._workers = _whole("Loader: workers", workers, 0)
+        self._workers = check_whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
-        self._threads = MOST_THREADS if prefetch == "auto" else _whole("Loader: prefetch", prefetch, 1)
-        self._memory, self._errors = _whole("Loader: memory", memory, 0, 2**63), errors
+        self._threads = MOST_THREADS if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
+        self._memory, self._errors = check_whole("Loader: memory", memory, 0, 2**63), errors
         self.stats = LoaderStats()
         if interleave and (shuffle or blocks):
             raise ParioError("Loader: interleave is an order of its own: expected neither shuffle nor blocks")
@@ -254,7 +256,7 @@ class Loader:
     def _mix_groups(self, groups: int | None) -> None:
         """Makes ``shuffle`` an order of groups where there are any, and not asked otherwise."""
         files = self._grouped
-        together = 0 if groups is None else _whole("Loader: groups", groups, 0)
+        together = 0 if groups is None else check_whole("Loader: groups", groups, 0)
         if groups is not None and (not files or self._order != "shuffled"):
             raise ParioError(f"Loader: groups={groups}: expected at least 0, with shuffle, and Parquet or ArrayRecord")
         if not files or self._order != "shuffled":
@@ -279,23 +281,30 @@ class Loader:
         """Those whose records have bytes of their own."""
         return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
-    def _share(self, stride: int = 1, offset: int = 0) -> _Share:
-        return self.position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
+    def _share(self, position: int, stride: int = 1, offset: int = 0) -> _Share:
+        return position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
 
     def __len__(self) -> int:
         """Batches of this rank from the current position to the end of the epoch."""
-        steps = self._steps_left()
+        return self._batches_from(self.position)
+
+    def batches_per_epoch(self) -> int:
+        """Batches of this rank in a whole epoch."""
+        return self._batches_from(0)
+
+    def _batches_from(self, position: int) -> int:
+        steps = self._steps_from(position)
         if steps == 0:
             return 0
-        first, last, _ = schedule_step(self._share(), self.count, steps - 1)
+        first, last, _ = schedule_step(self._share(position), self.count, steps - 1)
         return steps if first < last else steps - 1
 
-    def _steps_left(self) -> int:
-        """The same on every rank; with ``remainder="exact"`` a rank may have no batch in the last one."""
-        return schedule_steps(self._share(), self.count)
+    def _steps_from(self, position: int) -> int:
+        """The same on all ranks; with ``remainder="exact"`` a rank may have no batch in the last."""
+        return schedule_steps(self._share(position), self.count)
 
     def __iter__(self) -> Iterator[Any]:
-        self.epoch, self.position = self._place()
+        self.go_to(self._next_place())
         self._iterations += 1
         mine = self._iterations
         for batch in self.part(1, 0):
@@ -304,13 +313,20 @@ class Loader:
                 raise ParioError("an iteration over a Loader ends when another one begins, or a state is loaded: expected one at a time")
         self.epoch, self.position = self.epoch + 1, 0
 
-    def _place(self) -> tuple[int, int]:
-        """Epoch, and position in it; behind the last batch of an epoch the next one begins."""
-        return (self.epoch + 1, 0) if self.position and not self._steps_left() else (self.epoch, self.position)
+    def go_to(self, place: Place) -> None:
+        """Sets seed, epoch and position, from which the next iteration reads."""
+        self.seed, self.epoch, self.position = place
+
+    def _next_place(self) -> Place:
+        """The current place; after the last batch of an epoch the beginning of the next one."""
+        return self._normalize(Place(self.seed, self.epoch, self.position))
+
+    def _normalize(self, place: Place) -> Place:
+        return place.next_epoch() if place.position and not self._steps_from(place.position) else place
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
         """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
-        yield from self._timed(self._transformed(self._read(self._started(self._share(stride, offset)))))
+        yield from self._timed(self._transformed(self._read(self._started(self._share(self.position, stride, offset)))))
 
     def _started(self, share: _Share) -> RecordLoader | GroupLoader:
         order = (self._order, self.seed, self.epoch, *self._blocks)
@@ -322,42 +338,68 @@ class Loader:
         """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends
         where a whole epoch has no batch for this rank."""
         while True:
-            (_, begin), batches = self._place(), 0
+            begin, batches = self._next_place().position, 0
             for batch in self:
                 batches += 1
                 yield batch
             if begin + batches == 0:
                 return
 
-    def torch(self) -> torch.utils.data.IterableDataset[Any]:
-        """For ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``: the workers share the batches, their order stays the same."""
+    def torch(self) -> Batches:
+        """For ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``: each pass is the next
+        epoch; worker processes share the batches and keep their order.
+        """
         from pario.records.adapters import Batches
 
-        return Batches(self)
+        if self._passes is None:
+            self._passes = Passes(self._next_place())
+        return Batches(self, self._passes)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch is: all that was yielded is done. The same on every rank after the same number of batches."""
-        epoch, position = self._place()
-        return {
-            "version": _STATE_VERSION,
-            "seed": self.seed,
-            "epoch": epoch,
-            "position": position,
-            "records": self.count,
-            "order": [self._order, *self._blocks, *self._bucketing],
-        }
+        """The state after the last batch; the same on all ranks after as many batches.
+
+        Raises ParioError if worker processes of a DataLoader read the batches.
+        """
+        if self._passes and self._passes.read_by_workers():
+            raise ParioError(
+                "state of a Loader: worker processes of a DataLoader have read ahead: expected loader.torch().state_after(batches) or a "
+                "StatefulDataLoader"
+            )
+        return self.state_of(self._next_place())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where the state was taken, whatever the number of ranks and the batch size were there."""
-        version = state.get("version") if isinstance(state, dict) else None
-        if version != _STATE_VERSION:
-            raise ParioError(f"state of a Loader: version {version!r}: expected {_STATE_VERSION}")
-        for name, mine in (("records", self.count), ("order", [self._order, *self._blocks, *self._bucketing])):
-            if state.get(name) != mine:
-                raise ParioError(f"state of a Loader: {name} were {state.get(name)!r}, now they are {mine!r}")
-        most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": self.count}
-        self.seed, self.epoch, self.position = (_whole(f"state of a Loader: {name}", state.get(name), 0, end) for name, end in most.items())
+        """Lets the next iteration, or pass of a DataLoader, begin where the state was taken.
+
+        The number of ranks and the batch size may be others. Raises ParioError, and changes
+        nothing, if the state is damaged or belongs to other records or another order.
+        """
+        self.go_to(self.place_of(state))
         self._iterations += 1
+        if self._passes:
+            self._passes.set_next(self._next_place())
+
+    def state_of(self, place: Place) -> dict[str, Any]:
+        """The state of a Loader at a place."""
+        return write_state(place, self.count, self._whole_order())
+
+    def place_of(self, state: dict[str, Any]) -> Place:
+        """The place of a state; raises ParioError as ``load_state_dict``."""
+        return read_state(state, self.count, self._whole_order())
+
+    def place_after(self, place: Place, batches: int) -> Place:
+        """The place after this rank's first ``batches`` batches that follow ``place``."""
+        most = self._steps_from(place.position)
+        if check_whole("Loader: batches", batches, 0, most) == 0:
+            return place
+        _, _, end = schedule_step(self._share(place.position), self.count, batches - 1)
+        return self._normalize(place._replace(position=end))
+
+    def division(self) -> tuple[int, int, int, str]:
+        """How an epoch is divided: batch size, ranks, this rank, treatment of the remainder."""
+        return self.batch_size, self.world, self.rank, self._remainder
+
+    def _whole_order(self) -> list[Any]:
+        return [self._order, *self._blocks, *self._bucketing]
 
     def _read(self, native: RecordLoader | GroupLoader) -> Iterator[tuple[_Progress, Batch]]:
         with closing(native) if isinstance(native, GroupLoader) else nullcontext():
@@ -411,21 +453,13 @@ class Loader:
             stats.worked += begin - now
 
 
-def _whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
-    """A number, as Python's own: whoever gives it may have it from numpy."""
-    number = operator.index(value) if hasattr(value, "__index__") else least - 1
-    if not least <= number <= most:
-        raise ParioError(f"{name}={value!r}: expected {least} to {most}")
-    return number
-
-
 def _pair(name: str, values: Any) -> tuple[int, int] | None:
     """Two of them, where they are asked for."""
     if values is None:
         return None
     if not isinstance(values, tuple | list) or len(values) != 2:
         raise ParioError(f"{name}={values!r}: expected two numbers")
-    return _whole(name, values[0], 1), _whole(name, values[1], 1)
+    return check_whole(name, values[0], 1), check_whole(name, values[1], 1)
 
 
 def _remainder(remainder: str, drop_last: bool) -> str:

@@ -1,0 +1,44 @@
+"""The state of a Loader: plain values that say where in its epochs it is."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from pario.errors import ParioError
+from pario.records.passes import Place
+
+_VERSION = 1
+#: Numbers of records of a batch, ranks and the like are less, so that products have 64 bits.
+_MOST = 2**31 - 1
+
+
+def write_state(place: Place, records: int, order: list[Any]) -> dict[str, Any]:
+    """The state at a place of ``records`` records in an order."""
+    return {"version": _VERSION, **place._asdict(), "records": records, "order": order}
+
+
+def read_state(state: Any, records: int, order: list[Any]) -> Place:
+    """The place of a state; raises ParioError if it is damaged or belongs to other records."""
+    version = state.get("version") if isinstance(state, dict) else None
+    if version != _VERSION:
+        raise ParioError(f"state of a Loader: version {version!r}: expected {_VERSION}")
+    expect_same("records", state, records)
+    expect_same("order", state, order)
+    most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": records}
+    numbers = (check_whole(f"state of a Loader: {name}", state.get(name), 0, end) for name, end in most.items())
+    return Place(*numbers)
+
+
+def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
+    """Raises ParioError unless an entry of the state has the value that it has now."""
+    if state.get(name) != value:
+        raise ParioError(f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}")
+
+
+def check_whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
+    """A whole number, also one of numpy, as Python's; raises ParioError if it is out of range."""
+    number = operator.index(value) if hasattr(value, "__index__") else least - 1
+    if not least <= number <= most:
+        raise ParioError(f"{name}={value!r}: expected {least} to {most}")
+    return number
