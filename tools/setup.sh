@@ -101,6 +101,9 @@ if includes system; then
   # For CPUs alone: PyPI's newest PyTorch brings gigabytes for GPUs.
   install_into "$venv" "torch==2.13.0+cpu" safetensors 2>/dev/null ||
     echo "setup: PyTorch for CPUs is not available (for: tests with PyTorch)"
+  # With the same PyTorch, so that torchdata brings no other.
+  install_into "$venv" "torch==2.13.0+cpu" "torchdata>=0.11" 2>/dev/null ||
+    echo "setup: torchdata is not available (for: tests of its StatefulDataLoader)"
 fi
 if includes all; then
   install_into "$venv" webdataset tfrecord array_record keras ||
