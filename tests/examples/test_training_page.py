@@ -1,0 +1,95 @@
+"""The code of docs/training.md runs, and does what the page says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pario.cli import main
+from pario.records import Batch, Dataset, Loader
+from tests.examples.pages import read_code
+from tests.support.commands import run_command
+
+COUNT, VALUES = 320, 5
+CODE = read_code("training.md")
+LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
+ARRAYS, REPORT = "Keras, TensorFlow, JAX", "What a program waits for now"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with ``train.prec``: packed files of five numbers."""
+    (tmp_path / "images").mkdir()
+    values = np.random.default_rng(1).normal(size=(COUNT, VALUES)).astype("<f4")
+    for number, row in enumerate(values):
+        row.tofile(tmp_path / "images" / f"{number:03}.bin")
+    monkeypatch.chdir(tmp_path)
+    assert main(["records", "pack", "images/", "-o", "train.prec"]) == 0
+    return tmp_path
+
+
+def run_arrays(number: int, **names: Any) -> dict[str, Any]:
+    """Runs the code that makes a loader of arrays, and one of the blocks after it."""
+    names |= {"numpy": np, "Loader": Loader, "dataset": Dataset("train.prec")}
+    exec(CODE[ARRAYS][0], names)
+    exec(CODE[ARRAYS][number], names)
+    return names
+
+
+def test_all_code_of_the_page_is_run() -> None:
+    assert {heading: len(blocks) for heading, blocks in CODE.items()} == {
+        LOADER: 1,
+        REPORT: 1,  # no code
+        DATA_LOADER: 1,
+        ARRAYS: 4,
+    }
+
+
+@pytest.mark.system
+def test_the_loader(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    names: dict[str, Any] = {"rank": 0, "world": 1}
+    exec(CODE[LOADER][0], names)
+    assert names["values"].shape == (32, VALUES)
+    assert capsys.readouterr().out.startswith("waited ")
+
+
+@pytest.mark.system
+def test_a_data_loader(place: Path) -> None:
+    """As a program, whose processes must not run it again; resumed with the state that it made."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    (place / "train.py").write_text(
+        "from pario.records import Dataset, Loader\n"
+        'loader = Loader(Dataset("train.prec"), 2, shuffle=True)\n'
+        f"{CODE[DATA_LOADER][0]}\n"
+        "loader.load_state_dict(state)\n"
+        "print(loader.epoch, sum(1 for _ in data_loader), type(batch).__name__)\n"
+    )
+    done = run_command([sys.executable, "-W", "ignore", "train.py"], cwd=place, status=0)
+    assert done.stdout == f"2 {COUNT // 2 - 100} {Batch.__name__}\n"
+
+
+@pytest.mark.exhaustive
+def test_keras(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    keras = pytest.importorskip("keras", reason="Keras is not installed")
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    assert run_arrays(1, model=model)["loader"].stats.batches >= 2 * COUNT // 32
+
+
+@pytest.mark.exhaustive
+def test_tensorflow(place: Path) -> None:
+    tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    inputs, targets = next(iter(run_arrays(2, tf=tf)["tensors"]))
+    assert (inputs.shape, targets.shape) == ((32, VALUES - 1), (32, 1))
+
+
+def test_a_loop_over_arrays(place: Path) -> None:
+    shapes = []
+    run_arrays(3, step=lambda x, y: shapes.append((x.shape, y.shape)))
+    assert shapes == COUNT // 32 * [((32, VALUES - 1), (32, 1))]
