@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -458,8 +458,14 @@ class TestLoader:
     @pytest.mark.system
     def test_torch(self, several: list[Dataset]) -> None:
         torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-        loaded = torch.utils.data.DataLoader(Loader(several, 10, shuffle=True).torch(), batch_size=None, num_workers=2, collate_fn=_numbers)
-        assert list(loaded) == [batch.numbers.tolist() for batch in Loader(several, 10, shuffle=True)]
+        loader = Loader(several, 10, shuffle=True)
+        loaded = torch.utils.data.DataLoader(loader.torch(), None, num_workers=2, persistent_workers=True, collate_fn=_numbers)
+        alone = Loader(several, 10, shuffle=True)
+        first, second = ([batch.numbers.tolist() for batch in alone] for _ in range(2))
+        assert list(loaded) == first
+        assert list(islice(iter(loaded), 4)) == second[:4]
+        loader.load_state_dict(loader.torch().state_after(4))
+        assert list(loaded) == second[4:]
         rows = torch.utils.data.DataLoader(several[0].torch(), batch_size=None, num_workers=2)
         assert [json.loads(bytes(one.numpy()))["id"] for one in rows] == list(range(53))
 

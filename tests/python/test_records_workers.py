@@ -1,5 +1,6 @@
 """Transforms of a Loader in threads and processes: what goes wrong there is told, with the record."""
 
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -56,6 +57,25 @@ def test_a_record_that_cannot_be_transformed(dataset, workers, processes):
     loader = Loader(dataset, 10, errors="skip", **how)
     assert sum(len(batch) for batch in loader) == 199
     assert loader.stats.skipped == 1
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the executor's own assertion reaches the program")
+def test_processes_of_a_worker_of_a_data_loader_are_refused(dataset):
+    """Where processes may have no children of their own."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(False)
+    loader = Loader(dataset, 10, transform=fails_at_77, workers=1, processes=True)
+    worker = context.Process(target=send_error, args=(loader, sender), daemon=True)
+    worker.start()
+    assert "processes=True: a worker process of a DataLoader can have no processes" in receiver.recv()
+    worker.join()
+
+
+def send_error(loader: Loader, sender) -> None:
+    try:
+        next(iter(loader))
+    except BaseException as error:
+        sender.send(f"{type(error).__name__}: {error}")
 
 
 def test_a_program_that_processes_cannot_import_is_told(dataset, tmp_path):
