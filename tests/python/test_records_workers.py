@@ -59,7 +59,6 @@ def test_a_record_that_cannot_be_transformed(dataset, workers, processes):
     assert loader.stats.skipped == 1
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the executor's own assertion reaches the program")
 def test_processes_of_a_worker_of_a_data_loader_are_refused(dataset):
     """Where processes may have no children of their own."""
     context = multiprocessing.get_context("fork")

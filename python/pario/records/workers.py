@@ -72,6 +72,11 @@ class Processes(Threads):
     """The same with processes."""
 
     def _executor_of(self, count: int) -> Executor:
+        if multiprocessing.current_process().daemon:
+            raise ParioError(
+                "Loader: processes=True: a worker process of a DataLoader can have no processes: "
+                "expected threads (workers=N), or more workers of the DataLoader"
+            )
         try:
             pickle.dumps(self._transform)
         except Exception as error:
