@@ -177,13 +177,13 @@ PythonBatch to_python(const records::Batch& batch) {
 nb::object next(const HeldLoader& loader) {
   records::Batch batch{};
   for (;;) {
-    const base::Result<Loader::Got> got = [&] {
+    const base::Result<Loader::Outcome> got = [&] {
       const Released released;
       return loader.get().next(batch, kBetweenSignals);
     }();
     if (!got.ok()) raise_os_error(got.error());
-    if (*got == Loader::Got::end) return nb::none();
-    if (*got == Loader::Got::batch) return nb::cast(to_python(batch));
+    if (*got == Loader::Outcome::end) return nb::none();
+    if (*got == Loader::Outcome::batch) return nb::cast(to_python(batch));
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }

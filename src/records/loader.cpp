@@ -9,10 +9,10 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kRecordsTogether = 128;  // small batches are planned and read in groups
+constexpr std::uint64_t kRecordsTogether = 128;  // small batches are planned and read together
 constexpr unsigned kFirstThreads = 2;
 
-std::uint64_t processor_ns() {
+std::uint64_t thread_processor_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
@@ -43,10 +43,10 @@ Loader::~Loader() {
   threads_.clear();
 }
 
-/// Holds the lock.
+/// The caller holds the lock.
 void Loader::add_thread() {
   try {
-    threads_.emplace_back([this] { work(); });
+    threads_.emplace_back([this] { run_tasks(); });
   } catch (const std::system_error& error) {
     if (threads_.empty()) status_ = base::Error{.number = error.code().value(), .operation = "thread", .detail = "could not be started"};
     return;
@@ -54,50 +54,52 @@ void Loader::add_thread() {
   worked_ns_ = processor_ns_ = 0;
 }
 
-/// Somebody waits: more requests at a time are worth a thread when there is more to ask for, and threads sleep rather than work.
-void Loader::add_thread_if_it_helps() {
+/// Adds a thread while a batch is waited for, if there are tasks for it and threads wait for I/O
+/// rather than compute. The caller holds the lock.
+void Loader::add_thread_if_useful() {
   const bool more = std::ranges::any_of(groups_, [](const Group& group) { return group.reading && group.begun < group.reading->tasks(); });
   if (more && worked_ns_ > 2 * processor_ns_ && threads_.size() < request_.most_threads) add_thread();
 }
 
-void Loader::work() {
+void Loader::run_tasks() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    if (const std::optional<Task> task = take()) {
+    if (const std::optional<Task> task = take_task()) {
       lock.unlock();
-      const std::uint64_t begin = base::monotonic_ns(), processor = processor_ns();
+      const std::uint64_t begin = base::monotonic_ns(), processor = thread_processor_ns();
       task->reading->carry_out(task->number);
-      const std::uint64_t worked = base::monotonic_ns() - begin, used = processor_ns() - processor;
+      const std::uint64_t worked = base::monotonic_ns() - begin, used = thread_processor_ns() - processor;
       lock.lock();
       worked_ns_ += worked;
       processor_ns_ += used;
-      finish(*task);
+      finish_task(*task);
     } else if (may_plan()) {
-      plan_one(lock);
+      plan_group(lock);
     } else {
       changed_.wait(lock);
     }
   }
 }
 
-/// The next one of the batches that are needed first.
-std::optional<Loader::Task> Loader::take() {
+/// The next task of the first group that has one.
+std::optional<Loader::Task> Loader::take_task() {
   for (Group& group : groups_)
     if (group.reading && group.begun < group.reading->tasks()) return Task{group.reading, group.begun++};
   return {};
 }
 
-void Loader::finish(const Task& task) {
+void Loader::finish_task(const Task& task) {
   const auto group = std::ranges::find(groups_, task.reading, &Group::reading);
-  if (++group->done == task.reading->tasks() && group == groups_.begin()) for_the_reader_.notify_all();
+  if (++group->done == task.reading->tasks() && group == groups_.begin()) ready_.notify_all();
 }
 
 bool Loader::may_plan() const {
   return !planning_ && status_.ok() && next_step_ < request_.schedule.steps() && (waiting_bytes_ < request_.memory || groups_.empty());
 }
 
-/// One thread at a time, so that groups stand in their order. A rank's share of the last step may be none.
-void Loader::plan_one(std::unique_lock<std::mutex>& lock) {
+/// Plans the next group. One thread at a time, so that groups are in order. A group may have no
+/// batch: with Remainder::exact a rank may have none in the last step.
+void Loader::plan_group(std::unique_lock<std::mutex>& lock) {
   planning_ = true;
   Group group;
   std::uint64_t step = next_step_;
@@ -113,7 +115,7 @@ void Loader::plan_one(std::unique_lock<std::mutex>& lock) {
     groups_.push_back(std::move(group));
   }
   changed_.notify_all();
-  for_the_reader_.notify_all();
+  ready_.notify_all();
 }
 
 base::Status Loader::plan(Group& group, std::uint64_t& step) const {
@@ -134,25 +136,25 @@ base::Status Loader::plan(Group& group, std::uint64_t& step) const {
   return {};
 }
 
-bool Loader::ready() const {
+bool Loader::is_ready() const {
   if (groups_.empty()) return !status_.ok() || (!planning_ && next_step_ >= request_.schedule.steps());
   return groups_.front().done == groups_.front().reading->tasks();
 }
 
-base::Result<Loader::Got> Loader::next(Batch& out, std::uint64_t patience_ns) {
+base::Result<Loader::Outcome> Loader::next(Batch& out, std::uint64_t patience_ns) {
   std::unique_lock lock(mutex_);
-  if (!ready()) {
-    add_thread_if_it_helps();
-    for_the_reader_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] { return ready(); });
+  if (!is_ready()) {
+    add_thread_if_useful();
+    ready_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] { return is_ready(); });
   }
-  if (!ready()) return Got::not_yet;
-  if (groups_.empty()) return status_.ok() ? base::Result<Got>(Got::end) : status_.error();
-  out = give();
-  return Got::batch;
+  if (!is_ready()) return Outcome::not_yet;
+  if (groups_.empty()) return status_.ok() ? base::Result<Outcome>(Outcome::end) : status_.error();
+  out = take_batch();
+  return Outcome::batch;
 }
 
-/// The next batch of the first group.
-Batch Loader::give() {
+/// Removes the next batch from the first group.
+Batch Loader::take_batch() {
   Group& group = groups_.front();
   Batch batch = std::move(group.batches[group.given++]);
   if (group.given == group.batches.size()) {

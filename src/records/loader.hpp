@@ -21,28 +21,31 @@ struct LoadRequest {
   std::vector<std::shared_ptr<const Dataset>> datasets;
   OrderRequest order;
   Schedule schedule;
-  std::uint64_t memory = 0;   ///< bytes that are read ahead and wait; a batch or a bucket that is larger is read all the same
-  unsigned most_threads = 1;  ///< as long as batches are waited for, and not for processors, there are more, up to so many
+  /// Bytes that may be read ahead; a larger batch or bucket is read all the same.
+  std::uint64_t memory = 0;
+  /// Threads are added up to this number while batches are waited for and threads wait for I/O.
+  unsigned most_threads = 1;
   Caching caching = Caching::page_cache;
 };
 
-/// Part of a Reading.
+/// A batch: a range of the records of a Reading.
 struct Batch {
   std::shared_ptr<const Reading> reading;
-  std::size_t first, last;  ///< of its records
-  std::uint64_t end;        ///< positions of the epoch that all ranks have taken with it
+  std::size_t first, last;  ///< records [first, last) of the Reading
+  std::uint64_t end;        ///< positions of the epoch that all ranks have read after this batch
 };
 
-/// The batches of one epoch, for one thread. Not to be used in the child of a fork: its threads are the parent's.
+/// The batches of one epoch, for one thread. Unusable in the child of a fork, which has no threads of it.
 class Loader {
  public:
   static base::Result<std::unique_ptr<Loader>> start(const LoadRequest& request);
   ~Loader();
 
-  enum class Got : std::uint8_t { batch, not_yet, end };
-  /// Waits for at most `patience_ns`. Batches may outlive the Loader. An Error is not of a record (Reading::failures), but of the whole.
-  base::Result<Got> next(Batch& out, std::uint64_t patience_ns);
-  /// That read now.
+  enum class Outcome : std::uint8_t { batch, not_yet, end };
+  /// Waits at most `patience_ns` for the next batch. Batches may outlive the Loader. Records that
+  /// cannot be read are Reading::failures; an Error ends the epoch.
+  base::Result<Outcome> next(Batch& out, std::uint64_t patience_ns);
+  /// The number of reading threads.
   unsigned threads() const;
 
  private:
@@ -50,25 +53,25 @@ class Loader {
     std::shared_ptr<Reading> reading;
     std::size_t number;
   };
-  /// Batches that are read together.
+  /// Batches that are planned and read together.
   struct Group {
-    std::shared_ptr<Reading> reading;  ///< null: not planned yet
+    std::shared_ptr<Reading> reading;  ///< null until it is planned
     std::vector<Batch> batches;
-    std::size_t begun = 0, done = 0;  ///< tasks
-    std::size_t given = 0;            ///< batches
+    std::size_t begun = 0, done = 0;  ///< tasks of the Reading
+    std::size_t given = 0;            ///< batches returned by next()
   };
 
   Loader(const LoadRequest& request, Files files);
-  void work();
-  std::optional<Task> take();
-  void finish(const Task& task);
+  void run_tasks();
+  std::optional<Task> take_task();
+  void finish_task(const Task& task);
   bool may_plan() const;
-  void plan_one(std::unique_lock<std::mutex>& lock);
+  void plan_group(std::unique_lock<std::mutex>& lock);
   base::Status plan(Group& group, std::uint64_t& step) const;
   void add_thread();
-  void add_thread_if_it_helps();
-  bool ready() const;
-  Batch give();
+  void add_thread_if_useful();
+  bool is_ready() const;
+  Batch take_batch();
 
   LoadRequest request_;
   Files files_;
@@ -76,12 +79,13 @@ class Loader {
   std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_, for_the_reader_;
+  std::condition_variable changed_, ready_;
   std::deque<Group> groups_;
   std::uint64_t next_step_ = 0, waiting_bytes_ = 0;
   bool planning_ = false, ending_ = false;
   base::Status status_;
-  std::uint64_t worked_ns_ = 0, processor_ns_ = 0;  ///< of tasks since the last thread was added
+  /// Wall-clock and processor time of tasks since the last thread was added.
+  std::uint64_t worked_ns_ = 0, processor_ns_ = 0;
   std::vector<std::jthread> threads_;
 };
 

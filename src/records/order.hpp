@@ -1,5 +1,5 @@
-// The order in which records are loaded: a function of seed, epoch and position alone, so that any number of ranks and workers sees the
-// same, and goes on in it from any place.
+// The order in which records are loaded: a function of seed, epoch and position alone, so that all
+// ranks and workers agree on it, and loading can resume at any position.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace pario::records {
 enum class Ordering : std::uint8_t {
   as_they_lie,
   shuffled,
-  blocks,       ///< blocks of neighbours are shuffled, and within groups of blocks their records: reads stay long
+  blocks,       ///< blocks are shuffled, and records within groups of blocks: reads stay long
   interleaved,  ///< the files of a group take turns, block by block (Interleaving)
 };
 

@@ -352,7 +352,7 @@ class TestLoader:
         assert inside != sorted(inside)
 
     def test_a_full_permutation_is_that_of_other_formats_and_its_price_is_told(self, several: list[Dataset], tmp_path: Path) -> None:
-        with pytest.warns(UserWarning, match="about 19 decoded"):
+        with pytest.warns(UserWarning, match="about 19 records decoded"):
             loader = Loader(several, 8, shuffle=True, seed=3, groups=0)
         np.zeros(155, dtype="u1").tofile(tmp_path / "plain")
         plain = Loader(Dataset(tmp_path / "plain", format="fixed", size=1), 8, shuffle=True, seed=3)

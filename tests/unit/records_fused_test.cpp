@@ -162,8 +162,8 @@ TEST_F(Fused, ALoaderReadsEachBucketOnce) {
   std::map<std::shared_ptr<const Reading>, std::uint64_t> readings;
   std::uint64_t records = 0;
   Batch batch{};
-  for (auto got = Loader::Got::not_yet; got != Loader::Got::end; got = *(*loader)->next(batch, 1'000'000'000)) {
-    if (got != Loader::Got::batch) continue;
+  for (auto got = Loader::Outcome::not_yet; got != Loader::Outcome::end; got = *(*loader)->next(batch, 1'000'000'000)) {
+    if (got != Loader::Outcome::batch) continue;
     readings[batch.reading] = batch.reading->bytes();
     records += batch.last - batch.first;
   }

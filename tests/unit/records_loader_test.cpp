@@ -41,7 +41,7 @@ Loaded load(const LoadRequest& request) {
   Loaded out;
   auto loader = Loader::start(request);
   EXPECT_TRUE(loader.ok());
-  for (Batch batch{}; *(*loader)->next(batch, kPatience) == Loader::Got::batch;) {
+  for (Batch batch{}; *(*loader)->next(batch, kPatience) == Loader::Outcome::batch;) {
     out.batches.push_back(batch.last - batch.first);
     for (std::size_t i = batch.first; i < batch.last; ++i) {
       out.numbers.push_back(batch.reading->numbers()[i]);
@@ -128,7 +128,7 @@ TEST_F(RecordsLoader, BatchesOutliveTheLoader) {
   Batch batch{};
   {
     auto loader = Loader::start({.datasets = {dataset}, .order = {.count = 10}, .schedule = {.count = 10, .batch = 10}, .memory = 1});
-    ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Got::batch);
+    ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Outcome::batch);
   }
   EXPECT_EQ(batch.reading->memory()->data()[batch.reading->data()[9].begin], std::byte{9});
 }
@@ -150,7 +150,7 @@ TEST_F(RecordsLoader, MayBeLeftAnywhere) {
                                  .memory = 1 << 20,
                                  .most_threads = 3});
     Batch batch{};
-    for (int i = 0; i < taken; ++i) ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Got::batch);
+    for (int i = 0; i < taken; ++i) ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Outcome::batch);
   }
 }
 

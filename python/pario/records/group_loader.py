@@ -1,4 +1,4 @@
-"""Batches of records that lie in groups: what ``RecordLoader`` is for records that have bytes of their own, with threads of Python."""
+"""Batches of records that are decoded in groups, with the interface of ``RecordLoader``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pario.records.kept import Kept
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Bytes in the files of groups that are mixed where nobody says how many are to be.
+#: Bytes in the files of the groups that are mixed by default.
 _MIXED = 16 << 20
 
 _Order = tuple[str, int, int, int, int]
@@ -27,40 +27,44 @@ _Batch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, s
 
 
 class GroupedFiles:
-    """Files as one: records and groups of the second come behind those of the first."""
+    """Several files as one: the records and groups of each file follow those of the file before."""
 
     def __init__(self, files: Sequence[GroupedFile]) -> None:
         import numpy as np
 
         self._files = files
         groups = [len(file.groups.firsts) - 1 for file in files]
-        #: Where the records of each file end, and its groups; the first record of each group, and of all.
+        #: Where the records and the groups of each file end; the first record of each group, and
+        #: the number of all records.
         self.ends, self._group_ends = np.cumsum([len(file) for file in files]), np.cumsum(groups)
         begins = self.ends - [len(file) for file in files]
         self.firsts = np.concatenate(
             [*(file.groups.firsts[:-1] + begin for file, begin in zip(files, begins, strict=True)), self.ends[-1:]]
         )
-        #: Of all files: many of them keep no more than one does.
+        #: Decoded groups of all files, bounded as those of one file.
         self._kept = Kept(max((file.memory for file in files), default=MEMORY))
         self._bytes = sum(int(file.groups.begins[-1] - file.groups.begins[0]) for file in files)
 
     @property
     def count(self) -> int:
-        """Of groups."""
+        """The number of groups."""
         return len(self.firsts) - 1
 
     def groups_of(self, numbers: NDArray[Any] | int) -> NDArray[Any]:
-        """Of records."""
+        """The groups of records."""
         return groups_of(self.firsts, numbers)
 
     def mixed(self) -> int:
-        """How many groups are mixed: as many as have 16 MiB. None where each has one record: a full permutation costs no more then."""
+        """The default number of groups to mix: as many as have 16 MiB in the files.
+
+        0 if each group is one record: a full permutation then decodes no group twice.
+        """
         if self.count >= int(self.firsts[-1]):
             return 0
         return max(1, min(self.count, _MIXED * self.count // max(1, self._bytes)))
 
     def decode(self, group: int, keep: bool) -> Decoded:
-        """``keep``: it may be asked for again soon."""
+        """Decodes a group; ``keep``: keeps it, because it may be needed again soon."""
         return self._kept.get(group, self._decode) if keep else self._decode(group)
 
     def _decode(self, group: int) -> Decoded:
@@ -77,18 +81,18 @@ class _Turn:
     end: int
     groups: list[int]
     futures: dict[int, Future[Decoded]] = field(default_factory=dict)
-    #: Bytes of those that are decoded.
+    #: Bytes of its decoded groups.
     bytes: int = 0
-    #: It is not needed any more.
+    #: True after the last batch with records of it.
     over: bool = False
 
 
 @dataclass
 class _Ahead:
-    """What is decoded before it is needed. Any thread."""
+    """Counts the groups decoded ahead. Any thread may call it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    #: Groups that are not decoded yet; of turns that are not over, bytes of those that are.
+    #: Groups not yet decoded, and bytes of the decoded groups of turns that are not over.
     left: int = 0
     bytes: int = 0
     #: Bytes of the largest group.
@@ -104,7 +108,7 @@ class _Ahead:
             turn.over = True
 
     def add(self, turn: _Turn, size: int) -> None:
-        """A group of it is decoded."""
+        """Notes that a group of the turn was decoded, to ``size`` bytes."""
         with self.lock:
             self.left, self.largest = self.left - 1, max(self.largest, size)
             turn.bytes += size
@@ -112,16 +116,17 @@ class _Ahead:
                 self.bytes += size
 
     def expected(self, groups: int) -> int:
-        """Bytes when so many more are decoded, too."""
+        """Bytes expected in memory after ``groups`` more groups."""
         with self.lock:
             return self.bytes + (self.left + groups) * self.largest
 
 
 class GroupLoader:
-    """The batches of one rank's share of an epoch, for one thread. ``memory``: bytes of decoded groups; it has one turn ahead all the same.
+    """The batches of one rank's share of an epoch, for one thread.
 
-    Where ``groups`` are mixed, or records come as they lie, each group is decoded once, if any of its turn's records are of the share; in
-    other orders as often as it has been forgotten when one of its records comes.
+    ``memory``: bytes of decoded groups; one turn is decoded ahead in any case. With mixed groups and
+    in file order each group is decoded at most once, and only if its turn has records of the share;
+    in other orders again whenever it is needed after it was forgotten.
     """
 
     def __init__(self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int) -> None:
@@ -135,21 +140,24 @@ class GroupLoader:
         mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
         self._order = RecordOrder(("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed)
         self._count, self._ahead = int(ends[-1]), _Ahead()
-        #: Of the turns that are held, the first that has the group.
+        #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
         self._threads = max(1, min(threads, os.cpu_count() or 1))
         self._batches = self._load()
 
     def next(self) -> _Batch | None:
-        """As ``RecordLoader.next``: memory, numbers, where each record lies, failures, position. None: the epoch has ended."""
+        """The next batch: memory, numbers, begin and end of each record, failures, position.
+
+        None at the end of the epoch.
+        """
         return next(self._batches, None)
 
     def close(self) -> None:
-        """Ends its threads, when they have decoded what they have begun."""
+        """Ends the threads after the groups that they are decoding."""
         self._batches.close()
 
     def threads(self) -> int:
-        """That decode."""
+        """The number of decoding threads."""
         return self._threads
 
     def _load(self) -> Generator[_Batch, None, None]:
@@ -183,13 +191,16 @@ class GroupLoader:
                 del self._futures[group]
 
     def _step(self, number: int) -> tuple[int, int, int]:
-        """Positions from the first to behind the last, and that all ranks have taken; behind the last step none."""
+        """First position, the position after the last, and the position of all ranks after the step.
+
+        An empty step at the end of the epoch if ``number`` is too large.
+        """
         if number >= schedule_steps(self._share, self._count):
             return self._count, self._count, self._count
         return schedule_step(self._share, self._count, number)
 
     def _needed(self, turns: Iterator[_Turn]) -> Iterator[_Turn]:
-        """Those of which a record is of the share. Turns and steps ascend."""
+        """The turns with records of the share. Turns and steps are in ascending order."""
         number, steps = 0, schedule_steps(self._share, self._count)
         first, last, _ = self._step(number)
         for turn in turns:
@@ -200,7 +211,11 @@ class GroupLoader:
                 yield turn
 
     def _has_room(self, held: deque[_Turn], last: int, following: int) -> bool:
-        """For another turn: one behind ``last`` always, those up to ``following`` as far as memory goes, more as far as threads go, too."""
+        """Whether another turn may be decoded ahead.
+
+        One turn behind ``last`` always; turns up to ``following`` if memory allows; turns behind
+        them if, besides, the threads have little left to do.
+        """
         if held[-1].end <= last:
             return True
         busy = held[-1].end >= following and self._ahead.left >= 2 * self._threads

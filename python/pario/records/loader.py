@@ -1,4 +1,4 @@
-"""Batches of records for training: exact, resumable random order, read ahead by native threads."""
+"""Batches of records for training, in an exact and resumable random order."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _Share = tuple[int, int, int, int, int, int, str]
 
-#: Threads that ``prefetch="auto"`` may come to, one for each request that a device is to work on at a time.
+#: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
-#: Waits that are kept for the percentiles.
+#: Waits for batches that are kept for percentiles.
 _MOST_WAITS = 100_000
 _PERMUTATION = (
-    "Loader: in a full permutation each record may need a group of about {} decoded; groups=N mixes those of N groups, and "
-    "pario records convert makes a file whose records can be read singly"
+    "Loader: in a full permutation each record may need a group of about {} records decoded; groups=N mixes the records of N groups, "
+    "and pario records convert makes a file whose records can be read one by one"
 )
 
 
@@ -76,7 +76,11 @@ class Batch:
         return Batch, (memory, self.numbers, np.stack([ends - lengths, ends], axis=1))
 
     def array(self, dtype: Any = "uint8") -> NDArray[Any]:
-        """Records of one length as rows of an array of ``dtype``; a view where they lie evenly in memory, else a copy."""
+        """The records, all of one length, as rows of an array of ``dtype``.
+
+        A view if the records are evenly spaced in memory, otherwise a copy. Raises ParioError if
+        their lengths differ.
+        """
         import numpy as np
 
         lengths = self._places[:, 1] - self._places[:, 0]
@@ -92,7 +96,7 @@ class Batch:
         return rows if np.dtype(dtype) == np.uint8 else np.ascontiguousarray(rows).view(dtype)
 
     def torch(self, dtype: Any = "uint8", pin: bool = False) -> torch.Tensor:
-        """The same as a tensor of its own memory; pinned for a fast way to a device."""
+        """A copy of ``array(dtype)`` as a tensor; ``pin``: in pinned memory, for copies to a GPU."""
         import torch
 
         tensor = torch.from_numpy(self.array(dtype).copy())
@@ -100,7 +104,7 @@ class Batch:
 
 
 class _Progress(NamedTuple):
-    """What a batch adds: positions of the epoch that are taken with it, and what is counted."""
+    """The position of all ranks after a batch, and the batch's counts."""
 
     position: int
     records: int
@@ -110,8 +114,11 @@ class _Progress(NamedTuple):
 
 @dataclass
 class LoaderStats:
-    """What a Loader has given since it was made. Seconds; ``waited``: for batches; ``worked``: between them; ``first``: for the first
-    batches of all ``epochs`` that were begun."""
+    """Counts and times of a Loader since its creation.
+
+    Times are in seconds. ``waited``: waiting for batches other than the first of an epoch;
+    ``worked``: between batches; ``first``: waiting for the first batches of all ``epochs`` begun.
+    """
 
     epochs: int = 0
     batches: int = 0
@@ -126,16 +133,16 @@ class LoaderStats:
 
     @property
     def stalled(self) -> float:
-        """The part of the time that was spent waiting, without the first batch."""
+        """The fraction of the time spent waiting, without the first batches."""
         return self.waited / (self.waited + self.worked) if self.waited else 0.0
 
     def percentile(self, percent: float) -> float:
-        """Of the waits for a batch."""
+        """A percentile of the waits for a batch, in seconds."""
         waits = sorted(self.waits)
         return waits[min(len(waits) - 1, int(len(waits) * percent / 100))] if waits else 0.0
 
     def add_wait(self, seconds: float, first: bool) -> None:
-        """A wait for a batch, the first one of an epoch by itself."""
+        """Adds a wait for a batch; ``first``: for the first batch of an epoch."""
         if first:
             self.first += seconds
             self.epochs += 1
@@ -145,7 +152,7 @@ class LoaderStats:
             self.waits.append(seconds)
 
     def add(self, progress: _Progress) -> None:
-        """A batch."""
+        """Adds the counts of a batch."""
         self.batches += 1
         self.records += progress.records
         self.bytes += progress.bytes
@@ -162,32 +169,60 @@ class LoaderStats:
 
 
 class Loader:
-    """Iterates over the batches of an epoch; the next iteration is the next epoch.
+    """The batches of one rank; each iteration is an epoch, or the rest of one.
 
     The order is a function of ``seed``, epoch and position alone: ranks, threads and workers do not
-    change it. ``state_dict()`` resumes at any batch, on any number of ranks. If the records of the
-    last step do not fill a batch of every rank, ``remainder`` divides them: ``"pad"`` gives all ranks
-    equally many and repeats fewer than ``world`` records, ``"drop"`` gives all ranks equally many and
-    leaves out fewer than ``world``, ``"exact"`` gives each record once, so that a rank may have one
-    batch less. ``drop_last`` leaves them all out.
+    change it. After a ``break`` the next iteration continues behind the last batch given, after the
+    last batch of an epoch the next epoch begins. ``state_dict()`` resumes at any batch, on any
+    number of ranks. A DataLoader of PyTorch takes ``loader.torch()``.
 
-    ``blocks=(RECORDS, BLOCKS)`` shuffles blocks of neighbouring records, and their records among groups of so many blocks: reads stay long
-    where a full permutation is too dear for the device. ``interleave=(FILES, RECORDS)`` reads so many of several data sets side by side, so
-    many records of each in turn, in the order of ``tf.data``'s ``interleave(cycle_length, block_length)``.
+    One thread at a time; an iteration belongs to the process that began it, and ends when another
+    one begins.
 
-    The records of a file that was shuffled into buckets (``pario records shuffle --fused``) come as the whole shuffle would have written
-    them, and with ``shuffle`` in another order that is as random for each seed and epoch: a bucket is read at a time, and put in order.
-
-    Rows of Parquet and records of ArrayRecord lie in groups, which are decoded whole. With ``shuffle`` the groups take turns in random
-    order, and the records of so many ``groups`` are mixed (by default of as many as have 16 MiB in the files): each is decoded once per
-    epoch, by each rank. ``groups=0`` is a full permutation, which decodes groups again and again.
-
-    ``transform`` is applied to each record (``workers`` threads, or processes with ``processes=True``), ``collate`` to the list of results.
-    ``memory``: bytes that may be read ahead. ``prefetch``: requests at a time; ``"auto"`` adds to them while batches are waited for.
-    ``caching``: ``"page_cache"``, ``"direct"`` (what is not in memory is read past the page cache), or ``"auto"``: direct for data larger
-    than half of the free memory. ``errors``: ``"raise"``, or ``"skip"`` what cannot be read or transformed.
-
-    One thread at a time; an iteration belongs to the process that began it.
+    Parameters
+    ----------
+    dataset
+        One Dataset, or several as one after the other.
+    batch_size
+        Records of a batch of one rank.
+    shuffle
+        A random order, another one for each seed and epoch. Of a file that ``pario records shuffle
+        --fused`` wrote, buckets are read one at a time. Of Parquet and ArrayRecord, groups take
+        turns in random order, each decoded once per epoch, and the records of ``groups`` of them
+        are mixed.
+    groups
+        Default: as many as have 16 MiB in the files. 0: a full permutation, which decodes groups
+        again and again.
+    blocks
+        ``(RECORDS, BLOCKS)``: shuffles blocks of neighbouring records, and the records of as many
+        blocks among each other. Reads stay long, for devices that are slow at random reads.
+    interleave
+        ``(FILES, RECORDS)``: reads as many data sets side by side, and as many records of each in
+        turn, in the order of tf.data's ``interleave(cycle_length, block_length)``.
+    rank, world
+        The number of this rank, and of all ranks.
+    remainder
+        The division of the last step's records if they do not fill a batch of every rank. "pad":
+        all ranks get equally many, fewer than ``world`` records are repeated; "drop": all ranks
+        get equally many, fewer than ``world`` are left out; "exact": each record comes once, and
+        a rank may have one batch less.
+    drop_last
+        Leaves out all records of such a last step.
+    transform
+        A function of each record; ``workers`` threads, or processes with ``processes=True``, call
+        it. Default: batches are of type Batch.
+    collate
+        A function of the list of a batch's records, or results of ``transform``.
+    prefetch
+        Requests to the device at a time; "auto": more while batches are waited for.
+    memory
+        Bytes that may be read ahead.
+    caching
+        "page_cache"; "direct" bypasses the page cache for bytes that it does not hold; "auto":
+        direct for data larger than half of the free memory.
+    errors
+        "raise" a ParioError that names the record, or "skip" records that cannot be read or
+        transformed.
     """
 
     def __init__(
@@ -245,7 +280,7 @@ class Loader:
             raise ParioError(f"Loader: errors={self._errors!r}: expected 'raise' or 'skip'")
 
     def _grouped_files(self) -> GroupedFiles | None:
-        """Those that are decoded group by group; all or none are."""
+        """The files of formats that are decoded group by group; None if there are none."""
         grouped = [one.file for one in self.datasets if isinstance(one.file, GroupedFile)]
         if grouped and len(grouped) < len(self.datasets):
             raise ParioError(
@@ -254,7 +289,7 @@ class Loader:
         return GroupedFiles(grouped) if grouped else None
 
     def _mix_groups(self, groups: int | None) -> None:
-        """Makes ``shuffle`` an order of groups where there are any, and not asked otherwise."""
+        """Makes ``shuffle`` an order of groups, unless ``groups`` is 0 or the files have none."""
         files = self._grouped
         together = 0 if groups is None else check_whole("Loader: groups", groups, 0)
         if groups is not None and (not files or self._order != "shuffled"):
@@ -268,7 +303,7 @@ class Loader:
             warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
 
     def _bucketing_of(self) -> tuple[int, ...]:
-        """Seed and number of the buckets that the records were shuffled into, if they were."""
+        """Seed and number of the buckets of a fused shuffle's output; empty for other files."""
         bucketed = [] if self._grouped else [one for one in self.datasets if one.file.bucketing]
         if bucketed and len(self.datasets) > 1:
             raise ParioError(f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs are shuffled as one")
@@ -278,7 +313,7 @@ class Loader:
         return sum(int(one.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self._files())
 
     def _files(self) -> list[RecordFile]:
-        """Those whose records have bytes of their own."""
+        """The files whose records can be read one by one."""
         return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
     def _share(self, position: int, stride: int = 1, offset: int = 0) -> _Share:
@@ -325,7 +360,9 @@ class Loader:
         return place.next_epoch() if place.position and not self._steps_from(place.position) else place
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
-        """Every ``stride``-th batch that is left of the epoch, from the ``offset``-th on: the share of one of several workers."""
+        """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
+        counted from the current position.
+        """
         yield from self._timed(self._transformed(self._read(self._started(self._share(self.position, stride, offset)))))
 
     def _started(self, share: _Share) -> RecordLoader | GroupLoader:
@@ -335,8 +372,10 @@ class Loader:
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
     def forever(self) -> Iterator[Any]:
-        """Epoch after epoch: a generator as Keras takes them, or ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends
-        where a whole epoch has no batch for this rank."""
+        """Epoch after epoch, for Keras and ``tf.data.Dataset.from_generator(loader.forever, ...)``.
+
+        Ends if an epoch has no batch for this rank.
+        """
         while True:
             begin, batches = self._next_place().position, 0
             for batch in self:
@@ -454,7 +493,7 @@ class Loader:
 
 
 def _pair(name: str, values: Any) -> tuple[int, int] | None:
-    """Two of them, where they are asked for."""
+    """Two positive whole numbers, or None."""
     if values is None:
         return None
     if not isinstance(values, tuple | list) or len(values) != 2:

@@ -1,4 +1,4 @@
-"""A function for each record, carried out by threads or processes a few batches ahead, in order."""
+"""Applies a function to each record in threads or processes, a few batches ahead, in order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from pario.errors import ParioError
 if TYPE_CHECKING:
     from pario.records.loader import Batch
 
-_What = TypeVar("_What")
-#: Results, and how many records were skipped.
+_Note = TypeVar("_Note")
+#: The results of a batch, and the number of records skipped.
 Applied = tuple[list[Any], int]
-#: In a worker process: the record that each of the batches under way has come to, -1: none. Shared with the process of the Loader.
+#: In a worker process: the current record of each submitted batch, -1 if none. In memory shared with
+#: the Loader's process, which names these records if a worker process ends.
 _under_way: Any = None
 
 
 def apply(transform: Callable[[Any], Any], records: list[Any], numbers: Iterable[int], errors: str) -> Applied:
-    """The function on each record, here."""
+    """Applies the function to each record, in this thread."""
     results = []
     for number, record in zip(numbers, records, strict=True):
         try:
@@ -34,18 +35,18 @@ def apply(transform: Callable[[Any], Any], records: list[Any], numbers: Iterable
 
 
 class Threads:
-    """``count`` of them. For one iteration."""
+    """Applies a function in ``count`` threads, during one iteration."""
 
     def __init__(self, transform: Callable[[Any], Any], errors: str, count: int) -> None:
         self._transform, self._errors, self._most = transform, errors, 2 * count
         self._executor = self._executor_of(count)
 
-    def applied(self, batches: Iterator[tuple[_What, Batch]]) -> Iterator[tuple[_What, Applied]]:
-        """Results of each batch, with what came with it."""
-        pending: deque[tuple[_What, Future[Applied]]] = deque()
+    def applied(self, batches: Iterator[tuple[_Note, Batch]]) -> Iterator[tuple[_Note, Applied]]:
+        """The results of each batch, with the note that came with it."""
+        pending: deque[tuple[_Note, Future[Applied]]] = deque()
         try:
-            for number, (what, batch) in enumerate(batches):
-                pending.append((what, self._submit(number % (self._most + 1), batch)))
+            for number, (note, batch) in enumerate(batches):
+                pending.append((note, self._submit(number % (self._most + 1), batch)))
                 if len(pending) > self._most:
                     yield self._first(pending)
             while pending:
@@ -53,15 +54,15 @@ class Threads:
         finally:
             self._executor.shutdown(cancel_futures=True)
 
-    def _first(self, pending: deque[tuple[_What, Future[Applied]]]) -> tuple[_What, Applied]:
-        what, future = pending.popleft()
-        return what, self._result(future)
+    def _first(self, pending: deque[tuple[_Note, Future[Applied]]]) -> tuple[_Note, Applied]:
+        note, future = pending.popleft()
+        return note, self._result(future)
 
     def _executor_of(self, count: int) -> Executor:
         return ThreadPoolExecutor(count, "pario-transform")
 
     def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
-        """``slot``: a number that no other batch under way has."""
+        """Submits a batch; ``slot``: a number that no other pending batch has."""
         return self._executor.submit(apply, self._transform, list(batch), batch.numbers.tolist(), self._errors)
 
     def _result(self, future: Future[Applied]) -> Applied:
@@ -69,7 +70,7 @@ class Threads:
 
 
 class Processes(Threads):
-    """The same with processes."""
+    """Applies a function in ``count`` processes, during one iteration."""
 
     def _executor_of(self, count: int) -> Executor:
         if multiprocessing.current_process().daemon:
@@ -88,7 +89,7 @@ class Processes(Threads):
     def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
         records = [bytes(record) for record in batch]
         try:
-            return self._executor.submit(_apply_noting, slot, self._transform, records, batch.numbers.tolist(), self._errors)
+            return self._executor.submit(_apply_with_notes, slot, self._transform, records, batch.numbers.tolist(), self._errors)
         except BrokenExecutor as error:
             raise self._broken() from error
 
@@ -115,12 +116,12 @@ def _set_under_way(shared: Any) -> None:
     _under_way = shared
 
 
-def _apply_noting(slot: int, transform: Callable[[Any], Any], records: list[bytes], numbers: list[int], errors: str) -> Applied:
-    """In a worker process."""
-    return apply(transform, records, _noted(slot, numbers), errors)
+def _apply_with_notes(slot: int, transform: Callable[[Any], Any], records: list[bytes], numbers: list[int], errors: str) -> Applied:
+    """Applies the function in a worker process, and notes the current record."""
+    return apply(transform, records, _note_each(slot, numbers), errors)
 
 
-def _noted(slot: int, numbers: list[int]) -> Iterator[int]:
+def _note_each(slot: int, numbers: list[int]) -> Iterator[int]:
     try:
         for number in numbers:
             _under_way[slot] = number
