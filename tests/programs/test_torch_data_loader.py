@@ -25,7 +25,13 @@ pytestmark = [
 COUNT, BATCH = 203, 4
 Batches = list[list[int]]
 #: Worker processes of a DataLoader, and whether they persist.
-LOOPS = [(0, False), (1, False), (1, True), (4, False), (4, True)]
+LOOPS = [
+    (0, False),
+    (1, False),
+    pytest.param((1, True), marks=pytest.mark.exhaustive),
+    (4, False),
+    (4, True),
+]
 #: Batches after which a pass ends with ``break``.
 FEW = 3
 
@@ -224,11 +230,12 @@ def test_a_state_continues_the_epoch_on_other_ranks_and_workers(torch: Any, data
     ("method", "persistent"),
     [
         ("spawn", True),
-        pytest.param("spawn", False, marks=pytest.mark.exhaustive),
-        pytest.param("forkserver", True, marks=pytest.mark.exhaustive),
-        pytest.param("forkserver", False, marks=pytest.mark.exhaustive),
+        ("spawn", False),
+        ("forkserver", True),
+        ("forkserver", False),
     ],
 )
+@pytest.mark.exhaustive
 def test_workers_agree_however_they_are_started(torch: Any, dataset: Dataset, method: str, persistent: bool) -> None:
     data_loader = start(
         torch.utils.data.DataLoader,
