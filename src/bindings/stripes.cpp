@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -20,24 +21,47 @@ namespace {
 /// begin, end, unit, targets, start, pool, overstriped, on the metadata server, list of targets; as pario.stripe.layout.Part has them.
 using Part = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t, std::int32_t, std::string, bool, bool,
                         std::vector<std::uint32_t>>;
+/// The same for Python.
+using ToldPart = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t, std::int32_t, nb::object, bool, bool,
+                            std::vector<std::uint32_t>>;
 /// kind, directory, block, from, parts, size of objects; as pario.stripe.layout.Stripes has them.
-using Told = std::tuple<std::string, bool, std::uint64_t, nb::bytes, std::vector<Part>, std::uint64_t>;
+using Told = std::tuple<std::string, bool, std::uint64_t, nb::bytes, std::vector<ToldPart>, std::uint64_t>;
 
 std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
-Part to_python(const layout::StripedPart& part) {
+/// The name of a pool, which may have any bytes.
+nb::object text_of_name(const std::string& name) {
+  return nb::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "backslashreplace"));
+}
+
+ToldPart to_python(const layout::StripedPart& part) {
   const layout::Striping& striping = part.striping;
-  return {part.range.begin, part.range.end,   striping.unit,           striping.targets, striping.start,
-          part.pool,        part.overstriped, part.on_metadata_server, part.targets};
+  return {part.range.begin,        part.range.end,   striping.unit,           striping.targets, striping.start,
+          text_of_name(part.pool), part.overstriped, part.on_metadata_server, part.targets};
+}
+
+/// Where a raw attribute says that a file lies: bytes per stripe, stripes, targets, pool. Raises ValueError.
+std::tuple<std::uint64_t, std::uint32_t, std::vector<std::uint32_t>, nb::object> read_layout(const nb::bytes& attribute) {
+  const auto bytes = std::as_bytes(std::span(attribute.c_str(), attribute.size()));
+  if (const char* problem = layout::problem_of(bytes)) throw nb::value_error(problem);
+  const layout::StripedFile file = layout::read_striped_file(bytes);
+  const layout::StripedPart* part = layout::grown_part(file);
+  if (part == nullptr) throw nb::value_error("no component has stripes");
+  return {part->striping.unit, part->striping.targets, part->targets, text_of_name(part->pool)};
 }
 
 layout::StripedPart from_python(const Part& part) {
   const auto& [begin, end, unit, targets, start, pool, overstriped, on_metadata_server, list] = part;
-  return {{begin, end}, {unit, targets, start}, pool, overstriped, on_metadata_server, list};
+  return {.range = {begin, end},
+          .striping = {unit, targets, start},
+          .pool = pool,
+          .overstriped = overstriped,
+          .on_metadata_server = on_metadata_server,
+          .targets = list};
 }
 
 Told to_python(const storage::Stripes& stripes) {
-  std::vector<Part> parts;
+  std::vector<ToldPart> parts;
   for (const layout::StripedPart& part : stripes.striped.parts) parts.push_back(to_python(part));
   const nb::bytes from(stripes.from.data(), stripes.from.size());
   return {layout::traits(stripes.kind).name, stripes.directory, stripes.block, from, parts, stripes.striped.object_size};
@@ -101,6 +125,7 @@ std::tuple<std::uint32_t, std::uint64_t, std::string, std::string> choose_stripe
 }  // namespace
 
 void add_stripes(nb::module_& module) {
+  module.def("read_layout", read_layout, "attribute"_a);
   module.def("stripes_of", stripes_of, "path"_a);
   module.def("set_stripes", set_stripes, "path"_a, "parts"_a, "object_size"_a, "mode"_a);
   module.def("inherit_stripes", inherit_stripes, "directory"_a);

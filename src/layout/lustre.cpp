@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/base.hpp"
 
@@ -11,13 +12,16 @@ namespace {
 // Lustre's public headers: lov_user_md of version 1 (32 bytes) and 3 (48, with the name of a pool), or with a list of targets in the shape
 // of version 3, followed by objects of 24 bytes; lov_comp_md has entries of 48 bytes from 32 on, each with the place of such a layout
 // at 24.
-constexpr std::uint32_t kV1 = 0x0BD10BD0, kV3 = 0x0BD30BD0, kList = 0x0BD50BD0, kComposite = 0x0BD60BD0;
+constexpr std::uint32_t kV1 = 0x0BD10BD0, kV3 = 0x0BD30BD0, kList = 0x0BD50BD0, kComposite = 0x0BD60BD0, kForeign = 0x0BD70BD0;
 constexpr std::uint32_t kRaid0 = 1, kOnMetadataServer = 0x100, kOverstriped = 0x200;
 constexpr std::uint16_t kAnyTarget = 0xFFFF;
 constexpr std::size_t kSizeOfV1 = 32, kSizeOfV3 = 48, kSizeOfPool = 16, kSizeOfObject = 24, kSizeOfEntry = 48;
 constexpr std::size_t kPatternAt = 4, kUnitAt = 24, kTargetsAt = 28, kStartAt = 30, kPoolAt = 32, kTargetOfObjectAt = 20;
 constexpr std::size_t kSizeAt = 4, kEntryCountAt = 14, kEntriesAt = 32;
-constexpr std::size_t kEntryBeginAt = 8, kEntryEndAt = 16, kEntryPlaceAt = 24, kEntrySizeAt = 28;
+constexpr std::size_t kEntryIdAt = 0, kEntryFlagsAt = 4, kEntryBeginAt = 8, kEntryEndAt = 16, kEntryPlaceAt = 24, kEntrySizeAt = 28;
+
+constexpr std::uint32_t kStale = 0x1, kInitialised = 0x10, kExtension = 0x40;  // flags of an entry
+constexpr unsigned kMirrorShift = 16;                                          // in the id of an entry
 
 using Bytes = std::span<const std::byte>;
 using Parts = std::span<const StripedPart>;
@@ -41,7 +45,15 @@ bool is_plain(Bytes layout) {
   return magic == kV1 || magic == kV3 || magic == kList;
 }
 
-Bytes objects_of(Bytes layout) { return layout.subspan(std::min(magic_of(layout) == kV1 ? kSizeOfV1 : kSizeOfV3, layout.size())); }
+std::size_t head_size(Bytes layout) { return magic_of(layout) == kV1 ? kSizeOfV1 : kSizeOfV3; }
+
+/// Whole objects, one for each stripe at most.
+Bytes objects_of(Bytes layout) {
+  const Bytes rest = layout.subspan(std::min(head_size(layout), layout.size()));
+  const auto stripes = number_at<std::uint16_t>(layout, kTargetsAt);
+  const std::size_t whole = rest.size() / kSizeOfObject;
+  return rest.first((stripes == 0 ? whole : std::min<std::size_t>(whole, stripes)) * kSizeOfObject);
+}
 
 Striping read_plain(Bytes layout) {
   Striping striping{number_at<std::uint32_t>(layout, kUnitAt), number_at<std::uint16_t>(layout, kTargetsAt), -1};
@@ -55,29 +67,70 @@ Striping read_plain(Bytes layout) {
   return striping;
 }
 
-std::size_t entries_of(Bytes layout) {
-  const std::size_t room = (layout.size() - std::min(kEntriesAt, layout.size())) / kSizeOfEntry;
-  return std::min<std::size_t>(number_at<std::uint16_t>(layout, kEntryCountAt), room);
+/// One range of a composite layout.
+struct Component {
+  std::uint32_t id, flags;
+  base::Extent range;
+  std::size_t place, size;  // of its layout in the attribute
+  Bytes layout;             // empty: outside of the attribute
+
+  std::uint32_t mirror() const { return id >> kMirrorShift; }
+  bool is_stale() const { return (flags & kStale) != 0; }
+  bool is_on_metadata_server() const { return (number_at<std::uint32_t>(layout, kPatternAt) & kOnMetadataServer) != 0; }
+  /// Says where bytes lie: it is neither room to grow into nor the business of another system.
+  bool is_striped() const { return (flags & kExtension) == 0 && magic_of(layout) != kForeign; }
+};
+
+std::size_t entries_of(Bytes attribute) { return number_at<std::uint16_t>(attribute, kEntryCountAt); }
+
+Component component_of(Bytes attribute, std::size_t number) {
+  const std::size_t entry = kEntriesAt + number * kSizeOfEntry;
+  Component out{
+      .id = number_at<std::uint32_t>(attribute, entry + kEntryIdAt),
+      .flags = number_at<std::uint32_t>(attribute, entry + kEntryFlagsAt),
+      .range = {number_at<std::uint64_t>(attribute, entry + kEntryBeginAt), number_at<std::uint64_t>(attribute, entry + kEntryEndAt)},
+      .place = number_at<std::uint32_t>(attribute, entry + kEntryPlaceAt),
+      .size = number_at<std::uint32_t>(attribute, entry + kEntrySizeAt),
+      .layout = {}};
+  if (out.place + out.size <= attribute.size()) out.layout = attribute.subspan(out.place, out.size);
+  return out;
 }
 
-/// The layout that an entry of a composite one names.
-Bytes layout_of_entry(Bytes layout, std::size_t entry) {
-  const auto place = number_at<std::uint32_t>(layout, entry + kEntryPlaceAt), size = number_at<std::uint32_t>(layout, entry + kEntrySizeAt);
-  const Bytes rest = layout.subspan(std::min<std::size_t>(place, layout.size()));
-  return rest.first(std::min<std::size_t>(size, rest.size()));
+const char* problem_of_component(Bytes attribute, const Component& component) {
+  if (component.range.end <= component.range.begin) return "a component ends before it begins";
+  if (component.place < kEntriesAt + entries_of(attribute) * kSizeOfEntry) return "the layout of a component lies in the head";
+  if (component.layout.empty()) return "the layout of a component lies behind the end";
+  if (magic_of(component.layout) == kForeign) return nullptr;
+  if (!is_plain(component.layout)) return "a component has no plain layout";
+  return component.layout.size() < head_size(component.layout) ? "the layout of a component is cut off" : nullptr;
 }
 
-Bytes last_of_composite(Bytes layout) {
-  std::uint64_t begin = 0;
-  Bytes last;
-  for (std::size_t i = 0; i < entries_of(layout); ++i) {
-    const std::size_t entry = kEntriesAt + i * kSizeOfEntry;
-    const auto start = number_at<std::uint64_t>(layout, entry + kEntryBeginAt);
-    if (i > 0 && start < begin) continue;
-    begin = start;
-    last = layout_of_entry(layout, entry);
+const char* problem_of_composite(Bytes attribute) {
+  if (attribute.size() < kEntriesAt) return "a composite layout has 32 bytes at least";
+  if (entries_of(attribute) == 0) return "a composite layout without components";
+  if (attribute.size() < kEntriesAt + entries_of(attribute) * kSizeOfEntry) return "too short for its components";
+  for (std::size_t i = 0; i < entries_of(attribute); ++i)
+    if (const char* problem = problem_of_component(attribute, component_of(attribute, i))) return problem;
+  return nullptr;
+}
+
+/// The mirror that is read: the first that is up to date, else the first.
+std::uint32_t current_mirror(Bytes attribute) {
+  for (std::size_t i = 0; i < entries_of(attribute); ++i)
+    if (const Component component = component_of(attribute, i); !component.is_stale()) return component.mirror();
+  return component_of(attribute, 0).mirror();
+}
+
+Striping striping_of_composite(Bytes attribute) {
+  Component best{};
+  const std::uint32_t mirror = current_mirror(attribute);
+  for (std::size_t i = 0; i < entries_of(attribute); ++i) {
+    const Component component = component_of(attribute, i);
+    if (component.mirror() != mirror || !component.is_striped()) continue;
+    const auto rank = [](const Component& one) { return std::pair(!one.is_on_metadata_server(), one.range.begin); };
+    if (best.layout.empty() || rank(component) > rank(best)) best = component;
   }
-  return last;
+  return best.layout.empty() ? Striping() : read_plain(best.layout);
 }
 
 std::string pool_of(Bytes layout) {
@@ -135,21 +188,28 @@ void put_entry(std::span<std::byte> out, base::Extent range, std::size_t place, 
 
 bool is_lustre(Bytes attribute) { return is_plain(attribute) || magic_of(attribute) == kComposite; }
 
+const char* lustre_problem(Bytes attribute) {
+  if (magic_of(attribute) == kComposite) return problem_of_composite(attribute);
+  return attribute.size() < head_size(attribute) ? "a plain layout has at least 32 bytes, with a pool 48" : nullptr;
+}
+
 Striping lustre_striping(Bytes attribute) {
-  if (magic_of(attribute) == kComposite) attribute = last_of_composite(attribute);
-  return is_plain(attribute) ? read_plain(attribute) : Striping{};
+  if (lustre_problem(attribute) != nullptr) return {};
+  return is_plain(attribute) ? read_plain(attribute) : striping_of_composite(attribute);
 }
 
 std::vector<StripedPart> lustre_parts(Bytes attribute) {
+  if (lustre_problem(attribute) != nullptr) return {};
   if (is_plain(attribute)) return {plain_part(attribute)};
   std::vector<StripedPart> parts;
   for (std::size_t i = 0; i < entries_of(attribute); ++i) {
-    const std::size_t entry = kEntriesAt + i * kSizeOfEntry;
-    const Bytes layout = layout_of_entry(attribute, entry);
-    if (!is_plain(layout)) continue;
-    parts.push_back(plain_part(layout));
-    parts.back().range = {number_at<std::uint64_t>(attribute, entry + kEntryBeginAt),
-                          number_at<std::uint64_t>(attribute, entry + kEntryEndAt)};
+    const Component component = component_of(attribute, i);
+    if (!component.is_striped()) continue;
+    parts.push_back(plain_part(component.layout));
+    parts.back().range = component.range;
+    parts.back().waits = (component.flags & kInitialised) == 0;
+    parts.back().mirror = component.mirror();
+    parts.back().stale = component.is_stale();
   }
   return parts;
 }

@@ -9,8 +9,11 @@
 
 namespace pario::layout {
 
+/// By its magic.
 bool is_lustre(std::span<const std::byte> attribute);
-/// The striping of a plain layout, or of the range of a composite one that begins last. Uses no heap.
+/// Why it is no layout; null: it is one. The functions below say nothing of what is none.
+const char* lustre_problem(std::span<const std::byte> attribute);
+/// See read_striping.
 Striping lustre_striping(std::span<const std::byte> attribute);
 std::vector<StripedPart> lustre_parts(std::span<const std::byte> attribute);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "layout/lustre.hpp"
 
@@ -42,6 +43,25 @@ StripedFile read_striped_file(std::span<const std::byte> attribute) {
   if (part.striping.unit == 0) return {};
   part.pool = ceph_value(as_text(attribute), " pool");
   return {{part}, ceph_number(as_text(attribute), "object_size")};
+}
+
+const char* problem_of(std::span<const std::byte> attribute) {
+  if (is_lustre(attribute)) return lustre_problem(attribute);
+  const Striping striping = read_ceph(as_text(attribute));
+  if (striping.unit != 0 && striping.targets != 0) return nullptr;
+  return "expected lustre.lov (magic 0x0bd10bd0, 0x0bd30bd0, 0x0bd50bd0 or 0x0bd60bd0) or \"stripe_unit=... stripe_count=...\"";
+}
+
+const StripedPart* grown_part(const StripedFile& file) {
+  const StripedPart* best = nullptr;
+  const auto is_current = [](const StripedPart& part) { return !part.stale; };
+  const auto mirror = std::ranges::find_if(file.parts, is_current);
+  for (const StripedPart& part : file.parts) {
+    if (mirror != file.parts.end() && (part.stale || part.mirror != mirror->mirror)) continue;
+    const auto rank = [](const StripedPart& one) { return std::tuple(!one.on_metadata_server, !one.waits, one.range.begin); };
+    if (best == nullptr || rank(part) > rank(*best)) best = &part;
+  }
+  return best;
 }
 
 void add_ceph_attribute(base::TextBuffer& out, const Striping& wanted, std::span<const std::byte> now, const CephObjects& objects) {

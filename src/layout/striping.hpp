@@ -36,6 +36,9 @@ struct StripedPart {
   std::string pool = {};
   bool overstriped = false;                 ///< a target may have several of the stripes
   bool on_metadata_server = false;          ///< and has no stripes
+  bool waits = false;                       ///< of a composite file: gets its targets with its first byte
+  std::uint32_t mirror = 0;                 ///< number of the copy of the file that it belongs to; 0: there is one only
+  bool stale = false;                       ///< of a mirror that is out of date
   std::vector<std::uint32_t> targets = {};  ///< in the order of the stripes; empty: not told (reading), any (asking)
   bool operator==(const StripedPart&) const = default;
 };
@@ -47,11 +50,16 @@ struct StripedFile {
   bool operator==(const StripedFile&) const = default;
 };
 
-/// What a raw attribute of either kind says; of a Lustre file with several layouts for several ranges, that of the last range, where most
-/// of a large file lies.
+/// The striping in a raw attribute of either kind; of a composite file of Lustre that of the last striped range of its first
+/// mirror that is up to date, where most of a large file lies. A damaged attribute says nothing. Uses no heap.
 Striping read_striping(std::span<const std::byte> attribute);
-/// The same with everything; no parts: it is no such attribute.
+/// All that a raw attribute says; no parts: it is damaged, or no such attribute.
 StripedFile read_striped_file(std::span<const std::byte> attribute);
+/// The part at which a file has grown to: of the parts that read_striping() chooses from the last that has targets, else the
+/// last of all. Null: there are no parts.
+const StripedPart* grown_part(const StripedFile& file);
+/// Why a raw attribute says nothing (static text, no heap); null: it says something.
+const char* problem_of(std::span<const std::byte> attribute);
 
 /// lustre.lov for a new file or for a directory, version 1. The unit is rounded up to the granule.
 std::array<std::byte, 32> lustre_attribute(const Striping& wanted);
