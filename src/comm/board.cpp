@@ -1,6 +1,8 @@
 #include "comm/board.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 namespace pario::comm {
@@ -13,19 +15,52 @@ constexpr std::size_t kHeadBytes = 4096, kSlotBytes = 4096;
 struct Board::Head {
   base::FutexWord arrived, generation;
   std::atomic<std::uint32_t> broken, told;  // broken: 1: `error` is being written, 2: it can be read
+  std::atomic<std::uint32_t> reporting;
   ErrorRecord error;
 };
 
-std::size_t Board::bytes(int count) { return kHeadBytes + 2 * kSlotBytes * static_cast<std::size_t>(count); }
+/// Of one member, written by it alone.
+struct alignas(64) Board::Line {
+  static constexpr std::size_t kWords = 5;
+  std::atomic<std::uint64_t> calls;
+  std::array<std::atomic<std::uint64_t>, kWords> call;  // its name, ended by a zero
+};
+
+// The head, a line for each member, and two slots for each member.
+std::size_t Board::bytes(int count) { return kHeadBytes + (sizeof(Line) + 2 * kSlotBytes) * static_cast<std::size_t>(count); }
 
 Board::Board(std::shared_ptr<SharedMemory> memory, int me, int count) : memory_(std::move(memory)), me_(me), count_(count) {}
 
 Board::Head& Board::head() const { return *reinterpret_cast<Head*>(memory_->data()); }
 
+Board::Line& Board::line(int member) const { return reinterpret_cast<Line*>(memory_->data() + kHeadBytes)[member]; }
+
 std::byte* Board::slot(int who) const {
   const std::size_t index = static_cast<std::size_t>(round_ % 2) * static_cast<std::size_t>(count_) + static_cast<std::size_t>(who);
-  return memory_->data() + kHeadBytes + index * kSlotBytes;
+  return memory_->data() + kHeadBytes + sizeof(Line) * static_cast<std::size_t>(count_) + index * kSlotBytes;
 }
+
+void Board::announce(std::string_view call) const {
+  std::array<char, Line::kWords * sizeof(std::uint64_t)> text = {};
+  call.copy(text.data(), text.size() - 1);
+  const auto words = std::bit_cast<std::array<std::uint64_t, Line::kWords>>(text);
+  Line& mine = line(me_);
+  for (std::size_t i = 0; i < Line::kWords; ++i) mine.call[i].store(words[i], std::memory_order_relaxed);
+  mine.calls.store(mine.calls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+std::uint64_t Board::calls_of(int member) const { return line(member).calls.load(std::memory_order_acquire); }
+
+Board::Presence Board::presence_of(int member) const {
+  std::array<std::uint64_t, Line::kWords> words = {};
+  const std::uint64_t calls = calls_of(member);
+  for (std::size_t i = 0; i < Line::kWords; ++i) words[i] = line(member).call[i].load(std::memory_order_relaxed);
+  return {calls, std::bit_cast<std::array<char, sizeof words>>(words).data()};
+}
+
+bool Board::claim_report() const { return head().reporting.exchange(1) == 0; }
+
+void Board::release_report() const { head().reporting.store(0); }
 
 bool Board::fail(const base::Error& error) const {
   Head& shared = head();

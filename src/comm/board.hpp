@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "comm/comm.hpp"
 
@@ -26,12 +28,27 @@ class Board {
   bool fail(const base::Error& error) const;
   bool failed() const;
   base::Status failure() const;
-  /// True once, for one member: who tells those that do not share this memory.
+  /// True once, for one member: the one that tells those that do not share this memory.
   bool must_tell() const;
+
+  /// Not collective. This member begins a call; `call` is cut off after 39 characters.
+  void announce(std::string_view call) const;
+  /// Calls that a member has begun, and the name of the latest; the name may be torn while the member begins another.
+  struct Presence {
+    std::uint64_t calls = 0;
+    std::string call = {};
+  };
+  std::uint64_t calls_of(int member) const;
+  Presence presence_of(int member) const;
+  /// True for one member, until it is released.
+  bool claim_report() const;
+  void release_report() const;
 
  private:
   struct Head;
+  struct Line;
   Head& head() const;
+  Line& line(int member) const;
   /// Where member `who` writes in this round; rounds take turns with two sets of slots, so that nobody overwrites what is being read.
   std::byte* slot(int who) const;
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -64,9 +65,9 @@ struct ErrorRecord {
 ErrorRecord to_record(const base::Error& error);
 base::Error from_record(const ErrorRecord& record);
 
-/// "1, 2 and 5"; of many the first ones, and how many more.
+/// "1, 2 and 5", "0-7 and 9": ascending numbers; of many the first ones, and how many more.
 std::string listed(std::span<const int> numbers);
-/// "rank 1", "ranks 1, 2 and 5"
+/// "rank 1", "ranks 1, 2 and 5", "ranks 0-7 and 9"
 std::string named(std::span<const int> ranks);
 
 /// Sleeps until `done()` is true; `word` must change (and be woken) when it may have become so.
@@ -89,6 +90,14 @@ class Pending {
   virtual bool test() = 0;
   /// Once it is done: 0, or the errno of why it failed; wait_all() makes an Error of that.
   virtual int error() const { return 0; }
+};
+
+/// Which ranks have come to the collective call of this rank.
+struct Attendance {
+  std::vector<int> present, missing;
+  std::string remarks = {};  ///< on missing ranks: "rank 3: its last call ..."; may be empty
+  bool complete = true;      ///< false: other nodes have not answered yet; their ranks count as missing
+  bool reported = false;     ///< a rank of another node reports them
 };
 
 /// Some ranks. A Patience without `look` has check(), one without `progress` makes that of the Comm. Calls are made by one thread of each
@@ -116,6 +125,15 @@ class Comm {
   virtual bool failed() const = 0;
   /// The first error of the node; whoever asks for it first tells the other nodes.
   virtual base::Status failure() = 0;
+  /// This rank begins a collective call named `call` (static text), of which the functions below are parts. Calls are
+  /// counted, so that others can tell who has come. Costs a few stores into memory.
+  virtual void announce(const char* call) = 0;
+  /// Who has come to the call that this rank announced last. The first time the other nodes are asked; then again until it
+  /// is complete. Ranks of other nodes answer while they wait in a call, in check().
+  virtual Attendance attendance() = 0;
+  /// True for one rank of the node, until release_report(): the one that reports missing ranks.
+  virtual bool claim_report() = 0;
+  virtual void release_report() = 0;
   /// A rank's number in MPI_COMM_WORLD, for messages to people.
   virtual int world_rank(int rank) const = 0;
 
@@ -145,6 +163,45 @@ class Comm {
 /// The calling thread is one of pario's own from now on, not one of the program's.
 void mark_own_thread();
 bool is_own_thread();
+
+/// How long a rank may wait for others; zero: for ever.
+struct WaitLimits {
+  std::chrono::milliseconds report = {};   ///< until the missing ranks are named, once
+  std::chrono::milliseconds give_up = {};  ///< until the wait fails (ETIMEDOUT)
+  std::uint64_t silence_s = kSilence;      ///< of another host, until it counts as dead
+};
+
+/// Watches one rank's wait in one collective call: notices ranks that have died, names the ranks that are missing, and gives
+/// up where that is asked for. Lives as long as the Patience it gives; used by the thread that waits.
+class Watchdog {
+ public:
+  struct Subject {
+    const std::string& path;  ///< of the file, or another name for what the ranks work on
+    const char* call;
+    void (*say)(const std::string& text);  ///< prints a line for people
+  };
+  /// `reporter`: the Comm whose ranks report once; `comm` itself, or the one that it was duplicated from.
+  Watchdog(Comm& comm, Comm& reporter, const WaitLimits& limits, const Subject& subject)
+      : comm_(comm), reporter_(reporter), limits_(limits), subject_(subject), due_(limits.report) {}
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  Patience patience();
+
+ private:
+  base::Status look(std::chrono::nanoseconds waited);
+  void call_roll(std::chrono::nanoseconds waited);
+  void report(const Attendance& attendance) const;
+  void put_off(std::chrono::nanoseconds waited);
+
+  enum class Stage : std::uint8_t { waiting, asking, finished };
+  Comm& comm_;
+  Comm& reporter_;
+  const WaitLimits limits_;
+  const Subject subject_;
+  Stage stage_ = Stage::waiting;
+  std::chrono::nanoseconds due_, asked_ = {};
+};
 
 /// Waits for all of them, with pauses that grow from microseconds to a millisecond.
 base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages, const Patience& patience = {});

@@ -44,6 +44,9 @@ class MpiComm : public NodeComm {
   MpiComm(const MpiComm&) = delete;
   MpiComm& operator=(const MpiComm&) = delete;
   ~MpiComm() override {
+    RollNote note;
+    while (topology().nodes() > 1 && !failed() && MpiComm::may_talk() && MpiComm::take_note(note)) {
+    }
     if (failed()) communicator_->has_failed();
   }
 
@@ -52,7 +55,7 @@ class MpiComm : public NodeComm {
     return multiple;
   }
   void progress() const override {
-    if (may_talk()) static_cast<void>(probe());  // a probe that finds nothing makes progress
+    if (may_talk()) static_cast<void>(probe(kNewsTag));  // a probe that finds nothing makes progress
   }
   int world_rank(int other) const override {
     const int known = card(other).world_rank;
@@ -133,20 +136,12 @@ class MpiComm : public NodeComm {
  protected:
   bool may_talk() const override { return (!is_own_thread() || thread_safe()) && !finalized(); }
 
-  void tell(int leader, const ErrorRecord& news) override {
-    auto copy = std::make_unique<ErrorRecord>(news);
-    std::unique_ptr<Pending> message[] = {send(leader, kNewsTag, std::as_bytes(std::span(copy.get(), 1)))};
-    if (!wait_all(message, short_patience())) static_cast<void>(copy.release());  // it may still be on its way
+  void tell(int leader, const ErrorRecord& news) override { send_copy(leader, kNewsTag, news); }
+  bool hear(ErrorRecord& news) override { return take(kNewsTag, news); }
+  void send_note(int to, const RollNote& note) override {
+    if (may_talk()) send_copy(to, kRollTag, note);
   }
-
-  /// From whom the probe has found it: MPICH 5 over UCX finds what another host has sent, but receives it from no MPI_ANY_SOURCE.
-  bool hear(ErrorRecord& news) override {
-    const Found found = probe();
-    if (found.result != 0) board().fail(mpi_failed());
-    if (!found.any) return false;
-    std::unique_ptr<Pending> message[] = {receive(found.source, kNewsTag, std::as_writable_bytes(std::span(&news, 1)))};
-    return wait_all(message, short_patience()).ok();  // another thread may have heard it
-  }
+  bool take_note(RollNote& note) override { return may_talk() && take(kRollTag, note); }
 
  private:
   struct Found {
@@ -154,13 +149,29 @@ class MpiComm : public NodeComm {
     bool any;
     int source;
   };
-  /// For news.
-  Found probe() const {
+  /// A message that nobody has to receive.
+  template <class Record>
+  void send_copy(int to, int tag, const Record& record) {
+    auto copy = std::make_unique<Record>(record);
+    std::unique_ptr<Pending> message[] = {send(to, tag, std::as_bytes(std::span(copy.get(), 1)))};
+    if (!wait_all(message, short_patience())) static_cast<void>(copy.release());  // it may still be on its way
+  }
+  /// Receives from the rank that the probe has found: MPICH 5 over UCX finds a message of another host, but receives it from
+  /// no MPI_ANY_SOURCE.
+  template <class Record>
+  bool take(int tag, Record& record) {
+    const Found found = probe(tag);
+    if (found.result != 0) board().fail(mpi_failed());
+    if (!found.any) return false;
+    std::unique_ptr<Pending> message[] = {receive(found.source, tag, std::as_writable_bytes(std::span(&record, 1)))};
+    return wait_all(message, short_patience()).ok();  // another thread may have received it
+  }
+  Found probe(int wanted) const {
     const Library& mpi = communicator_->mpi;
     alignas(std::max_align_t) std::byte status[mpi::kStatusSize];
     Found found = {};
     int any = 0, tag = 0;
-    found.result = mpi.iprobe(mpi.value(mpi::Constant::MPI_ANY_SOURCE), mpi_tag(kNewsTag), communicator_->handle, &any, status);
+    found.result = mpi.iprobe(mpi.value(mpi::Constant::MPI_ANY_SOURCE), mpi_tag(wanted), communicator_->handle, &any, status);
     found.any = found.result == 0 && any != 0 && mpi.envelope(reinterpret_cast<Word>(+status), found.source, tag);
     return found;
   }

@@ -66,12 +66,17 @@ int Comm::local_rank() const { return index_of(node_ranks(), rank()); }
 
 std::string listed(std::span<const int> numbers) {
   std::string out;
-  const std::size_t shown = std::min(numbers.size(), kMostListed);
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) out += i + 1 == numbers.size() ? " and " : ", ";
-    out += std::to_string(numbers[i]);
+  std::size_t at = 0;
+  for (std::size_t shown = 0; at < numbers.size() && shown < kMostListed; ++shown) {
+    std::size_t run = 1;  // numbers that follow each other
+    while (at + run < numbers.size() && numbers[at + run] == numbers[at] + static_cast<int>(run)) ++run;
+    if (run < 3) run = 1;
+    if (at > 0) out += at + run == numbers.size() ? " and " : ", ";
+    out += std::to_string(numbers[at]);
+    if (run > 1) out += "-" + std::to_string(numbers[at + run - 1]);
+    at += run;
   }
-  if (shown < numbers.size()) out += " and " + std::to_string(numbers.size() - shown) + " more";
+  if (at < numbers.size()) out += " and " + std::to_string(numbers.size() - at) + " more";
   return out;
 }
 
@@ -92,7 +97,8 @@ Topology make_topology(std::span<const int> labels) {
 NodeComm::NodeComm(int rank, Topology topology, std::shared_ptr<SharedMemory> memory)
     : rank_(rank),
       topology_(std::move(topology)),
-      board_(std::move(memory), local_rank_in(topology_, rank), static_cast<int>(ranks_of_node(topology_, rank))) {}
+      board_(std::move(memory), local_rank_in(topology_, rank), static_cast<int>(ranks_of_node(topology_, rank))),
+      roll_(board_, topology_, rank) {}
 
 int NodeComm::leader_of(int node) const {
   const int nodes = topology_.nodes();
@@ -136,8 +142,14 @@ std::string NodeComm::names(std::span<const int> ranks) const {
   return named(ranks) + " (" + listed(in_program) + " of the program)";
 }
 
+std::string NodeComm::remark(int rank, const std::string& last_call) const {
+  if (last_call.empty()) return {};
+  return "rank " + std::to_string(world_rank(rank)) + ": its last call on this file was " + last_call;
+}
+
 base::Status NodeComm::check(std::uint64_t) {
   if (base::Status known = news(); !known) return known;
+  if (topology_.nodes() > 1 && may_talk()) roll_.read_notes(*this);
   for (const int other : node_ranks()) {
     if (alive(other)) continue;
     return settle(base::Error{.number = ESRCH, .detail = names({&other, 1}) + " has died"});

@@ -7,16 +7,17 @@
 
 #include "comm/board.hpp"
 #include "comm/comm.hpp"
+#include "comm/roll.hpp"
 
 namespace pario::comm {
 
 /// `labels[r]`: anything that is equal for the ranks of one node.
 Topology make_topology(std::span<const int> labels);
 
-/// The tags of its own messages, past those of its users: of collective calls, and of failures.
-inline constexpr int kCollectiveTag = 1 << 15, kNewsTag = kCollectiveTag + 1;
+/// The tags of its own messages, past those of its users: of collective calls, failures and roll calls.
+inline constexpr int kCollectiveTag = 1 << 15, kNewsTag = kCollectiveTag + 1, kRollTag = kNewsTag + 1;
 
-class NodeComm : public Comm {
+class NodeComm : public Comm, protected Roll::Mail {
  public:
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(topology_.node_of.size()); }
@@ -29,6 +30,10 @@ class NodeComm : public Comm {
   void fail(const base::Error& error) override { board_.fail(error); }
   bool failed() const override { return board_.failed(); }
   base::Status failure() override;
+  void announce(const char* call) override { board_.announce(call); }
+  Attendance attendance() override { return roll_.attendance(*this); }
+  bool claim_report() override { return board_.claim_report(); }
+  void release_report() override { board_.release_report(); }
 
  protected:
   /// `memory`: the node's, of Board::bytes(ranks of the node), used by nothing else.
@@ -47,6 +52,7 @@ class NodeComm : public Comm {
   virtual bool may_talk() const { return true; }
   virtual void tell(int leader, const ErrorRecord& news) = 0;
   virtual bool hear(ErrorRecord& news) = 0;
+  std::string remark(int rank, const std::string& last_call) const override;
 
  private:
   bool is_leader() const { return leader() == rank_; }
@@ -65,6 +71,7 @@ class NodeComm : public Comm {
   int rank_;
   Topology topology_;
   Board board_;
+  Roll roll_;
 };
 
 }  // namespace pario::comm

@@ -62,6 +62,19 @@ class Mailbox {
     return found != news_.end();
   }
 
+  void add_note(int communicator, const RollNote& note) {
+    const std::lock_guard lock(mutex_);
+    notes_[communicator].push_back(note);
+  }
+  bool take_note(int communicator, RollNote& note) {
+    const std::lock_guard lock(mutex_);
+    auto& notes = notes_[communicator];
+    if (notes.empty()) return false;
+    note = notes.front();
+    notes.pop_front();
+    return true;
+  }
+
   void send(const Key& key, const PostPtr& post) { match(key, post, &Queues::sends, &Queues::receives); }
   void receive(const Key& key, const PostPtr& post) { match(key, post, &Queues::receives, &Queues::sends); }
   /// Afterwards nobody touches the buffer of `post`.
@@ -96,7 +109,8 @@ class Mailbox {
 
   std::mutex mutex_;
   std::map<Key, Queues> queues_;
-  std::map<int, ErrorRecord> news_;  // the first of each communicator
+  std::map<int, ErrorRecord> news_;            // the first of each communicator
+  std::map<int, std::deque<RollNote>> notes_;  // by communicator
 };
 
 /// What the ranks of one run have in common.
@@ -165,6 +179,8 @@ class ThreadComm : public NodeComm {
  protected:
   void tell(int leader, const ErrorRecord& news) override { world_->mailboxes[static_cast<std::size_t>(leader)].tell(number_, news); }
   bool hear(ErrorRecord& news) override { return world_->mailboxes[static_cast<std::size_t>(rank())].hear(number_, news); }
+  void send_note(int to, const RollNote& note) override { world_->mailboxes[static_cast<std::size_t>(to)].add_note(number_, note); }
+  bool take_note(RollNote& note) override { return world_->mailboxes[static_cast<std::size_t>(rank())].take_note(number_, note); }
 
  private:
   base::Status share_heap(std::size_t size, std::shared_ptr<SharedMemory>& memory, const Patience& patience) {

@@ -20,6 +20,10 @@ class OneThread final : public comm::Comm {
   void fail(const base::Error& error) override { inner_->fail(error); }
   bool failed() const override { return inner_->failed(); }
   base::Status failure() override { return inner_->failure(); }
+  void announce(const char* call) override { inner_->announce(call); }
+  comm::Attendance attendance() override { return inner_->attendance(); }
+  bool claim_report() override { return inner_->claim_report(); }
+  void release_report() override { inner_->release_report(); }
   std::shared_ptr<comm::SharedMemory> share(std::size_t size, const comm::Patience& patience) override {
     return inner_->share(size, patience);
   }

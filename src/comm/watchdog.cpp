@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "comm/comm.hpp"
+
+namespace pario::comm {
+namespace {
+
+using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
+
+constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
+constexpr nanoseconds kAnswers = 1s;  // how long other nodes have to say who has come
+
+/// "60", "0.2"
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
+  std::ranges::transform(ranks, ranks.begin(), [&](int rank) { return comm.world_rank(rank); });
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+}  // namespace
+
+Patience Watchdog::patience() {
+  nanoseconds interval = kUsualLook;
+  if (limits_.report > 0ms) interval = std::clamp<nanoseconds>(limits_.report / 4, kShortestLook, kUsualLook);
+  return {.interval_ns = static_cast<std::uint64_t>(interval.count()),
+          .look = [this](std::uint64_t waited_ns) { return look(nanoseconds(waited_ns)); },
+          .progress = [this] { comm_.progress(); }};
+}
+
+base::Status Watchdog::look(nanoseconds waited) {
+  if (base::Status status = comm_.check(limits_.silence_s); !status) return status;
+  if (limits_.report > 0ms && waited >= due_) call_roll(waited);
+  if (limits_.give_up == 0ms || waited < limits_.give_up) return {};
+  return base::Error{.number = ETIMEDOUT,
+                     .operation = subject_.call,
+                     .path = subject_.path,
+                     .detail = "waited " + seconds_text(limits_.give_up) + " s (hint pario_patience)"};
+}
+
+/// One rank of each node asks the other nodes; the lowest node that has asked reports.
+void Watchdog::call_roll(nanoseconds waited) {
+  if (stage_ == Stage::finished) return;
+  if (stage_ == Stage::waiting) {
+    if (!reporter_.claim_report()) {
+      stage_ = Stage::finished;
+      return;
+    }
+    stage_ = Stage::asking;
+    asked_ = waited;
+  }
+  const Attendance attendance = comm_.attendance();
+  if (!attendance.complete && waited < asked_ + kAnswers) return;
+  if (attendance.missing.empty() && !attendance.reported) return put_off(waited);
+  stage_ = Stage::finished;
+  if (!attendance.reported) report(attendance);
+}
+
+/// All have come, so that the file is slow, or a rank has come just now.
+void Watchdog::put_off(nanoseconds waited) {
+  reporter_.release_report();
+  stage_ = Stage::waiting;
+  due_ = 2 * waited;
+}
+
+void Watchdog::report(const Attendance& attendance) const {
+  std::string text = std::string(subject_.call) + " of " + subject_.path + " has waited " + seconds_text(limits_.report) + " s for " +
+                     named(world_ranks(comm_, attendance.missing)) + "; " + named(world_ranks(comm_, attendance.present)) +
+                     (attendance.present.size() == 1 ? " has come" : " have come");
+  if (!attendance.remarks.empty()) text += " (" + attendance.remarks + ")";
+  subject_.say(text + ". pario_watchdog=0 turns this message off");
+}
+
+}  // namespace pario::comm
