@@ -11,7 +11,8 @@ namespace pario::base {
 
 /// Why an operation failed. Only doors translate it (to an MPI error class, an exception, an errno).
 struct Error {
-  int number = 0;              ///< the errno, EINVAL, ENOTSUP, ... also when the reason is pario's own
+  int number = 0;              ///< the errno, EINVAL, ENOTSUP, ... also when the reason is pario's own; negative: a
+                               ///< code of the caller's, which has no name here
   const char* operation = "";  ///< static text: "pwrite", "write_at_all"
   std::string path = {};
   Extent where = {};        ///< bytes of the file; empty: none in particular

@@ -31,7 +31,7 @@ std::vector<std::string> check_variables(std::vector<std::string> variables) {
 }
 
 const char* type_name(hints::Type type) {
-  constexpr const char* kNames[] = {"text", "bytes", "count", "flag", "choice", "mode", "text", "text"};
+  constexpr const char* kNames[] = {"text", "bytes", "count", "seconds", "flag", "choice", "mode", "text", "text"};
   return kNames[static_cast<std::size_t>(type)];
 }
 

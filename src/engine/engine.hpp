@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,9 +93,15 @@ class SharedFile {
   /// Reads: bytes moved before the end of the file.
   virtual base::Result<std::uint64_t> write(const pattern::Access& access, With with, const char* call) = 0;
   virtual base::Result<std::uint64_t> read(const pattern::Access& access, With with, const char* call) = 0;
-  /// Collective counterpart of write and read, with With::together, of a rank that cannot make the call (bad arguments): the other ranks
-  /// get `number`, an errno, instead of waiting for it.
-  virtual void refuse(plan::Direction direction, int number, const char* call) = 0;
+  /// Collective counterpart of write and read, with With::together, of a rank that cannot make the call (bad arguments): all
+  /// ranks get `error`. Its number is an errno, or negative: the caller's own, which means nothing here.
+  virtual void refuse(plan::Direction direction, const base::Error& error, const char* call) = 0;
+  /// The same for start(). Does not wait for the other ranks.
+  virtual void start_refusal(plan::Direction direction, const base::Error& error, const char* call) = 0;
+  /// This rank cannot take part in a collective call and may not tell so now: it does not know whether the call was meant for
+  /// this file. Ranks that wait for it there get the error when it makes its next collective call. No direction: a call that
+  /// moves no data.
+  virtual void miss(std::optional<plan::Direction> direction, const base::Error& error, const char* call) = 0;
   /// The same without waiting; carried out by a thread of pario's own, collective ones in their order. Buffers stay until done().
   virtual std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access, With with, const char* call) = 0;
 
@@ -110,12 +117,11 @@ class SharedFile {
   virtual base::Result<std::uint64_t> shared_position() = 0;
   virtual base::Status seek_shared(std::uint64_t position) = 0;  ///< collective
   /// Collective: this rank's place when all ranks move `bytes` each in rank order; the pointer goes past them all.
-  virtual base::Result<std::uint64_t> order_shared(std::uint64_t bytes) = 0;
+  virtual base::Result<std::uint64_t> order_shared(std::uint64_t bytes, const char* call) = 0;
 
-  /// Collective: values that must be equal on all ranks are agreed on (rank 0's), with an error naming the ranks that differ.
-  virtual base::Status agree(std::uint64_t hash, const char* what) = 0;
-  /// Collective: the outcome of the lowest rank that failed.
-  virtual base::Status agree(const base::Status& mine) = 0;
+  /// Collective: the error of the lowest rank that brings one; else an error that names the ranks whose `hash` of the arguments
+  /// differs from that of rank 0.
+  virtual base::Status agree(std::uint64_t hash, const base::Status& mine, const char* call) = 0;
 
   virtual const comm::Comm& comm() const = 0;
   virtual const std::string& path() const = 0;

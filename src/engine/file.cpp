@@ -75,6 +75,10 @@ File::~File() {
 
 Call File::call_of(const char* name, std::uint64_t check) const { return {.name = name, .check = check, .limits = limits()}; }
 
+comm::Watchdog File::watchdog(const char* call) const {
+  return {*comm_, *comm_, limits(), {.path = request_.path, .call = call, .say = say}};
+}
+
 base::Error File::located(base::Error error, const char* call) const {
   if (*error.operation == 0) error.operation = call;
   if (error.path.empty()) error.path = request_.path;
@@ -114,34 +118,34 @@ base::Status File::by_rank_0(const char* name, std::uint64_t check, const std::f
 
 base::Status File::resize(std::uint64_t size) {
   base::Status kept = finish_writes();
-  return by_rank_0("set_size", hash_of(size), [&] { return file_->resize(size); }, std::move(kept));
+  return by_rank_0("MPI_File_set_size", hash_of(size), [&] { return file_->resize(size); }, std::move(kept));
 }
 
 base::Status File::preallocate(std::uint64_t size) {
   base::Status kept = finish_writes();
-  return by_rank_0("preallocate", hash_of(size), [&] { return file_->preallocate(size); }, std::move(kept));
+  return by_rank_0("MPI_File_preallocate", hash_of(size), [&] { return file_->preallocate(size); }, std::move(kept));
 }
 
 base::Status File::seek_shared(std::uint64_t position) {
-  return by_rank_0("seek_shared", hash_of(position), [&] { return pointer_->set(position); });
+  return by_rank_0("MPI_File_seek_shared", hash_of(position), [&] { return pointer_->set(position); });
 }
 
 /// One rank of a node syncs for all of them: they share the cache. After that all see what other nodes have written.
 base::Status File::sync() {
   in_flight_->drain(patience());
   base::Status mine = finish_writes();
-  const Call call = call_of("sync");
+  const Call call = call_of("MPI_File_sync");
   if (const auto met = stream_->convene(call); !met) return met.status();
   const base::Status synced = comm_->rank() == comm_->leader() ? file_->sync() : base::Status();
   if (mine) mine = synced;
-  base::Status all = settle(mine, "sync", call);
+  base::Status all = settle(mine, call.name, call);
   if (!all || comm_->topology().nodes() == 1) return all;
-  return settle(file_->refresh(), "sync", call);
+  return settle(file_->refresh(), call.name, call);
 }
 
 void File::set_atomic(bool atomic) {
   behind_.leave_error(finish_writes());
-  static_cast<void>(stream_->convene(call_of("set_atomicity", hash_of(atomic))));
+  static_cast<void>(stream_->convene(call_of("MPI_File_set_atomicity", hash_of(atomic))));
   Terms changed = *terms();
   changed.atomic = atomic;
   set_terms(std::move(changed));
@@ -149,6 +153,7 @@ void File::set_atomic(bool atomic) {
 
 base::Status File::set_hints(const hints::FileHints& hints) {
   finish_started();
+  if (const auto met = stream_->convene(call_of("MPI_File_set_info")); !met) return met.status();
   hints::FileHints agreed = hints;
   if (base::Status status = broadcast(agreed); !status) return status;
   agreed.striping_unit = effective_.striping_unit;
@@ -171,13 +176,13 @@ base::Result<std::uint64_t> File::advance_shared(std::uint64_t bytes) {
 
 base::Result<std::uint64_t> File::shared_position() { return advance_shared(0); }
 
-base::Result<std::uint64_t> File::order_shared(std::uint64_t bytes) {
+base::Result<std::uint64_t> File::order_shared(std::uint64_t bytes, const char* name) {
   finish_started();
   struct {
     int failed;
     std::uint64_t begin;
   } start{0, 0};
-  Call call = call_of("order_shared");
+  Call call = call_of(name);
   call.summary.bytes = bytes;
   const auto notices = stream_->convene(call);
   if (!notices) return notices.error();
@@ -190,20 +195,17 @@ base::Result<std::uint64_t> File::order_shared(std::uint64_t bytes) {
     const Count begin = pointer_->advance(all);
     start = begin ? decltype(start){0, *begin} : decltype(start){begin.error().number, 0};
   }
-  if (const base::Status status = broadcast(&start, sizeof start, "order_shared"); !status) return status.error();
-  if (start.failed != 0) return located({.number = start.failed, .rank = 0, .detail = "the shared file pointer"}, "order_shared");
+  if (const base::Status status = broadcast(&start, sizeof start, name); !status) return status.error();
+  if (start.failed != 0) return located({.number = start.failed, .rank = 0, .detail = "the shared file pointer"}, name);
   return start.begin + before;
 }
 
-base::Status File::agree(std::uint64_t hash, const char* what) {
+base::Status File::agree(std::uint64_t hash, const base::Status& mine, const char* name) {
   finish_started();
-  const auto met = stream_->convene(call_of(what, hash));
+  Call call = call_of(name, hash);
+  if (!mine) call.error = mine.error();
+  const auto met = stream_->convene(call);
   return met ? base::Status() : met.status();
-}
-
-base::Status File::agree(const base::Status& mine) {
-  finish_started();
-  return stream_->agree(mine, call_of("agree"));
 }
 
 std::vector<HintOutcome> File::audit() const { return audit_of(request_, effective_, striping_reason_); }
@@ -214,15 +216,24 @@ base::Status File::close() {
   in_flight_->drain(patience());
   base::Status mine = finish_writes();
   forget_keeping();
-  const auto met = stream_->convene(call_of("close"));
+  const Call call = call_of("MPI_File_close");
+  const auto met = stream_->convene(call);
   if (met) close_report();
   if (first()) pointer_->remove();
   const base::Status closed = file_->close();
   if (mine) mine = closed;
-  if (!met) return met.status();
-  base::Status all = settle(mine, "close", call_of("close"));
+  if (!met) return leave(met.error());
+  base::Status all = settle(mine, call.name, call);
   base::Status then = after_closing(all.ok());
   return all ? then : all;
+}
+
+/// Closed while the others are in another call: they must not wait for this rank any more.
+base::Error File::leave(const base::Error& error) {
+  const std::string name = comm::named(std::vector{comm_->world_rank(comm_->rank())});
+  comm_->fail(located({.number = ESTALE, .detail = name + " has closed the file, and will take part in no other call"}, "MPI_File_close"));
+  static_cast<void>(comm_->failure());  // tells the other nodes
+  return error;
 }
 
 /// What becomes of the file when no rank has it open any more.
@@ -232,7 +243,7 @@ base::Status File::after_closing(bool complete) {
   if (!request_.delete_on_close && !joins) return {};
   base::Status mine;
   if (first()) mine = request_.delete_on_close ? storage::remove(request_.path) : join();
-  return settle(mine, request_.delete_on_close ? "delete" : "join", call_of("close"));
+  return settle(mine, request_.delete_on_close ? "delete" : "join", call_of("MPI_File_close"));
 }
 
 /// Subfiles that are not joined are no less complete.
@@ -247,7 +258,7 @@ base::Status File::join() {
 void File::close_report() {
   const RankFigures mine{ledger_.total(), open_ns_};
   std::vector<RankFigures> all(static_cast<std::size_t>(comm_->size()), mine);
-  if (comm_->size() > 1 && !stream_->gather(&mine, sizeof mine, all.data(), call_of("close"))) return;
+  if (comm_->size() > 1 && !stream_->gather(&mine, sizeof mine, all.data(), call_of("MPI_File_close"))) return;
   if (first()) report({request_.path, *comm_, effective_, terms()->layout, audit(), all});
 }
 

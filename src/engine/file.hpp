@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,9 @@ class File final : public SharedFile {
   base::Status close() override;
   base::Result<std::uint64_t> write(const pattern::Access& access, With with, const char* call) override;
   base::Result<std::uint64_t> read(const pattern::Access& access, With with, const char* call) override;
-  void refuse(plan::Direction direction, int number, const char* call) override;
+  void refuse(plan::Direction direction, const base::Error& error, const char* call) override;
+  void start_refusal(plan::Direction direction, const base::Error& error, const char* call) override;
+  void miss(std::optional<plan::Direction> direction, const base::Error& error, const char* call) override;
   std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access, With with, const char* call) override;
 
   base::Result<std::uint64_t> size() override;
@@ -62,10 +65,9 @@ class File final : public SharedFile {
   base::Result<std::uint64_t> advance_shared(std::uint64_t bytes) override;
   base::Result<std::uint64_t> shared_position() override;
   base::Status seek_shared(std::uint64_t position) override;
-  base::Result<std::uint64_t> order_shared(std::uint64_t bytes) override;
+  base::Result<std::uint64_t> order_shared(std::uint64_t bytes, const char* call) override;
 
-  base::Status agree(std::uint64_t hash, const char* what) override;
-  base::Status agree(const base::Status& mine) override;
+  base::Status agree(std::uint64_t hash, const base::Status& mine, const char* call) override;
 
   const comm::Comm& comm() const override { return *comm_; }
   const std::string& path() const override { return request_.path; }
@@ -117,8 +119,9 @@ class File final : public SharedFile {
   plan::Plan plan_of(std::span<const pattern::Summary> ranks, Direction direction, const Terms& terms) const;
   base::Status verified(Stream& stream, const Call& call, const pattern::Access& access, const Terms& terms);
   std::shared_ptr<Operation> start_alone(Task::Work work);
-  std::shared_ptr<Operation> start_together(Direction direction, const pattern::Access& access, const char* call);
-  Stream& worker_stream();
+  std::shared_ptr<Operation> start_together(Task::Work work);
+  /// The stream of non-blocking calls. Made by the worker at its first call, because that waits for the other ranks.
+  Stream& started_stream(const char* call);
   void run_deferred();
   /// Collective calls keep the order in which the program made them.
   void finish_started();
@@ -143,9 +146,13 @@ class File final : public SharedFile {
 
   base::Status by_rank_0(const char* name, std::uint64_t check, const std::function<base::Status()>& act, base::Status mine = {});
   void close_report();
+  base::Error leave(const base::Error& error);
   base::Status join();
   base::Status after_closing(bool complete);
-  Limits limits() const { return {effective_.pario_watchdog, effective_.pario_patience, effective_.pario_silence}; }
+  comm::WaitLimits limits() const { return {effective_.pario_watchdog, effective_.pario_patience, effective_.pario_silence}; }
+  comm::Watchdog watchdog(const char* call) const;
+  Call data_call(Direction direction, const char* name, const Terms& terms) const;
+  void refuse_in(Stream& stream, Direction direction, const base::Error& error, const char* name, const Terms& terms);
   Call call_of(const char* name, std::uint64_t check = 0) const;
   base::Error located(base::Error error, const char* call) const;
   /// Collective: the outcome of all ranks; `operation` is what an error of this one is said to have happened in.

@@ -1,6 +1,6 @@
 #include "engine/gate.hpp"
 
-#include "engine/watch.hpp"
+#include "engine/report.hpp"
 
 namespace pario::engine {
 
@@ -34,7 +34,7 @@ void Gate::leave(bool sieving) {
 
 base::Status Gate::wait(const std::function<bool()>& done) {
   if (done()) return {};
-  Watch watch(comm_, nullptr, 0, {}, path_, "write");
+  comm::Watchdog watch(comm_, comm_, {}, {.path = path_, .call = "write", .say = say});
   return comm::wait_until(common_.changes, done, watch.patience());
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr unsigned kPermissions = 0777;
 constexpr std::uint64_t kAnyTarget = 65535;
+constexpr const char* kOpen = "MPI_File_open";
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -78,6 +79,7 @@ File::File(std::shared_ptr<comm::Comm> comm, const OpenRequest& request)
 
 base::Status File::open_all(const Opener& opener) {
   const Timer timer(open_ns_);
+  comm_->announce(kOpen);
   Opened opened;
   base::Status mine;
   if (first()) mine = open_first(opener, opened);
@@ -87,7 +89,7 @@ base::Status File::open_all(const Opener& opener) {
   if (const base::Status status = make_common(opened.number); !status) return status;
   if (!first()) mine = open_mine(opener, (request_.flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_ACCMODE)) | opened.access);
   if (mine) make_claims(opened.number);
-  if (const base::Status status = stream_->agree(mine, call_of("open")); !status) return status;
+  if (const base::Status status = stream_->agree(mine, call_of(kOpen)); !status) return status;
   take_effect(opened);
   return {};
 }
@@ -145,9 +147,9 @@ base::Status File::spread(Opened& opened, const base::Status& mine) {
   std::string text = first() ? (mine ? text_of(request_.hints) : mine.error().detail) : std::string();
   opened.failed = mine ? 0 : mine.error().number;
   opened.text_size = text.size();
-  if (base::Status status = broadcast(&opened, sizeof opened, "open"); !status) return status;
+  if (base::Status status = broadcast(&opened, sizeof opened, kOpen); !status) return status;
   text.resize(opened.text_size);
-  if (base::Status status = broadcast(text.data(), text.size(), "open"); !status) return status;
+  if (base::Status status = broadcast(text.data(), text.size(), kOpen); !status) return status;
   if (first() || opened.failed != 0) return first() ? mine : located({.number = opened.failed, .rank = 0, .detail = text}, "open");
   request_.hints = hints_of(text);
   return {};
@@ -155,7 +157,7 @@ base::Status File::spread(Opened& opened, const base::Status& mine) {
 
 base::Status File::broadcast(void* data, std::size_t size, const char* call) {
   if (comm_->size() == 1 || size == 0) return {};
-  Watch watch(*comm_, nullptr, 0, limits(), request_.path, call);
+  comm::Watchdog watch = watchdog(call);
   const base::Status status = comm_->broadcast(data, size, 0, watch.patience());
   return status ? status : located(status.error(), call);
 }
@@ -163,9 +165,9 @@ base::Status File::broadcast(void* data, std::size_t size, const char* call) {
 base::Status File::broadcast(hints::FileHints& hints) {
   std::string text = first() ? text_of(hints) : std::string();
   std::uint64_t size = text.size();
-  if (base::Status status = broadcast(&size, sizeof size, "set_info"); !status) return status;
+  if (base::Status status = broadcast(&size, sizeof size, "MPI_File_set_info"); !status) return status;
   text.resize(size);
-  if (base::Status status = broadcast(text.data(), size, "set_info"); !status) return status;
+  if (base::Status status = broadcast(text.data(), size, "MPI_File_set_info"); !status) return status;
   if (!first()) hints = hints_of(text);
   return {};
 }
@@ -174,9 +176,9 @@ base::Status File::broadcast(hints::FileHints& hints) {
 /// here, because that is collective and starting a call must not wait for others.
 base::Status File::make_streams() {
   const bool shared = comm_->size() > 1;
-  stream_ = std::make_unique<Stream>(comm_, request_.path, effective_.pario_memory, call_of("open"));
+  stream_ = std::make_unique<Stream>(comm_, comm_, request_.path, effective_.pario_memory, call_of(kOpen));
   if (shared && !comm_->thread_safe() && comm_->topology().nodes() > 1) return {};
-  Watch watch(*comm_, nullptr, 0, limits(), request_.path, "open");
+  comm::Watchdog watch = watchdog(kOpen);
   worker_comm_ = shared ? comm_->duplicate(watch.patience()) : comm_;
   return worker_comm_ ? base::Status() : failure("open");
 }
@@ -189,7 +191,7 @@ base::Status File::failure(const char* call) {
 
 base::Status File::make_common(std::uint64_t number) {
   const int ranks = comm_->local_size();
-  Watch watch(*comm_, nullptr, 0, limits(), request_.path, "open");
+  comm::Watchdog watch = watchdog(kOpen);
   if (ranks > 1) common_memory_ = comm_->share(common_size(ranks), watch.patience());
   if (ranks > 1 && !common_memory_) return failure("open");
   if (!common_memory_) own_common_ = std::vector<Plain>(2);

@@ -210,6 +210,13 @@ std::string report_json(const Closing& closing) {
   return text.complete() ? std::string(json.view()) : std::string();
 }
 
+void say(const std::string& text) {
+  if (trace::on())
+    trace::message(text);
+  else
+    base::say("pario: " + text + "\n");
+}
+
 void report(const Closing& closing) {
   const std::string json = report_json(closing);
   if (!json.empty()) trace::note(json);

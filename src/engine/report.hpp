@@ -32,6 +32,9 @@ void report(const Closing& closing);
 std::string report_text(const Closing& closing, std::string_view what);
 std::string report_json(const Closing& closing);
 
+/// Prints a line for people, on standard error and in the log; also where nothing is traced.
+void say(const std::string& text);
+
 /// Requested, applied and effective of every hint that was asked for.
 std::vector<HintOutcome> audit_of(const OpenRequest& request, const hints::FileHints& effective, const std::string& striping_reason);
 

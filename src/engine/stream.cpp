@@ -1,30 +1,49 @@
 #include "engine/stream.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <utility>
+
+#include "engine/report.hpp"
 
 namespace pario::engine {
 namespace {
 
-using Notices = std::span<const exchange::Notice>;
+constexpr std::uint32_t kRead = 1, kControl = 2, kKind = kRead | kControl;
 
-/// Which function: the lowest bit is the direction, which must always be the same; the others are of the name.
+/// Which function: the lowest bits are its kind, which must always be the same, the others are of the name.
 std::uint32_t word_of(const Call& call) {
   const auto name = static_cast<std::uint32_t>(base::xxh64(call.name));
-  return (name << 1) | (call.direction == plan::Direction::read ? 1 : 0);
+  const std::uint32_t read = call.moves_data && call.direction == plan::Direction::read ? kRead : 0;
+  return (name << 2) | read | (call.moves_data ? 0 : kControl);
 }
 
-bool differs(const exchange::Notice& a, const exchange::Notice& b, bool names) {
-  return a.check != b.check || ((a.call ^ b.call) & (names ? ~0u : 1u)) != 0;
+bool is_same_call(std::uint32_t a, std::uint32_t b, bool compare_names) {
+  if (((a ^ b) & kKind) != 0) return false;
+  return a == b || (!compare_names && (a & kControl) == 0);
 }
 
 }  // namespace
 
-Stream::Stream(std::shared_ptr<comm::Comm> comm, std::string path, std::uint64_t memory, const Call& call)
-    : comm_(std::move(comm)), path_(std::move(path)) {
+/// What a rank says when a call has failed before it began; plain words, sent as they are.
+struct Stream::Excuse {
+  std::uint32_t failed = 0;
+  std::uint64_t check = 0;
+  comm::ErrorRecord error = {};
+  std::array<char, 40> call = {};
+};
+
+Stream::Stream(std::shared_ptr<comm::Comm> comm, std::shared_ptr<comm::Comm> reporter, std::string path, std::uint64_t memory,
+               const Call& call)
+    : comm_(std::move(comm)), reporter_(std::move(reporter)), path_(std::move(path)) {
   if (comm_->size() == 1) return;
-  Watch watch(*comm_, nullptr, 0, call.limits, path_, call.name);
+  comm::Watchdog watch = watchdog(call);
   exchange_ = std::make_unique<exchange::Exchange>(comm_, memory, watch.patience());
+}
+
+comm::Watchdog Stream::watchdog(const Call& call) const {
+  return {*comm_, *reporter_, call.limits, {.path = path_, .call = call.name, .say = say}};
 }
 
 /// Failures of a Comm know nothing of files.
@@ -34,60 +53,108 @@ base::Error Stream::located(base::Error error, const Call& call) const {
   return error;
 }
 
-base::Result<Notices> Stream::convene(const Call& call) {
-  Watch watch(*comm_, exchange_.get(), ++sequence_, call.limits, path_, call.name);
-  own_ = {.sequence = sequence_,
+void Stream::miss(const Call& call) {
+  const std::scoped_lock lock(missed_mutex_);
+  missed_ = call;
+}
+
+std::optional<Call> Stream::missed_call() {
+  const std::scoped_lock lock(missed_mutex_);
+  return std::exchange(missed_, std::nullopt);
+}
+
+base::Result<Stream::Notices> Stream::convene(const Call& call) {
+  for (std::optional<Call> missed = missed_call();; missed.reset()) {
+    const base::Result<Notices> notices = meet(call, missed);
+    if (!notices) return located(notices.error(), call);
+    const Verdict verdict = judge(*notices, call);
+    if (verdict.meeting == Meeting::good) return notices;
+    const bool is_for_missed = verdict.meeting == Meeting::of_missed_call && !is_same_call(own_.call, verdict.call, call.compare_names);
+    const base::Error error = error_of(verdict.meeting, is_for_missed ? *missed : call);
+    if (!is_for_missed || comm_->failed()) return error;
+  }
+}
+
+base::Result<Stream::Notices> Stream::meet(const Call& call, const std::optional<Call>& missed) {
+  comm_->announce(call.name);
+  comm::Watchdog watch = watchdog(call);
+  own_ = {.sequence = ++sequence_,
           .call = word_of(call),
-          .failed = static_cast<std::uint32_t>(call.failed),
+          .failed = call.error ? 1U : 0U,
+          .missed = missed ? word_of(*missed) : 0,
           .check = call.check,
           .summary = call.summary};
-  base::Result<Notices> notices = exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);
-  if (!notices) return located(notices.error(), call);
-  const bool failed = std::ranges::any_of(*notices, [](const auto& notice) { return notice.failed != 0; });
-  if (failed || !different(*notices, call).empty()) return refusal(*notices, call);
-  return notices;
+  return exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);
 }
 
-/// Ranks that are in another call than rank 0.
-std::vector<int> Stream::different(Notices notices, const Call& call) const {
-  std::vector<int> ranks;
-  for (std::size_t rank = 1; rank < notices.size(); ++rank)
-    if (differs(notices[0], notices[rank], call.compare_names)) ranks.push_back(static_cast<int>(rank));
-  return ranks;
+/// The same on all ranks.
+Stream::Verdict Stream::judge(Notices notices, const Call& call) const {
+  const auto is_same = [&](std::uint32_t a, std::uint32_t b) { return is_same_call(a, b, call.compare_names); };
+  const auto agrees = [&](const exchange::Notice& notice) {
+    return notice.sequence == notices[0].sequence && notice.check == notices[0].check && is_same(notice.call, notices[0].call);
+  };
+  if (std::ranges::any_of(notices, [](const auto& notice) { return notice.failed != 0; })) return {Meeting::refused};
+  if (std::ranges::all_of(notices, agrees)) return {Meeting::good};
+  const auto leads = std::ranges::find(notices, 0U, &exchange::Notice::missed);
+  if (leads == notices.end()) return {Meeting::mismatched};
+  const bool has_missed = std::ranges::any_of(notices, [&](const auto& notice) { return !is_same(notice.call, leads->call); });
+  const bool explained = std::ranges::all_of(notices, [&](const auto& notice) {
+    return is_same(notice.call, leads->call) || (notice.missed != 0 && is_same(notice.missed, leads->call));
+  });
+  return {has_missed && explained ? Meeting::of_missed_call : Meeting::mismatched, leads->call};
 }
 
-base::Error Stream::refusal(Notices notices, const Call& call) const {
-  for (std::size_t rank = 0; rank < notices.size(); ++rank)
-    if (notices[rank].failed != 0)
-      return {.number = static_cast<int>(notices[rank].failed),
-              .operation = call.name,
-              .path = path_,
-              .rank = static_cast<int>(rank),
-              .detail = "this rank cannot take part in the call"};
-  const std::vector<int> ranks = different(notices, call);
-  return {.number = EINVAL,
-          .operation = call.name,
-          .path = path_,
-          .rank = ranks.front(),
-          .detail = comm::named(ranks) + " and rank 0 do not make the same call with the same arguments"};
+/// Collective: why the call could not begin.
+base::Error Stream::error_of(Meeting meeting, const Call& call) {
+  Excuse mine{.failed = call.error ? 1U : 0U, .check = call.check};
+  if (call.error) mine.error = comm::to_record(located(*call.error, call));
+  std::string_view(call.name).copy(mine.call.data(), mine.call.size() - 1);
+  std::vector<Excuse> all(static_cast<std::size_t>(comm_->size()), mine);
+  if (comm_->size() > 1)
+    if (base::Status status = gather(&mine, sizeof mine, all.data(), call); !status) return located(status.error(), call);
+  const auto failed = std::ranges::find(all, 1U, &Excuse::failed);
+  if (meeting == Meeting::mismatched || failed == all.end()) return mismatch_of(all, call);
+  base::Error error = comm::from_record(failed->error);
+  error.rank = static_cast<int>(failed - all.begin());
+  return error;
+}
+
+base::Error Stream::mismatch_of(std::span<const Excuse> excuses, const Call& call) const {
+  std::vector<std::pair<std::string, std::vector<int>>> calls;  // in the order of the lowest ranks
+  std::vector<int> others;                                      // with other arguments than rank 0
+  for (std::size_t rank = 0; rank < excuses.size(); ++rank) {
+    const std::string name = excuses[rank].call.data();
+    auto known = std::ranges::find(calls, name, [](const auto& one) { return one.first; });
+    if (known == calls.end()) known = calls.insert(calls.end(), {name, {}});
+    known->second.push_back(static_cast<int>(rank));
+    if (excuses[rank].check != excuses[0].check || known != calls.begin()) others.push_back(static_cast<int>(rank));
+  }
+  base::Error error{.number = EINVAL, .operation = call.name, .path = path_, .rank = others.empty() ? 0 : others.front()};
+  if (calls.size() == 1) {
+    error.detail = comm::named(others) + " and rank 0 do not make the same call with the same arguments";
+    return error;
+  }
+  for (const auto& [name, ranks] : calls)
+    error.detail += (error.detail.empty() ? "" : ", ") + comm::named(ranks) + (ranks.size() == 1 ? " is in " : " are in ") + name;
+  return error;
 }
 
 base::Status Stream::agree(const base::Status& mine, const Call& call) {
   if (!exchange_) return mine;
-  Watch watch(*comm_, exchange_.get(), sequence_, call.limits, path_, call.name);
+  comm::Watchdog watch = watchdog(call);
   const base::Status all = exchange_->agree(mine, watch.patience());
   return all ? all : located(all.error(), call);
 }
 
 base::Status Stream::run(const plan::Plan& plan, const pattern::Access& access, exchange::Sink& sink, exchange::ChooseHoles choose,
                          const void* context, const Call& call, exchange::Tally& tally) {
-  Watch watch(*comm_, exchange_.get(), sequence_, call.limits, path_, call.name);
+  comm::Watchdog watch = watchdog(call);
   const base::Status done = exchange_->run(plan, access, sink, choose, context, watch.patience(), tally);
   return done ? done : located(done.error(), call);
 }
 
 base::Status Stream::gather(const void* mine, std::size_t each, void* all, const Call& call) {
-  Watch watch(*comm_, nullptr, 0, call.limits, path_, call.name);
+  comm::Watchdog watch = watchdog(call);
   return comm_->allgather(mine, each, all, watch.patience());
 }
 

@@ -68,13 +68,38 @@ Count File::transfer(Direction direction, const pattern::Access& access, With wi
   return together(*stream_, direction, access, call, *terms());
 }
 
-void File::refuse(Direction direction, int number, const char* name) {
+void File::refuse(Direction direction, const base::Error& error, const char* name) {
   finish_started();
-  if (!merges(direction, *terms())) behind_.leave_error(finish_merged(*stream_));  // as the others do
+  refuse_in(*stream_, direction, error, name, *terms());
+}
+
+void File::start_refusal(Direction direction, const base::Error& error, const char* name) {
+  start_together([this, direction, error, name, current = terms()]() -> Count {
+    refuse_in(started_stream(name), direction, error, name, *current);
+    return error;
+  });
+}
+
+/// Takes the steps that together() takes on the other ranks.
+void File::refuse_in(Stream& stream, Direction direction, const base::Error& error, const char* name, const Terms& terms) {
+  if (!merges(direction, terms)) behind_.leave_error(finish_merged(stream));
+  Call call = data_call(direction, name, terms);
+  call.error = error;
+  static_cast<void>(stream.convene(call));
+}
+
+void File::miss(std::optional<Direction> direction, const base::Error& error, const char* name) {
+  Call call = direction ? data_call(*direction, name, *terms()) : call_of(name);
+  call.error = error;
+  stream_->miss(call);
+}
+
+Call File::data_call(Direction direction, const char* name, const Terms& terms) const {
   Call call = call_of(name);
+  call.moves_data = true;
   call.direction = direction;
-  call.failed = number;
-  static_cast<void>(stream_->convene(call));
+  call.compare_names = terms.hints.pario_check;
+  return call;
 }
 
 Count File::alone(Direction direction, const pattern::Access& access, const char* call, const Terms& terms) {
@@ -112,9 +137,7 @@ Count File::independent(Direction direction, const pattern::Access& access, cons
 
 Count File::together(Stream& stream, Direction direction, const pattern::Access& access, const char* name, const Terms& terms) {
   Statistics figures;
-  Call call = call_of(name);
-  call.compare_names = terms.hints.pario_check;
-  call.direction = direction;
+  Call call = data_call(direction, name, terms);
   Count moved = std::uint64_t{0};
   {
     const Timer timer(figures.total_ns);
@@ -139,7 +162,7 @@ plan::Plan File::plan_of(std::span<const pattern::Summary> ranks, Direction dire
 
 /// What all ranks bring to a call.
 base::Result<std::vector<pattern::Summary>> File::gathered(Stream& stream, const Call& call, Statistics& figures) {
-  if (comm_->size() == 1 && call.failed == 0) return std::vector{call.summary};
+  if (comm_->size() == 1 && !call.error) return std::vector{call.summary};
   const auto notices = timed(figures.tally.wait_ns, [&] { return stream.convene(call); });
   if (!notices) return notices.error();
   std::vector<pattern::Summary> ranks(notices->size());
@@ -191,8 +214,10 @@ base::Status File::verified(Stream& stream, const Call& call, const pattern::Acc
 }
 
 std::shared_ptr<Operation> File::start(Direction direction, const pattern::Access& access, With with, const char* call) {
-  if (with == With::together) return start_together(direction, access, call);
-  return start_alone([this, direction, access, call, current = terms()] { return alone(direction, access, call, *current); });
+  if (with == With::alone)
+    return start_alone([this, direction, access, call, current = terms()] { return alone(direction, access, call, *current); });
+  return start_together(
+      [this, direction, access, call, current = terms()] { return together(started_stream(call), direction, access, call, *current); });
 }
 
 std::shared_ptr<Operation> File::start_alone(Task::Work work) {
@@ -206,25 +231,24 @@ std::shared_ptr<Operation> File::start_alone(Task::Work work) {
   return task;
 }
 
-std::shared_ptr<Operation> File::start_together(Direction direction, const pattern::Access& access, const char* call) {
+std::shared_ptr<Operation> File::start_together(Task::Work work) {
   write_behind();
+  auto task = std::make_shared<Task>(std::move(work));
   if (worker_comm_) {
-    auto task = std::make_shared<Task>(
-        [this, direction, access, call, current = terms()] { return together(worker_stream(), direction, access, call, *current); });
     if (!worker_.submit(task)) task->run();
     return task;
   }
-  auto task = std::make_shared<Task>(
-      [this, direction, access, call, current = terms()] { return together(*stream_, direction, access, call, *current); });
   task->carried_out_by([this] { run_deferred(); });
   const std::scoped_lock lock(deferred_mutex_);
   deferred_.push_back(task);
   return task;
 }
 
-/// By the worker only: making it waits for the workers of the other ranks.
-Stream& File::worker_stream() {
-  if (!worker_stream_) worker_stream_ = std::make_unique<Stream>(worker_comm_, request_.path, effective_.pario_memory, call_of("open"));
+Stream& File::started_stream(const char* call) {
+  if (!worker_comm_) return *stream_;
+  if (worker_stream_) return *worker_stream_;
+  worker_comm_->announce(call);
+  worker_stream_ = std::make_unique<Stream>(worker_comm_, comm_, request_.path, effective_.pario_memory, call_of(call));
   return *worker_stream_;
 }
 

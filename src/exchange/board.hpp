@@ -35,7 +35,6 @@ inline std::uint32_t phase_of(std::uint32_t state) { return state % kPhases; }
 struct alignas(64) Bell {
   base::FutexWord word;
   std::atomic<std::uint32_t> sleeping;
-  std::atomic<std::uint64_t> sequence;  ///< of the last notice of this rank
 };
 
 struct alignas(64) Header {

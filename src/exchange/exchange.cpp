@@ -66,7 +66,6 @@ Exchange::~Exchange() = default;
 
 base::Result<std::span<const Notice>> Exchange::meet(const Notice& mine, const comm::Patience& patience) {
   State& state = *state_;
-  if (state.board.usable()) state.board.bell(state.comm->local_rank()).sequence.store(mine.sequence);
   if (base::Status status = state.comm->allgather(&mine, sizeof mine, state.notices.data(), patience); !status.ok()) return status.error();
   return std::span<const Notice>(state.notices);
 }
@@ -118,15 +117,6 @@ base::Status Exchange::agree(const base::Status& mine, const comm::Patience& pat
   std::vector<comm::ErrorRecord> records(all.size());
   if (base::Status status = state.comm->allgather(&record, sizeof record, records.data(), patience); !status.ok()) return status;
   return comm::from_record(records[static_cast<std::size_t>(lowest - all.begin())]);
-}
-
-std::vector<int> Exchange::absent(std::uint64_t sequence) const {
-  std::vector<int> found;
-  if (!state_->board.usable()) return found;
-  const std::vector<int>& ranks = state_->comm->node_ranks();
-  for (std::size_t local = 0; local < ranks.size(); ++local)
-    if (state_->board.bell(static_cast<int>(local)).sequence.load() < sequence) found.push_back(ranks[local]);
-  return found;
 }
 
 }  // namespace pario::exchange

@@ -23,9 +23,10 @@ namespace pario::exchange {
 /// What a rank brings to a collective call; plain words, sent as they are.
 struct Notice {
   std::uint64_t sequence = 0;  ///< number of the collective call on this file
-  std::uint32_t call = 0;      ///< which function (for the watchdog and for check mode)
-  std::uint32_t failed = 0;    ///< errno of a failure of this rank before the call; others then do not wait for it
-  std::uint64_t check = 0;     ///< check mode: hash of the arguments that must be equal on all ranks; 0 otherwise
+  std::uint32_t call = 0;      ///< which function
+  std::uint32_t failed = 0;    ///< 1: this rank cannot take part
+  std::uint32_t missed = 0;    ///< a call in which this rank has not taken part before this one; 0: none
+  std::uint64_t check = 0;     ///< hash of the arguments that must be equal on all ranks; 0 otherwise
   pattern::Summary summary = {};
 };
 
@@ -76,9 +77,6 @@ class Exchange {
 
   /// The same outcome on all ranks: the error of the lowest rank that has one.
   base::Status agree(const base::Status& mine, const comm::Patience& patience);
-
-  /// Ranks that have not yet come to call number `sequence`, as far as this node (one node: all) can tell.
-  std::vector<int> absent(std::uint64_t sequence) const;
 
  private:
   struct State;

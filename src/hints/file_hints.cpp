@@ -32,6 +32,12 @@ const Foreign* find_foreign(std::string_view name) {
 
 std::string text_of(Choice choice) { return word_of(choice); }
 std::string text_of(std::uint64_t number) { return std::to_string(number); }
+std::string text_of(std::chrono::milliseconds time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  std::string decimals = std::to_string(1000 + (time - whole).count()).substr(1);
+  decimals.erase(decimals.find_last_not_of('0') + 1);
+  return std::to_string(whole.count()) + (decimals.empty() ? "" : "." + decimals);
+}
 std::string text_of(bool flag) { return flag ? "yes" : "no"; }
 std::string text_of(const std::string& text) { return text; }
 

@@ -2,6 +2,7 @@
 // what concerns the hints of a file (second half) is for the rooms that move data, and uses the heap.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,18 +25,20 @@ struct TextValue {
 enum class Choice : std::uint8_t { automatic, enable, disable };
 enum class StdioMode : std::uint8_t { as_is, full, line, none };
 
-/// The types of all tables. octal: digits of a mode; report: words of pario_report.
+/// The types of all tables. seconds: with decimals; octal: digits of a mode; report: words of
+/// pario_report.
 namespace type {
 using text = TextValue;
 using bytes = std::uint64_t;
 using count = std::uint64_t;
+using seconds = std::chrono::milliseconds;
 using flag = bool;
 using choice = Choice;
 using mode = StdioMode;
 using octal = std::string;
 using report = std::string;
 }  // namespace type
-enum class Type : std::uint8_t { text, bytes, count, flag, choice, mode, octal, report };
+enum class Type : std::uint8_t { text, bytes, count, seconds, flag, choice, mode, octal, report };
 
 /// A row of a table, for documentation and for front ends.
 struct HintInfo {

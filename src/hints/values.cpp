@@ -101,6 +101,19 @@ bool parse(const HintInfo& info, std::string_view text, std::uint64_t& value) {
   return true;
 }
 
+/// "60" or "0.25"; what is less than a millisecond is cut off.
+bool parse(const HintInfo& info, std::string_view text, std::chrono::milliseconds& value) {
+  const std::string_view whole = text.substr(0, text.find('.'));
+  std::string_view decimals = text.substr(std::min(whole.size() + 1, text.size()));
+  const auto seconds = plain_number(whole);
+  if (!seconds || *seconds < info.least || *seconds > info.most) return false;
+  if (text.ends_with('.') || decimals.find_first_not_of("0123456789") != decimals.npos) return false;
+  std::uint64_t milliseconds = 0;
+  for (std::size_t i = 0; i < 3; ++i) milliseconds = 10 * milliseconds + (i < decimals.size() ? decimals[i] - '0' : 0);
+  value = std::chrono::seconds(*seconds) + std::chrono::milliseconds(milliseconds);
+  return true;
+}
+
 bool parse(const HintInfo&, std::string_view text, bool& value) {
   const auto flag = flag_of(text);
   if (flag) value = *flag;
@@ -144,6 +157,9 @@ void add_expected(base::TextBuffer& out, const HintInfo& info) {
     case Type::count:
       out.add(info.type == Type::bytes ? "a size such as 64K, 256M or 2G, from " : "a number from ");
       out.add(info.least).add(" to ").add(info.most);
+      return;
+    case Type::seconds:
+      out.add("seconds such as 60 or 0.5, from ").add(info.least).add(" to ").add(info.most);
       return;
     case Type::text:
       out.add("a text of at most ").add(info.most).add(" characters");

@@ -2,6 +2,7 @@
 // length (octal, report).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@ void add_question(base::TextBuffer& out, Table table, std::string_view name);
 
 /// Reads a value as the row says; false, and nothing has changed: it is none.
 bool parse(const HintInfo& info, std::string_view text, std::uint64_t& value);
+bool parse(const HintInfo& info, std::string_view text, std::chrono::milliseconds& value);
 bool parse(const HintInfo& info, std::string_view text, bool& value);
 bool parse(const HintInfo& info, std::string_view text, TextValue& value);
 bool parse(const HintInfo& info, std::string_view text, Choice& value);

@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::size_t kLongestText = 255;  // MPI_MAX_ERROR_STRING of Open MPI, of all MPIs the smallest, without the zero
 
-/// The one table from the engine's errors to classes.
+/// The one table from the engine's errors to classes. Negative numbers are classes already (error_of).
 int class_of(int number) {
+  if (number < 0) return -number;
   switch (number) {
     case ENOENT:
       return k(MPI_ERR_NO_SUCH_FILE);
@@ -137,6 +138,12 @@ int call_user(const Handler& handler, Word handle, int code) {
 }  // namespace
 
 Outcome refuse(int error_class, const Call& call, const std::string& why) { return {error_class, std::string(call.name) + ": " + why}; }
+
+base::Error error_of(const Outcome& outcome, const Call& call) {
+  const std::string begin = std::string(call.name) + ": ";
+  const bool named = outcome.text.starts_with(begin);  // as error.text() does again
+  return {.number = -outcome.error_class, .operation = call.name, .detail = outcome.text.substr(named ? begin.size() : 0)};
+}
 
 Outcome outcome_of(const base::Error& error) { return {class_of(error.number), error.text()}; }
 

@@ -1,5 +1,8 @@
 // What a program asks and sets of an open file, besides its data.
+#include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <string_view>
 
 #include "mpiio/file.hpp"
 #include "mpiio/guarded.hpp"
@@ -8,12 +11,6 @@
 
 namespace pario::mpiio {
 namespace {
-
-/// Collective: an error on all ranks where `value` differs.
-Outcome same(File& file, const Call& call, std::uint64_t value, const char* what) {
-  const auto status = file.shared->agree(value, what);
-  return status.ok() ? Outcome{} : refuse(k(MPI_ERR_NOT_SAME), call, status.error().text());
-}
 
 Outcome check_writable(const File& file, const Call& call) {
   return file.mode.writable ? Outcome{} : refuse(k(MPI_ERR_READ_ONLY), call, file.path + " was opened to be read only");
@@ -25,19 +22,35 @@ Word change_size(const Call& call, Change change) {
   return on_file(call, [&](File& file) -> Outcome {
     Outcome outcome = check_writable(file, call);
     if (outcome.ok() && call.offset(1) < 0) outcome = refuse(k(MPI_ERR_ARG), call, "the size is negative");
-    // All ranks come here, whatever they have found out: nobody waits for one that has left.
-    const Outcome agreed = same(file, call, outcome.ok() ? call[1] : ~Word{0}, "size");
-    if (!outcome.ok()) return outcome;
-    return agreed.ok() ? outcome_of((file.shared.get()->*change)(call[1])) : agreed;
+    outcome = agree(call, file, outcome, call[1]);
+    return outcome.ok() ? outcome_of((file.shared.get()->*change)(call[1])) : outcome;
   });
+}
+
+/// Functions that move no data and in which ranks wait for each other.
+bool is_collective(std::string_view name) {
+  constexpr std::string_view kNames[] = {"MPI_File_close",         "MPI_File_set_size", "MPI_File_preallocate", "MPI_File_sync",
+                                         "MPI_File_set_atomicity", "MPI_File_set_info", "MPI_File_set_view",    "MPI_File_seek_shared"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
 }  // namespace
 
-Outcome agree(const Call& call, File& file, const Outcome& mine) {
-  const auto agreed = file.shared->agree(mine.ok() ? base::Status{} : base::Status(base::Error{.number = EINVAL, .operation = call.name}));
+Outcome bad_handle(const Call& call) {
+  const Outcome outcome = refuse(k(MPI_ERR_FILE), call, "this is no open file");
+  const bool moves_data = call.kind.collective && call.kind.completion == Completion::blocking;
+  if (!moves_data && !is_collective(call.name)) return outcome;
+  std::optional<plan::Direction> direction;  // none: the file pointer is shared, and the ranks meet for that first
+  if (moves_data && call.kind.pointer != Pointer::shared) direction = call.kind.direction;
+  for (const auto& file : open_files()) file->shared->miss(direction, error_of(outcome, call), call.name);
+  return outcome;
+}
+
+Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash) {
+  const auto agreed = file.shared->agree(hash, mine.ok() ? base::Status() : error_of(mine, call), call.name);
   if (!mine.ok() || agreed.ok()) return mine;
-  return refuse(k(MPI_ERR_ARG), call, "another rank has wrong arguments: " + agreed.error().text());
+  const base::Error& error = agreed.error();
+  return error.number == EINVAL ? refuse(k(MPI_ERR_NOT_SAME), call, error.text()) : outcome_of(error);
 }
 
 Word set_size(const Call& call) { return change_size(call, &engine::SharedFile::resize); }
@@ -74,7 +87,7 @@ Word sync(const Call& call) {
 Word set_atomicity(const Call& call) {
   return on_file(call, [&](File& file) -> Outcome {
     const bool atomic = call.integer(1) != 0;
-    Outcome outcome = same(file, call, atomic ? 1 : 0, "atomicity");
+    Outcome outcome = agree(call, file, {}, atomic ? 1 : 0);
     if (outcome.ok()) file.shared->set_atomic(atomic);
     return outcome;
   });

@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "mpiio/file.hpp"
+#include "mpiio/guarded.hpp"
 #include "mpiio/implementations.hpp"
 #include "mpiio/info.hpp"
 #include "mpiio/library.hpp"
@@ -109,9 +110,10 @@ Outcome open_file(const Call& call, File& file) {
   if (!outcome.ok()) return outcome;
   auto comm = comm::make_mpi(call[0]);
   if (!comm.ok()) return outcome_of(comm.error());
-  file.path = absolute(without_driver(call.pointer<const char>(1)));
+  const auto* const name = call.pointer<const char>(1);
+  if (name) file.path = absolute(without_driver(name));
   Hints hints = hints_for(file.path, call[3]);
-  outcome = check_amode(call, call.integer(2));
+  outcome = name ? check_amode(call, call.integer(2)) : refuse(k(MPI_ERR_BAD_FILE), call, "the file name is null");
   if (outcome.ok()) outcome = check(hints, call);
   outcome = agree(**comm, call, outcome);
   if (!outcome.ok()) return outcome;
@@ -154,7 +156,7 @@ Word open(const Call& call) {
 Word close(const Call& call) {
   Word* const handle = call.pointer<Word>(0);
   const auto file = handle ? find(*handle) : nullptr;
-  if (!file) return raise(nullptr, refuse(k(MPI_ERR_FILE), call, "this is no open file"));
+  if (!file) return raise(nullptr, bad_handle(call));
   const Outcome outcome = close_file(*file);
   const Word result = raise(file.get(), outcome);
   erase(*handle);

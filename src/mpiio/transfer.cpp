@@ -1,5 +1,6 @@
 // Reading and writing.
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "mpiio/external32.hpp"
@@ -47,7 +48,15 @@ Outcome check_arguments(const Call& call, const File& file, const Arguments& arg
   if (arguments.count < 0) return refuse(k(MPI_ERR_COUNT), call, "the count is negative");
   if (lib().handle(arguments.type) == h(MPI_DATATYPE_NULL)) return refuse(k(MPI_ERR_TYPE), call, "the datatype is MPI_DATATYPE_NULL");
   if (arguments.offset < 0) return refuse(k(MPI_ERR_ARG), call, "the offset is negative");
+  if (arguments.offset > std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(file.view.etype_size()))
+    return refuse(k(MPI_ERR_ARG), call, "the offset lies behind the end of the largest file");
   return check_access(call, file);
+}
+
+/// Whether a null buffer cannot be MPI_BOTTOM, whose types have addresses as displacements.
+bool is_missing(const std::byte* buffer, std::int64_t count, const pattern::Layout& type) {
+  constexpr std::int64_t kFirstPage = 4096;
+  return buffer == nullptr && count > 0 && type.size() > 0 && type.true_lower() < kFirstPage;
 }
 
 /// One data access on its way from arguments to the engine.
@@ -59,12 +68,14 @@ class Transfer {
   Outcome prepare();
   /// Finds the place in the file and moves file pointers. Collective for ordered access.
   Outcome place();
-  /// Takes part in a collective access with no data, because of `outcome`.
-  void refuse_all(Outcome outcome) {
+  /// Takes part in place() with no data, because of `outcome`.
+  void fail(Outcome outcome) {
     failed_ = std::move(outcome);
     access_.bytes = 0;
   }
   const Outcome& failed() const { return failed_; }
+  /// Collective, after place(): tells all ranks why this one cannot take part.
+  void refuse_all();
 
   base::Result<std::uint64_t> run();
   Started start();
@@ -90,6 +101,7 @@ Outcome Transfer::prepare() {
   if (!committed(arguments_.type)) return refuse(k(MPI_ERR_TYPE), call_, "the datatype is not committed");
   access_.memory = layout_of(arguments_.type);
   access_.buffer = arguments_.buffer;
+  if (is_missing(arguments_.buffer, arguments_.count, access_.memory)) return refuse(k(MPI_ERR_BUFFER), call_, "the buffer is null");
   memory_size_ = file_size_ = access_.memory.size();
   const std::lock_guard lock(file_.mutex);
   access_.view = file_.view.bytes;
@@ -124,13 +136,23 @@ Outcome Transfer::place() {
       return {};
     }
     case Pointer::shared: {
-      const auto position = call_.kind.collective ? file_.shared->order_shared(access_.bytes) : file_.shared->advance_shared(access_.bytes);
+      const auto position =
+          call_.kind.collective ? file_.shared->order_shared(access_.bytes, call_.name) : file_.shared->advance_shared(access_.bytes);
       if (!position.ok()) return outcome_of(position.error());
       access_.position = *position;
       return {};
     }
   }
   return {};
+}
+
+void Transfer::refuse_all() {
+  const base::Error error = error_of(failed_, call_);
+  if (call_.kind.completion == Completion::blocking)
+    file_.shared->refuse(call_.kind.direction, error, call_.name);
+  else
+    file_.shared->start_refusal(call_.kind.direction, error, call_.name);
+  if (call_.kind.completion == Completion::request) lib().set_handle_at(arguments_.last, 0, h(MPI_REQUEST_NULL));
 }
 
 base::Result<std::uint64_t> Transfer::run() {
@@ -195,11 +217,11 @@ Outcome carry_out(const Call& call, const std::shared_ptr<File>& file, const Arg
   Outcome outcome = check_arguments(call, *file, arguments);
   if (outcome.ok()) outcome = transfer.prepare();
   if (!outcome.ok() && !call.kind.collective) return outcome;
-  if (!outcome.ok()) transfer.refuse_all(outcome);
+  if (!outcome.ok()) transfer.fail(outcome);
   outcome = transfer.place();
   if (!outcome.ok()) return outcome;
-  if (!transfer.failed().ok()) {  // the other ranks are not left alone
-    static_cast<void>(transfer.run());
+  if (!transfer.failed().ok()) {
+    transfer.refuse_all();
     return transfer.failed();
   }
   switch (call.kind.completion) {
@@ -217,7 +239,7 @@ Outcome carry_out(const Call& call, const std::shared_ptr<File>& file, const Arg
 
 Word transfer(const Call& call) {
   const auto file = find(call[0]);
-  if (!file) return raise(nullptr, refuse(k(MPI_ERR_FILE), call, "this is no open file"));
+  if (!file) return raise(nullptr, bad_handle(call));
   return raise(file.get(), carry_out(call, file, Arguments(call)));
 }
 

@@ -72,9 +72,7 @@ Outcome make_view(const Call& call, File& file, View& view) {
 Outcome check_same(const Call& call, File& file, const View& view) {
   if (!view.representation || !file.shared->hints().pario_check) return {};
   const auto extent = layout_in_file(view.etype, *view.representation).extent();
-  const auto agreed = file.shared->agree(std::hash<std::string>{}(view.representation->name + std::to_string(extent)),
-                                         "data representation or extent of the elementary type");
-  return agreed.ok() ? Outcome{} : refuse(k(MPI_ERR_NOT_SAME), call, agreed.error().text());
+  return agree(call, file, {}, std::hash<std::string>{}(view.representation->name + std::to_string(extent)));
 }
 
 /// Collective: the arguments and hints of all ranks are good.
@@ -203,10 +201,8 @@ Word seek_shared(const Call& call) {
     const auto current = file.shared->shared_position();
     if (outcome.ok() && !current.ok()) outcome = outcome_of(current.error());
     if (outcome.ok()) outcome = destination(call, file, *current, position);
-    const auto agreed = file.shared->agree(outcome.ok() ? position : ~std::uint64_t{0}, "offset");
-    if (!outcome.ok()) return outcome;
-    if (!agreed.ok()) return refuse(k(MPI_ERR_NOT_SAME), call, agreed.error().text());
-    return outcome_of(file.shared->seek_shared(position));
+    outcome = agree(call, file, outcome, position);
+    return outcome.ok() ? outcome_of(file.shared->seek_shared(position)) : outcome;
   });
 }
 

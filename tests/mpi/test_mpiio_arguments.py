@@ -44,7 +44,6 @@ def lines_of(mpi: Mpi, folder: Path, nodes: int) -> list[str]:
     return run_job(job, folder, under_pario(need_library(), hints)).stdout.splitlines()
 
 
-@pytest.mark.xfail(strict=True, reason="other ranks succeed, hang or crash")
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_wrong_argument_of_one_rank_is_an_error_of_all_and_the_file_stays_usable(mpi: Mpi, nodes: int, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: i
 
 
 #: A value that no key of a kind takes.
-WRONG = {"choice": '"sometimes"', "bytes": "-2", "count": "-2", "flag": '"yes"', "text": "7", "mode": '"ful"'}
+WRONG = {"choice": '"sometimes"', "bytes": "-2", "count": "-2", "seconds": '"soon"', "flag": '"yes"', "text": "7", "mode": '"ful"'}
 
 
 def every(*wanted: Key) -> pytest.MarkDecorator:

@@ -1,7 +1,4 @@
 #include <cerrno>
-#include <fstream>
-#include <sstream>
-#include <string_view>
 
 #include "engine_support.hpp"
 
@@ -92,7 +89,7 @@ TEST(EngineFailure, OfArgumentsOnOneRankReleasesTheOthers) {
   with_file(kFour, fresh(directory / "refuse"), [](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(10);
     if (ranks.rank() == 2) {
-      file.refuse(plan::Direction::write, EINVAL, "write_all");
+      file.refuse(plan::Direction::write, {.number = EINVAL}, "write_all");
     } else {
       const auto written = file.write(plain(buffer, own(ranks)), With::together, "write_all");
       ASSERT_FALSE(written.ok());
@@ -227,7 +224,8 @@ TEST_P(EngineLoss, InNonBlockingCallsIsToldToAll) {
 
 TEST_P(EngineLoss, InCallsWithoutDataIsToldToAll) {
   expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) { return file.sync(); });
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) { return status_of(file.order_shared(10)); });
+  expect_all_to_learn(GetParam(), hints::Choice::enable,
+                      [](SharedFile& file, comm::Comm&) { return status_of(file.order_shared(10, "write_ordered")); });
   expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); });
 }
 
@@ -244,11 +242,11 @@ TEST_P(EngineLoss, WhileOpeningIsToldToAll) {
 TEST(EngineFailure, OfAWholeNodeEndsThePatienceOfTheOthers) {
   const Directory directory;
   OpenRequest request = fresh(directory / "node");
-  request.hints.pario_patience = 1;
+  request.hints.pario_patience = std::chrono::milliseconds(200);
   comm::run_as_threads(std::vector<int>{0, 0, 1, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
     ASSERT_TRUE(file.ok());
-    EXPECT_OK((*file)->agree(base::Status()));
+    EXPECT_OK((*file)->agree(0, {}, "agree"));
     if (ranks->node() == 1) return;
     std::vector<std::byte> buffer(10);
     const auto written = (*file)->write(plain(buffer, own(*ranks)), With::together, "write_at_all");
@@ -256,33 +254,6 @@ TEST(EngineFailure, OfAWholeNodeEndsThePatienceOfTheOthers) {
     EXPECT_EQ(written.error().number, ETIMEDOUT) << written.error().text();
     EXPECT_FALSE((*file)->close().ok());
   });
-}
-
-/// Whether the captured standard error, a file, holds a text.
-bool has_been_said(std::string_view text) {
-  std::ifstream captured("/proc/self/fd/2");
-  std::ostringstream said;
-  said << captured.rdbuf();
-  return said.str().find(text) != std::string::npos;
-}
-
-TEST(EngineFailure, OfARankToComeIsReported) {
-  const Directory directory;
-  OpenRequest request = fresh(directory / "late");
-  request.hints.pario_watchdog = 1;
-  ::testing::internal::CaptureStderr();
-  comm::run_as_threads(std::vector<int>{0, 0, 0}, [&](std::shared_ptr<comm::Comm> inner) {
-    auto file = SharedFile::open(inner, request);
-    ASSERT_TRUE(file.ok());
-    std::vector<std::byte> buffer(10);
-    while (inner->rank() == 2 && !has_been_said("rank 2 has not come")) ::usleep(10'000);
-    EXPECT_OK((*file)->write(plain(buffer, own(*inner)), With::together, "write_at_all"));
-    EXPECT_OK((*file)->close());
-  });
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("write_at_all of " + request.path), std::string::npos) << said;
-  EXPECT_NE(said.find("rank 2 has not come"), std::string::npos) << said;
-  EXPECT_EQ(said.find("rank 1 has waited"), std::string::npos) << "one rank speaks for its node: " << said;
 }
 
 }  // namespace

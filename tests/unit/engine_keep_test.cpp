@@ -355,7 +355,7 @@ TEST(EngineMerge, ARankThatCannotTakePartStopsTheCallOnly) {
     for (const auto direction : {plan::Direction::write, plan::Direction::read}) {
       write_bytes(file, place, 10, With::together);
       if (ranks.rank() == 1)
-        file.refuse(direction, EINVAL, "bad");
+        file.refuse(direction, {.number = EINVAL}, "bad");
       else if (direction == plan::Direction::write)
         EXPECT_FALSE(file.write(plain(bytes, place), With::together, "write_all").ok());
       else

@@ -88,7 +88,7 @@ TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
     with_file(shape, fresh(directory / "size"), [](SharedFile& file, comm::Comm&) {
       EXPECT_OK(file.resize(1000));
       EXPECT_EQ(file.size().value(), 1000u);
-      EXPECT_OK(file.agree(base::Status()));
+      EXPECT_OK(file.agree(0, {}, "agree"));
       EXPECT_OK(file.preallocate(5000));
       EXPECT_EQ(file.size().value(), 5000u);
       EXPECT_OK(file.sync());
@@ -98,8 +98,8 @@ TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
 TEST(EngineOpen, NamesRanksWhoseValuesDiffer) {
   const Directory directory;
   with_file(kFour, fresh(directory / "values"), [](SharedFile& file, comm::Comm& ranks) {
-    EXPECT_OK(file.agree(7, "set_view"));
-    const base::Status status = file.agree(ranks.rank() % 2 == 1 ? 8u : 7u, "set_view");
+    EXPECT_OK(file.agree(7, {}, "set_view"));
+    const base::Status status = file.agree(ranks.rank() % 2 == 1 ? 8u : 7u, {}, "set_view");
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().text().find("ranks 1 and 3"), std::string::npos) << status.error().text();
   });

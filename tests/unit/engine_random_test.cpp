@@ -92,7 +92,7 @@ void play_random(std::uint64_t seed) {
       const Part& part = rounds[number].parts[static_cast<std::size_t>(ranks.rank())];
       std::vector<std::byte> memory = random_bytes(seed + number, part.memory_size());
       EXPECT_OK(file.write(part.access(memory), rounds[number].with, "write"));
-      EXPECT_OK(file.agree(base::Status()));
+      EXPECT_OK(file.agree(0, {}, "agree"));
     }
     for (const Round& round : rounds) {
       const Part& part = round.parts[static_cast<std::size_t>(ranks.rank())];

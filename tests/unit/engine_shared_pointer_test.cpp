@@ -17,7 +17,7 @@ TEST(EngineSharedPointer, GivesEveryByteToOneRank) {
         const std::scoped_lock lock(mutex);
         EXPECT_TRUE(begins.insert(*begin).second);
       }
-      EXPECT_OK(file.agree(base::Status()));
+      EXPECT_OK(file.agree(0, {}, "agree"));
       EXPECT_EQ(file.shared_position().value(), 250 * static_cast<std::uint64_t>(file.comm().size()));
     });
     EXPECT_EQ(*begins.rbegin(), 250 * shape.size() - 10);
@@ -32,8 +32,8 @@ TEST(EngineSharedPointer, OrdersRanks) {
       EXPECT_OK(file.seek_shared(1000));
       const auto rank = static_cast<std::uint64_t>(ranks.rank()), size = static_cast<std::uint64_t>(ranks.size());
       const std::uint64_t all = size * (size + 1) / 2;
-      EXPECT_EQ(file.order_shared(rank + 1).value(), 1000 + rank * (rank + 1) / 2);
-      EXPECT_EQ(file.order_shared(rank + 1).value(), 1000 + all + rank * (rank + 1) / 2);
+      EXPECT_EQ(file.order_shared(rank + 1, "write_ordered").value(), 1000 + rank * (rank + 1) / 2);
+      EXPECT_EQ(file.order_shared(rank + 1, "write_ordered").value(), 1000 + all + rank * (rank + 1) / 2);
       EXPECT_EQ(file.shared_position().value(), 1000 + 2 * all);
     });
 }

@@ -129,7 +129,7 @@ TEST_P(EngineTransfer, IsAtomicWhenAsked) {
     pattern::Access access = plain(buffer, 0);
     access.view = dealt(0, 2, 10);
     EXPECT_OK(file.write(access, GetParam(), "write"));
-    EXPECT_OK(file.agree(base::Status()));
+    EXPECT_OK(file.agree(0, {}, "agree"));
     EXPECT_OK(file.read(access, GetParam(), "read"));
     EXPECT_EQ(std::ranges::count(buffer, buffer[0]), 4000);
   });

@@ -68,7 +68,7 @@ class TroublePlayer {
       case 1:
         return file_.resize(common_.upto(100'000));
       case 2:
-        return file_.order_shared(own_.upto(10)).status();
+        return file_.order_shared(own_.upto(10), "write_ordered").status();
       case 3:
         return file_.preallocate(1 + common_.upto(100'000));
       case 4:
@@ -84,7 +84,7 @@ class TroublePlayer {
     std::vector<std::byte> bytes(100);
     const pattern::Access access{.buffer = bytes.data(), .view = view_, .bytes = bytes.size()};
     if (!by_me) return file_.write(access, With::together, "write_all").status();
-    file_.refuse(plan::Direction::write, EINVAL, "write_all");
+    file_.refuse(plan::Direction::write, {.number = EINVAL}, "write_all");
     return base::Error{.number = EINVAL, .rank = file_.comm().rank()};
   }
 

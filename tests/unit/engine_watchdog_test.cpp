@@ -26,7 +26,7 @@ void wait_for_the_watchdog() {
   while (captured_text().find("has waited") == std::string::npos) ::usleep(5'000);
 }
 
-OpenRequest watched(const std::string& path, const char* seconds = "0.2") {
+OpenRequest watched(const std::string& path, const char* seconds = "0.1") {
   OpenRequest request = fresh(path);
   std::string reason;
   EXPECT_TRUE(hints::set(request.hints, {"pario_watchdog", seconds}, reason)) << reason;
@@ -60,7 +60,7 @@ std::string text_of_late(const Ranks& node_of, const Ranks& late, const Collecti
     EXPECT_OK((*file)->close());
   });
   std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(text.find(" of " + request.path + " has waited 0.2 s for "), text.rfind(" of ")) << "one line: " << text;
+  EXPECT_EQ(text.find(" of " + request.path + " has waited 0.1 s for "), text.rfind(" of ")) << "one line: " << text;
   return text;
 }
 
@@ -136,7 +136,7 @@ TEST(Watchdog, IsSilentWhereItIsTurnedOff) {
   const Directory directory;
   OpenRequest request = watched(directory / "file", "0");
   std::string reason;
-  ASSERT_TRUE(hints::set(request.hints, {"pario_patience", "0.5"}, reason)) << reason;
+  ASSERT_TRUE(hints::set(request.hints, {"pario_patience", "0.3"}, reason)) << reason;
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(Ranks{0, 0}, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
@@ -158,7 +158,7 @@ TEST(Watchdog, IsSilentWhileAllHaveComeAndTheFileIsSlow) {
       auto file = storage::open(wanted);
       if (!file || !slow) return file;
       return storage::make_faulty(std::move(*file), [](const char* name, base::Extent) {
-        if (std::string_view(name) == "write") ::usleep(600'000);
+        if (std::string_view(name) == "write") ::usleep(300'000);
         return storage::Fault{};
       });
     };

@@ -67,23 +67,6 @@ TEST_P(ExchangeMeeting, WhoGivesUpWaitingGivesUpForItsNodeAndForGood) {
   });
 }
 
-TEST(ExchangeAbsent, ThoseThatHaveNotComeAreNamed) {
-  std::atomic<bool> seen = false;
-  comm::run_as_threads(std::vector<int>{0, 0, 0}, [&](std::shared_ptr<comm::Comm> comm) {
-    Exchange exchange(comm, 1 << 20);
-    ASSERT_TRUE(exchange.meet({.sequence = 1}, {}).ok());
-    EXPECT_TRUE(exchange.absent(1).empty());
-    if (comm->rank() == 1)
-      while (!seen.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const comm::Patience patience{.interval_ns = 2'000'000, .look = [&](std::uint64_t) -> base::Status {
-                                    if (exchange.absent(2) == std::vector<int>{1}) seen = true;
-                                    return {};
-                                  }};
-    EXPECT_TRUE(exchange.meet({.sequence = 2}, patience).ok());
-  });
-  EXPECT_TRUE(seen.load());
-}
-
 class ExchangeFailure : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Nodes, ExchangeFailure, testing::Values(1, 2, 3));
 

@@ -52,6 +52,20 @@ TEST(FileHints, BadValueIsNamedWithWhatWasExpected) {
   EXPECT_EQ(reason_of("pario_report", "timer"), "pario_report=timer: expected words of: hints statistics timers all json");
 }
 
+TEST(FileHints, SecondsTakeDecimals) {
+  const std::pair<const char*, const char*> taken[] = {{"0", "0"}, {"60", "60"}, {"0.25", "0.25"}, {"1.5000", "1.5"}, {"2.0009", "2"}};
+  for (const auto& [value, answered] : taken) {
+    FileHints hints = default_file_hints();
+    std::string reason;
+    ASSERT_TRUE(set(hints, {"pario_watchdog", value}, reason)) << reason;
+    for (const Setting& setting : settings_of(hints))
+      if (setting.key == "pario_watchdog") EXPECT_EQ(setting.value, answered);
+  }
+  for (const char* value : {"", "soon", "-1", ".5", "5.", "1e3", "1.5s", "9999999999"})
+    EXPECT_EQ(reason_of("pario_watchdog", value),
+              std::string("pario_watchdog=") + value + ": expected seconds such as 60 or 0.5, from 0 to 1073741824");
+}
+
 TEST(FileHints, BlankInAValueIsPointedOut) {
   EXPECT_EQ(reason_of("cb_buffer_size", " 1M"), "cb_buffer_size= 1M: a blank too many: did you mean cb_buffer_size=1M?");
 }

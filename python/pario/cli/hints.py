@@ -11,7 +11,14 @@ from pario.errors import ParioError
 HELP = "list the hints of pario's MPI-IO"
 
 Row = tuple[str, str, str, str, str]  # key, type, default, aliases, meaning
-_VALUES = {"choice": "automatic, enable or disable", "bytes": "size", "count": "number", "flag": "yes or no", "text": "text"}
+_VALUES = {
+    "choice": "automatic, enable or disable",
+    "bytes": "size",
+    "count": "number",
+    "seconds": "seconds",
+    "flag": "yes or no",
+    "text": "text",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -156,8 +156,10 @@ def _text(key: Key, value: Any) -> str | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return str(value) if key.kind in ("bytes", "count") else None
-    return value if isinstance(value, str) and key.kind != "count" else None
+        return str(value) if key.kind in ("bytes", "count", "seconds") else None
+    if isinstance(value, float):
+        return str(value) if key.kind == "seconds" else None
+    return value if isinstance(value, str) and key.kind not in ("count", "seconds") else None
 
 
 def _complaint(key: Key, text: str) -> str:

@@ -24,6 +24,7 @@ _WORDS = {
     "choice": "automatic, enable or disable",
     "bytes": "size",
     "count": "number",
+    "seconds": "seconds",
     "flag": "true or false",
     "text": "text",
     "mode": "full, line, none or as_is",
@@ -36,7 +37,7 @@ class Key:
 
     table: str
     name: str
-    kind: str  # choice, bytes, count, flag, text, mode
+    kind: str  # choice, bytes, count, seconds, flag, text, mode
     default: str
     aliases: tuple[str, ...]
     meaning: str

@@ -58,7 +58,7 @@ def _value(line: Line) -> str:
     kind = names(line.table)[line.key].kind
     if kind == "flag":
         return "true" if line.value == "yes" else "false"
-    return line.value if line.value.isdigit() and kind in ("bytes", "count") else _quoted(line.value)
+    return line.value if line.value.isdigit() and kind in ("bytes", "count", "seconds") else _quoted(line.value)
 
 
 def _quoted(text: str) -> str:
