@@ -35,13 +35,13 @@ const char* type_name(hints::Type type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-using Row = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+using Row = std::tuple<std::string, std::string, std::string, std::string, std::string, bool>;
 
-/// The hints of a file: key, type, default, aliases (blanks between), meaning.
+/// The hints of a file: key, type, default, aliases (blanks between), meaning, whether it is read at open only.
 std::vector<Row> file_hints() {
   std::vector<Row> rows;
   for (const hints::HintInfo& info : hints::file_table())
-    rows.emplace_back(info.key, type_name(info.type), info.initial, info.names, info.meaning);
+    rows.emplace_back(info.key, type_name(info.type), info.initial, info.names, info.meaning, info.when == hints::When::at_open);
   return rows;
 }
 

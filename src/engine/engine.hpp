@@ -126,7 +126,10 @@ class SharedFile {
   virtual const comm::Comm& comm() const = 0;
   virtual const std::string& path() const = 0;
   virtual const hints::FileHints& hints() const = 0;                  ///< effective
-  virtual base::Status set_hints(const hints::FileHints& hints) = 0;  ///< collective
+  /// Collective. Hints that are read at open only stay as they are.
+  virtual base::Status set_hints(const hints::FileHints& hints) = 0;
+  /// Whether bytes that one rank has written can be read by every other that it has told so by MPI, without MPI_File_sync.
+  virtual bool visible_at_once() const = 0;
   virtual std::vector<HintOutcome> audit() const = 0;
   virtual Statistics statistics() const = 0;
 };

@@ -156,10 +156,8 @@ base::Status File::set_hints(const hints::FileHints& hints) {
   if (const auto met = stream_->convene(call_of("MPI_File_set_info")); !met) return met.status();
   hints::FileHints agreed = hints;
   if (base::Status status = broadcast(agreed); !status) return status;
-  agreed.striping_unit = effective_.striping_unit;
-  agreed.striping_factor = effective_.striping_factor;
-  agreed.start_iodevice = effective_.start_iodevice;
-  agreed.pario_subfiles = effective_.pario_subfiles;
+  agreed = hints::hints_of_open_file(effective_, agreed);
+  if (!readable_) agreed.romio_ds_write = hints::Choice::disable;
   if (agreed.pario_write_behind != effective_.pario_write_behind || agreed.pario_merge_collectives != effective_.pario_merge_collectives)
     behind_.leave_error(finish_writes());
   effective_ = std::move(agreed);
@@ -168,6 +166,8 @@ base::Status File::set_hints(const hints::FileHints& hints) {
   set_terms(std::move(changed));
   return {};
 }
+
+bool File::visible_at_once() const { return engine::visible_at_once(*terms()); }
 
 base::Result<std::uint64_t> File::advance_shared(std::uint64_t bytes) {
   Count before = pointer_->advance(bytes);

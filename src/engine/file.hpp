@@ -73,6 +73,7 @@ class File final : public SharedFile {
   const std::string& path() const override { return request_.path; }
   const hints::FileHints& hints() const override { return effective_; }
   base::Status set_hints(const hints::FileHints& hints) override;
+  bool visible_at_once() const override;
   std::vector<HintOutcome> audit() const override;
   Statistics statistics() const override { return ledger_.total(); }
 
@@ -181,6 +182,7 @@ class File final : public SharedFile {
   std::unique_ptr<Claims> claims_;
   Ledger ledger_;
   std::uint64_t open_ns_ = 0;
+  bool readable_ = true;  // by those that write it: sieving reads
   bool closed_ = true;
 
   std::atomic<bool> keeping_{false};  // something has been kept back since the file was opened

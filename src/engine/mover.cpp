@@ -39,6 +39,12 @@ class Locked {
 
 }  // namespace
 
+bool visible_at_once(const Terms& terms) {
+  const layout::Traits& traits = layout::traits(terms.layout.kind);
+  const bool merges = terms.hints.pario_merge_collectives > 0 && !terms.atomic;
+  return !merges && (terms.one_node || (traits.byte_coherent && traits.locks_across_nodes));
+}
+
 Images::Image Images::take(std::size_t size) {
   const std::scoped_lock lock(mutex_);
   if (kept_ && kept_size_ >= size) return {*this, std::move(kept_), kept_size_};

@@ -213,6 +213,7 @@ void File::make_claims(std::uint64_t number) {
 }
 
 void File::take_effect(const Opened& opened) {
+  readable_ = opened.access != O_WRONLY;
   const layout::StripeLayout layout = comm_->size() == 1 ? file_->layout() : opened.layout;
   effective_.striping_unit = opened.striped ? layout.unit : 0;
   effective_.striping_factor = opened.striped ? layout.targets : 0;

@@ -8,7 +8,8 @@ namespace pario::hints {
 namespace {
 
 constexpr HintInfo kFileTable[] = {
-#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) {#key, Type::kind, initial, least, most, aliases, meaning},
+#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, when, meaning) \
+  {#key, Type::kind, initial, least, most, aliases, meaning, When::when},
 #include "hints/file_hints.def"
 #include "hints/striping_hints.def"
 #undef PARIO_FILE_HINT
@@ -68,7 +69,7 @@ bool set_foreign(std::string_view key, std::string& reason) {
 
 std::span<const HintInfo> file_table() { return kFileTable; }
 
-#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, meaning) \
+#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, when, meaning) \
   if (std::string_view(info.key) == #name) return parse(info, value, hints.name);
 bool assign(StripingHints& hints, const HintInfo& info, std::string_view value) {
 #include "hints/striping_hints.def"
@@ -104,6 +105,16 @@ bool set(FileHints& hints, const Setting& setting, std::string& reason) {
   return false;
 }
 
+FileHints hints_of_open_file(const FileHints& in_force, const FileHints& wanted) {
+  FileHints hints = in_force;
+#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, when, meaning) \
+  if (When::when == When::anytime) hints.name = wanted.name;
+#include "hints/file_hints.def"
+#include "hints/striping_hints.def"
+#undef PARIO_FILE_HINT
+  return hints;
+}
+
 std::string_view canonical(std::string_view key) {
   const HintInfo* info = find(kFileTable, key);
   return info == nullptr ? std::string_view() : info->key;
@@ -113,7 +124,7 @@ bool known(std::string_view key) { return find(kFileTable, key) != nullptr || fi
 
 std::vector<Setting> settings_of(const FileHints& hints) {
   std::vector<Setting> settings;
-#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, meaning) settings.push_back({#name, text_of(hints.name)});
+#define PARIO_FILE_HINT(name, kind, initial, least, most, aliases, when, meaning) settings.push_back({#name, text_of(hints.name)});
 #include "hints/file_hints.def"
 #include "hints/striping_hints.def"
 #undef PARIO_FILE_HINT

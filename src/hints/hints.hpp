@@ -40,6 +40,9 @@ using report = std::string;
 }  // namespace type
 enum class Type : std::uint8_t { text, bytes, count, seconds, flag, choice, mode, octal, report };
 
+/// When a hint of a file is read; those of `at_open` cannot change afterwards.
+enum class When : std::uint8_t { anytime, at_open };
+
 /// A row of a table, for documentation and for front ends.
 struct HintInfo {
   const char* key;
@@ -48,6 +51,7 @@ struct HintInfo {
   std::uint64_t least, most;
   const char* names;  ///< other names of the same, separated by blanks; of an option: its variable
   const char* meaning;
+  When when = When::anytime;
 };
 
 /// All options with their values; the members are those of hints.def.
@@ -78,7 +82,7 @@ const HintSet& of_process();
 
 /// What is set of the stripes of new files; the members are the rows of striping_hints.def, which are hints of a file, too.
 struct StripingHints {
-#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) type::kind key;
+#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, when, meaning) type::kind key;
 #include "hints/striping_hints.def"
 #undef PARIO_FILE_HINT
   bool operator==(const StripingHints&) const = default;
@@ -90,11 +94,14 @@ bool striping_hints_of(std::string_view specifications, std::string_view path, S
 
 /// All hints of a file with their values; the members are the rows of file_hints.def.
 struct FileHints : StripingHints {
-#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) type::kind key;
+#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, when, meaning) type::kind key;
 #include "hints/file_hints.def"
 #undef PARIO_FILE_HINT
 };
 FileHints default_file_hints();
+
+/// What is in force after hints of an open file were changed: `wanted`, but for the rows that are read at open.
+FileHints hints_of_open_file(const FileHints& in_force, const FileHints& wanted);
 
 std::span<const HintInfo> file_table();
 

@@ -72,6 +72,7 @@ Word get_info(const Call& call) {
     Word info = 0;
     if (lib().info_create(&info) != 0) return refuse(k(MPI_ERR_INFO), call, "no MPI_Info can be made");
     for (const auto& [key, value] : effective(file.shared->hints())) lib().info_set(info, key.c_str(), value.c_str());
+    lib().info_set(info, "romio_visibility_immediate", file.shared->visible_at_once() ? "true" : "false");
     lib().set_handle_at(call[1], 0, info);
     return {};
   });

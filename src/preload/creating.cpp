@@ -28,7 +28,7 @@ constinit std::atomic<int> notes{0};
 
 /// Whether a specification may be about stripes.
 bool names_stripes(std::string_view text) {
-#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, meaning) \
+#define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, when, meaning) \
   if (text.find(#key) != text.npos || text.find(aliases) != text.npos) return true;
 #include "hints/striping_hints.def"
 #undef PARIO_FILE_HINT

@@ -42,7 +42,6 @@ def hints_of(mpi: Mpi, folder: Path, settings: dict[str, str], *, mode: str = "r
     return found["open"], found["set"]
 
 
-@pytest.mark.xfail(strict=True, reason="hints read at open are changed")
 @pytest.mark.system
 def test_set_info_changes_the_hints_that_are_not_read_at_open_and_no_others(mpi: Mpi, tmp_path: Path) -> None:
     values = {key: _TEXTS.get(key) or _VALUES[kind] for key, kind, *_ in file_hints()}
@@ -53,7 +52,6 @@ def test_set_info_changes_the_hints_that_are_not_read_at_open_and_no_others(mpi:
     assert sum(before.get(key) != after.get(key) for key in values) > 15
 
 
-@pytest.mark.xfail(strict=True, reason="the key is not answered")
 @pytest.mark.system
 def test_visibility_is_immediate_unless_collective_writes_are_merged(mpi: Mpi, tmp_path: Path) -> None:
     key = "romio_visibility_immediate"

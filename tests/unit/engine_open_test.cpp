@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "engine/mover.hpp"
 #include "engine_support.hpp"
 
 namespace pario::engine {
@@ -93,6 +94,35 @@ TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
       EXPECT_EQ(file.size().value(), 5000u);
       EXPECT_OK(file.sync());
     });
+}
+
+TEST(EngineOpen, KnowsWhereRanksSeeAtOnceWhatOthersHaveWritten) {
+  using layout::Kind;
+  const auto visible = [](Kind kind, bool one_node, std::uint64_t merged) {
+    Terms terms{.hints = hints::default_file_hints(), .layout = {.kind = kind}, .one_node = one_node};
+    terms.hints.pario_merge_collectives = merged;
+    return visible_at_once(terms);
+  };
+  for (const Kind kind : {Kind::local, Kind::lustre, Kind::gpfs, Kind::ceph, Kind::ceph_fuse}) EXPECT_TRUE(visible(kind, false, 0));
+  for (const Kind kind : {Kind::nfs, Kind::beegfs, Kind::panfs, Kind::pvfs, Kind::fuse, Kind::unknown}) {
+    EXPECT_FALSE(visible(kind, false, 0));
+    EXPECT_TRUE(visible(kind, true, 0));
+  }
+  EXPECT_FALSE(visible(Kind::lustre, true, 1 << 20)) << "merged writes wait for MPI_File_sync";
+}
+
+TEST(EngineOpen, ChangesHintsOfAnOpenFileButNotThoseReadAtOpen) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "set_info"), [](SharedFile& file, comm::Comm&) {
+    hints::FileHints wanted = file.hints();
+    wanted.pario_expected_size = 1 << 30;
+    wanted.pario_growing = true;
+    wanted.cb_buffer_size = 65536;
+    EXPECT_OK(file.set_hints(wanted));
+    EXPECT_EQ(file.hints().pario_expected_size, 0U);
+    EXPECT_FALSE(file.hints().pario_growing);
+    EXPECT_EQ(file.hints().cb_buffer_size, 65536U);
+  });
 }
 
 TEST(EngineOpen, NamesRanksWhoseValuesDiffer) {

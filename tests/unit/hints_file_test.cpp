@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,25 @@ TEST(FileHints, SecondsTakeDecimals) {
   for (const char* value : {"", "soon", "-1", ".5", "5.", "1e3", "1.5s", "9999999999"})
     EXPECT_EQ(reason_of("pario_watchdog", value),
               std::string("pario_watchdog=") + value + ": expected seconds such as 60 or 0.5, from 0 to 1073741824");
+}
+
+TEST(FileHints, OfAnOpenFileChangeWhereTheirRowSaysSo) {
+  const FileHints before = default_file_hints();
+  FileHints wanted = before;
+  std::string reason;
+  for (const HintInfo& info : file_table()) {
+    const char* value = info.type == Type::bytes ? "2M" : info.type == Type::flag ? "yes" : info.type == Type::choice ? "disable" : "7";
+    ASSERT_TRUE(set(wanted, {info.key, info.type == Type::report ? "json" : value}, reason)) << reason;
+  }
+  std::string kept;
+  const std::vector<Setting> asked = settings_of(wanted), got = settings_of(hints_of_open_file(before, wanted));
+  for (const Setting& setting : asked) {
+    const auto same = [&](const Setting& other) { return other.key == setting.key && other.value == setting.value; };
+    if (std::none_of(got.begin(), got.end(), same)) kept += setting.key + " ";
+  }
+  EXPECT_EQ(kept,
+            "file_perm pario_memory pario_subfiles striping_factor striping_unit start_iodevice pario_expected_size "
+            "pario_expected_writers pario_growing ");
 }
 
 TEST(FileHints, BlankInAValueIsPointedOut) {

@@ -10,7 +10,7 @@ from pario.errors import ParioError
 
 HELP = "list the hints of pario's MPI-IO"
 
-Row = tuple[str, str, str, str, str]  # key, type, default, aliases, meaning
+Row = tuple[str, str, str, str, str, bool]  # key, type, default, aliases, meaning, read at open only
 _VALUES = {
     "choice": "automatic, enable or disable",
     "bytes": "size",
@@ -46,8 +46,9 @@ def _chosen(rows: list[Row], keys: list[str]) -> list[Row]:
 
 
 def _entry(row: Row) -> str:
-    key, kind, default, aliases, meaning = row
+    key, kind, default, aliases, meaning, at_open = row
     facts = f"{_VALUES[kind]}; default {default or 'none'}" + (f"; also {', '.join(aliases.split())}" if aliases else "")
+    facts += "; read when the file is opened" if at_open else ""
     return f"{key}\n" + textwrap.fill(f"{meaning} ({facts})", 100, initial_indent="    ", subsequent_indent="    ")
 
 
@@ -55,6 +56,6 @@ def _markdown(rows: list[Row]) -> str:
     lines = ["| hint | value | default | other names | meaning |", "|---|---|---|---|---|"]
     lines += [
         f"| `{key}` | {_VALUES[kind]} | {default} | {', '.join(aliases.split())} | {meaning} |"
-        for key, kind, default, aliases, meaning in rows
+        for key, kind, default, aliases, meaning, _ in rows
     ]
     return "\n".join(lines)

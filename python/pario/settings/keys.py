@@ -74,7 +74,7 @@ def _hints() -> tuple[Key, ...]:
 
     return tuple(
         Key("striping" if key in _STRIPING else "mpiio", key, kind, default, tuple(aliases.split()), meaning, "hint", key)
-        for key, kind, default, aliases, meaning in file_hints()
+        for key, kind, default, aliases, meaning, _ in file_hints()
     )
 
 
