@@ -164,6 +164,9 @@ class Comm {
 void mark_own_thread();
 bool is_own_thread();
 
+/// "60", "0.2"
+std::string seconds_text(std::chrono::milliseconds time);
+
 /// How long a rank may wait for others; zero: for ever.
 struct WaitLimits {
   std::chrono::milliseconds report = {};   ///< until the missing ranks are named, once
@@ -216,6 +219,10 @@ void run_as_threads(std::span<const int> node_of, const std::function<void(std::
 /// as all collective calls. Nodes: MPI_Comm_split_type, further divided by PARIO_NODES=k (k pretend nodes, for tests) or MPICH's
 /// MPIR_CVAR_NUM_CLIQUES. What is known of the ranks, and a duplicate of the communicator, is kept for the next ones of the same ranks in
 /// the same order, until MPI_Finalize at most. From the second on, the death of a rank is noticed here too.
-base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator);
+/// `patience` is that of the wait for ranks that have not come.
+base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience = {});
+/// A Patience for make_mpi(): names the ranks of this host that have come, once, by the lowest of them. `path`: the file to open.
+Patience watch_opening(std::uintptr_t communicator, const WaitLimits& limits, const std::string& path,
+                       void (*say)(const std::string& text));
 
 }  // namespace pario::comm

@@ -31,6 +31,18 @@ Patience short_patience() {
   return {.look = [](std::uint64_t) -> base::Status { return base::Error{.number = ETIMEDOUT}; }};
 }
 
+/// Looks as both do.
+Patience combined(const Patience& first, const Patience& second) {
+  if (!first.look) return second;
+  return {.interval_ns = std::min(first.interval_ns, second.interval_ns),
+          .look =
+              [look = first.look, then = second.look](std::uint64_t waited_ns) {
+                base::Status status = look(waited_ns);
+                return status && then ? then(waited_ns) : status;
+              },
+          .progress = second.progress};
+}
+
 class MpiComm : public NodeComm {
  public:
   MpiComm(std::shared_ptr<Communicator> communicator, std::shared_ptr<const std::vector<Card>> cards, int number, int rank, Topology nodes,
@@ -287,7 +299,7 @@ int pretend_nodes() {
 /// the same order on all ranks; those over others may happen at the same time.
 class Making {
  public:
-  Making(const Library& mpi, Word communicator) : mpi_(mpi), communicator_(communicator) {
+  Making(const Library& mpi, Word communicator, const Patience& patience) : mpi_(mpi), communicator_(communicator), patience_(patience) {
     mpi.comm_rank(communicator, &rank_);
     mpi.comm_size(communicator, &size_);
     ranks_ = world_ranks(mpi, communicator, size_);
@@ -319,7 +331,7 @@ class Making {
       mine.proposed = Cache::instance().propose(), mine.pretend_nodes = pretend_nodes();
       if (family) mine.number = family->communicator->take_number();
     }
-    if (family) patience_ = family->root->patience();
+    if (family) patience_ = combined(patience_, family->root->patience());
     if (family && family->root->failed()) return family->root->failure();
     cards_ = std::make_shared<std::vector<Card>>(static_cast<std::size_t>(size_));
     return allgather_by_mpi(mpi_, communicator_, &mine, sizeof mine, cards_->data(), patience_);
@@ -350,7 +362,7 @@ class Making {
 
   std::shared_ptr<Comm> make_comm(const Family& family, int number) {
     const Topology& nodes = family.root->topology();
-    patience_ = family.root->patience();
+    patience_ = combined(patience_, family.root->patience());
     auto memory = share_board(nodes);
     auto communicator = family.communicator;
     if (!communicator->has_room(number)) {
@@ -385,19 +397,19 @@ class Making {
   int rank_ = 0, size_ = 0;
   std::vector<int> ranks_;
   std::shared_ptr<std::vector<Card>> cards_;
-  Patience patience_;  // that of the known Family
+  Patience patience_;  // the given one, and that of the known Family
 };
 
 }  // namespace
 
-base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator) {
+base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience) {
   const Library* mpi = Library::get();
   if (!mpi) return base::Error{.number = ENOSYS, .operation = "make_mpi", .detail = "no MPI that pario knows is loaded"};
   int inter = 0;
   if (mpi->comm_test_inter(communicator, &inter) != 0 || inter != 0)
     return base::Error{.number = EINVAL, .operation = "make_mpi", .detail = "not an intracommunicator"};
   watch_finalize(*mpi, forget_all);
-  return Making(*mpi, communicator).make();
+  return Making(*mpi, communicator, patience).make();
 }
 
 }  // namespace pario::comm

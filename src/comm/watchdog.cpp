@@ -13,14 +13,6 @@ using namespace std::chrono_literals;
 constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
 constexpr nanoseconds kAnswers = 1s;  // how long other nodes have to say who has come
 
-/// "60", "0.2"
-std::string seconds_text(std::chrono::milliseconds time) {
-  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
 std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
   std::ranges::transform(ranks, ranks.begin(), [&](int rank) { return comm.world_rank(rank); });
   std::ranges::sort(ranks);
@@ -28,6 +20,13 @@ std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
 }
 
 }  // namespace
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
 
 Patience Watchdog::patience() {
   nanoseconds interval = kUsualLook;

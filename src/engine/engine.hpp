@@ -68,6 +68,10 @@ using Opener = std::function<base::Result<std::unique_ptr<storage::File>>(const 
 /// they find in the files what they have been told of. Errors are those of the next calls on the files. Costs nothing when nothing is kept.
 void write_what_is_kept();
 
+/// Collective over `communicator`, a handle of the process's MPI: its ranks, for SharedFile::open(). The hints say how long it
+/// waits for those that have not come.
+base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator, const std::string& path, const hints::FileHints& hints);
+
 /// Deletes a file, with the subfiles it may consist of.
 base::Status remove(const std::string& path);
 
@@ -125,7 +129,7 @@ class SharedFile {
 
   virtual const comm::Comm& comm() const = 0;
   virtual const std::string& path() const = 0;
-  virtual const hints::FileHints& hints() const = 0;                  ///< effective
+  virtual const hints::FileHints& hints() const = 0;  ///< effective
   /// Collective. Hints that are read at open only stay as they are.
   virtual base::Status set_hints(const hints::FileHints& hints) = 0;
   /// Whether bytes that one rank has written can be read by every other that it has told so by MPI, without MPI_File_sync.

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine/file.hpp"
+#include "engine/report.hpp"
 #include "storage/stripes.hpp"
 
 namespace pario::engine {
@@ -60,6 +61,11 @@ struct File::Opened {
   layout::StripeLayout layout = {};
   bool striped = false;
 };
+
+base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator, const std::string& path, const hints::FileHints& hints) {
+  const comm::WaitLimits limits{hints.pario_watchdog, hints.pario_patience, hints.pario_silence};
+  return comm::make_mpi(communicator, comm::watch_opening(communicator, limits, path, say));
+}
 
 base::Status remove(const std::string& path) { return storage::remove(path); }
 

@@ -108,11 +108,11 @@ Outcome go_to_end(File& file) {
 Outcome open_file(const Call& call, File& file) {
   Outcome outcome = check_communicator(call);
   if (!outcome.ok()) return outcome;
-  auto comm = comm::make_mpi(call[0]);
-  if (!comm.ok()) return outcome_of(comm.error());
   const auto* const name = call.pointer<const char>(1);
   if (name) file.path = absolute(without_driver(name));
   Hints hints = hints_for(file.path, call[3]);
+  auto comm = engine::make_comm(call[0], file.path, hints.values);
+  if (!comm.ok()) return outcome_of(comm.error());
   outcome = name ? check_amode(call, call.integer(2)) : refuse(k(MPI_ERR_BAD_FILE), call, "the file name is null");
   if (outcome.ok()) outcome = check(hints, call);
   outcome = agree(**comm, call, outcome);

@@ -27,7 +27,9 @@ _TEXTS = {"file_perm": ("600", "600"), "pario_report": ("json", "json")}
 _STRIPES = {"striping_factor", "striping_unit", "start_iodevice"}
 
 
-def hints_of(mpi: Mpi, folder: Path, settings: dict[str, str], *, mode: str = "rw", nodes: int = 1) -> tuple[dict[str, str], dict[str, str]]:
+def hints_of(
+    mpi: Mpi, folder: Path, settings: dict[str, str], *, mode: str = "rw", nodes: int = 1
+) -> tuple[dict[str, str], dict[str, str]]:
     """The hints after opening, and after MPI_File_set_info."""
     program = str(compile_program(mpi, PROGRAMS / "info.c", folder))
     pairs = [f"{key}={value}" for key, value in settings.items()]

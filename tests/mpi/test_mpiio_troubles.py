@@ -117,10 +117,9 @@ def test_all_nodes_learn_which_rank_was_killed(
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, nodes: int, tmp_path: Path) -> None:
-    job = mpi.start(program, str(tmp_path), "late", ranks=3)
+def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> list[str]:
+    """What a run prints in which rank 1 comes when the watchdog has spoken."""
+    job = mpi.start(program, str(tmp_path), how, ranks=3)
     variables = environment(hints="pario_watchdog=0.5", nodes=nodes)
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": variables}
     lines = []
@@ -130,6 +129,22 @@ def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, n
             lines.append(line.rstrip("\n"))
             if "has waited" in line:
                 (tmp_path / "troubles-come").touch()  # rank 1 comes
+    return lines
+
+
+@pytest.mark.system
+def test_the_watchdog_names_the_ranks_that_have_come_to_the_first_opening(mpi: Mpi, program: str, tmp_path: Path) -> None:
+    lines = lines_of_late(mpi, program, "late_open", 1, tmp_path)
+    spoken = [line for line in lines if "has waited" in line]
+    come = f"MPI_File_open of {tmp_path / 'troubles'} has waited 0.5 s; of the 3 ranks of its communicator ranks 0 and 2 have come"
+    assert len(spoken) == 1 and come in spoken[0], lines
+    assert all(of(rank, lines) == ["close: good"] for rank in range(3)), lines
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, nodes: int, tmp_path: Path) -> None:
+    lines = lines_of_late(mpi, program, "late", nodes, tmp_path)
     spoken = [line for line in lines if "has waited" in line]
     waiting = f"MPI_File_write_all of {tmp_path / 'troubles'} has waited 0.5 s for rank 1; ranks 0 and 2 have come"
     assert len(spoken) == 1 and waiting in spoken[0], lines

@@ -4,6 +4,7 @@
  *                                    and with it the ranks that follow it, if they are named too; none: until there is another error
  *   troubles DIRECTORY steady        short writes for some seconds
  *   troubles DIRECTORY late          rank 1 comes to a write some seconds after the others
+ *   troubles DIRECTORY late_open     rank 1 comes to the opening some seconds after the others
  *   troubles DIRECTORY full MANNER   more is written than there is room for (MANNER: pieces, blocks)
  *   troubles DIRECTORY far           bytes beyond 2^40
  *   troubles DIRECTORY large         rank 0 writes and reads more than 2^31 bytes in one call */
@@ -121,11 +122,16 @@ static void steady(void) {
   leave_together(); /* MPICH 4 hangs in MPI_Finalize on several hosts */
 }
 
-static void late(void) {
+/* Until a file appears. */
+static void be_late(void) {
   char come[4200];
-  set_turns();
   snprintf(come, sizeof come, "%s-come", name);
   while (rank == 1 && access(come, F_OK) != 0) usleep(10000);
+}
+
+static void late(void) {
+  set_turns();
+  be_late();
   say("write", write_together(0));
 }
 
@@ -190,6 +196,7 @@ int main(int argc, char** argv) {
   left = argc > 4 ? ranks - (argc - 4) : ranks;
   memset(bytes, 'a' + rank, sizeof bytes);
   snprintf(name, sizeof name, "%s/troubles", argv[1]);
+  if (!strcmp(argv[2], "late_open")) be_late();
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open");
   if (!strcmp(argv[2], "killed")) killed();
   if (!strcmp(argv[2], "steady")) steady();
