@@ -37,7 +37,8 @@ const char* type_name(hints::Type type) {
 
 using Row = std::tuple<std::string, std::string, std::string, std::string, std::string, bool>;
 
-/// The hints of a file: key, type, default, aliases (blanks between), meaning, whether it is read at open only.
+/// The hints of a file: key, type, default, aliases (blanks between), meaning, whether it is read
+/// at open only.
 std::vector<Row> file_hints() {
   std::vector<Row> rows;
   for (const hints::HintInfo& info : hints::file_table())

@@ -40,7 +40,8 @@ ToldPart to_python(const layout::StripedPart& part) {
           text_of_name(part.pool), part.overstriped, part.on_metadata_server, part.targets};
 }
 
-/// Where a raw attribute says that a file lies: bytes per stripe, stripes, targets, pool. Raises ValueError.
+/// Where a raw attribute says that a file lies: bytes per stripe, stripes, targets, pool. Raises
+/// ValueError.
 std::tuple<std::uint64_t, std::uint32_t, std::vector<std::uint32_t>, nb::object> read_layout(const nb::bytes& attribute) {
   const auto bytes = std::as_bytes(std::span(attribute.c_str(), attribute.size()));
   if (const char* problem = layout::problem_of(bytes)) throw nb::value_error(problem);

@@ -33,7 +33,8 @@ class Board {
 
   /// Not collective. This member begins a call; `call` is cut off after 39 characters.
   void announce(std::string_view call) const;
-  /// Calls that a member has begun, and the name of the latest; the name may be torn while the member begins another.
+  /// Calls that a member has begun, and the name of the latest; the name may be torn while the
+  /// member begins another.
   struct Presence {
     std::uint64_t calls = 0;
     std::string call = {};

@@ -125,11 +125,13 @@ class Comm {
   virtual bool failed() const = 0;
   /// The first error of the node; whoever asks for it first tells the other nodes.
   virtual base::Status failure() = 0;
-  /// This rank begins a collective call named `call` (static text), of which the functions below are parts. Calls are
-  /// counted, so that others can tell who has come. Costs a few stores into memory.
+  /// This rank begins a collective call named `call` (static text), of which the functions below
+  /// are parts. Calls are counted, so that others can tell who has come. Costs a few stores into
+  /// memory.
   virtual void announce(const char* call) = 0;
-  /// Who has come to the call that this rank announced last. The first time the other nodes are asked; then again until it
-  /// is complete. Ranks of other nodes answer while they wait in a call, in check().
+  /// Who has come to the call that this rank announced last. The first time the other nodes are
+  /// asked; then again until it is complete. Ranks of other nodes answer while they wait in a call,
+  /// in check().
   virtual Attendance attendance() = 0;
   /// True for one rank of the node, until release_report(): the one that reports missing ranks.
   virtual bool claim_report() = 0;
@@ -174,8 +176,9 @@ struct WaitLimits {
   std::uint64_t silence_s = kSilence;      ///< of another host, until it counts as dead
 };
 
-/// Watches one rank's wait in one collective call: notices ranks that have died, names the ranks that are missing, and gives
-/// up where that is asked for. Lives as long as the Patience it gives; used by the thread that waits.
+/// Watches one rank's wait in one collective call: notices ranks that have died, names the ranks
+/// that are missing, and gives up where that is asked for. Lives as long as the Patience it gives;
+/// used by the thread that waits.
 class Watchdog {
  public:
   struct Subject {
@@ -183,7 +186,8 @@ class Watchdog {
     const char* call;
     void (*say)(const std::string& text);  ///< prints a line for people
   };
-  /// `reporter`: the Comm whose ranks report once; `comm` itself, or the one that it was duplicated from.
+  /// `reporter`: the Comm whose ranks report once; `comm` itself, or the one that it was duplicated
+  /// from.
   Watchdog(Comm& comm, Comm& reporter, const WaitLimits& limits, const Subject& subject)
       : comm_(comm), reporter_(reporter), limits_(limits), subject_(subject), due_(limits.report) {}
   Watchdog(const Watchdog&) = delete;
@@ -221,7 +225,8 @@ void run_as_threads(std::span<const int> node_of, const std::function<void(std::
 /// the same order, until MPI_Finalize at most. From the second on, the death of a rank is noticed here too.
 /// `patience` is that of the wait for ranks that have not come.
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience = {});
-/// A Patience for make_mpi(): names the ranks of this host that have come, once, by the lowest of them. `path`: the file to open.
+/// A Patience for make_mpi(): names the ranks of this host that have come, once, by the lowest of
+/// them. `path`: the file to open.
 Patience watch_opening(std::uintptr_t communicator, const WaitLimits& limits, const std::string& path,
                        void (*say)(const std::string& text));
 

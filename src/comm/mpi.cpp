@@ -168,8 +168,8 @@ class MpiComm : public NodeComm {
     std::unique_ptr<Pending> message[] = {send(to, tag, std::as_bytes(std::span(copy.get(), 1)))};
     if (!wait_all(message, short_patience())) static_cast<void>(copy.release());  // it may still be on its way
   }
-  /// Receives from the rank that the probe has found: MPICH 5 over UCX finds a message of another host, but receives it from
-  /// no MPI_ANY_SOURCE.
+  /// Receives from the rank that the probe has found: MPICH 5 over UCX finds a message of another
+  /// host, but receives it from no MPI_ANY_SOURCE.
   template <class Record>
   bool take(int tag, Record& record) {
     const Found found = probe(tag);

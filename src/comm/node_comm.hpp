@@ -14,7 +14,8 @@ namespace pario::comm {
 /// `labels[r]`: anything that is equal for the ranks of one node.
 Topology make_topology(std::span<const int> labels);
 
-/// The tags of its own messages, past those of its users: of collective calls, failures and roll calls.
+/// The tags of its own messages, past those of its users: of collective calls, failures and roll
+/// calls.
 inline constexpr int kCollectiveTag = 1 << 15, kNewsTag = kCollectiveTag + 1, kRollTag = kNewsTag + 1;
 
 class NodeComm : public Comm, protected Roll::Mail {

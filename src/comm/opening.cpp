@@ -1,5 +1,6 @@
-// The wait of ranks that have no Comm yet: in make_mpi(), whose collective calls are the MPI's. Ranks of one host find each other by
-// sockets in the abstract name space, which end with their processes; nothing goes through them.
+// The wait of ranks that have no Comm yet: in make_mpi(), whose collective calls are the MPI's.
+// Ranks of one host find each other by sockets in the abstract name space, which end with their
+// processes; nothing goes through them.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -6,7 +6,8 @@
 namespace pario::comm {
 namespace {
 
-/// Up to this size all ranks of other nodes are asked: any of them may be the one that waits. In larger ones the leaders.
+/// Up to this size all ranks of other nodes are asked: any of them may be the one that waits. In
+/// larger ones the leaders.
 constexpr std::size_t kAskAll = 1024;
 constexpr std::size_t kMostRemarks = 3;
 

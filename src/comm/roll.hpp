@@ -1,7 +1,8 @@
 // The roll call: the ranks that wait in a collective call learn which ranks have not come to it.
 //
-// Inside a node the Board tells. A rank that has waited for long asks the ranks of the other nodes by messages; those that wait
-// in a call of the same Comm answer for their node. A node that does not answer counts as missing.
+// Inside a node the Board tells. A rank that has waited for long asks the ranks of the other nodes
+// by messages; those that wait in a call of the same Comm answer for their node. A node that does
+// not answer counts as missing.
 #pragma once
 
 #include <array>
@@ -29,7 +30,8 @@ struct RollNote {
 /// One rank's part of it. Thread-safe.
 class Roll {
  public:
-  /// Sends notes to other nodes, and takes one that has arrived (false: there is none). Neither waits.
+  /// Sends notes to other nodes, and takes one that has arrived (false: there is none). Neither
+  /// waits.
   class Mail {
    public:
     virtual ~Mail() = default;

@@ -68,8 +68,8 @@ using Opener = std::function<base::Result<std::unique_ptr<storage::File>>(const 
 /// they find in the files what they have been told of. Errors are those of the next calls on the files. Costs nothing when nothing is kept.
 void write_what_is_kept();
 
-/// Collective over `communicator`, a handle of the process's MPI: its ranks, for SharedFile::open(). The hints say how long it
-/// waits for those that have not come.
+/// Collective over `communicator`, a handle of the process's MPI: its ranks, for
+/// SharedFile::open(). The hints say how long it waits for those that have not come.
 base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator, const std::string& path, const hints::FileHints& hints);
 
 /// Deletes a file, with the subfiles it may consist of.
@@ -97,14 +97,15 @@ class SharedFile {
   /// Reads: bytes moved before the end of the file.
   virtual base::Result<std::uint64_t> write(const pattern::Access& access, With with, const char* call) = 0;
   virtual base::Result<std::uint64_t> read(const pattern::Access& access, With with, const char* call) = 0;
-  /// Collective counterpart of write and read, with With::together, of a rank that cannot make the call (bad arguments): all
-  /// ranks get `error`. Its number is an errno, or negative: the caller's own, which means nothing here.
+  /// Collective counterpart of write and read, with With::together, of a rank that cannot make the
+  /// call (bad arguments): all ranks get `error`. Its number is an errno, or negative: the caller's
+  /// own, which means nothing here.
   virtual void refuse(plan::Direction direction, const base::Error& error, const char* call) = 0;
   /// The same for start(). Does not wait for the other ranks.
   virtual void start_refusal(plan::Direction direction, const base::Error& error, const char* call) = 0;
-  /// This rank cannot take part in a collective call and may not tell so now: it does not know whether the call was meant for
-  /// this file. Ranks that wait for it there get the error when it makes its next collective call. No direction: a call that
-  /// moves no data.
+  /// This rank cannot take part in a collective call and may not tell so now: it does not know
+  /// whether the call was meant for this file. Ranks that wait for it there get the error when it
+  /// makes its next collective call. No direction: a call that moves no data.
   virtual void miss(std::optional<plan::Direction> direction, const base::Error& error, const char* call) = 0;
   /// The same without waiting; carried out by a thread of pario's own, collective ones in their order. Buffers stay until done().
   virtual std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access, With with, const char* call) = 0;
@@ -123,8 +124,8 @@ class SharedFile {
   /// Collective: this rank's place when all ranks move `bytes` each in rank order; the pointer goes past them all.
   virtual base::Result<std::uint64_t> order_shared(std::uint64_t bytes, const char* call) = 0;
 
-  /// Collective: the error of the lowest rank that brings one; else an error that names the ranks whose `hash` of the arguments
-  /// differs from that of rank 0.
+  /// Collective: the error of the lowest rank that brings one; else an error that names the ranks
+  /// whose `hash` of the arguments differs from that of rank 0.
   virtual base::Status agree(std::uint64_t hash, const base::Status& mine, const char* call) = 0;
 
   virtual const comm::Comm& comm() const = 0;
@@ -132,7 +133,8 @@ class SharedFile {
   virtual const hints::FileHints& hints() const = 0;  ///< effective
   /// Collective. Hints that are read at open only stay as they are.
   virtual base::Status set_hints(const hints::FileHints& hints) = 0;
-  /// Whether bytes that one rank has written can be read by every other that it has told so by MPI, without MPI_File_sync.
+  /// Whether bytes that one rank has written can be read by every other that it has told so by MPI,
+  /// without MPI_File_sync.
   virtual bool visible_at_once() const = 0;
   virtual std::vector<HintOutcome> audit() const = 0;
   virtual Statistics statistics() const = 0;

@@ -121,7 +121,8 @@ class File final : public SharedFile {
   base::Status verified(Stream& stream, const Call& call, const pattern::Access& access, const Terms& terms);
   std::shared_ptr<Operation> start_alone(Task::Work work);
   std::shared_ptr<Operation> start_together(Task::Work work);
-  /// The stream of non-blocking calls. Made by the worker at its first call, because that waits for the other ranks.
+  /// The stream of non-blocking calls. Made by the worker at its first call, because that waits for
+  /// the other ranks.
   Stream& started_stream(const char* call);
   void run_deferred();
   /// Collective calls keep the order in which the program made them.

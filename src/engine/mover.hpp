@@ -29,9 +29,10 @@ struct Terms {
   bool one_node = true;  ///< all ranks of the file
 };
 
-/// Whether ranks see what others have written, once they have been told by MPI. On one node they share its cache; between nodes
-/// where the file system's locks keep all caches the same. Merged collective writes wait for MPI_File_sync; what is kept by
-/// pario_write_behind is written before the rank communicates.
+/// Whether ranks see what others have written, once they have been told by MPI. On one node they
+/// share its cache; between nodes where the file system's locks keep all caches the same. Merged
+/// collective writes wait for MPI_File_sync; what is kept by pario_write_behind is written before
+/// the rank communicates.
 bool visible_at_once(const Terms& terms);
 
 /// Windows of the independent accesses of a file, kept for the next ones. Thread-safe.

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint32_t kRead = 1, kControl = 2, kKind = kRead | kControl;
 
-/// Which function: the lowest bits are its kind, which must always be the same, the others are of the name.
+/// Which function: the lowest bits are its kind, which must always be the same, the others are of
+/// the name.
 std::uint32_t word_of(const Call& call) {
   const auto name = static_cast<std::uint32_t>(base::xxh64(call.name));
   const std::uint32_t read = call.moves_data && call.direction == plan::Direction::read ? kRead : 0;

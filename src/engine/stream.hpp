@@ -30,14 +30,15 @@ struct Call {
 /// Used by one thread at a time, but for miss().
 class Stream {
  public:
-  /// Collective. A communicator of one rank needs no exchange. `reporter`: the Comm of the file, of which one rank names missing
-  /// ranks. `call`: that it is made for.
+  /// Collective. A communicator of one rank needs no exchange. `reporter`: the Comm of the file, of
+  /// which one rank names missing ranks. `call`: that it is made for.
   Stream(std::shared_ptr<comm::Comm> comm, std::shared_ptr<comm::Comm> reporter, std::string path, std::uint64_t memory, const Call& call);
 
   /// Waits for all ranks. An error, the same on all of them, where a rank cannot take part or is in another call.
   base::Result<std::span<const exchange::Notice>> convene(const Call& call);
-  /// This rank has not taken part in `call`, whose `error` says why, and will not: if the others wait for it when this rank
-  /// comes to its next call, they get the error, and the next call is made after that.
+  /// This rank has not taken part in `call`, whose `error` says why, and will not: if the others
+  /// wait for it when this rank comes to its next call, they get the error, and the next call is
+  /// made after that.
   void miss(const Call& call);
   /// The error of the lowest rank that has one.
   base::Status agree(const base::Status& mine, const Call& call);

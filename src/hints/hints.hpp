@@ -100,7 +100,8 @@ struct FileHints : StripingHints {
 };
 FileHints default_file_hints();
 
-/// What is in force after hints of an open file were changed: `wanted`, but for the rows that are read at open.
+/// What is in force after hints of an open file were changed: `wanted`, but for the rows that are
+/// read at open.
 FileHints hints_of_open_file(const FileHints& in_force, const FileHints& wanted);
 
 std::span<const HintInfo> file_table();

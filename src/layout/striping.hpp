@@ -50,13 +50,14 @@ struct StripedFile {
   bool operator==(const StripedFile&) const = default;
 };
 
-/// The striping in a raw attribute of either kind; of a composite file of Lustre that of the last striped range of its first
-/// mirror that is up to date, where most of a large file lies. A damaged attribute says nothing. Uses no heap.
+/// The striping in a raw attribute of either kind; of a composite file of Lustre that of the last
+/// striped range of its first mirror that is up to date, where most of a large file lies. A damaged
+/// attribute says nothing. Uses no heap.
 Striping read_striping(std::span<const std::byte> attribute);
 /// All that a raw attribute says; no parts: it is damaged, or no such attribute.
 StripedFile read_striped_file(std::span<const std::byte> attribute);
-/// The part at which a file has grown to: of the parts that read_striping() chooses from the last that has targets, else the
-/// last of all. Null: there are no parts.
+/// The part at which a file has grown to: of the parts that read_striping() chooses from the last
+/// that has targets, else the last of all. Null: there are no parts.
 const StripedPart* grown_part(const StripedFile& file);
 /// Why a raw attribute says nothing (static text, no heap); null: it says something.
 const char* problem_of(std::span<const std::byte> attribute);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kLongestText = 255;  // MPI_MAX_ERROR_STRING of Open MPI, of all MPIs the smallest, without the zero
 
-/// The one table from the engine's errors to classes. Negative numbers are classes already (error_of).
+/// The one table from the engine's errors to classes. Negative numbers are classes already
+/// (error_of).
 int class_of(int number) {
   if (number < 0) return -number;
   switch (number) {

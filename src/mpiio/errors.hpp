@@ -18,7 +18,8 @@ struct Outcome {
 
 /// Outcome of pario's own checks: "MPI_File_seek: ...".
 Outcome refuse(int error_class, const Call& call, const std::string& why);
-/// The outcome as an error of the engine, which tells it to all ranks; outcome_of() gives the class back.
+/// The outcome as an error of the engine, which tells it to all ranks; outcome_of() gives the class
+/// back.
 base::Error error_of(const Outcome& outcome, const Call& call);
 /// Outcome of the engine: the one table from errno to error class.
 Outcome outcome_of(const base::Error& error);

@@ -46,7 +46,8 @@ TEST(Watchdog, SpeaksAfterSixtySecondsUnlessToldOtherwise) {
 
 using CollectiveCall = std::function<base::Status(SharedFile& file, comm::Comm& ranks)>;
 
-/// All ranks make the call, those of `late` when the watchdog has spoken. Returns the text on standard error.
+/// All ranks make the call, those of `late` when the watchdog has spoken. Returns the text on
+/// standard error.
 std::string text_of_late(const Ranks& node_of, const Ranks& late, const CollectiveCall& call) {
   const Directory directory;
   const OpenRequest request = watched(directory / "file");
