@@ -41,7 +41,7 @@ base::Status write_all(SharedFile& file, const comm::Comm& ranks) {
 
 TEST(Watchdog, SpeaksAfterSixtySecondsUnlessToldOtherwise) {
   for (const hints::Setting& setting : hints::settings_of(hints::default_file_hints()))
-    if (setting.key == "pario_watchdog") EXPECT_EQ(setting.value, "60");
+    EXPECT_EQ(setting.value, setting.key == "pario_watchdog" ? "60" : setting.value);
 }
 
 using CollectiveCall = std::function<base::Status(SharedFile& file, comm::Comm& ranks)>;

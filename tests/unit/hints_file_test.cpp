@@ -59,8 +59,7 @@ TEST(FileHints, SecondsTakeDecimals) {
     FileHints hints = default_file_hints();
     std::string reason;
     ASSERT_TRUE(set(hints, {"pario_watchdog", value}, reason)) << reason;
-    for (const Setting& setting : settings_of(hints))
-      if (setting.key == "pario_watchdog") EXPECT_EQ(setting.value, answered);
+    for (const Setting& setting : settings_of(hints)) EXPECT_EQ(setting.value, setting.key == "pario_watchdog" ? answered : setting.value);
   }
   for (const char* value : {"", "soon", "-1", ".5", "5.", "1e3", "1.5s", "9999999999"})
     EXPECT_EQ(reason_of("pario_watchdog", value),
