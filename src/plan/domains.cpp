@@ -39,10 +39,16 @@ std::uint64_t contiguous_window(const Facts& facts, std::uint64_t unit, std::uin
   return base::round_up(std::min(wanted, shared), unit);
 }
 
+/// Read from their table once; never destroyed, because files are written while the process ends.
+const hints::FileHints& default_hints() {
+  static const hints::FileHints& hints = *new hints::FileHints(hints::default_file_hints());
+  return hints;
+}
+
 /// Where bytes only pass from memory to memory, large windows save no requests, and all that are in use should stay in the cache. Unless
 /// somebody wants another size.
 bool is_for_the_cache(const Facts& facts, const layout::StripeLayout& layout, const hints::FileHints& hints) {
-  const bool asked = hints.cb_buffer_size != hints::default_file_hints().cb_buffer_size;
+  const bool asked = hints.cb_buffer_size != default_hints().cb_buffer_size;
   return !asked && on_one_node(layout.kind) && facts.nodes.size() == 1;
 }
 
@@ -54,7 +60,7 @@ std::uint64_t wanted_window(const Facts& facts, const layout::StripeLayout& layo
 
 /// When reading, a window of another node keeps its place from the question to the answer: half of them are under way.
 std::uint64_t most_slots(const Plan& plan, const Facts& facts, const hints::FileHints& hints) {
-  const bool asked = hints.pario_buffers != hints::default_file_hints().pario_buffers;
+  const bool asked = hints.pario_buffers != default_hints().pario_buffers;
   const bool under_way = plan.direction == Direction::read && facts.nodes.size() > 1;
   return std::max<std::uint64_t>(under_way && !asked ? 2 * hints.pario_buffers : hints.pario_buffers, 2);
 }
