@@ -75,7 +75,7 @@ def test_a_tool_built_as_darshan_is_counts_the_same_beside_pario(trace: Trace, b
         assert run.status == 0
         assert log.read_text() == "0 writes of 0 bytes, 0 closes, 100 items\n"
         assert run.counts(work / "blocks", "stdio")["bytes_written"] == 1039
-        run = trace(build("ends.c"), "return", env=preloaded)
+        run = trace(build("ends.c"), "return", 7, env=preloaded)
         assert run.status == 7
         assert log.read_text() == "1000 writes of 10000 bytes, 0 closes, 0 items\n"
         assert run.counts(work / "ends")["writes"] == 1000

@@ -1,12 +1,13 @@
-/* Ends by MPI_Abort on rank 1 while the others wait for it. */
+/* Ends by MPI_Abort on rank 1 while the others wait for it. Usage: aborts PLACE [CODE]. */
 #include <mpi.h>
+#include <stdlib.h>
 
 int main(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);
+  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, argc > 2 ? atoi(argv[2]) : 3);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
   return 0;

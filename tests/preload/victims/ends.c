@@ -1,32 +1,70 @@
-// Writes "ends" by write and by stdio, then ends as told. Usage: ends HOW; prints its pid first.
+// Writes "ends" by write, then ends as told. Usage: ends HOW [NUMBER]; prints its pid first.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+static int file;
 
 static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
+static void* write_more(void* nothing) {
+  if (write(file, "more", 4) != 4) _exit(4);
+  return nothing;
+}
+
+/* Ends the main thread while another one still writes; the process ends with the last thread. */
+static void end_thread(void) {
+  pthread_t other;
+  if (pthread_create(&other, NULL, write_more, NULL) != 0) _exit(5);
+  pthread_exit(NULL);
+}
+
+/* A child that ends with `code`, and a parent that ends with the status that it waited for. */
+static void end_child(int code) {
+  const pid_t child = fork();
+  if (child == 0) exit(code);
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) _exit(6);
+  exit(WEXITSTATUS(status));
+}
+
+static void end(const char* how, int number) {
+  if (is(how, "exit")) exit(number);
+  if (is(how, "_exit")) _exit(number);
+  if (is(how, "_Exit")) _Exit(number);
+  if (is(how, "quick_exit")) quick_exit(number);
+  if (is(how, "exit_group")) syscall(SYS_exit_group, number);
+  if (is(how, "abort")) abort();
+  if (is(how, "signal")) {
+    signal(number, SIG_DFL);
+    kill(getpid(), number);
+  }
+  if (is(how, "segv")) *(volatile int*)(long)number = 0;
+  if (is(how, "thread")) end_thread();
+  if (is(how, "fork")) end_child(number);
+  if (is(how, "exec")) execlp("true", "true", (char*)NULL);
+  if (is(how, "failed exec")) execl("/no/such/program", "x", (char*)NULL);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
   dprintf(1, "%d\n", getpid());
-  const int fd = open("ends", O_WRONLY | O_CREAT, 0644);
+  file = open("ends", O_WRONLY | O_CREAT, 0644);
   for (int i = 0; i < 1000; ++i)
-    if (write(fd, "0123456789", 10) != 10) return 3;
-  if (is(argv[1], "return")) return 7;
-  if (is(argv[1], "exit")) exit(8);
-  if (is(argv[1], "_exit")) _exit(9);
-  if (is(argv[1], "_Exit")) _Exit(10);
-  if (is(argv[1], "quick_exit")) quick_exit(11);
-  if (is(argv[1], "abort")) abort();
-  if (is(argv[1], "kill")) kill(getpid(), SIGKILL);
-  if (is(argv[1], "segv")) *(volatile int*)(long)(argc - 2) = 0;
-  if (is(argv[1], "exit_group")) syscall(SYS_exit_group, 12);
-  if (is(argv[1], "exec")) execlp("true", "true", (char*)NULL);
-  if (is(argv[1], "failed exec")) execl("/no/such/program", "x", (char*)NULL);
-  if (write(fd, "more", 4) != 4) return 4;
+    if (write(file, "0123456789", 10) != 10) return 3;
+  const int number = argc > 2 ? atoi(argv[2]) : 0;
+  if (is(argv[1], "return")) return number;
+  end(argv[1], number);
+  write_more(NULL);
   return 13;
 }
