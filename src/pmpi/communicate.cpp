@@ -125,7 +125,7 @@ Word communicate(Invocation& call) {
       return call.result;
     }
     case Role::abort: {
-      trace::finish(kEndedByAbort, static_cast<std::uint64_t>(call.integer(1)));
+      trace::finish(kEndedByAbort, call.integer(1));
       call.run();
       return call.result;
     }

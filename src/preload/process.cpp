@@ -21,11 +21,11 @@ namespace {
 
 constexpr const char* kShell = "/bin/sh";
 
-/// The image ends here, unless the call that follows fails.
+/// Completes the log before a call that ends the process image; counting goes on if it fails.
 void end_image(EndKind kind, int code) {
   if (!active()) return;
   const SavedErrno saved;
-  trace::finish(kind, static_cast<std::uint64_t>(code));
+  trace::finish(kind, code);
 }
 
 int count_until_null(va_list arguments) {

@@ -51,7 +51,7 @@ void finish_at_exit(int status, void*) {
   exit_status.store(status, std::memory_order_relaxed);
   if (!active()) return;
   count_waiting_characters();
-  trace::finish(kEndExit, static_cast<std::uint64_t>(status));
+  trace::finish(kEndExit, status);
 }
 
 // Handlers of the program, registered later than ours, run earlier; destructors of libraries may still follow: see finish_again.
@@ -66,7 +66,7 @@ void finish_at_exit(int status, void*) {
 [[gnu::destructor]] void finish_again() {
   kept::end();
   beneath::end();
-  if (active()) trace::finish(kEndExit, static_cast<std::uint64_t>(exit_status.load(std::memory_order_relaxed)));
+  if (active()) trace::finish(kEndExit, exit_status.load(std::memory_order_relaxed));
 }
 
 }  // namespace

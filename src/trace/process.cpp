@@ -14,6 +14,7 @@ constexpr std::uint64_t kEndExec = 3;  // end_kind (process.def)
 constexpr std::size_t kSchemaRoom = 256 << 10;
 constexpr std::uint64_t kRateNeeds = 1'000'000;  // ns between the anchors from which the rate is better than the first guess
 constexpr std::uint64_t kAnchorsPerSecond = 10;
+constexpr int kStatusBits = 0xFF;                          // of an exit status, the kernel keeps these
 constexpr std::uint64_t kRateNotKnownYet = 1'000'000'000;  // what a reader sees when the process is killed while it starts
 
 /// What start() was given; a forked child starts again with it.
@@ -202,7 +203,7 @@ void restart_after_fork() {
   refresh_anchor();
 }
 
-void finish(std::uint64_t end_kind, std::uint64_t end_code) {
+void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   const Inside inside;
   end_events(end_kind != kEndExec);
@@ -211,7 +212,7 @@ void finish(std::uint64_t end_kind, std::uint64_t end_code) {
   take_io(row);
   row.end = ticks();
   row.end_kind = end_kind;
-  row.end_code = end_code;
+  row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);
 }
 
 }  // namespace pario::trace

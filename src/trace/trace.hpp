@@ -71,8 +71,10 @@ void start(const Config& config, std::span<const FunctionInfo> functions);
 /// In the child of a fork: leaves the parent's log alone and opens a new one with the same settings. Every Record* from before belongs
 /// to the parent: exchange those that are kept by renew() before anything is counted.
 void restart_after_fork();
-/// Writes what is left (the last events, the end of the process). May be called more than once; calls after it are still counted.
-void finish(std::uint64_t end_kind, std::uint64_t end_code);
+/// Writes the last events and the end of the process. `end_code`: the argument of exit, or a signal;
+/// the log keeps the status that the parent sees (0 to 255). May be called more than once; calls
+/// after it are still counted.
+void finish(std::uint64_t end_kind, int end_code);
 bool on();
 /// The log's descriptor, or -1: close_range, closefrom, dup2 and close must spare it. (Should it be lost all the same, the tracer opens
 /// the log again and never writes to what has taken its number.)

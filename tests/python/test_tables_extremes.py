@@ -23,7 +23,7 @@ EDGES += [2**64 - 2**31, 2**64 - 2, 2**64 - 1]
 CLOCK = {"ticks_per_second", "anchor0_ticks", "anchor0_mono_ns", "start_mono_ns"}
 CLOCK |= {"start_realtime_ns"}
 COUNTERS = [name for name, unit in RECORD_FIELDS if unit in ("count", "bytes")]
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 edges = st.sampled_from(EDGES)
 
 
@@ -41,11 +41,8 @@ def read_log(directory: Path, log: ProcessLog) -> Job:
 @pytest.mark.parametrize(
     ("written", "status"),
     [
-        *((0, 0), (1, 1), (255, 255)),
-        *(
-            pytest.param(*case, marks=pytest.mark.xfail(strict=True, reason="kept as written"))
-            for case in ((256, 0), (2**64 - 1, 255), (2**64 - 2**31, 0), (2**32 - 1, 255))
-        ),
+        *((0, 0), (1, 1), (255, 255), (256, 0)),
+        *((2**64 - 1, 255), (2**64 - 2**31, 0), (2**32 - 1, 255)),
     ],
 )
 def test_an_exit_status_is_what_the_parent_sees(tmp_path: Path, kind: int, written: int, status: int) -> None:
@@ -53,8 +50,8 @@ def test_an_exit_status_is_what_the_parent_sees(tmp_path: Path, kind: int, writt
     assert (job.processes["end_kind"][0], job.processes["end_code"][0]) == (kind, status)
 
 
-@pytest.mark.xfail(strict=True, reason="one impossible number makes the log unreadable")
-@QUICK
+@pytest.mark.system
+@FEW
 @given(name=st.sampled_from(sorted({name for name, _ in PROCESS_FIELDS} - CLOCK)), value=edges)
 def test_a_fact_of_the_process_never_hides_its_log(tmp_path: Path, name: str, value: int) -> None:
     record = {"path": "/a", "writes": 3, "bytes_written": 30}
@@ -65,8 +62,8 @@ def test_a_fact_of_the_process_never_hides_its_log(tmp_path: Path, name: str, va
         assert any(f"{name} is {value}" in text for text in job.messages)
 
 
-@pytest.mark.xfail(strict=True, reason="large counters become negative")
-@QUICK
+@pytest.mark.system
+@FEW
 @given(values=st.dictionaries(st.sampled_from(COUNTERS), edges, min_size=1, max_size=4))
 def test_a_counter_is_its_value_or_named_as_damage(tmp_path: Path, values: dict[str, int]) -> None:
     values = {name: value for name, value in values.items() if name != "folded"}
@@ -75,7 +72,10 @@ def test_a_counter_is_its_value_or_named_as_damage(tmp_path: Path, values: dict[
         assert counter(row, name) in (value if value < 2**63 else 0, None), name
     damaged = [name for name, value in values.items() if value >= 2**63]
     for name in damaged:
-        assert any(re.search(rf"\b{name}\b", text) for text in job.messages), job.messages
+        if counter(row, name) is None:
+            continue
+        alike = re.sub(r"\d", r"\\d", name)  # messages that differ in numbers alone are one
+        assert any(re.search(rf"\b{alike}:", text) for text in job.messages), job.messages
 
 
 def counter(row: Any, name: str) -> int | None:
@@ -86,8 +86,8 @@ def counter(row: Any, name: str) -> int | None:
     return int(row[name]) if name in row.dtype.names else None
 
 
-@pytest.mark.xfail(strict=True, reason="large counters become negative")
-@QUICK
+@pytest.mark.system
+@FEW
 @given(counters=st.lists(edges, min_size=5, max_size=5))
 def test_a_function_has_its_calls_or_is_named_as_damage(tmp_path: Path, counters: list[int]) -> None:
     rows = [(0, 0, 0, 0, 0)] * len(FUNCTIONS)
@@ -100,7 +100,8 @@ def test_a_function_has_its_calls_or_is_named_as_damage(tmp_path: Path, counters
         assert any("counters of write" in text for text in job.messages), job.messages
 
 
-@QUICK
+@pytest.mark.system
+@FEW
 @given(
     offset=edges,
     length=edges.filter(lambda value: value < 2**63),

@@ -38,6 +38,15 @@ TEST_F(Log, HoldsWhatWasCounted) {
   EXPECT_EQ(log.pages_passed, 0u);
 }
 
+TEST_F(Log, KeepsTheStatusThatTheParentSees) {
+  begin();
+  constexpr std::pair<int, std::uint64_t> kStatuses[] = {{0, 0}, {255, 255}, {256, 0}, {-1, 255}};
+  for (const auto& [given, kept] : kStatuses) {
+    finish(1, given);
+    EXPECT_EQ(read_only_log(directory).process.end_code, kept) << given;
+  }
+}
+
 TEST_F(Log, DescribesItsRows) {
   begin();
   const ReadLog log = read_only_log(directory);

@@ -1,6 +1,7 @@
 """One process log (docs/log-format.md) as its blocks: what is there, checked, in the log's own numbers.
 
-Nothing here fails on a log whose process died or whose end is missing; what had to be passed over is said in ``messages``.
+Nothing here fails on a log whose process died or whose end is missing; ``remarks`` name the parts
+that were passed over.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ EXPECTED = f"a process log of pario (format version {VERSION})"
 
 PROCESS, SCHEMA, RECORDS, STRINGS, THREAD, EVENTS, NOTES = range(1, 8)
 KIND_NAMES = ("", "process", "schema", "records", "strings", "thread", "events", "notes")
-_SMALL = {"pid", "ppid", "mpi_rank", "mpi_size", "threads"}  # in a process block; they are 32-bit numbers in the table model
+#: Fields of a process block whose range is smaller than that of a signed 64-bit number.
+_LIMITS = {"pid": 1 << 31, "ppid": 1 << 31, "threads": 1 << 31, "mpi_rank": 1 << 24, "mpi_size": 1 << 24}
+#: Fields that relate ticks to time: without them a log says nothing.
+_CLOCK = ("ticks_per_second", "anchor0_ticks", "anchor0_mono_ns", "start_mono_ns", "start_realtime_ns")
+_CLOCK_LIMIT = 1 << 62
+_COUNT_LIMIT = 1 << 63  # counters are signed numbers in the table model
 _CHECKED = {SCHEMA, EVENTS}  # the others are live: they have no checksum
 
 _HEADER = struct.Struct("<IHHQQQIIQQQ")
@@ -52,6 +58,19 @@ class Block:
 
 
 @dataclass
+class Remarks:
+    """What the reader of one log has to say."""
+
+    damages: list[str] = field(default_factory=list)  # parts that are missing or unreadable
+    notes: list[str] = field(default_factory=list)  # nothing is missing
+
+    @property
+    def texts(self) -> list[str]:
+        """All of them, damages first."""
+        return [*self.damages, *self.notes]
+
+
+@dataclass
 class ProcessLog:
     """The blocks of one process log."""
 
@@ -64,7 +83,7 @@ class ProcessLog:
     chunks: list[Block]
     notes: list[dict[str, Any]]
     strings: dict[int, bytes]  # payloads by number of the block
-    messages: list[str] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)
 
     def payload(self, block: Block) -> NDArray[np.uint8]:
         """The bytes in use of a block."""
@@ -85,8 +104,8 @@ class ProcessLog:
 def read_log(path: Path) -> ProcessLog:
     """Reads the blocks of one process log. Raises ReadError when it is none, or of another version."""
     data = _map(path)
-    messages: list[str] = []
-    blocks = list(_scan(path, data, messages))
+    remarks = Remarks()
+    blocks = list(_scan(path, data, remarks))
     by_kind: dict[int, list[Block]] = {kind: [] for kind in range(PROCESS, NOTES + 1)}
     for block in blocks:
         by_kind[block.kind].append(block)
@@ -95,25 +114,28 @@ def read_log(path: Path) -> ProcessLog:
         path=path,
         data=data,
         schema=schema,
-        process=_process(path, data, schema, by_kind[PROCESS]),
-        records=_records(data, schema, by_kind[RECORDS], messages),
+        process=_process(path, data, schema, by_kind[PROCESS], remarks),
+        records=_records(data, schema, by_kind[RECORDS], remarks),
         threads=by_kind[THREAD],
         chunks=by_kind[EVENTS],
         notes=[],
         strings={block.index: data[block.at : block.at + block.used].tobytes() for block in by_kind[STRINGS]},
-        messages=messages,
+        remarks=remarks,
     )
-    _tell_of_missing(log)
-    log.notes = [note for block in sorted(by_kind[NOTES], key=lambda b: b.index) for note in _notes(log.payload(block), messages)]
+    _report_missing_rows(log)
+    in_order = sorted(by_kind[NOTES], key=lambda block: block.index)
+    log.notes = [note for block in in_order for note in _notes(log.payload(block), remarks)]
     return log
 
 
-def _tell_of_missing(log: ProcessLog) -> None:
-    """What the process had counted, and is not in the log that is here."""
-    for what, found in (("records", len(log.records)), ("events", sum(block.count for block in log.chunks))):
-        written = log.process.get(what, 0)
+def _report_missing_rows(log: ProcessLog) -> None:
+    """Compares the rows in the log with the numbers that the process had counted."""
+    events = sum(block.count for block in log.chunks)
+    for name, found in (("records", len(log.records)), ("events", events)):
+        written = log.process.get(name, 0)
         if found < written:
-            log.messages.append(f"{written - found} of {written} {what} are missing: the log was cut off")
+            missing = f"{written - found} of {written} {name} are missing: the log was cut off"
+            log.remarks.damages.append(missing)
 
 
 def is_log(path: Path) -> bool:
@@ -136,7 +158,7 @@ def _map(path: Path) -> NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
-def _scan(path: Path, data: NDArray[np.uint8], messages: list[str]) -> Iterator[Block]:
+def _scan(path: Path, data: NDArray[np.uint8], remarks: Remarks) -> Iterator[Block]:
     """The usable blocks of a log, in the order of the file."""
     position, unwritten = 0, 0
     while position + HEADER_SIZE <= len(data):
@@ -149,20 +171,20 @@ def _scan(path: Path, data: NDArray[np.uint8], messages: list[str]) -> Iterator[
         _, kind, version, size, *_ = header
         _require(version == VERSION, path, f"a process log of format version {version}")
         if size < PAGE or size % PAGE:
-            messages.append(f"block at {position} says it has {size} bytes: passed over")
+            remarks.damages.append(f"block at {position} says it has {size} bytes: passed over")
             position += PAGE
             continue
         block = _block(header, position, len(data))
         fault = _fault(block, data)
         if fault:
-            messages.append(f"{_name(kind)} block at {position} {fault}: passed over")
+            remarks.damages.append(f"{_name(kind)} block at {position} {fault}: passed over")
         else:
             if position + size > len(data):
-                messages.append(f"the log ends within a {_name(kind)} block: it was cut off, and what followed is not known")
+                remarks.damages.append(f"the log ends within a {_name(kind)} block: it was cut off, and the rest is not known")
             yield block
         position += size
     if unwritten:
-        messages.append(f"{unwritten} pages were reserved and never written")
+        remarks.notes.append(f"{unwritten} pages were reserved and never written")
 
 
 def _require(condition: bool, path: Path, found: str) -> None:
@@ -200,16 +222,28 @@ def _schema(path: Path, data: NDArray[np.uint8], blocks: list[Block]) -> Schema:
         raise ReadError(path, str(error), EXPECTED) from None
 
 
-def _process(path: Path, data: NDArray[np.uint8], schema: Schema, blocks: list[Block]) -> dict[str, int]:
-    _require(bool(blocks) and blocks[0].room >= schema.process.itemsize, path, "a log without its process block")
+def _process(path: Path, data: NDArray[np.uint8], schema: Schema, blocks: list[Block], remarks: Remarks) -> dict[str, int]:
+    """The facts of the process; those that cannot be true are 0, and damage.
+
+    Raises ReadError where the clock is among them.
+    """
+    has_row = bool(blocks) and blocks[0].room >= schema.process.itemsize
+    _require(has_row, path, "a log without its process block")
     row = np.frombuffer(data, schema.process, 1, blocks[0].at)[0]
     process = dict(zip(schema.process.names or (), row.tolist(), strict=True))
+    for name in _CLOCK:
+        impossible = f"a damaged process block ({name} is {process.get(name)})"
+        _require(0 <= process.get(name, -1) < _CLOCK_LIMIT, path, impossible)
+    if "end_code" in process:
+        process["end_code"] &= 0xFF  # earlier versions wrote negative statuses as 64-bit numbers
     for name, value in process.items():
-        _require(value < (1 << 31 if name in _SMALL else 1 << 62), path, f"a damaged process block ({name} is {value})")
+        if value >= _LIMITS.get(name, _COUNT_LIMIT):
+            remarks.damages.append(f"the process block is damaged: {name} is {value}")
+            process[name] = 0
     return process
 
 
-def _records(data: NDArray[np.uint8], schema: Schema, blocks: list[Block], messages: list[str]) -> NDArray[Any]:
+def _records(data: NDArray[np.uint8], schema: Schema, blocks: list[Block], remarks: Remarks) -> NDArray[Any]:
     """All rows, at their numbers. Rows that are missing have the address of no string as their path."""
     dtype = schema.record
     found = [np.frombuffer(data, dtype, min(block.count, block.room // dtype.itemsize), block.at) for block in blocks]
@@ -219,20 +253,20 @@ def _records(data: NDArray[np.uint8], schema: Schema, blocks: list[Block], messa
         return rows
     sane = (numbers >= 0) & (numbers < 2 * len(rows) + _MOST_MISSING)
     if not np.all(sane):
-        messages.append(f"{np.count_nonzero(~sane)} damaged records were passed over")
+        remarks.damages.append(f"{np.count_nonzero(~sane)} damaged records were passed over")
     table = np.full(numbers[sane].max(initial=-1) + 1, NOWHERE, "<u8").astype(dtype)
     table[numbers[sane]] = rows[sane]
     return table
 
 
-def _notes(payload: NDArray[np.uint8], messages: list[str]) -> Iterator[dict[str, Any]]:
+def _notes(payload: NDArray[np.uint8], remarks: Remarks) -> Iterator[dict[str, Any]]:
     for line in payload.tobytes().split(b"\n"):
         if not line.strip(b" \0"):
             continue
         try:
             note = json.loads(line)
         except ValueError:
-            messages.append(f"a note is damaged: {line[:60]!r}")
+            remarks.damages.append(f"a note is damaged: {line[:60]!r}")
             continue
         if isinstance(note, dict):
             yield note

@@ -38,9 +38,16 @@ def _functions_of(view: View, block: Block, names: Names) -> NDArray[Any]:
     table["thread"] = np.uint64(block.aux[0]).astype(np.int32)
     table["name"] = [names.number(known[i].name) for i in called]
     table["category"] = [known[i].category for i in called]
-    table["calls"], table["bytes"], table["failed"] = counters[called][:, [0, 2, 4]].T
+    for name, column in (("calls", 0), ("bytes", 2), ("failed", 4)):
+        table[name] = _counts(view, counters[called, column], [known[i].name for i in called])
     table["seconds"], table["slowest"] = view.time.durations(counters[called][:, [1, 3]].T)
     return table
+
+
+def _counts(view: View, values: NDArray[Any], functions: Sequence[str]) -> NDArray[np.int64]:
+    """A column of counters of functions as signed numbers; damage is named after the functions."""
+    impossible = [name for name, value in zip(functions, values.tolist(), strict=True) if value >> 63]
+    return view.counts(values, f"counters of {', '.join(impossible)}")
 
 
 def add_communicators(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]]:
@@ -52,7 +59,7 @@ def add_communicators(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]
     tables = []
     for view in views:
         of_number: dict[int, int] = {}
-        for number, communicator in _communicators(job, view).items():
+        for number, communicator in _communicators(view).items():
             key = (communicator.id,) if communicator.id else (0, view.row, number)
             if key not in numbers:
                 numbers[key] = len(job.communicators)
@@ -62,7 +69,7 @@ def add_communicators(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]
     return tables
 
 
-def _communicators(job: Job, view: View) -> dict[int, Communicator]:
+def _communicators(view: View) -> dict[int, Communicator]:
     """The communicators of one process by its own numbers; a later note replaces an earlier one."""
     found = {}
     for note in view.log.notes_of("communicator"):
@@ -70,7 +77,7 @@ def _communicators(job: Job, view: View) -> dict[int, Communicator]:
             size = int(note["size"])
             found[int(note["number"])] = Communicator(int(note["id"]), size, _ranks(str(note.get("ranks", "")), size))
         except (KeyError, TypeError, ValueError):
-            job.messages.append(f"{view.log.path}: a communicator note is damaged: {note}")
+            view.log.remarks.damages.append(f"a communicator note is damaged: {note}")
     return found
 
 
@@ -112,7 +119,7 @@ def add_events(job: Job, views: Sequence[View], files: Sequence[NDArray[np.int32
     names = Names()
     for name in job.function_names:
         names.number(name)
-    chunks = [_chunks(job, view) for view in views]
+    chunks = [_chunks(view) for view in views]
     events = np.zeros(sum(c.events for c in chunks), EVENT)
     first, damaged = 0, False
     for process, its_files, its_communicators in zip(chunks, files, communicators, strict=True):
@@ -123,13 +130,13 @@ def add_events(job: Job, views: Sequence[View], files: Sequence[NDArray[np.int32
     job.events = sort_events(events[events["process"] >= 0] if damaged else events)
 
 
-def _chunks(job: Job, view: View) -> _Chunks:
+def _chunks(view: View) -> _Chunks:
     rows = []
     for block in view.log.chunks:
         if _native.frame_events(view.log.payload(block)) == block.count:
             rows.append((block.at, block.used, block.count, 1))
         else:
-            job.messages.append(f"{view.log.path}: an event chunk at {block.at} does not hold its {block.count} events: passed over")
+            view.log.remarks.damages.append(f"an event chunk at {block.at} does not hold its {block.count} events: passed over")
     for block in view.log.threads:
         at = block.aux[1]
         count = min(block.count, max(block.room - at, 0) // EVENT_SIZE)
@@ -164,7 +171,7 @@ def _decode(
     for chunk in bad:
         count = int(chunks.table[chunk, 2])
         rows["process"][int(ends[chunk]) - count : int(ends[chunk])] = -1
-        job.messages.append(f"{view.log.path}: an event chunk of {count} events is damaged: passed over")
+        view.log.remarks.damages.append(f"an event chunk of {count} events is damaged: passed over")
     return bool(bad)
 
 

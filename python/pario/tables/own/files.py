@@ -135,10 +135,11 @@ def _records(view: View, files: NDArray[np.int32]) -> NDArray[Any]:
     rows["file"] = files[known]
     rows["layer"] = _layer_numbers(view)[np.minimum(source["layer"], len(view.log.schema.layers))]
     for name in (units.keys() & set(RECORD.names or ())) - _IDENTITY:
-        rows[name] = _in_seconds(view, source[name], units[name])
+        rows[name] = _converted(view, source[name], name)
     for direction in ("read", "write"):
         for size_class in range(len(SIZE_BINS) + 1):
-            rows[f"{direction}_sizes"][:, size_class] = source[f"{direction}_size_{size_class}"]
+            name = f"{direction}_size_{size_class}"
+            rows[f"{direction}_sizes"][:, size_class] = view.counts(source[name], name)
     return rows
 
 
@@ -147,10 +148,16 @@ def _layer_numbers(view: View) -> NDArray[np.uint8]:
     return np.array([LAYERS.index(name) if name in LAYERS else 255 for name in view.log.schema.layers] + [255], np.uint8)
 
 
-def _in_seconds(view: View, values: NDArray[Any], unit: str) -> NDArray[Any]:
-    if unit == "ticks":
-        return view.time.durations(values)
-    return view.time.moments(values) if unit == "time" else values
+def _converted(view: View, values: NDArray[Any], name: str) -> NDArray[Any]:
+    """A column of records in the units of the table model."""
+    match view.log.schema.units[name]:
+        case "ticks":
+            return view.time.durations(values)
+        case "time":
+            return view.time.moments(values)
+        case "count" | "bytes":
+            return view.counts(values, name)
+    return values
 
 
 def file_of(files: NDArray[np.int32], note: dict[str, Any]) -> int:

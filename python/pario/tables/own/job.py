@@ -128,8 +128,9 @@ def _add_processes(job: Job, views: Sequence[View], starts: Sequence[float]) -> 
         row["host"], row["pid"], row["parent"] = view.host, process["pid"], process["ppid"]
         row["exe"] = programs.number(str(_process_note(view.log).get("exe", "")))
         row["start"], row["end"], row["seen"] = start, view.time.moment(process["end"]), view.time.moment(process["anchor1_ticks"])
-        row["end_kind"], row["end_code"] = process["end_kind"] % _END_KINDS, process["end_code"] & 0x7FFFFFFF
+        row["end_kind"], row["end_code"] = process["end_kind"] % _END_KINDS, process["end_code"]
         row["cpu_user"], row["cpu_system"] = process["cpu_user_ns"] / 1e9, process["cpu_system_ns"] / 1e9
+        row["end"] = max(row["end"], start)  # of a damaged log
         if process["mpi_rank"]:
             row["mpi_start"], row["mpi_end"] = view.time.moment(process["mpi_init"]), view.time.moment(process["mpi_finalize"])
         for name in ("threads", "major_faults", "events_merged", "files_folded", "lost"):
@@ -223,8 +224,8 @@ def _known(job: Job, mpi: bool) -> set[str]:
 
 def _tell(job: Job, views: Sequence[View]) -> None:
     """Messages on what the logs do not hold."""
-    for text, count in Counter(message for view in views for message in view.log.messages).items():
-        where = next(view.log.path for view in views if text in view.log.messages)
+    for text, count in Counter(message for view in views for message in view.log.remarks.texts).items():
+        where = next(view.log.path for view in views if text in view.log.remarks.texts)
         job.messages.append(f"{where}: {text}" + (f" (and in {count - 1} more logs)" if count > 1 else ""))
     _tell_of_killed(job)
     _tell_of_missing(job)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from pario.tables.own.blocks import ProcessLog
 
+_LARGEST_COUNT = np.uint64(2**63 - 1)
+
 
 @dataclass(frozen=True)
 class Timebase:
@@ -43,3 +45,12 @@ class View:
     host: int  # of Job.hosts
     machine: str  # boot id: processes with the same one share local file systems
     time: Timebase
+
+    def counts(self, values: NDArray[Any], name: str) -> NDArray[np.int64]:
+        """Counters as signed numbers. One beyond their range is damage of ``name``, and counts 0."""
+        impossible = values > _LARGEST_COUNT
+        if impossible.any():
+            damage = f"{name}: {np.count_nonzero(impossible)} impossible values were passed over"
+            self.log.remarks.damages.append(damage)
+            values = np.where(impossible, np.uint64(0), values)
+        return values.astype(np.int64)
