@@ -13,6 +13,7 @@
 namespace pario::preload {
 namespace {
 
+constexpr std::size_t kLongestProgram = 500;
 constexpr const char* kOtherEnvironment = "in an environment without pario's LD_PRELOAD and PARIO_TRACE_DIR";
 constexpr const char* kStatic = "though it is statically linked";
 constexpr const char* kPrivileged = "though it is set-user-ID or set-group-ID";
@@ -77,10 +78,11 @@ void note_unseen(const char* program, char* const* environment) {
   const base::SavedErrno saved;
   const char* why = why_unseen(program, environment);
   if (why == nullptr || noted.exchange(true, std::memory_order_relaxed)) return;
-  base::Text<1000> text;
-  text.add(program).add(" was started ").add(why).add(": what it did is not in the log");
-  base::Text<2000> json;
-  trace::note(base::Json(json).begin_object().member("note", "message").member("text", text.view()).end_object().view());
+  base::Text<6 * kLongestProgram + 256> text;
+  base::Json json(text);
+  json.begin_object().member("note", "unfollowed");
+  json.member("program", std::string_view(program).substr(0, kLongestProgram));
+  trace::note(json.member("reason", why).end_object().view());
 }
 
 }  // namespace pario::preload

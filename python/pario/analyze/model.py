@@ -35,6 +35,7 @@ class Verdict:
     mean: Split
     method: str  # how waiting and the critical path were determined
     not_known: tuple[str, ...] = ()  # "MPI time (the log has none)"
+    unseen: tuple[str, ...] = ()  # "rank 3 of 4 has no log"; empty: the verdict covers the whole run
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The verdict: one sentence, by the slowest rank and the critical path."""
+"""The verdict: one sentence, by the slowest rank and the critical path.
+
+Where a part of the run cannot be seen, the sentence begins with that part, and praises nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ IDLE_CPU = 0.1
 #: Seconds of I/O about which there is nothing to say, in a run shorter than this.
 LITTLE, SHORT_RUN = 0.05, 1.0
 
+_PARTS = 3  # missing parts that the sentence names
 _NAMES = {"io": "I/O", "communication": "communication", "waiting": "waiting", "compute": "computation"}
 
 
@@ -25,10 +29,13 @@ def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
     """Judges the job; ``findings`` only add what there is to gain."""
     times = facts.times
     critical = times.critical
+    unseen = _unseen(facts)
     bound = _bound(facts, critical, findings)
+    if unseen and bound != "io":
+        bound = "unknown"
     lane = times.slowest_lane
     return Verdict(
-        sentence=_sentence(facts, critical, bound, findings),
+        sentence=_incomplete(facts, critical, unseen, findings) if unseen else _sentence(facts, critical, bound, findings),
         bound=bound,
         critical=critical,
         slowest=times.split(lane),
@@ -36,6 +43,26 @@ def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
         mean=times.mean,
         method=_method(facts),
         not_known=_not_known(facts),
+        unseen=unseen,
+    )
+
+
+def _unseen(facts: Facts) -> tuple[str, ...]:
+    """The parts of the program that the tables do not hold; helpers of the launcher are none."""
+    lanes = facts.lanes.of_process
+    parts = (part for part in facts.job.unseen if part.process < 0 or lanes[part.process] >= 0)
+    return tuple(dict.fromkeys(part.text for part in parts))
+
+
+def _incomplete(facts: Facts, split: Split, unseen: Sequence[str], findings: Sequence[Finding]) -> str:
+    """The sentence of a run of which a part cannot be seen."""
+    more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
+    whole = f"of the {seconds(split.wall)} {_where(facts)}"
+    gain = sum(finding.seconds for finding in findings)
+    saving = _saving(facts, findings, gain) if gain > WORTH * facts.wall else ""
+    return (
+        f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}. "
+        f"In the part that was seen, {percent(split.io, split.wall)} {whole} is I/O{saving}."
     )
 
 

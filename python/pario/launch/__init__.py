@@ -69,7 +69,7 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
         held.let_go()
     leftovers.sweep()
     seconds = time.time() - start
-    place.record_end(start, ending.status)
+    place.record_end(start, ending.status, ending.pid)
     if seat.is_first:
         place.wait_for_others(start)
         _sum_up(place.path, settings, before)

@@ -41,9 +41,11 @@ class Place:
         if self.seat.is_first and (sys.stderr.isatty() or not text.startswith("pario: recording")):
             print(text, file=sys.stderr)
 
-    def record_end(self, start: float, status: int) -> None:
-        """Notes how the command ended: for this seat, and by rank 0 for the job."""
-        ending = {**_description(self.command, self.seat), "start": start, "end": time.time(), "exit_status": status}
+    def record_end(self, start: float, status: int, pid: int) -> None:
+        """Notes how the command, process ``pid``, ended: for this seat, and by rank 0 for the job."""
+        times = {"start": start, "end": time.time()}
+        description = _description(self.command, self.seat)
+        ending = {**description, **times, "exit_status": status, "pid": pid}
         if self.seat.size > 1:
             _write(self._seat_file(self.seat.rank), ending)
         if self.seat.is_first:

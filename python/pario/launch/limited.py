@@ -58,7 +58,7 @@ def run_limited(executable: Path, command: Sequence[str], environment: Mapping[s
             end(child)
         os.waitpid(child, 0)
         raise
-    return Ending.of(os.waitpid(child, 0)[1], late=late)
+    return Ending.of(os.waitpid(child, 0)[1], late=late, pid=child)
 
 
 def _over(child: int, seconds: float) -> bool:

@@ -26,17 +26,21 @@ _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended: ``status`` as a shell would say it (128 + signal), ``signal`` 0 when it exited. ``late``: after its limit."""
+    """How a child ended: ``status`` as a shell would say it (128 + signal), ``signal`` 0 when it exited.
+
+    ``late``: after its limit. ``pid``: its number, 0 where that is not known.
+    """
 
     status: int
     signal: int
     late: bool = False
+    pid: int = 0
 
     @staticmethod
-    def of(status: int, *, late: bool = False) -> Ending:
-        """From what waiting for it has given."""
+    def of(status: int, *, late: bool = False, pid: int = 0) -> Ending:
+        """From the status that waiting for the child has given."""
         code = os.waitstatus_to_exitcode(status)
-        return Ending(128 - code, -code, late) if code < 0 else Ending(code, 0, late)
+        return Ending(128 - code, -code, late, pid) if code < 0 else Ending(code, 0, late, pid)
 
     def repeat(self) -> int:
         """Ends this process as the child ended: dies of the same signal, without a second core file, else returns the status."""
@@ -88,7 +92,7 @@ def run_child(executable: Path, command: Sequence[str], environment: Mapping[str
     for number, handler in before.items():  # Python's own for Ctrl-C would show a traceback
         own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
-    return Ending.of(status)
+    return Ending.of(status, pid=child)
 
 
 def spawn(executable: Path, command: Sequence[str], environment: Mapping[str, str], **options: Any) -> int:

@@ -251,6 +251,14 @@ class LoaderUse:
     longest: float = 0.0  # wait
 
 
+@dataclass(frozen=True)
+class Unseen:
+    """A part of the run that the tables do not hold, so that no verdict covers it."""
+
+    text: str  # a clause: "rank 3 of 4 has no log"
+    process: int = -1  # row of Job.processes that it belongs to; -1: the run
+
+
 @dataclass
 class Job:
     """Everything known of one job. ``has`` names what the log could know: a reader adds to it, analysis asks it.
@@ -289,6 +297,7 @@ class Job:
     loaders: list[LoaderUse] = field(default_factory=list)
     mpi_library: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)  # free: scheduler, user, versions
+    unseen: list[Unseen] = field(default_factory=list)  # empty: the tables cover all processes
     messages: list[str] = field(default_factory=list)  # what the reader has to say: truncated, partial, skipped (never silent)
 
     def path(self, file: int) -> str:

@@ -30,7 +30,10 @@ def read(paths: Sequence[str | os.PathLike[str]]) -> Job:
     logs = [log for path in places for log in _logs_at(path)]
     own = [log.suffix == ".plog" or is_log(log) for log in logs]
     if all(own):
-        return read_job(_source(places), logs, [path / "job.json" for path in places if path.is_dir()])
+        directories = [path for path in places if path.is_dir()]
+        launchers = [found for path in directories for found in path.glob("launcher.*.json")]
+        descriptions = [path / "job.json" for path in directories]
+        return read_job(_source(places), logs, descriptions, launchers)
     if any(own):
         raise ReadError(logs[own.index(False)], "a log of another tool among pario's", "logs of one kind")
     return darshan.read_job(_source(places), logs)

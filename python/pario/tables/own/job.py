@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from pario.tables.errors import ReadError
-from pario.tables.model import Job
+from pario.tables.model import Job, Unseen
 from pario.tables.own.blocks import ProcessLog, read_log
 from pario.tables.own.calls import add_communicators, add_events, add_functions
 from pario.tables.own.clocks import Clock, Sample, relate
+from pario.tables.own.coverage import add_unseen
 from pario.tables.own.files import add_files
 from pario.tables.own.loaders import add_loaders
 from pario.tables.own.mpiio import add_mpiio
@@ -26,6 +26,7 @@ from pario.tables.own.streams import add_streams
 from pario.tables.own.striping import add_striping
 from pario.tables.own.view import Timebase, View
 from pario.tables.rows import MOMENTS, Names, new_processes
+from pario.wording import plural
 
 _ALWAYS_KNOWN = {"posix", "stdio", "sizes", "sampled", "alignment", "per_rank", "streams", "threads", "meta_split"}
 _COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
@@ -35,9 +36,15 @@ _START_TOGETHER = 60.0  # seconds; launchers of one run start within
 _NAMED = 5  # how many processes a message names
 
 
-def read_job(source: str, paths: Sequence[Path], descriptions: Sequence[Path] = ()) -> Job:
-    """The job whose process logs are ``paths``, and whose job.json are ``descriptions`` (one for each directory).
+def read_job(
+    source: str,
+    paths: Sequence[Path],
+    descriptions: Sequence[Path] = (),
+    launchers: Sequence[Path] = (),
+) -> Job:
+    """The job whose process logs are ``paths``.
 
+    ``descriptions`` are its job.json, one for each directory, ``launchers`` its launcher.N.json.
     Raises ReadError when no log can be read, or the descriptions are those of several runs.
     """
     job = Job(source=source, format="pario")
@@ -61,7 +68,10 @@ def read_job(source: str, paths: Sequence[Path], descriptions: Sequence[Path] = 
     _end_the_command(job, description)
     _complete_ends(job)
     _describe(job, views, description)
-    _tell(job, views)
+    _add_messages(job, views)
+    noted = {path.name: _read_description(job, path) for path in launchers}
+    add_unseen(job, views, description, noted)
+    job.messages = _folded(job.messages)
     return job
 
 
@@ -75,6 +85,9 @@ def _read_logs(job: Job, paths: Iterable[Path]) -> list[ProcessLog]:
     if not logs:
         raise errors[0]
     job.messages += [f"not read: {error}" for error in errors]
+    if errors:
+        whole = plural(len(logs) + len(errors), "process log")
+        job.unseen.append(Unseen(f"{len(errors)} of {whole} cannot be read"))
     return logs
 
 
@@ -222,13 +235,14 @@ def _known(job: Job, mpi: bool) -> set[str]:
     return has
 
 
-def _tell(job: Job, views: Sequence[View]) -> None:
-    """Messages on what the logs do not hold."""
-    for text, count in Counter(message for view in views for message in view.log.remarks.texts).items():
-        where = next(view.log.path for view in views if text in view.log.remarks.texts)
-        job.messages.append(f"{where}: {text}" + (f" (and in {count - 1} more logs)" if count > 1 else ""))
+def _add_messages(job: Job, views: Sequence[View]) -> None:
+    """Adds the remarks on each log, and what the counters leave out."""
+    remarks = [(text, view.log.path) for view in views for text in view.log.remarks.texts]
+    for text, count in Counter(text for text, _ in remarks).items():
+        where = next(path for told, path in remarks if told == text)
+        more = f" (and in {count - 1} more logs)" if count > 1 else ""
+        job.messages.append(f"{where}: {text}{more}")
     _tell_of_killed(job)
-    _tell_of_missing(job)
     totals = {
         name: sum(view.log.process.get(name, 0) for view in views) for name in ("lost", "files_folded", "events_merged", "events_lost")
     }
@@ -240,7 +254,6 @@ def _tell(job: Job, views: Sequence[View]) -> None:
     }
     job.messages += [texts[name].format(total) for name, total in totals.items() if total]
     job.messages += [str(note.get("text")) for view in views for note in view.log.notes_of("message")]
-    job.messages = _folded(job.messages)
 
 
 def _folded(messages: Sequence[str]) -> list[str]:
@@ -252,16 +265,6 @@ def _folded(messages: Sequence[str]) -> list[str]:
 
 def _without_numbers(message: str) -> str:
     return re.sub(r"\d+", "#", message)
-
-
-def _tell_of_missing(job: Job) -> None:
-    there = {rank for rank in job.processes["rank"].tolist() if rank >= 0}
-    missing = job.ranks - len(there)
-    if not there or missing <= 0:
-        return
-    first = itertools.islice((rank for rank in itertools.count() if rank not in there), min(missing, _NAMED))
-    names = ", ".join(map(str, first)) + (" ..." if missing > _NAMED else "")
-    job.messages.append(f"no logs of {missing} of {job.ranks} ranks are here ({names}); hosts that share no directory keep their own")
 
 
 def _tell_of_killed(job: Job) -> None:
