@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/extent.hpp"
+
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -86,10 +88,20 @@ void was_given() {}
 std::byte* map(std::size_t size, int flags, int descriptor, std::uint64_t offset) {
   const long address = system_call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, flags, descriptor, offset);
   was_given();
-  return address < 0 && address > -4096 ? nullptr : reinterpret_cast<std::byte*>(address);
+  if (address < 0 && address > -4096) return nullptr;
+  auto* const memory = reinterpret_cast<std::byte*>(address);
+  leave_out_of_core_dumps(memory, size);
+  return memory;
 }
 
 }  // namespace
+
+void leave_out_of_core_dumps(const std::byte* begin, std::size_t size) {
+  const auto page = static_cast<std::uint64_t>(::getpagesize());
+  const auto at = reinterpret_cast<std::uint64_t>(begin);
+  const std::uint64_t first = round_up(at, page), last = round_down(at + size, page);
+  if (first < last) system_call(SYS_madvise, first, last - first, MADV_DONTDUMP);
+}
 
 std::byte* map_memory(std::size_t size) { return map(size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 

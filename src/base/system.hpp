@@ -38,9 +38,11 @@ int status_of(const char* path, struct stat& status);
 /// The target of a symbolic link, terminated by zero; its length.
 long read_link(const char* path, char* out, std::size_t size);
 
-/// Pages of memory, zeroed; null when there are none.
+/// Keeps the whole pages within a range out of core dumps, where the kernel can do that.
+void leave_out_of_core_dumps(const std::byte* begin, std::size_t size);
+/// Pages of memory for pario's own use, zeroed and left out of core dumps; null when there are none.
 std::byte* map_memory(std::size_t size);
-/// A range of a file, shared with it; null when that fails.
+/// A range of a file, shared with it and left out of core dumps; null when that fails.
 std::byte* map_shared(int descriptor, std::uint64_t offset, std::size_t size);
 void unmap(void* address, std::size_t size);
 

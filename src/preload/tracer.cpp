@@ -19,6 +19,9 @@
 #include "preload/symbols.hpp"
 #include "trace/trace.hpp"
 
+// Of this library: the linker defines them for each.
+extern "C" [[gnu::visibility("hidden")]] std::byte __bss_start[], _end[];
+
 namespace pario::preload {
 
 constinit std::atomic<State> state{State::unknown};
@@ -54,10 +57,14 @@ void finish_at_exit(int status, void*) {
   trace::finish(kEndExit, status);
 }
 
+/// The tables of this library are zeros for the most part, but 28 MB of address space.
+void leave_tables_out_of_core_dumps() { base::leave_out_of_core_dumps(__bss_start, static_cast<std::size_t>(_end - __bss_start)); }
+
 // Handlers of the program, registered later than ours, run earlier; destructors of libraries may still follow: see finish_again.
 [[gnu::constructor]] void register_handlers() {
   resolve(Symbol::open);  // what the first call of its kind makes: a child forked while a thread makes it would wait for ever
   beneath::begin();
+  leave_tables_out_of_core_dumps();
   if (!active()) return;
   on_exit(finish_at_exit, nullptr);
   pthread_atfork(nullptr, descriptors::share_all, begin_child);

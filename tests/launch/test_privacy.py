@@ -74,7 +74,7 @@ def test_arguments_are_left_out_everywhere(tmp_path: Path, way: str) -> None:
 def test_arguments_are_kept_by_default(tmp_path: Path) -> None:
     done = run_pario(tmp_path, "--json", "--", "sh", "-c", SCRIPT)
     assert SECRET in json.loads(done.stderr)["job"]["command"]
-    assert all(SECRET.encode() in path.read_bytes() for path in tmp_path.rglob("*.plog"))
+    assert any(SECRET.encode() in path.read_bytes() for path in tmp_path.rglob("*.plog"))
 
 
 def dumped_bytes(smaps: str) -> int:
@@ -90,7 +90,6 @@ def dumped_bytes(smaps: str) -> int:
     return total
 
 
-@pytest.mark.xfail(strict=True, reason="the tables of the library are dumped")
 def test_core_dumps_do_not_hold_the_tracers_memory(tmp_path: Path) -> None:
     look = ["cat", "/proc/self/smaps"]
     alone = run_command(look, status=0).stdout
