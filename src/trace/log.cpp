@@ -32,16 +32,25 @@ long write_zeros(int descriptor, std::uint64_t offset, std::size_t size) {
   return 0;
 }
 
-/// Makes the directory and those above it: on a host that does not share it with the launcher's nothing is there yet.
+// Logs hold command lines and environments: they are the user's alone, whatever the umask.
+constexpr unsigned kLogMode = 0600, kDirectoryMode = 0700, kParentMode = 0777;
+
+/// Makes a directory for logs; 0 or -errno.
+long make_private(const char* path) {
+  const long made = base::system_call(SYS_mkdirat, AT_FDCWD, path, kDirectoryMode);
+  if (made == 0) base::system_call(SYS_fchmodat, AT_FDCWD, path, kDirectoryMode);
+  return made;
+}
+
+/// Makes the directory and those above it, on a host that does not share the launcher's directory.
 void make_directories(char* path) {
-  const auto make = [path] { return base::system_call(SYS_mkdirat, AT_FDCWD, path, 0777); };
-  if (make() != -ENOENT) return;
+  if (make_private(path) != -ENOENT) return;
   for (char* slash = std::strchr(path, '/'); slash != nullptr; slash = std::strchr(slash + 1, '/')) {
     *slash = 0;
-    make();
+    base::system_call(SYS_mkdirat, AT_FDCWD, path, kParentMode);
     *slash = '/';
   }
-  make();
+  make_private(path);
 }
 
 }  // namespace
@@ -55,8 +64,9 @@ int Log::open(const char* directory, std::uint64_t start_ns) {
   make_directories(path_);
   name.add('/').add(host.nodename).add('.').add(base::system_call(SYS_getpid)).add('.').add(start_ns, 16).add(".plog");
   if (!name.complete()) return -ENAMETOOLONG;
-  const int opened = base::open_file(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
+  const int opened = base::open_file(name.c_str(), O_RDWR | O_CREAT | O_EXCL, kLogMode);
   if (opened < 0) return opened;
+  base::system_call(SYS_fchmod, opened, kLogMode);
   descriptor_ = base::move_high(opened);
   struct stat status{};
   const int error = base::status_of(descriptor_, status);

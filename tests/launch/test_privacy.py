@@ -32,7 +32,6 @@ def modes_of(root: Path) -> dict[str, int]:
     return {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in paths}
 
 
-@pytest.mark.xfail(strict=True, reason="logs have the permissions that the umask leaves")
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o177])
 def test_only_the_user_may_read_the_logs(tmp_path: Path, umask: int) -> None:
     run_pario(tmp_path, "--no-report", "--", "true", umask=umask)
@@ -40,14 +39,12 @@ def test_only_the_user_may_read_the_logs(tmp_path: Path, umask: int) -> None:
     assert modes_of(tmp_path / "run.pario") == modes
 
 
-@pytest.mark.xfail(strict=True, reason="logs have the permissions that the umask leaves")
 def test_directories_above_the_logs_are_as_usual(tmp_path: Path) -> None:
     run_pario(tmp_path, "--no-report", "-o", "logs/here", "--", "true", umask=0o022)
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("logs", "logs/here")]
     assert modes == [0o755, 0o700]
 
 
-@pytest.mark.xfail(strict=True, reason="logs have the permissions that the umask leaves")
 def test_a_host_without_the_launchers_directory_makes_its_own(tmp_path: Path) -> None:
     logs = tmp_path / "new" / "run.pario"
     traced = {"LD_PRELOAD": str(need_library()), "PARIO_TRACE_DIR": str(logs)}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from pario.errors import ParioError
 from pario.launch.ranks import Seat
@@ -23,6 +24,7 @@ from pario.publishing import replacing
 from pario.version import version
 
 _DEFAULT = "run.pario"
+_DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
 _RECENT_SECONDS = 30.0  # how old a directory may be that a launcher joins
 _LOOK_SECONDS = 15.0  # how long a launcher looks for one before it makes one for its host
 _LINGER_SECONDS = 60.0  # how long rank 0 waits for the other launchers' ends
@@ -96,7 +98,7 @@ def make(wanted: Path | None) -> Path:
     """A new or empty directory: the wanted one, or the next run.pario. Raises ParioError when it cannot be made, or holds something."""
     for path in _candidates(wanted):
         try:
-            path.mkdir(parents=wanted is not None)
+            _make_private(path, parents=wanted is not None)
             return path
         except FileExistsError:
             if wanted is not None and path.is_dir() and not any(path.iterdir()):
@@ -124,8 +126,9 @@ def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) ->
     """Makes a directory that this host's launchers will find; one that appeared meanwhile (whoever made it) is left alone."""
     path = next(path for path in _candidates(wanted) if wanted is not None or not path.exists())
     try:
-        path.mkdir(parents=wanted is not None, exist_ok=wanted is not None)
-        with (path / "job.json").open("x", encoding="utf-8") as file:
+        if wanted is None or not path.is_dir():
+            _make_private(path, parents=wanted is not None)
+        with _open_private(path / "job.json", "x") as file:
             json.dump({**_description(command, seat), "start": time.time()}, file)
     except FileExistsError:
         return
@@ -145,11 +148,33 @@ def _is_ours(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
 
 def _take(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
     try:
-        with (path / f"launcher.{seat.rank}.json").open("x", encoding="utf-8") as file:
+        with _open_private(path / f"launcher.{seat.rank}.json", "x") as file:
             json.dump(_description(command, seat), file)
     except FileExistsError:
         return False
     return True
+
+
+def _make_private(path: Path, *, parents: bool) -> None:
+    """Makes a directory that is the user's alone, whatever the umask; those above it are as usual.
+
+    Logs hold command lines and environments.
+    """
+    if parents and not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(_DIRECTORY_MODE)
+    path.chmod(_DIRECTORY_MODE)
+
+
+def _open_private(path: Path, mode: str) -> TextIO:
+    """Opens a file for writing that is the user's alone, whatever the umask."""
+
+    def create(name: str, flags: int) -> int:
+        descriptor = os.open(name, flags, _FILE_MODE)
+        os.fchmod(descriptor, _FILE_MODE)
+        return descriptor
+
+    return cast(TextIO, open(path, mode, encoding="utf-8", opener=create))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -165,6 +190,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     """Replaces a file as a whole: other launchers may be reading it. A full disk is said; the program's run is not spoiled by it."""
     try:
         with replacing(path, "launcher", durable=False) as file:
+            os.fchmod(file.fileno(), _FILE_MODE)  # before anything is in it
             file.write(json.dumps(content).encode() + b"\n")
     except ParioError as error:
         print(f"pario: {error}", file=sys.stderr)
