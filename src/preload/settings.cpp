@@ -39,7 +39,8 @@ bool read(trace::Config& config) {
   config = {.directory = directory,
             .events_limit = chosen.trace_events_limit,
             .files_limit = chosen.trace_files_limit,
-            .messages = chosen.trace_messages};
+            .messages = chosen.trace_messages,
+            .arguments = chosen.trace_arguments};
   return true;
 }
 

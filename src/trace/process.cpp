@@ -21,7 +21,7 @@ constexpr std::uint64_t kRateNotKnownYet = 1'000'000'000;  // what a reader sees
 struct Settings {
   char directory[2048];
   std::uint64_t events_limit, files_limit, ticks_per_second;
-  bool messages;
+  bool messages, arguments;
   std::span<const FunctionInfo> functions;
 };
 constinit Settings settings{};
@@ -182,12 +182,13 @@ void start(const Config& config, std::span<const FunctionInfo> functions) {
   settings.events_limit = config.events_limit;
   settings.files_limit = config.files_limit;
   settings.messages = config.messages;
+  settings.arguments = config.arguments;
   settings.functions = functions;
   settings.ticks_per_second = kRateNotKnownYet;
   base::choose_clock();
   if (!open_log()) return;
   std::atomic_ref(state.on).store(true, std::memory_order_release);
-  write_process_note();
+  write_process_note(settings.arguments);
   process().ticks_per_second = base::tick_rate({process().anchor0_ticks, process().anchor0_mono_ns});  // the time until here counts
   refresh_anchor();
 }
@@ -199,7 +200,7 @@ void restart_after_fork() {
   if (!open_log()) return;
   process().parent_image = 1;
   std::atomic_ref(state.on).store(true, std::memory_order_release);
-  write_process_note();
+  write_process_note(settings.arguments);
   refresh_anchor();
 }
 

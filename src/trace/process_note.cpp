@@ -32,7 +32,8 @@ void add_link(base::Json& json, const char* key, const char* path) {
   if (base::read_link(path, target, sizeof target) > 0) json.member(key, target);
 }
 
-void add_arguments(base::Json& json) {
+/// The words of the command; without arguments the first one alone.
+void add_command(base::Json& json, bool with_arguments) {
   char memory[kArgumentsRoom];
   const long size = base::read_file("/proc/self/cmdline", memory, sizeof memory);
   std::string_view rest(memory, size > 0 ? static_cast<std::size_t>(size) : 0);
@@ -40,6 +41,7 @@ void add_arguments(base::Json& json) {
   while (!rest.empty()) {
     const std::string_view argument = rest.substr(0, rest.find('\0'));
     json.value(argument);
+    if (!with_arguments) break;
     rest.remove_prefix(std::min(argument.size() + 1, rest.size()));
   }
   json.end_array();
@@ -56,7 +58,7 @@ void add_environment(base::Json& json) {
   json.end_object();
 }
 
-void write(base::TextBuffer& out, bool with_environment) {
+void write(base::TextBuffer& out, bool with_arguments, bool with_environment) {
   base::Json json(out);
   utsname host{};
   base::system_call(SYS_uname, &host);
@@ -66,21 +68,21 @@ void write(base::TextBuffer& out, bool with_environment) {
   add_link(json, "exe", "/proc/self/exe");
   add_link(json, "cwd", "/proc/self/cwd");
   json.member("user", base::system_call(SYS_getuid));
-  add_arguments(json);
+  add_command(json, with_arguments);
   if (with_environment) add_environment(json);
   json.end_object();
 }
 
 }  // namespace
 
-void write_process_note() {
+void write_process_note(bool with_arguments) {
   std::byte* memory = base::map_memory(kLongestNote);
   if (memory == nullptr) return;
   base::TextBuffer text(reinterpret_cast<char*>(memory), kLongestNote);
-  write(text, true);
+  write(text, with_arguments, true);
   if (!text.complete()) {  // an extraordinary environment
     text = base::TextBuffer(reinterpret_cast<char*>(memory), kLongestNote);
-    write(text, false);
+    write(text, with_arguments, false);
   }
   note(text.view());
   base::unmap(memory, kLongestNote);

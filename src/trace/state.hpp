@@ -50,7 +50,7 @@ void refresh_anchor();
 /// To stderr, unless the user wants no messages.
 void say(std::string_view text);
 
-/// Notes host, program, arguments and selected environment of this process.
-void write_process_note();
+/// Notes host, program, selected environment and, `with_arguments`, all words of the command.
+void write_process_note(bool with_arguments);
 
 }  // namespace pario::trace

@@ -62,7 +62,8 @@ struct Config {
   const char* directory = nullptr;            ///< where the process log goes; null or empty: tracing is off
   std::uint64_t events_limit = 256ull << 20;  ///< bytes of compressed event chunks per process; 0: no events
   std::uint64_t files_limit = 100000;         ///< distinct paths per process with rows of their own
-  bool messages = true;                       ///< say on stderr what goes wrong (it is in the notes all the same)
+  bool messages = true;                       ///< print errors of the tracer on stderr; they are notes of the log in any case
+  bool arguments = true;                      ///< keep the program's arguments in the log; false: its name alone
 };
 
 /// Starts tracing into a new process log. Once per process image (again only in tests, while no thread counts); `functions` must stay valid

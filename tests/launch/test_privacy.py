@@ -52,7 +52,6 @@ def test_a_host_without_the_launchers_directory_makes_its_own(tmp_path: Path) ->
     assert modes_of(logs) == {".pario": 0o700, ".plog": 0o600}
 
 
-@pytest.mark.xfail(strict=True, reason="there is no such option")
 @pytest.mark.parametrize("way", ["option", "variable", "settings"])
 def test_arguments_are_left_out_everywhere(tmp_path: Path, way: str) -> None:
     (tmp_path / "pario.toml").write_text("[run]\narguments = false\n")

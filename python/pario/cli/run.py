@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_REPETITIONS = 1000
 HELP = "run a command and report its I/O"
+_NO_ARGUMENTS = "record the names of programs without their arguments"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-report", action="store_true", help="only record; `pario report DIR` shows it later")
     parser.add_argument("--events-limit", metavar="SIZE", help="bytes of events per process, 0 for counters only (default 256M)")
     parser.add_argument("--files-limit", metavar="N", help="files per process with rows of their own (default 100000)")
+    parser.add_argument("--no-arguments", action="store_false", dest="arguments", help=_NO_ARGUMENTS)
     parser.add_argument("--mpiio", action="store_true", help="run the program's MPI_File_* calls on pario's own MPI-IO")
     parser.add_argument(
         "--hint",
@@ -96,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         output=arguments.output,
         events_limit=arguments.events_limit,
         files_limit=arguments.files_limit,
+        arguments=arguments.arguments,
         mpiio=arguments.mpiio or bool(arguments.hint),
         hints=tuple(arguments.hint),
         verify=tuple(arguments.verify),

@@ -16,7 +16,7 @@ from pathlib import Path
 from pario import outputs
 from pario.errors import ParioError
 from pario.launch import directory, leftovers, program, standard_input
-from pario.launch.environment import Settings, check, traced_environment
+from pario.launch.environment import Settings, check, recorded_words, traced_environment
 from pario.launch.keeper import keeping
 from pario.launch.limited import Limit, run_limited
 from pario.launch.process import Ending, Held, run_child
@@ -50,7 +50,8 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
     executable = program.resolve(command[0])
     check(os.environ, settings)
     seat = seat_of(os.environ)
-    place = directory.join(settings.output, seat, command)
+    words = recorded_words(command, os.environ, settings)
+    place = directory.join(settings.output, seat, words)
     place.announce(f"pario: recording into {place.path}")
     for warning in program.warnings(command, executable):
         place.announce(f"pario: {warning}")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from pario.settings.environment import variables
 from pario.settings.file import SettingsFile
 
 LIBRARY = "libpario.so"
+_ARGUMENTS = "PARIO_TRACE_ARGUMENTS"
+_NO = ("0", "no", "off", "false")  # as the library reads flags
 
 #: Open MPI's launchers hand to other hosts only the variables named in a list; Hydra and srun hand over all. Version 5 reads the first.
 #: Version 4 reads one of them, and ends a job that has the first and `mpirun -x`.
@@ -35,6 +37,7 @@ class Settings:
     output: Path | None = None
     events_limit: str | None = None
     files_limit: str | None = None
+    arguments: bool = True  # recorded with the names of programs
     mpiio: bool = False  # pario's own MPI-IO stands in for the MPI's
     hints: tuple[str, ...] = ()  # "key=value" for all files, or "glob:key=value:..." as in MPICH_MPIIO_HINTS
     verify: tuple[str, ...] = ()  # patterns of output files whose checksums are kept
@@ -46,6 +49,7 @@ class Settings:
         chosen = {
             "PARIO_TRACE_EVENTS_LIMIT": self.events_limit,
             "PARIO_TRACE_FILES_LIMIT": self.files_limit,
+            _ARGUMENTS: None if self.arguments else "no",
             "PARIO_MPIIO": "1" if self.mpiio else None,
         }
         return {name: value for name, value in chosen.items() if value is not None}
@@ -54,6 +58,14 @@ class Settings:
         """PARIO_HINTS: the user's own variable, then the choices, which win."""
         chosen = [hint if ":" in hint else f"*:{hint}" for hint in self.hints]
         return ",".join([*filter(None, [inherited]), *chosen])
+
+
+def recorded_words(command: Sequence[str], environment: Mapping[str, str], settings: Settings) -> Sequence[str]:
+    """The words of a command that may be recorded: all, or its name alone."""
+    chosen = dict(environment)
+    chosen |= variables(settings.file, environment) if settings.file else {}
+    chosen |= settings.variables()
+    return command[:1] if chosen.get(_ARGUMENTS, "").lower() in _NO else command
 
 
 def check(environment: Mapping[str, str], settings: Settings) -> None:

@@ -100,6 +100,10 @@ _RUN = (
     _variable("files_limit", "count", "100000", "PARIO_TRACE_FILES_LIMIT", "files per process with counters of their own"),
     _variable("streams_memory", "bytes", "256M", "PARIO_STREAMS_MEMORY", "limit of the buffers of a process"),
     _variable("streams_programs", "text", "*", "PARIO_STREAMS_PROGRAMS", "globs of programs whose files are buffered"),
+    _variable(
+        *("arguments", "flag", "yes", "PARIO_TRACE_ARGUMENTS"),
+        meaning="keep the arguments of programs in the log, not their names alone",
+    ),
     _variable("exclude", "text", "!/dev/shm/*:/dev/*:/proc/*:/sys/*", "PARIO_TRACE_EXCLUDE", "globs of paths that are not traced"),
 )
 
