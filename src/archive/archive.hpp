@@ -5,6 +5,8 @@
 // caller's, now and then; it can stop the work.
 #pragma once
 
+#include "archive/member_stream.hpp"
 #include "archive/pack.hpp"
 #include "archive/packed.hpp"
 #include "archive/unpack.hpp"
+#include "archive/verify.hpp"

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/base.hpp"
@@ -13,5 +14,8 @@ namespace pario::archive {
 inline base::Error make_error(const char* operation, std::string path, int number = errno) {
   return {.number = number, .operation = operation, .path = std::move(path)};
 }
+
+/// A name in an error: in quotes, control characters spelt out.
+std::string quoted(std::string_view name);
 
 }  // namespace pario::archive

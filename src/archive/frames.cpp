@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kSkippable = 0x184D2A5E, kSeekable = 0x8F92EAB1;
 constexpr std::size_t kHead = 8, kFoot = 9;  // bytes before and behind the sizes
 constexpr std::uint8_t kWithChecksums = 0x80;
+constexpr std::size_t kPart = 4 << 20, kInput = 1 << 20;  // bytes of a long frame in memory, plain and compressed
 constexpr std::uint64_t kHighestRatio = (128 << 10) / 4;  // of zstd: a block of four bytes is one byte, over and over
 
 /// What zstd takes for inputs of any size has tables that push a short frame out of the processor's own caches. Smaller ones are faster by
@@ -114,6 +115,7 @@ base::Status Shard::read_table() {
   Bytes rows(row * frames);
   if (base::Status status = read_exactly(size - kFoot - rows.size(), rows); !status) return status;
   for (const std::byte* at = rows.data(); at != rows.data() + rows.size(); at += row) {
+    if (number_at(at + 4) > number_at(at) * kHighestRatio) return damaged("a frame is too short for what its table says");
     compressed_.push_back(compressed_.back() + number_at(at));
     plain_.push_back(plain_.back() + number_at(at + 4));
   }
@@ -133,6 +135,7 @@ base::Status Shard::check_size(std::uint64_t expected) const {
 }
 
 base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
+  stream_ = {};
   packed_.resize(compressed_[number + 1] - compressed_[number]);
   if (base::Status status = read_exactly(compressed_[number], packed_); !status) return status.error();
   if (base::Status status = check_size(frame(number).length()); !status) return status.error();
@@ -143,14 +146,80 @@ base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
   return std::span<const std::byte>(frame_);
 }
 
+base::Result<TarPart> Shard::read_part(std::uint64_t offset) {
+  const std::size_t number = frame_at(offset);
+  if (frame(number).length() <= kLongestWhole) {
+    const auto whole = read_frame(number);
+    return whole.ok() ? TarPart{frame(number), *whole} : base::Result<TarPart>(whole.error());
+  }
+  const bool goes_on = stream_.open && stream_.number == number && offset >= stream_.place.begin;
+  base::Status status = goes_on ? base::Status{} : begin_stream(number);
+  while (status && !stream_.place.contains(offset)) status = decompress_next();
+  return status ? TarPart{stream_.place, frame_} : base::Result<TarPart>(status.error());
+}
+
+base::Status Shard::begin_stream(std::size_t number) {
+  const std::uint64_t begin = frame(number).begin;
+  stream_ = {.open = true, .number = number, .input = compressed_[number], .place = {begin, begin}};
+  ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
+  packed_.clear();
+  if (base::Status status = read_input(); !status) return status;
+  const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
+  const bool fits = said == ZSTD_CONTENTSIZE_UNKNOWN || said == frame(number).length();
+  return fits ? base::Status{} : damaged("a frame is not as long as its table says");
+}
+
+/// More compressed bytes where all are used.
+base::Status Shard::read_input() {
+  if (stream_.used < packed_.size()) return {};
+  const std::uint64_t left = compressed_[stream_.number + 1] - stream_.input;
+  if (left == 0) return damaged("a frame is shorter than its table says");
+  packed_.resize(std::min<std::uint64_t>(left, kInput));
+  if (base::Status status = read_exactly(stream_.input, packed_); !status) return status;
+  stream_.input += packed_.size();
+  stream_.used = 0;
+  return {};
+}
+
+base::Status Shard::decompress_next() {
+  const std::uint64_t begin = stream_.place.end, end = frame(stream_.number).end;
+  frame_.resize(std::min<std::uint64_t>(kPart, end - begin));
+  ZSTD_outBuffer out = {frame_.data(), frame_.size(), 0};
+  std::size_t left = 1;
+  while (out.pos < out.size) {
+    if (base::Status status = read_input(); !status) return status;
+    ZSTD_inBuffer in = {packed_.data(), packed_.size(), stream_.used};
+    left = ZSTD_decompressStream(context_, &out, &in);
+    if (ZSTD_isError(left) != 0) return damaged(ZSTD_getErrorName(left));
+    if (left == 0 && out.pos < out.size) return damaged("a frame is shorter than its table says");
+    stream_.used = in.pos;
+  }
+  stream_.place = {begin, begin + out.size};
+  return stream_.place.end == end && left > 0 ? finish_stream() : base::Status{};
+}
+
+/// The checksum behind the last byte.
+base::Status Shard::finish_stream() {
+  for (std::size_t left = 1; left > 0;) {
+    if (base::Status status = read_input(); !status) return status;
+    ZSTD_inBuffer in = {packed_.data(), packed_.size(), stream_.used};
+    ZSTD_outBuffer none = {nullptr, 0, 0};
+    left = ZSTD_decompressStream(context_, &none, &in);
+    if (ZSTD_isError(left) != 0) return damaged(ZSTD_getErrorName(left));
+    if (left > 0 && in.pos == stream_.used) return damaged("a frame is longer than its table says");
+    stream_.used = in.pos;
+  }
+  return {};
+}
+
 base::Status Shard::read(base::Extent where, std::byte* out) {
   if (where.end > size()) return damaged("the index names bytes behind its end");
   for (std::uint64_t at = where.begin; at < where.end;) {
-    const std::size_t number = frame_at(at);
-    const auto data = read_frame(number);
+    const auto data = read_part(at);
     if (!data.ok()) return data.error();
-    const base::Extent part = base::intersection(where, frame(number));
-    std::memcpy(out + (part.begin - where.begin), data->data() + (part.begin - frame(number).begin), part.length());
+    const base::Extent part = base::intersection({at, where.end}, data->place);
+    const std::byte* const from = data->bytes.data() + (part.begin - data->place.begin);
+    std::memcpy(out + (part.begin - where.begin), from, part.length());
     at = part.end;
   }
   return {};

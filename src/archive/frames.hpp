@@ -41,6 +41,15 @@ struct FrameSize {
 /// The skippable frame.
 Bytes table_of(std::span<const FrameSize> frames);
 
+/// Longer frames are decompressed in parts of this size, so that memory stays bounded.
+inline constexpr std::size_t kLongestWhole = 16 << 20;
+
+/// Decompressed bytes of a shard, and their place in its tar.
+struct TarPart {
+  base::Extent place;
+  std::span<const std::byte> bytes;
+};
+
 /// A shard that is read. One thread may read at a time.
 class Shard {
  public:
@@ -56,8 +65,9 @@ class Shard {
   /// The frame that has this byte of the tar.
   std::size_t frame_at(std::uint64_t offset) const;
   std::uint64_t size() const { return plain_.back(); }
-  /// Decompressed and checked; valid until the next call.
-  base::Result<std::span<const std::byte>> read_frame(std::size_t number);
+  /// Decompresses the bytes around one byte of the tar: its frame, or a part of a long one. Valid
+  /// until the next call. A frame's checksum is checked when its last byte is read.
+  base::Result<TarPart> read_part(std::uint64_t offset);
   /// Bytes of the tar, put together from frames.
   base::Status read(base::Extent where, std::byte* out);
   base::Error damaged(const char* what) const;
@@ -65,6 +75,11 @@ class Shard {
  private:
   Shard(std::string path, int descriptor);
   base::Status read_table();
+  base::Result<std::span<const std::byte>> read_frame(std::size_t number);
+  base::Status begin_stream(std::size_t number);
+  base::Status read_input();
+  base::Status decompress_next();
+  base::Status finish_stream();
   base::Status check_size(std::uint64_t expected) const;
   base::Status read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
 
@@ -73,6 +88,16 @@ class Shard {
   ZSTD_DCtx_s* context_;
   std::vector<std::uint64_t> compressed_ = {0}, plain_ = {0};  ///< where each begins, and where the last ends
   Bytes packed_, frame_;
+
+  /// A long frame that is decompressed part by part; the part is in `frame_`.
+  struct Stream {
+    bool open = false;
+    std::size_t number = 0;   ///< of the frame
+    std::uint64_t input = 0;  ///< place in the file of the bytes behind `packed_`
+    std::size_t used = 0;     ///< bytes of `packed_`
+    base::Extent place = {};  ///< of the part in the tar
+  };
+  Stream stream_;
 };
 
 }  // namespace pario::archive

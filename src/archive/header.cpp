@@ -263,7 +263,7 @@ std::string map_of(std::span<const base::Extent> data, std::uint64_t size) {
 std::size_t parse_map(std::string_view text, std::vector<base::Extent>& data) {
   std::string_view left = text;
   std::uint64_t pieces = 0, begin = 0, length = 0;
-  if (!next_number(left, pieces)) return 0;
+  if (!next_number(left, pieces) || pieces > kMostPieces) return 0;
   for (std::uint64_t i = 0; i < pieces; ++i) {
     if (!next_number(left, begin) || !next_number(left, length)) return 0;
     if (length > std::numeric_limits<std::uint64_t>::max() - begin) return 0;

@@ -25,6 +25,15 @@ enum class Type : char {
   pipe = '6',
 };
 
+/// Whether a byte of an archive is one of the types above.
+constexpr bool is_known(Type type) { return type >= Type::file && type <= Type::pipe; }
+constexpr bool is_device_or_pipe(Type type) { return type == Type::character_device || type == Type::block_device || type == Type::pipe; }
+
+// Bounds of what is kept in memory; pack keeps them, and unpack refuses archives that do not.
+inline constexpr std::size_t kMostPieces = 1 << 20;        ///< of a file with holes
+inline constexpr std::uint64_t kLongestMap = 64 << 20;     ///< bytes of the map of so many
+inline constexpr std::uint64_t kLongestHeader = 64 << 20;  ///< bytes
+
 /// What stands before the bytes of a member.
 struct Header {
   std::string name = {}, target = {};

@@ -41,14 +41,8 @@ bool makes_for_root(int directory) {
   return ::fstat(directory, &facts) == 0 && facts.st_uid == 0 && facts.st_gid == 0;
 }
 
-/// Whether pieces are within a file of `size` bytes, and `stored` bytes are enough for all of them.
-bool fit(const std::vector<base::Extent>& data, std::uint64_t size, std::uint64_t stored) {
-  for (const base::Extent& piece : data) {
-    if (piece.end > size || piece.length() > stored) return false;
-    stored -= piece.length();
-  }
-  return true;
-}
+/// Access control lists and capabilities.
+bool is_permission(std::string_view attribute) { return attribute.starts_with("system.posix_acl_") || attribute.starts_with("security."); }
 
 }  // namespace
 
@@ -57,10 +51,11 @@ bool is_inside(std::string_view name) {
   return ("/" + std::string(name) + "/").find("/../") == std::string::npos;
 }
 
-Maker::Maker(std::string directory, int root, Losses& losses)
+Maker::Maker(std::string directory, int root, Losses& losses, bool same_permissions)
     : directory_(std::move(directory)),
       root_(root),
       losses_(losses),
+      same_permissions_(same_permissions),
       umask_(current_mask()),
       is_root_(::geteuid() == 0),
       is_for_root_(makes_for_root(root)),
@@ -118,28 +113,9 @@ base::Status Maker::make_file(const Header& header, TarStream& tar) const {
   return status;
 }
 
-/// The length of a map is in it: it is looked for in more and more of what follows.
-base::Status Maker::find_data(const Header& header, TarStream& tar, std::vector<base::Extent>& data) const {
-  data = {{0, header.stored}};
-  if (!header.sparse) return {};
-  const std::uint64_t begin = tar.position();
-  std::string text;
-  for (std::uint64_t size = kBlock; size < 2 * header.stored; size *= 2) {
-    tar.seek(begin);
-    if (base::Status status = tar.read(text, std::min(size, header.stored)); !status) return status;
-    data.clear();
-    const std::size_t map = parse_map(text, data);
-    tar.seek(begin + map);
-    if (map != 0 && map <= header.stored && fit(data, header.size, header.stored - map)) return {};
-    if (map != 0) break;
-  }
-  errno = EIO;
-  return failed("read its holes", header);
-}
-
 base::Status Maker::fill(const Header& header, TarStream& tar, int descriptor) const {
   std::vector<base::Extent> data;
-  if (base::Status status = find_data(header, tar, data); !status) return status;
+  if (base::Status status = read_data_places(header, tar, data); !status) return status;
   if (header.sparse && ::ftruncate(descriptor, static_cast<off_t>(header.size)) != 0) return failed("truncate", header);
   for (const base::Extent& piece : data)
     if (base::Status status = put(header, descriptor, piece, tar); !status) return status;
@@ -164,15 +140,23 @@ base::Status Maker::possible(int result, Missing what, const char* operation, co
   return result == 0 ? base::Status{} : losses_.take(what, failed(operation, header));
 }
 
+Attributes Maker::attributes_of(const Header& header) const {
+  Attributes attributes = header.attributes;
+  if (!same_permissions_) std::erase_if(attributes, [](const auto& attribute) { return is_permission(attribute.first); });
+  return attributes;
+}
+
 base::Status Maker::give_attributes(const Header& header, int descriptor) const {
-  if (header.attributes.empty()) return {};
+  const Attributes attributes = attributes_of(header);
+  if (attributes.empty()) return {};
   const std::string path = directory_ + "/" + header.name;
-  const auto give = [&](const std::string& at) { return write_attributes(descriptor, at, header.attributes); };
+  const auto give = [&](const std::string& at) { return write_attributes(descriptor, at, attributes); };
   const base::Status given = descriptor >= 0 ? give(path) : with_path(root_, header.name, path, give);
   return given ? given : losses_.take(Missing::attributes, given.error());
 }
 
 mode_t Maker::mode_of(const Header& header, int descriptor) const {
+  if (!same_permissions_) return header.mode & 0777 & ~umask_;
   if ((header.mode & (S_ISUID | S_ISGID | S_ISVTX)) == 0) return header.mode;
   struct stat facts{};
   const auto look = [&](int directory, const char* name) { return ::fstatat(directory, name, &facts, AT_SYMLINK_NOFOLLOW); };

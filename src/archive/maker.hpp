@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "archive/attributes.hpp"
 #include "archive/header.hpp"
 #include "archive/losses.hpp"
 #include "archive/stream.hpp"
@@ -13,8 +14,10 @@ namespace pario::archive {
 
 class Maker {
  public:
-  /// `root` is the descriptor of `directory`, which is new; the caller keeps it open, and what members have to go without.
-  Maker(std::string directory, int root, Losses& losses);
+  /// `root` is the descriptor of `directory`, which is new. The caller keeps it open, and `losses`.
+  /// Without `same_permissions` files get those of the archive less the umask, and no set-user-ID,
+  /// set-group-ID and sticky bits, access control lists and capabilities.
+  Maker(std::string directory, int root, Losses& losses, bool same_permissions = true);
 
   /// A member without its time, owner and permissions where it is a directory; what is behind its header is read from `tar`.
   base::Status make(const Header& header, TarStream& tar) const;
@@ -39,14 +42,13 @@ class Maker {
   base::Result<int> open_new(const Header& header, mode_t mode) const;
   base::Status make_file(const Header& header, TarStream& tar) const;
   base::Status fill(const Header& header, TarStream& tar, int descriptor) const;
-  /// Where its bytes lie; with holes that is read from `tar`.
-  base::Status find_data(const Header& header, TarStream& tar, std::vector<base::Extent>& data) const;
   /// `made`: the permissions it has now, where they are known.
   base::Status finish(const Header& header, int descriptor, mode_t made) const;
   base::Status make_special(const Header& header) const;
   base::Status finish_special(const Header& header) const;
   /// Nothing where the call that made `header` what it is went well, or nobody can have it here.
   base::Status possible(int result, Missing what, const char* operation, const Header& header) const;
+  Attributes attributes_of(const Header& header) const;
   base::Status give_attributes(const Header& header, int descriptor) const;
   /// Its permissions, where it has the owner and the group that it has now (`descriptor`, or -1: of the name): none that would let others
   /// act as somebody whose file it was not.
@@ -57,6 +59,7 @@ class Maker {
   std::string directory_;
   int root_;
   Losses& losses_;
+  bool same_permissions_;
   mode_t umask_;
   bool is_root_, is_for_root_, inherits_;
 };

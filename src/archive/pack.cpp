@@ -134,6 +134,11 @@ class Assembler {
     if (!entry.linked)
       if (base::Status status = add_attributes(entry, descriptor, header); !status) return status;
     const std::string text = text_of(header);
+    if (text.size() > kLongestHeader)
+      return base::Error{.number = E2BIG,
+                         .operation = "pack",
+                         .path = path_of(directory_, entry.name),
+                         .detail = "its name and extended attributes have more than 64 MiB"};
     Row row = row_of(entry, header);
     row.offset = text_.size();
     row.header = static_cast<std::uint32_t>(text.size());

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "archive/frames.hpp"
 #include "archive/header.hpp"
@@ -19,6 +21,7 @@ class TarStream {
   base::Result<std::span<const std::byte>> next(std::uint64_t most);
   /// Exactly so many bytes.
   base::Status read(std::string& out, std::uint64_t size);
+  base::Error damaged(const char* what) const { return shard_.damaged(what); }
 
  private:
   Shard& shard_;
@@ -26,5 +29,9 @@ class TarStream {
   base::Extent held_;  ///< of the tar, in `frame_`
   std::span<const std::byte> frame_;
 };
+
+/// Reads where the bytes of a file lie, of which `tar` stands behind the header; then it stands at
+/// the first of them. Pieces are in order and within the file.
+base::Status read_data_places(const Header& header, TarStream& tar, std::vector<base::Extent>& data);
 
 }  // namespace pario::archive

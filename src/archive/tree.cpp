@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "archive/errors.hpp"
+#include "archive/header.hpp"
 #include "archive/place.hpp"
 
 namespace pario::archive {
@@ -69,6 +70,7 @@ base::Status find_data(int root, const std::string& path, Entry& entry) {
     at = std::max(data.end, at + 1);
   }
   ::close(descriptor);
+  if (entry.data.size() >= kMostPieces) entry.data = {{0, entry.size}};  // a map has an end, too
   entry.sparse = entry.data_size() != entry.size;
   return {};
 }

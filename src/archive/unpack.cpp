@@ -16,8 +16,11 @@
 
 #include "archive/aside.hpp"
 #include "archive/division.hpp"
+#include "archive/errors.hpp"
 #include "archive/maker.hpp"
+#include "archive/member_stream.hpp"
 #include "archive/stream.hpp"
+#include "archive/verify.hpp"
 
 namespace pario::archive {
 namespace {
@@ -43,14 +46,8 @@ class Reader {
   }
   /// What stands before a member, which has to be the one that the index names.
   base::Status read(std::size_t member, Header& header) {
-    const Row& row = archive_.index().row(member);
-    if (base::Status status = seek(row); !status) return status;
-    stream_->seek(row.offset);
-    if (base::Status status = stream_->read(text_, row.header); !status) return status;
-    header = {};
-    const bool same = parse(text_, header) == row.header && header.name == archive_.index().name(member) && header.type == row.type &&
-                      header.stored == row.stored && header.size == row.size;
-    return same && is_inside(header.name) ? base::Status{} : shard_->damaged("a member that is not what the index says");
+    if (base::Status status = seek(archive_.index().row(member)); !status) return status;
+    return read_member_header(archive_, member, *shard_, *stream_, header);
   }
   TarStream& stream() { return *stream_; }
   const Shard& shard() const { return *shard_; }
@@ -60,7 +57,6 @@ class Reader {
   std::uint32_t number_ = 0;
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<TarStream> stream_;
-  std::string text_;
 };
 
 /// A file whose parts several threads decompress: made by the one who begins it, finished by the one whose part is the last.
@@ -107,6 +103,35 @@ class Shares {
   std::vector<std::atomic<std::size_t>> next_;
 };
 
+/// All members, or those that were asked for, in rising order.
+std::vector<std::size_t> members_of(const Archive& archive, const UnpackRequest& request) {
+  if (!request.members.empty()) return request.members;
+  std::vector<std::size_t> all(archive.index().count());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+/// Refuses names that lead out of the directory, and more bytes than are allowed.
+base::Status check_members(const Archive& archive, const UnpackRequest& request) {
+  std::uint64_t left = request.max_size;
+  for (const std::size_t member : members_of(archive, request)) {
+    const std::string name(archive.index().name(member));
+    const std::uint64_t size = archive.index().row(member).size;
+    base::Error error{.number = EINVAL, .operation = "unpack", .path = archive.path()};
+    if (!is_inside(name)) {
+      error.detail = "it has a member " + quoted(name);
+      return error;
+    }
+    if (size > left) {
+      error.number = EFBIG;
+      error.detail = "its files have more than the allowed " + std::to_string(request.max_size) + " bytes in all";
+      return error;
+    }
+    left -= size;
+  }
+  return {};
+}
+
 class Unpacker {
  public:
   Unpacker(const Archive& archive, const UnpackRequest& request, const Aside& aside, records::Meter& meter)
@@ -114,13 +139,11 @@ class Unpacker {
         threads_(request.threads),
         meter_(meter),
         losses_(request.strict),
-        maker_(aside.path(), aside.number(), losses_),
+        maker_(aside.path(), aside.number(), losses_, request.same_permissions),
+        special_(request.special),
         wanted_(request.members),
-        order_(request.members) {
-    if (order_.empty()) {
-      order_.resize(archive.index().count());
-      std::iota(order_.begin(), order_.end(), std::size_t{0});
-    }
+        order_(members_of(archive, request)) {
+    left_out_ = std::erase_if(order_, [this](std::size_t member) { return is_left_out(row(member)); });
   }
 
   base::Result<Unpacking> run() {
@@ -134,7 +157,7 @@ class Unpacker {
     base::Status status = records::run_team(threads_, meter_, [&](unsigned worker) { return work(worker, shares); });
     if (status) status = finish(Members(order_).subspan(files));
     if (!status) return status.error();
-    return Unpacking{order_.size(), losses_.table()};
+    return Unpacking{order_.size() - links_left_out_, left_out_ + links_left_out_, losses_.table()};
   }
 
  private:
@@ -151,8 +174,6 @@ class Unpacker {
     std::string known;
     for (const std::size_t member : order_) {
       std::string name(archive_.index().name(member));
-      if (!is_inside(name))
-        return base::Error{.number = EINVAL, .operation = "unpack", .path = archive_.path(), .detail = "it has a member \"" + name + "\""};
       if (row(member).type != Type::directory) name.resize(name.rfind('/') == name.npos ? 0 : name.rfind('/'));
       if (name.empty() || name == "." || name == known) continue;
       if (base::Status status = maker_.make_directory(name); !status) return status;
@@ -160,6 +181,8 @@ class Unpacker {
     }
     return {};
   }
+
+  bool is_left_out(const Row& row) const { return !special_ && is_device_or_pipe(row.type); }
 
   static bool is_large(const Row& row) { return row.type == Type::file && row.sparse == 0 && row.stored > kLongFrame; }
 
@@ -230,7 +253,6 @@ class Unpacker {
     const std::scoped_lock lock(large.mutex);
     if (large.begun) return {};
     if (base::Status status = reader.read(large.member, large.header); !status) return status;
-    if (large.header.sparse) return reader.shard().damaged("a member that is not what the index says");
     const auto made = maker_.begin_file(large.header);
     if (!made.ok()) return made.error();
     large.descriptor = *made;
@@ -263,6 +285,10 @@ class Unpacker {
   base::Status link(const Header& header, Reader& reader) {
     const auto first = archive_.index().find(header.target);
     if (!first || comes_last(row(*first))) return reader.shard().damaged("a hard link to nothing");
+    if (is_left_out(row(*first))) {
+      ++links_left_out_;
+      return {};
+    }
     if (is_wanted(*first)) return maker_.make(header, reader.stream());  // what was not made here may be anywhere
     return base::Error{.number = ENOENT,
                        .operation = "link",
@@ -278,6 +304,8 @@ class Unpacker {
   records::Meter& meter_;
   Losses losses_;
   Maker maker_;
+  bool special_;
+  std::uint64_t left_out_ = 0, links_left_out_ = 0;
   const std::vector<std::size_t>& wanted_;
   std::vector<std::size_t> order_;  ///< of members
   std::deque<Large> large_;
@@ -295,7 +323,9 @@ bool has_permissions(const Archive& archive, const UnpackRequest& request) {
 }  // namespace
 
 base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request, const records::Show& show) {
-  if (base::Status status = archive.index().verify(); !status) return status.error();
+  if (base::Status status = verify_index(archive); !status) return status.error();
+  if (base::Status status = check_members(archive, request); !status) return status.error();
+  if (base::Status status = verify_places(archive); !status) return status.error();
   auto aside = Aside::make(request.output, has_permissions(archive, request) ? kPrivate : kUsual);
   if (!aside.ok()) return aside.error();
   records::Meter meter(show);

@@ -1,9 +1,13 @@
 // Archives: directories as shards and an index.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -40,13 +44,14 @@ void require_member(const Archive& self, std::size_t member) {
   if (member >= self.index().count()) throw nb::index_error("no such member");
 }
 
-/// Name, type as tar has it, mode, size, nanoseconds since 1970, shard.
-std::tuple<nb::bytes, std::string, std::uint32_t, std::uint64_t, std::int64_t, std::uint32_t> member(const Archive& self,
-                                                                                                     std::size_t number) {
+/// Name, whether it is a hard link, mode, size, nanoseconds since 1970, shard.
+using Facts = std::tuple<nb::bytes, bool, std::uint32_t, std::uint64_t, std::int64_t, std::uint32_t>;
+
+Facts member(const Archive& self, std::size_t number) {
   require_member(self, number);
   const archive::Row& row = self.index().row(number);
   const std::string_view name = self.index().name(number);
-  return {nb::bytes(name.data(), name.size()), std::string(1, static_cast<char>(row.type)), row.mode, row.size, row.modified, row.shard};
+  return {nb::bytes(name.data(), name.size()), row.type == archive::Type::hard_link, row.mode, row.size, row.modified, row.shard};
 }
 
 /// The number of a member; -1: there is none of this name.
@@ -55,23 +60,47 @@ std::int64_t find(const Archive& self, const nb::bytes& name) {
   return found ? static_cast<std::int64_t>(*found) : -1;
 }
 
-nb::bytes read(Archive& self, std::size_t number) {
+nb::bytes read(const Archive& self, std::size_t number) {
   require_member(self, number);
   const std::string text = carry_out({}, [&](const records::Show&) { return self.read(number); });
   return nb::bytes(text.data(), text.size());
 }
 
+/// The bytes of a file, piece by piece.
+std::unique_ptr<archive::MemberStream> open_member(const Archive& self, std::size_t number) {
+  require_member(self, number);
+  return carry_out({}, [&](const records::Show&) { return archive::MemberStream::open(self, number); });
+}
+
+nb::bytes next_bytes(archive::MemberStream& self) {
+  const auto bytes = carry_out({}, [&](const records::Show&) { return self.next(); });
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+/// Raises OSError of an index, and of the places that it names, where they are impossible.
+void verify_index(const Archive& self) {
+  if (const base::Status status = archive::verify_index(self); !status) raise_os_error(status.error());
+}
+
+void verify_places(const Archive& self) {
+  if (const base::Status status = archive::verify_places(self); !status) raise_os_error(status.error());
+}
+
 using Lost = std::tuple<std::string, std::uint64_t, std::string>;
 
-/// Members; what some had to go without: what it is, how many of them, why the first.
-std::tuple<std::uint64_t, std::vector<Lost>> unpack(const Archive& self, const nb::bytes& output, const std::vector<std::size_t>& members,
-                                                    unsigned threads, bool strict, const Show& show) {
+/// Members; devices and pipes that were left out; losses: what is lost, by how many members, why
+/// by the first.
+std::tuple<std::uint64_t, std::uint64_t, std::vector<Lost>> unpack(const Archive& self, const nb::bytes& output,
+                                                                   const std::vector<std::size_t>& members, unsigned threads, bool strict,
+                                                                   bool same_permissions, bool special,
+                                                                   std::optional<std::uint64_t> max_size, const Show& show) {
   for (const std::size_t number : members) require_member(self, number);
-  const archive::UnpackRequest request{text_of(output), members, threads, strict};
+  archive::UnpackRequest request{text_of(output), members, threads, strict, same_permissions, special};
+  if (max_size) request.max_size = *max_size;
   const auto done = carry_out(show, [&](const records::Show& shown) { return archive::unpack(self, request, shown); });
   std::vector<Lost> losses;
   for (const auto& [what, loss] : done.losses) losses.emplace_back(archive::text_of(what), loss.members, loss.first);
-  return {done.members, std::move(losses)};
+  return {done.members, done.left_out, std::move(losses)};
 }
 
 }  // namespace
@@ -79,13 +108,18 @@ std::tuple<std::uint64_t, std::vector<Lost>> unpack(const Archive& self, const n
 void add_archive(nb::module_& module) {
   module.def("pack_directory", pack, "path"_a, "output"_a, "shard_size"_a, "shards"_a, "level"_a, "threads"_a, "show"_a);
   module.def("open_archive", open_archive, "path"_a);
+  nb::class_<archive::MemberStream>(module, "MemberStream").def("next", next_bytes);
   nb::class_<Archive>(module, "Archive")
       .def("__len__", [](const Archive& self) { return self.index().count(); })
       .def_prop_ro("shards", [](const Archive& self) { return self.index().shards(); })
       .def("member", member, "number"_a)
       .def("find", find, "name"_a)
       .def("read", read, "number"_a)
-      .def("unpack", unpack, "output"_a, "members"_a, "threads"_a, "strict"_a, "show"_a);
+      .def("open_member", open_member, "number"_a, nb::keep_alive<0, 1>())
+      .def("verify_index", verify_index)
+      .def("verify_places", verify_places)
+      .def("unpack", unpack, "output"_a, "members"_a, "threads"_a, "strict"_a, "same_permissions"_a, "special"_a, "max_size"_a.none(),
+           "show"_a);
 }
 
 }  // namespace pario::bindings

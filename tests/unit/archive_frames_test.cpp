@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -28,6 +29,16 @@ class ArchiveFrames : public testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   static void put(std::ofstream& out, const Bytes& bytes) {
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  /// A shard of one frame, whose table says that it has `plain` bytes.
+  void write_one(const Bytes& frame, std::uint32_t plain) const {
+    std::ofstream out(path_, std::ios::binary);
+    put(out, frame);
+    put(out, table_of(std::vector<FrameSize>{{static_cast<std::uint32_t>(frame.size()), plain}}));
+  }
+  base::Status read_first() const {
+    const auto shard = Shard::open(path_);
+    return shard.ok() ? (*shard)->read_part(0).status() : shard.status();
   }
   void damage(std::streamoff from_end) const {
     std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
@@ -70,7 +81,7 @@ TEST_F(ArchiveFrames, DamagedBytesAreAnError) {
   file.close();
   auto shard = Shard::open(path_);
   ASSERT_TRUE(shard.ok());
-  EXPECT_FALSE((*shard)->read_frame(0).ok());
+  EXPECT_FALSE((*shard)->read_part(0).ok());
 }
 
 TEST_F(ArchiveFrames, DamageOfTheTableIsSeen) {
@@ -83,14 +94,12 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   Compressor compressor(3);
   Bytes frame = *compressor.frame(Bytes(15, std::byte{'a'}));
   const auto read = [&](std::uint32_t plain) {
-    std::ofstream out(path_, std::ios::binary);
-    put(out, frame);
-    put(out, table_of(std::vector<FrameSize>{{static_cast<std::uint32_t>(frame.size()), plain}}));
-    out.close();
-    return (*Shard::open(path_))->read_frame(0);
+    write_one(frame, plain);
+    return read_first();
   };
   EXPECT_TRUE(read(15).ok());
-  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is not as long as its table says");
+  EXPECT_EQ(read(16).error().detail, "a frame is not as long as its table says");
+  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
   // A frame that says the same: of one block that is empty.
   frame.clear();
   for (const unsigned byte : {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
@@ -101,13 +110,50 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
 /// A block of four bytes may be 128 KiB.
 TEST_F(ArchiveFrames, WhatIsPackedBestIsRead) {
   for (const std::size_t size : {std::size_t{128} << 10, std::size_t{4} << 20}) {
-    const Bytes frame = *Compressor(3).frame(Bytes(size));
-    std::ofstream out(path_, std::ios::binary);
-    put(out, frame);
-    put(out, table_of(std::vector<FrameSize>{{static_cast<std::uint32_t>(frame.size()), static_cast<std::uint32_t>(size)}}));
-    out.close();
-    EXPECT_TRUE((*Shard::open(path_))->read_frame(0).ok());
+    write_one(*Compressor(3).frame(Bytes(size)), static_cast<std::uint32_t>(size));
+    EXPECT_TRUE(read_first().ok());
   }
+}
+
+constexpr std::size_t kLong = (17 << 20) + 5;
+
+Bytes long_bytes() {
+  Bytes plain(kLong);
+  for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<std::byte>(i >> 12);
+  return plain;
+}
+
+TEST_F(ArchiveFrames, ALongFrameIsReadInParts) {
+  const Bytes plain = long_bytes();
+  write_one(*Compressor(1).frame(plain), static_cast<std::uint32_t>(plain.size()));
+  auto shard = Shard::open(path_);
+  ASSERT_TRUE(shard.ok());
+  for (const std::size_t offset : {std::size_t{0}, kLong - 1, std::size_t{1} << 20, kLong / 2, kLong / 2 + 1}) {
+    const auto part = (*shard)->read_part(offset);
+    ASSERT_TRUE(part.ok()) << part.error().text();
+    EXPECT_TRUE(part->place.contains(offset));
+    EXPECT_LE(part->bytes.size(), 4U << 20);
+    ASSERT_EQ(part->bytes.size(), part->place.length());
+    EXPECT_TRUE(std::equal(part->bytes.begin(), part->bytes.end(), plain.begin() + static_cast<std::ptrdiff_t>(part->place.begin)));
+  }
+  Bytes all(plain.size());
+  ASSERT_TRUE((*shard)->read({0, all.size()}, all.data()).ok());
+  EXPECT_TRUE(all == plain);
+}
+
+TEST_F(ArchiveFrames, DamageOfALongFrameIsSeen) {
+  const Bytes plain = long_bytes();
+  Bytes frame = *Compressor(1).frame(plain);
+  const auto read_all = [&](const Bytes& bytes, std::size_t size) {
+    write_one(bytes, static_cast<std::uint32_t>(size));
+    Bytes out(size);
+    return (*Shard::open(path_))->read({0, size}, out.data());
+  };
+  EXPECT_TRUE(read_all(frame, kLong).ok());
+  EXPECT_EQ(read_all(frame, kLong - 1).error().detail, "a frame is not as long as its table says");
+  EXPECT_EQ(read_all(Bytes(frame.begin(), frame.end() - 20), kLong).error().detail, "a frame is shorter than its table says");
+  frame.back() ^= std::byte{1};  // of the checksum
+  EXPECT_FALSE(read_all(frame, kLong).ok());
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_F(UnpackTest, AMemberWithoutAHeaderBehindTheEndIsRefused) {
   ASSERT_TRUE(write_index(place_ / "pack" / kIndex, {nowhere}, "a", 1).ok());
   const auto done = unpack();
   ASSERT_FALSE(done.ok());
-  EXPECT_NE(done.error().text().find("behind its end"), std::string::npos);
+  EXPECT_NE(done.error().text().find("\"a\" is said to have 0 + 0 bytes at 1024, behind the end of 00000.tar.zst"), std::string::npos);
 }
 
 TEST_F(UnpackTest, AMemberThatIsLargerThanTheIndexSaysIsRefused) {

@@ -20,8 +20,6 @@ from pario.wording import printable
 
 Show = Callable[[int, int], object]
 
-_HARD_LINK = "1"
-
 
 def _silent(_done: int, _whole: int) -> None: ...
 
@@ -52,10 +50,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class Unpacking:
-    """What became of an archive that was unpacked."""
+    """The result of unpacking an archive."""
 
     members: int
     losses: tuple[Loss, ...]
+    left_out: int = 0  # devices and pipes that were not to be made
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,38 @@ class Archive:
         return self._member(self._number(name))
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; of a hard link those of its file. Raises ParioError, and OSError where it is damaged."""
-        number = self._number(name)
-        if not stat.S_ISREG(self._member(number).mode):
-            raise ParioError(f"{printable(name)} in {self._path} is no file")
-        return bytes(self._native.read(number))
+        """The bytes of a file; of a hard link those of its file.
+
+        Raises ParioError, and OSError where it is damaged. All bytes are in memory: ``chunks`` gives
+        them piece by piece.
+        """
+        return bytes(self._native.read(self._file(name)))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The same bytes in pieces of at most 16 MiB, in little memory whatever the file's size.
+
+        Raises as ``read``; an error in the middle of the file comes with its piece.
+        """
+        stream = self._native.open_member(self._file(name))
+        while piece := stream.next():
+            yield piece
+
+    def verify(self) -> None:
+        """Checks that the index is whole, and that all its members lie within the shards.
+
+        Reads the index and the tables of all shards, no members. Raises OSError that names the
+        member.
+        """
+        self.verify_index()
+        self.verify_places()
+
+    def verify_index(self) -> None:
+        """Checks the index alone: its checksum, names, types and sizes. Raises as ``verify``."""
+        self._native.verify_index()
+
+    def verify_places(self) -> None:
+        """Checks the places of the members of a verified index. Raises as ``verify``."""
+        self._native.verify_places()
 
     def unpack(
         self,
@@ -135,15 +161,42 @@ class Archive:
         *,
         workers: int = 0,
         strict: bool = False,
+        same_permissions: bool = True,
+        special: bool = True,
+        max_size: int | None = None,
         show: Show = _silent,
     ) -> Unpacking:
-        """All members, or these and what is beneath them, into a new directory. Raises OSError; then there is no output. ``strict``: also
-        where members would have to go without something.
+        """Unpacks all members, or those named and all beneath them, into a new directory.
+
+        ``strict``: fails where members would lose something. Without ``same_permissions`` files get
+        their permissions less the umask, and no set-user-ID bits, access control lists or
+        capabilities. Without ``special`` devices and pipes are left out. ``max_size``: bytes that the
+        files may have in all, holes among them.
+
+        Raises OSError that names the member; then there is no output. Impossible members (unknown
+        types, names outside of the directory, places outside of the shards) and too many bytes are
+        found before anything is made.
         """
         local_path(output)
         numbers = sorted({number for name in names for number in self._beneath(name)})
-        members, losses = self._native.unpack(os.fsencode(output), numbers, workers or threads(), strict, show)
-        return Unpacking(members, tuple(Loss(*loss) for loss in losses))
+        members, left_out, losses = self._native.unpack(
+            os.fsencode(output),
+            numbers,
+            workers or threads(),
+            strict,
+            same_permissions,
+            special,
+            max_size,
+            show,
+        )
+        return Unpacking(members, tuple(Loss(*loss) for loss in losses), left_out)
+
+    def _file(self, name: str) -> int:
+        """The number of a file. Raises ParioError where it is no file."""
+        number = self._number(name)
+        if not stat.S_ISREG(self._member(number).mode):
+            raise ParioError(f"{printable(name)} in {self._path} is no file")
+        return number
 
     def _number(self, name: str) -> int:
         number = int(self._native.find(os.fsencode(name.rstrip("/"))))
@@ -152,8 +205,8 @@ class Archive:
         return number
 
     def _member(self, number: int) -> Member:
-        name, kind, mode, size, modified, shard = self._native.member(number)
-        return Member(os.fsdecode(name), mode, size, modified, shard, kind == _HARD_LINK)
+        name, is_hard_link, mode, size, modified, shard = self._native.member(number)
+        return Member(os.fsdecode(name), mode, size, modified, shard, is_hard_link)
 
     def _beneath(self, name: str) -> Iterator[int]:
         """A member, and what is in it; names are in the order of bytes."""

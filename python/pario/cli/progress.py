@@ -44,6 +44,6 @@ def shown(path: str) -> Iterator[Show]:
         raise  # whoever read standard output has enough
     except OSError as error:
         named = f"{printable(os.fsdecode(error.filename))}: " if error.filename else ""
-        raise ParioError(f"{named}{error.strerror or error}") from error
+        raise ParioError(f"{named}{printable(str(error.strerror or error))}") from error
     finally:
         line.clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.numbers import positive
+from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text
 from pario.cli.progress import shown
 from pario.errors import ParioError
@@ -39,6 +39,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so"
     )
+    parser.add_argument(
+        "--no-same-permissions",
+        action="store_false",
+        dest="same_permissions",
+        help="apply the umask; no set-user-ID bits, access control lists and capabilities",
+    )
+    parser.add_argument(
+        "--no-special",
+        action="store_false",
+        dest="special",
+        help="leave devices and pipes out",
+    )
+    parser.add_argument(
+        "--max-size",
+        type=size,
+        metavar="SIZE",
+        help="refuse an archive whose files have more bytes in all, holes among them",
+    )
     parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
 
 
@@ -54,8 +72,20 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.stdout:
             return _print(archive, arguments.members)
         output = arguments.output or _output_of(arguments.pack)
-        done = archive.unpack(output, arguments.members, workers=arguments.threads, strict=arguments.strict, show=show)
-    print(f"{wording.printable(output)}: {wording.plural(done.members, 'member')}", file=sys.stderr)
+        done = archive.unpack(
+            output,
+            arguments.members,
+            workers=arguments.threads,
+            strict=arguments.strict,
+            same_permissions=arguments.same_permissions,
+            special=arguments.special,
+            max_size=arguments.max_size,
+            show=show,
+        )
+    members = wording.plural(done.members, "member")
+    left = wording.plural(done.left_out, "device or pipe", "devices and pipes")
+    more = f"; {left} left out" if done.left_out else ""
+    print(f"{wording.printable(output)}: {members}{more}", file=sys.stderr)
     for loss in done.losses:
         print(f"lost: {loss.what} of {wording.plural(loss.members, 'member')}; the first: {wording.printable(loss.first)}", file=sys.stderr)
     return 1 if done.losses else 0
@@ -71,8 +101,10 @@ def _output_of(pack: str) -> str:
 def _print(archive: Archive, members: list[str]) -> int:
     if not members:
         raise ParioError("--stdout is for members; say which")
+    archive.verify_index()
     for name in members:
-        sys.stdout.buffer.write(archive.read(name))
+        for piece in archive.chunks(name):
+            sys.stdout.buffer.write(piece)
     sys.stdout.flush()
     return 0
 

@@ -1,0 +1,45 @@
+// The bytes of one file of an archive, piece by piece, in bounded memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "archive/packed.hpp"
+#include "archive/stream.hpp"
+
+namespace pario::archive {
+
+/// Reads what stands before a member, which has to be the one that the index names; `tar` of its
+/// shard then stands at the bytes behind it.
+base::Status read_member_header(const Archive& archive, std::size_t member, Shard& shard, TarStream& tar, Header& header);
+
+/// For one thread. The archive must outlive it.
+class MemberStream {
+ public:
+  /// Of a file, or of the file that a hard link names. EIO where the member is not what the index
+  /// says, EINVAL where it is no file.
+  static base::Result<std::unique_ptr<MemberStream>> open(const Archive& archive, std::size_t member);
+  /// Bytes of the file.
+  std::uint64_t size() const { return header_.size; }
+  /// The next bytes, holes as zeros; none at the end. Valid until the next call.
+  base::Result<std::span<const std::byte>> next();
+
+ private:
+  MemberStream(const Archive& archive, std::size_t member) : archive_(archive), member_(member) {}
+  base::Status read_header();
+  base::Status follow_link();
+
+  const Archive& archive_;
+  std::size_t member_;
+  std::unique_ptr<Shard> shard_;
+  std::unique_ptr<TarStream> tar_;
+  Header header_;
+  std::vector<base::Extent> data_;
+  std::size_t piece_ = 0;  ///< of `data_`, the first that is not read to its end
+  std::uint64_t at_ = 0;   ///< in the file
+};
+
+}  // namespace pario::archive
