@@ -6,7 +6,8 @@
 >>> loader = Loader(dataset, batch_size=32, shuffle=True, seed=1)
 """
 
+from pario.records.batch import Batch
 from pario.records.dataset import Dataset
-from pario.records.loader import Batch, Loader, LoaderStats
+from pario.records.loader import Loader, LoaderStats
 
 __all__ = ["Batch", "Dataset", "Loader", "LoaderStats"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
-    from pario.records.loader import Batch
+    from pario.records.batch import Batch
 
 _Note = TypeVar("_Note")
 #: The results of a batch, and the number of records skipped.

@@ -1,0 +1,77 @@
+"""The records of one batch of a Loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, overload
+
+from pario.errors import ParioError
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+
+class Batch:
+    """The records of one batch, in order: read-only views of memory that they share.
+
+    ``numbers`` are the numbers of the records. A batch is no ``collections.abc.Sequence``, of which
+    PyTorch's DataLoader would convert every byte. It can be pickled.
+    """
+
+    def __init__(self, memory: NDArray[Any], numbers: NDArray[Any], places: NDArray[Any]) -> None:
+        self.numbers = numbers
+        self._memory, self._places = memory, places
+        self._view = memoryview(memory.data).toreadonly()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, which: int) -> memoryview: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[memoryview]: ...
+    def __getitem__(self, which: int | slice) -> memoryview | list[memoryview]:
+        if isinstance(which, slice):
+            return [self._view[begin:end] for begin, end in self._places[which].tolist()]
+        begin, end = self._places[which]
+        return self._view[begin:end]
+
+    def __iter__(self) -> Iterator[memoryview]:
+        return iter(self[:])
+
+    def __reduce__(self) -> tuple[type[Batch], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+        """Copies the records alone: other batches may lie in the same memory."""
+        import numpy as np
+
+        lengths = self._places[:, 1] - self._places[:, 0]
+        ends = np.cumsum(lengths, dtype=np.uint64)
+        memory = np.frombuffer(b"".join(self), np.uint8)
+        return Batch, (memory, self.numbers, np.stack([ends - lengths, ends], axis=1))
+
+    def array(self, dtype: Any = "uint8") -> NDArray[Any]:
+        """The records, all of one length, as rows of an array of ``dtype``.
+
+        A view if the records are evenly spaced in memory, otherwise a copy. Raises ParioError if
+        their lengths differ.
+        """
+        import numpy as np
+
+        lengths = self._places[:, 1] - self._places[:, 0]
+        if len(lengths) == 0 or (lengths != lengths[0]).any():
+            raise ParioError(f"records of a batch differ in length, from {min(lengths, default=0)} to {max(lengths, default=0)} bytes")
+        begins, length = self._places[:, 0].astype(np.int64), int(lengths[0])
+        steps = np.diff(begins)
+        if len(steps) == 0 or (steps == steps[0]).all():
+            step = int(steps[0]) if len(steps) else length
+            rows = np.lib.stride_tricks.as_strided(self._memory[int(begins[0]) :], (len(begins), length), (step, 1), writeable=False)
+        else:
+            rows = np.stack([self._memory[begin : begin + length] for begin in begins.tolist()])
+        return rows if np.dtype(dtype) == np.uint8 else np.ascontiguousarray(rows).view(dtype)
+
+    def torch(self, dtype: Any = "uint8", pin: bool = False) -> torch.Tensor:
+        """A copy of ``array(dtype)`` as a tensor; ``pin``: in pinned memory, for copies to a GPU."""
+        import torch
+
+        tensor = torch.from_numpy(self.array(dtype).copy())
+        return tensor.pin_memory() if pin else tensor
