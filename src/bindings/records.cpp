@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -45,6 +47,14 @@ records::Kind kind_named(const std::string& name) {
   return format->kind;
 }
 
+/// "ignore", "raise" or "skip".
+records::OnDamage reaction_named(const std::string& name) {
+  constexpr const char* kReactions[] = {"ignore", "raise", "skip"};
+  const auto* found = std::ranges::find(kReactions, name);
+  if (found == std::end(kReactions)) throw nb::value_error(("no reaction to damaged records: " + name).c_str());
+  return static_cast<records::OnDamage>(found - std::begin(kReactions));
+}
+
 /// Name, endings, meaning; whether the file alone says where records begin.
 std::vector<std::tuple<std::string, std::string, std::string, bool>> record_formats() {
   std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
@@ -59,18 +69,20 @@ std::string guess_format(const nb::bytes& path) {
 }
 
 records::IndexRequest index_request(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
-                                    unsigned threads) {
+                                    unsigned threads, const std::string& damaged) {
   return {.path = text_of(path),
           .kind = kind_named(format),
           .record_size = size,
           .lengths = {lengths.data(), lengths.size()},
-          .threads = threads};
+          .threads = threads,
+          .damaged = reaction_named(damaged)};
 }
 
 /// Records and bytes of the index.
 std::tuple<std::uint64_t, std::uint64_t> write_index(const nb::bytes& path, const std::string& format, std::uint64_t size,
-                                                     const Numbers& lengths, unsigned threads, bool update, const Show& show) {
-  const records::IndexRequest request = index_request(path, format, size, lengths, threads);
+                                                     const Numbers& lengths, unsigned threads, bool update, const std::string& damaged,
+                                                     const Show& show) {
+  const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
   const std::string name = records::index_path(request.path);
   return carry_out(show, [&](const records::Show& shown) -> base::Result<std::tuple<std::uint64_t, std::uint64_t>> {
     const base::Result<records::Index> older = update ? records::Index::open(name) : base::Error{.number = ENOENT};
@@ -126,15 +138,16 @@ std::string explain_shuffle(const Paths& inputs, const std::string& format, cons
   return records::text_of(preview.plan, preview.facts);
 }
 
-/// Records, bytes, the plan as text. Collective where there are several ranks.
-std::tuple<std::uint64_t, std::uint64_t, std::string> shuffle(const Paths& inputs, const std::string& format, const Paths& outputs,
-                                                              std::uint64_t seed, std::uint64_t memory, const nb::bytes& temporary,
-                                                              unsigned threads, const std::string& way, bool compress, const Show& show,
-                                                              unsigned rank, unsigned ranks, const nb::object& gather) {
+/// Records, bytes, the plan as text; records that were skipped, and the error of the first one. Collective if there are several ranks.
+std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string> shuffle(
+    const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed, std::uint64_t memory,
+    const nb::bytes& temporary, unsigned threads, const std::string& way, bool compress, const std::string& damaged, const Show& show,
+    unsigned rank, unsigned ranks, const nb::object& gather) {
   records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+  request.damaged = reaction_named(damaged);
   request.ranks = {.rank = rank, .count = ranks, .gather = gather_of(gather)};
   const auto done = carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
-  return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts)};
+  return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts), done.skipped, done.first_skipped};
 }
 
 std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled, std::uint64_t seed, unsigned threads,
@@ -143,9 +156,12 @@ std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shu
   return carry_out(show, [&](const records::Show& shown) { return records::pack(request, shown); });
 }
 
-std::uint64_t convert(const Paths& inputs, const Paths& outputs, const std::string& format, const Show& show) {
-  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs), kind_named(format)};
-  return carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
+/// Records written and skipped, and the error of the first one skipped.
+std::tuple<std::uint64_t, std::uint64_t, std::string> convert(const Paths& inputs, const Paths& outputs, const std::string& format,
+                                                              const std::string& damaged, const Show& show) {
+  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs), reaction_named(damaged), kind_named(format)};
+  const auto done = carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
+  return {done.records, done.skipped, done.first_skipped};
 }
 
 /// Bytes per second in order, requests per second here and there; nothing where it cannot be measured.
@@ -156,18 +172,20 @@ std::vector<double> measure_device(const nb::bytes& path, std::uint64_t length) 
   return device ? std::vector<double>{device->bandwidth, device->requests} : std::vector<double>{};
 }
 
-Dataset open_dataset(const nb::bytes& path) {
+Dataset open_dataset(const nb::bytes& path, bool verify) {
   const std::string name = text_of(path);
-  return carry_out({}, [&](const records::Show&) { return Dataset::open(name); });
+  return carry_out({}, [&](const records::Show&) { return Dataset::open(name, verify); });
 }
 
-Dataset scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths, unsigned threads) {
-  const records::IndexRequest request = index_request(path, format, size, lengths, threads);
+Dataset scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths, unsigned threads,
+                     const std::string& damaged) {
+  const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
   return carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
     auto image = records::make_index(request, shown);
     if (!image.ok()) return image.error();
     auto index = records::Index::read(std::move(*image), request.path);
-    return index.ok() ? Dataset::open(request.path, std::move(*index)) : base::Result<Dataset>(index.error());
+    return index.ok() ? Dataset::open(request.path, std::move(*index), request.damaged != records::OnDamage::ignore)
+                      : base::Result<Dataset>(index.error());
   });
 }
 
@@ -188,39 +206,75 @@ std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset,
   return {out, data.begin, data.end};
 }
 
-/// Records into one stretch of memory, one behind the other as they lie; places[i] becomes begin and end of the data of numbers[i].
-void read_many(const Dataset& dataset, const Numbers& numbers,
-               const nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out,
-               const nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& places, unsigned threads) {
-  const std::size_t count = numbers.size();
-  if (places.shape(0) != count || places.shape(1) != 2) throw nb::value_error("read_many: arrays do not fit");
-  std::uint64_t* const place = places.data();
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    require_record(dataset, numbers.data()[i]);
-    place[2 * i] = at;
-    at += dataset.index().span(numbers.data()[i]).length();
-    place[2 * i + 1] = at;
-    if (at > out.size()) throw nb::value_error("read_many: arrays do not fit");
+using Output = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OutputPlaces = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+/// Positions in the request, and errors.
+using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
+
+/// Reads records into one stretch of memory, by several threads.
+class ManyReader {
+ public:
+  ManyReader(const Dataset& dataset, const Numbers& numbers, const Output& out, const OutputPlaces& places, bool skip)
+      : dataset_(dataset), numbers_(numbers.data(), numbers.size()), out_(out.data()), place_(places.data()), skip_(skip) {
+    if (places.shape(0) != numbers_.size() || places.shape(1) != 2) throw nb::value_error("read_many: arrays do not fit");
+    place_records(out.size());
+    order_.resize(numbers_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::sort(order_, {}, [&](std::size_t i) { return numbers_[i]; });  // as they lie in the file
   }
-  std::vector<std::size_t> order(count);
-  for (std::size_t i = 0; i < count; ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](std::size_t i) { return numbers.data()[i]; });  // as they lie in the file
-  std::atomic<std::size_t> next = 0;
-  carry_out({}, [&](const records::Show& shown) -> base::Result<bool> {
+
+  base::Status read_some(const records::Meter& meter) {
+    for (std::size_t k = next_++; k < order_.size() && !meter.stopped(); k = next_++)
+      if (base::Status status = read(order_[k]); !status) return status;
+    return {};
+  }
+  Failures failures() { return std::move(failures_); }
+
+ private:
+  void place_records(std::uint64_t room) {
+    for (std::size_t i = 0, at = 0; i < numbers_.size(); ++i) {
+      require_record(dataset_, numbers_[i]);
+      place_[2 * i] = at;
+      at += dataset_.index().span(numbers_[i]).length();
+      place_[2 * i + 1] = at;
+      if (at > room) throw nb::value_error("read_many: arrays do not fit");
+    }
+  }
+
+  base::Status read(std::size_t i) {
+    std::uint64_t* const place = place_ + 2 * i;
+    const std::span memory(reinterpret_cast<std::byte*>(out_) + place[0], place[1] - place[0]);
+    const auto data = dataset_.read(numbers_[i], memory);
+    if (!data.ok() && !skip_) return data.error();
+    const base::Extent found = data.ok() ? *data : base::Extent{};
+    place[1] = place[0] + found.end;
+    place[0] += found.begin;
+    if (data.ok()) return {};
+    const std::scoped_lock lock(mutex_);
+    failures_.emplace_back(i, data.error().text());
+    return {};
+  }
+
+  const Dataset& dataset_;
+  std::span<const std::uint64_t> numbers_;
+  std::uint8_t* out_;
+  std::uint64_t* place_;
+  bool skip_;
+  std::vector<std::size_t> order_;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  Failures failures_;
+};
+
+/// Records one behind the other as they lie; places[i] becomes begin and end of the data of numbers[i].
+/// `skip`: a record that cannot be read becomes empty, and is returned.
+Failures read_many(const Dataset& dataset, const Numbers& numbers, const Output& out, const OutputPlaces& places, unsigned threads,
+                   bool skip) {
+  ManyReader reader(dataset, numbers, out, places, skip);
+  return carry_out({}, [&](const records::Show& shown) -> base::Result<Failures> {
     records::Meter meter(shown);
-    base::Status status = records::run_team(threads, meter, [&](unsigned) -> base::Status {
-      for (std::size_t k = next++; k < count && !meter.stopped(); k = next++) {
-        const std::size_t i = order[k];
-        const std::span memory(reinterpret_cast<std::byte*>(out.data()) + place[2 * i], place[2 * i + 1] - place[2 * i]);
-        const auto data = dataset.read(numbers.data()[i], memory);
-        if (!data.ok()) return data.error();
-        place[2 * i + 1] = place[2 * i] + data->end;
-        place[2 * i] += data->begin;
-      }
-      return {};
-    });
-    return status ? base::Result<bool>(true) : status.error();
+    base::Status status = records::run_team(threads, meter, [&](unsigned) { return reader.read_some(meter); });
+    return status ? base::Result<Failures>(reader.failures()) : status.error();
   });
 }
 
@@ -302,18 +356,19 @@ std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& datase
 void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
-  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "show"_a);
+  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "damaged"_a,
+             "show"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);
   module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a,
              "way"_a, "compress"_a, "ranks"_a = 1);
   module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a, "way"_a,
-             "compress"_a, "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
+             "compress"_a, "damaged"_a, "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
   module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a, "show"_a);
-  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "show"_a);
+  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a, "show"_a);
   module.def("measure_device", measure_device, "path"_a, "length"_a);
-  module.def("open_records", open_dataset, "path"_a);
-  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a);
+  module.def("open_records", open_dataset, "path"_a, "verify"_a);
+  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "damaged"_a);
   nb::class_<Dataset>(module, "RecordFile")
       .def("__len__", &Dataset::count)
       .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })
@@ -321,7 +376,7 @@ void add_records(nb::module_& module) {
       .def_prop_ro("index_bytes", [](const Dataset& dataset) { return dataset.index().bytes(); })
       .def("read", read, "record"_a)
       .def("bytes_of", bytes_of, "numbers"_a)
-      .def("read_many", read_many, "numbers"_a, "out"_a, "places"_a, "threads"_a)
+      .def("read_many", read_many, "numbers"_a, "out"_a, "places"_a, "threads"_a, "skip"_a)
       .def("offsets", offsets, "first"_a, "last"_a)
       .def("attributes", attributes, "record"_a)
       .def("verify", verify, "threads"_a, "most"_a, "show"_a);

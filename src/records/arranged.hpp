@@ -15,6 +15,7 @@ inline bool keeps_index(Kind kind) { return kind == Kind::packed || kind == Kind
 /// Bytes of memory for it, beside the index itself.
 inline std::uint64_t memory_to_arrange(const Index& index) { return index.count() * 2 * sizeof(std::uint64_t); }
 /// The records of `index` in the order of the shuffle, back to back from 0 on, with their names, attributes and checksums.
-IndexBuilder arrange(const Index& index, const ShuffleKeys& keys);
+/// `skipped`: numbers of records that are left out, ascending.
+IndexBuilder arrange(const Index& index, const ShuffleKeys& keys, const std::vector<std::uint64_t>& skipped);
 
 }  // namespace pario::records

@@ -40,13 +40,13 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::span<const s
 
 }  // namespace
 
-std::uint32_t crc32c(std::span<const std::byte> data) {
+std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(data, ~std::uint32_t{0});
+  if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(data, ~before);
 #endif
-  return ~by_table(data, ~std::uint32_t{0});
+  return ~by_table(data, ~before);
 }
 
-std::uint32_t masked_crc32c(std::span<const std::byte> data) { return std::rotr(crc32c(data), 15) + 0xA282EAD8; }
+std::uint32_t mask_crc32c(std::uint32_t checksum) { return std::rotr(checksum, 15) + 0xA282EAD8; }
 
 }  // namespace pario::records

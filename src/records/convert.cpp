@@ -35,8 +35,9 @@ class Converter {
     base::Status status = next_shard(*cursor);
     for (const Dataset& input : inputs_)
       for (std::uint64_t record = 0; record < input.count() && status && !meter_.stopped(); ++record) {
-        while (status && shard_ + 1 < output_->shards() && written_ == first_of(shard_ + 1)) status = next_shard(*cursor);
+        while (status && shard_ + 1 < output_->shards() && taken_ == first_of(shard_ + 1)) status = next_shard(*cursor);
         if (status) status = take(input, record, *cursor);
+        ++taken_;
       }
     while (status && shard_ + 1 < output_->shards()) status = next_shard(*cursor);
     return status ? close_shard(*cursor) : status;
@@ -45,7 +46,7 @@ class Converter {
     base::Status status = output_->settle(offset_, format_of(request_.kind).trailer);
     return status ? give_names_with_indices(*output_, request_.outputs, indices_, Kind::raw) : status;
   }
-  std::uint64_t records() const { return records_; }
+  Converted converted() const { return {written_, skipped_.numbers().size(), skipped_.first()}; }
 
  private:
   std::uint64_t first_of(std::uint32_t shard) const {
@@ -81,7 +82,7 @@ class Converter {
     const std::uint64_t length = input.index().span(record).length();
     memory_.resize(length);
     const base::Result<base::Extent> data = input.read(record, memory_);
-    if (!data.ok()) return data.error();
+    if (!data.ok()) return skip(record, data.error());
     const bool as_it_is = input.format().kind == request_.kind && request_.kind != Kind::lines;
     const auto payload =
         as_it_is ? std::span<const std::byte>(memory_) : std::span<const std::byte>(memory_).subspan(data->begin, data->length());
@@ -90,6 +91,12 @@ class Converter {
     ++written_;
     meter_.add(length);
     return put(as_it_is ? Kind::raw : request_.kind, payload, input, record, cursor);
+  }
+
+  base::Status skip(std::uint64_t record, const base::Error& error) {
+    if (request_.damaged != OnDamage::skip) return error;
+    skipped_.add(record, error);
+    return {};
   }
 
   void keep_name(const Dataset& input, std::uint64_t record, std::span<const std::byte> payload) {
@@ -153,7 +160,8 @@ class Converter {
   std::vector<std::byte> memory_;
   IndexBuilder index_;
   std::vector<Indexed> indices_;
-  std::uint64_t records_ = 0, written_ = 0, offset_ = 0, shard_begin_ = 0;
+  SkippedRecords skipped_;
+  std::uint64_t records_ = 0, taken_ = 0, written_ = 0, offset_ = 0, shard_begin_ = 0;
   std::uint32_t shard_ = 0;
   bool begun_ = false;
 };
@@ -164,13 +172,12 @@ base::Error invalid(const ConvertRequest& request, const std::string& what) {
 
 }  // namespace
 
-base::Result<std::uint64_t> convert(const ConvertRequest& request, const Show& show) {
+base::Result<Converted> convert(const ConvertRequest& request, const Show& show) {
   std::vector<Dataset> inputs;
   std::uint64_t bytes = 0;
   for (const std::string& path : request.inputs) {
-    base::Result<Dataset> input = Dataset::open(path);
+    base::Result<Dataset> input = Dataset::open(path, request.damaged != OnDamage::ignore);
     if (!input.ok()) return input.error();
-    if (base::Status status = input->index().verify(); !status) return status.error();
     if (std::ranges::any_of(request.outputs, [&](const std::string& output) { return same_file(path, output); }))
       return invalid(request, "it is an input, too");
     if (request.kind == Kind::directory) return invalid(request, std::string("records cannot be made ") + format_of(request.kind).name);
@@ -183,7 +190,7 @@ base::Result<std::uint64_t> convert(const ConvertRequest& request, const Show& s
   Converter converter(request, std::move(inputs), std::move(*output), meter);
   base::Status status = run_team(1, meter, [&](unsigned) { return converter.run(); });
   if (status) status = converter.finish();
-  return status ? base::Result<std::uint64_t>(converter.records()) : status.error();
+  return status ? base::Result<Converted>(converter.converted()) : status.error();
 }
 
 }  // namespace pario::records

@@ -5,17 +5,23 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/check.hpp"
 #include "records/index.hpp"
 #include "records/team.hpp"
 
 namespace pario::records {
 
 struct ConvertRequest {
-  std::vector<std::string> inputs;   ///< Datasets, in the order in which their records are written
-  std::vector<std::string> outputs;  ///< several: each gets as many records, to within one
-  Kind kind = Kind::lines;           ///< of the outputs; records of that kind already are copied as they are
+  std::vector<std::string> inputs;    ///< Datasets, in the order in which their records are written
+  std::vector<std::string> outputs;   ///< several: each gets as many records, to within one
+  OnDamage damaged = OnDamage::fail;  ///< records of the inputs
+  Kind kind = Kind::lines;            ///< of the outputs; records of that kind already are copied as they are
 };
-/// Outputs get their names when all are whole. Those of packed files and raw ones have their index. Records written.
-base::Result<std::uint64_t> convert(const ConvertRequest& request, const Show& show = {});
+struct Converted {
+  std::uint64_t records = 0, skipped = 0;
+  std::string first_skipped{};  ///< the error of the first record that was skipped
+};
+/// Outputs get their names when all are whole. Those of packed files and raw ones have their index.
+base::Result<Converted> convert(const ConvertRequest& request, const Show& show = {});
 
 }  // namespace pario::records

@@ -8,13 +8,15 @@
 
 namespace pario::records {
 
-base::Result<Dataset> Dataset::open(const std::string& path) {
+base::Result<Dataset> Dataset::open(const std::string& path, bool verify) {
   base::Result<Index> index = open_index(path);
-  return index.ok() ? open(path, std::move(*index)) : base::Result<Dataset>(index.error());
+  return index.ok() ? open(path, std::move(*index), verify) : base::Result<Dataset>(index.error());
 }
 
-base::Result<Dataset> Dataset::open(const std::string& path, Index index) {
-  Dataset dataset(path, std::move(index));
+base::Result<Dataset> Dataset::open(const std::string& path, Index index, bool verify) {
+  const bool checked = verify && has_checksums(index);
+  if (base::Status status = verify ? index.verify_sections(checked) : base::Status(); !status) return status.error();
+  Dataset dataset(path, std::move(index), checked);
   if (dataset.index_.kind() == Kind::directory) return dataset;
   base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
   if (!file.ok()) return file.error();
@@ -44,7 +46,13 @@ base::Status Dataset::read(std::uint64_t record, std::uint64_t offset, std::span
 
 base::Result<base::Extent> Dataset::read(std::uint64_t record, std::span<std::byte> out) const {
   base::Status status = read(record, 0, out);
+  if (status) status = check(record, out);
   return status ? base::Result<base::Extent>(format().payload(out)) : status.error();
+}
+
+base::Status Dataset::check(std::uint64_t record, std::span<const std::byte> bytes) const {
+  const char* damage = checked_ ? find_damage(index_, record, bytes) : nullptr;
+  return damage == nullptr ? base::Status() : damage_error(path_, record, damage);
 }
 
 namespace {
@@ -69,28 +77,21 @@ class Verification {
 
  private:
   void check(std::uint64_t record, std::vector<std::byte>& memory) {
-    const base::Extent span = dataset_.index().span(record);
-    const std::string damage =
-        dataset_.index().has_sums() ? by_sum(record, span.length(), memory) : by_format(record, span.length(), memory);
+    const std::string damage = damage_of(record, memory);
     if (!damage.empty()) tell(record, damage);
-    meter_.add(span.length());
+    meter_.add(dataset_.index().span(record).length());
   }
 
-  std::string by_format(std::uint64_t record, std::uint64_t length, std::vector<std::byte>& memory) {
-    memory.resize(length);
-    if (const auto read = dataset_.read(record, memory); !read.ok()) return read.error().text();
-    const char* damage = dataset_.format().damage(memory);
-    return damage == nullptr ? "" : damage;
-  }
-
-  std::string by_sum(std::uint64_t record, std::uint64_t length, std::vector<std::byte>& memory) {
-    std::uint64_t sum = 0;
-    for (std::uint64_t done = 0; done < length || done == 0; done += kSumPiece) {
+  std::string damage_of(std::uint64_t record, std::vector<std::byte>& memory) {
+    RecordCheck check(dataset_.index(), record);
+    const std::uint64_t length = dataset_.index().span(record).length();
+    for (std::uint64_t done = 0; done < length; done += kSumPiece) {
       memory.resize(std::min(length - done, kSumPiece));
       if (base::Status status = dataset_.read(record, done, memory); !status) return status.error().text();
-      sum = add_to_sum(sum, memory);
+      check.add(memory);
     }
-    return static_cast<std::uint32_t>(sum) == dataset_.index().sum(record) ? "" : "wrong checksum of its data";
+    const char* damage = check.damage();
+    return damage == nullptr ? "" : damage;
   }
 
   void tell(std::uint64_t record, std::string what) {
@@ -109,7 +110,7 @@ class Verification {
 }  // namespace
 
 base::Result<std::vector<Damage>> verify(const Dataset& dataset, unsigned threads, std::size_t most, const Show& show) {
-  if (base::Status status = dataset.index().verify(); !status) return status.error();
+  if (base::Status status = dataset.index().verify_sections(has_checksums(dataset.index())); !status) return status.error();
   Meter meter(show, dataset.index().whole().length());
   Verification verification(dataset, most, meter);
   base::Status status = run_team(std::max(1U, threads), meter, [&](unsigned) { return verification.work(); });

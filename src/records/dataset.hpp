@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/check.hpp"
 #include "records/disk.hpp"
 #include "records/formats.hpp"
 #include "records/index.hpp"
@@ -21,10 +22,11 @@ namespace pario::records {
 /// A file of records, or a directory, open for reading. Any thread, also after a fork: reads leave nothing behind.
 class Dataset {
  public:
-  /// With the index of the file (open_index).
-  static base::Result<Dataset> open(const std::string& path);
-  /// With an index that somebody has made.
-  static base::Result<Dataset> open(const std::string& path, Index index);
+  /// With the index of the file (open_index). `verify`: of each record that is read whole the
+  /// checksums are compared, if it has any, and those of the index now.
+  static base::Result<Dataset> open(const std::string& path, bool verify = true);
+  /// With this index.
+  static base::Result<Dataset> open(const std::string& path, Index index, bool verify = true);
 
   const Index& index() const { return index_; }
   const Format& format() const { return format_of(index_.kind()); }
@@ -32,24 +34,22 @@ class Dataset {
   std::uint64_t count() const { return index_.count(); }
   /// The open file; null: a directory.
   const std::shared_ptr<const Disk>& file() const { return file_; }
-  /// Reads a stretch of a record into `out`; ESTALE when it is not there any more. `record` < count(), `offset` within it.
+  /// Reads a stretch of a record into `out`, without a look at checksums; ESTALE when it is not there
+  /// any more. `record` < count(), `offset` within it.
   base::Status read(std::uint64_t record, std::uint64_t offset, std::span<std::byte> out) const;
-  /// Reads a record as it lies; returns what of it is data.
+  /// Reads a whole record as it lies; returns the extent of its data. EBADMSG: it is damaged.
   base::Result<base::Extent> read(std::uint64_t record, std::span<std::byte> out) const;
+  /// EBADMSG if the bytes of a whole record, read by other means, are damaged.
+  base::Status check(std::uint64_t record, std::span<const std::byte> bytes) const;
 
  private:
-  Dataset(std::string path, Index index) : path_(std::move(path)), index_(std::move(index)) {}
+  Dataset(std::string path, Index index, bool checked) : path_(std::move(path)), index_(std::move(index)), checked_(checked) {}
 
   std::string path_;
   Index index_;
+  bool checked_;                      ///< records have checksums, which are compared
   std::shared_ptr<const Disk> file_;  ///< null: a directory
 };
-
-/// The checksum of a record that comes in pieces of 1 MiB, the last one shorter: XXH64 of a piece, with that of the piece before as seed.
-inline constexpr std::uint64_t kSumPiece = 1 << 20;
-inline std::uint64_t add_to_sum(std::uint64_t sum, std::span<const std::byte> piece) {
-  return base::xxh64(piece.data(), piece.size(), sum);
-}
 
 struct Damage {
   std::uint64_t record;

@@ -14,22 +14,20 @@ namespace {
 constexpr std::uint64_t kFar = 1 << 20, kNear = 1 << 16;  // bytes of a window: records are small, or are leapt over
 
 base::Extent all_of_it(std::span<const std::byte> record) { return {0, record.size()}; }
-const char* nothing_known(std::span<const std::byte>) { return nullptr; }
 
 constexpr std::string_view kRiegeli = "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f";  // the container of ArrayRecord
 
 constexpr Format kFormats[] = {
     {Kind::lines, "lines", ".txt .csv .tsv .jsonl .ndjson .json", "each line; its end (LF or CR LF) is not data", find_lines, line_payload,
-     nothing_known, 0},
-    {Kind::fixed, "fixed", "", "records of one size", nullptr, all_of_it, nothing_known, 0},
-    {Kind::tfrecord, "tfrecord", ".tfrecord .tfrecords", "TFRecord, not compressed", find_tfrecords, tfrecord_payload, tfrecord_damage, 0},
-    {Kind::tar, "tar", ".tar", "WebDataset: members of one name up to its first dot are a record", find_samples, all_of_it, nothing_known,
-     1024},
-    {Kind::raw, "raw", "", "back to back, with lengths beside them", nullptr, all_of_it, nothing_known, 0},
-    {Kind::directory, "directory", "", "each file", nullptr, all_of_it, nothing_known, 0},
-    {Kind::packed, "prec", ".prec", "written by pario records pack", nullptr, all_of_it, nothing_known, 0},
-    {Kind::parquet, "parquet", ".parquet .pq", "rows of Parquet", nullptr, all_of_it, nothing_known, 0, true},
-    {Kind::array_record, "arrayrecord", ".arrayrecord .array_record", "ArrayRecord", nullptr, all_of_it, nothing_known, 0, true},
+     0},
+    {Kind::fixed, "fixed", "", "records of one size", nullptr, all_of_it, 0},
+    {Kind::tfrecord, "tfrecord", ".tfrecord .tfrecords", "TFRecord, not compressed", find_tfrecords, tfrecord_payload, 0},
+    {Kind::tar, "tar", ".tar", "WebDataset: members of one name up to its first dot are a record", find_samples, all_of_it, 1024},
+    {Kind::raw, "raw", "", "back to back, with lengths beside them", nullptr, all_of_it, 0},
+    {Kind::directory, "directory", "", "each file", nullptr, all_of_it, 0},
+    {Kind::packed, "prec", ".prec", "written by pario records pack", nullptr, all_of_it, 0},
+    {Kind::parquet, "parquet", ".parquet .pq", "rows of Parquet", nullptr, all_of_it, 0, true},
+    {Kind::array_record, "arrayrecord", ".arrayrecord .array_record", "ArrayRecord", nullptr, all_of_it, 0, true},
 };
 
 bool ends_with_one_of(std::string_view path, std::string_view endings) {
@@ -49,7 +47,7 @@ const Format* format_of_bytes(std::span<const std::byte> bytes) {
   if (begins_with(bytes, "PAR1")) return &format_of(Kind::parquet);
   if (begins_with(bytes, kRiegeli)) return &format_of(Kind::array_record);
   if (bytes.size() >= 262 && std::memcmp(bytes.data() + 257, "ustar", 5) == 0) return &format_of(Kind::tar);
-  if (bytes.size() >= 12 && tfrecord_damage(bytes.first(12)) == nullptr) return &format_of(Kind::tfrecord);
+  if (bytes.size() >= 12 && is_tfrecord_head(bytes.first(12))) return &format_of(Kind::tfrecord);
   return nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/check.hpp"
 #include "records/disk.hpp"
 #include "records/index.hpp"
 #include "records/team.hpp"
@@ -21,6 +22,7 @@ struct Search {
   base::Extent where;
   unsigned threads;
   Meter& meter;
+  OnDamage damaged = OnDamage::fail;  ///< skip: a damaged length ends at the next whole one
 };
 
 struct Format {
@@ -32,8 +34,6 @@ struct Format {
   base::Result<std::uint64_t> (*find)(const Search&, IndexBuilder&);
   /// What of a record is data, relative to its first byte.
   base::Extent (*payload)(std::span<const std::byte> record);
-  /// What is wrong with a record; null: nothing that can be known.
-  const char* (*damage)(std::span<const std::byte> record);
   std::uint64_t trailer;  ///< zeros with which a file of such records ends
   bool grouped = false;   ///< records lie together in groups, from which only the packages of the format take them
 };
@@ -50,7 +50,8 @@ base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out);
 base::Extent line_payload(std::span<const std::byte> record);
 base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out);
 base::Extent tfrecord_payload(std::span<const std::byte> record);
-const char* tfrecord_damage(std::span<const std::byte> record);
+/// The first 12 bytes of a TFRecord: its length has the right checksum.
+bool is_tfrecord_head(std::span<const std::byte> head);
 base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out);
 /// What tells the records of a tar file apart, of the name of a member; empty: the member belongs to the record before.
 std::string_view sample_key(std::string_view name);

@@ -19,7 +19,7 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kFusedWriting = 1 << 20;  // bytes of output that are put together, and of a long record that are read at a time
+constexpr std::uint64_t kFusedWriting = kSumPiece;  // bytes of output that are put together, and of a long record that are read at a time
 
 /// What the thread that appended is to write now: what was left of a page by those before, and the first bytes of its own.
 struct Due {
@@ -101,6 +101,7 @@ class Growing {
 
   // When all have appended.
   void take_rest(Due& due) { take_left(due, end_); }
+  std::uint64_t bytes() const { return end_; }
   IndexBuilder& index() { return index_; }
 
  private:
@@ -138,6 +139,7 @@ struct Job {
   ShuffleKeys keys;
   Output& output;
   Meter& meter;
+  Damages damages;
   Growing growing{request, source, plan};
   std::atomic<std::uint64_t> next = 0;  ///< chunk of the input
 };
@@ -195,10 +197,7 @@ class Filler {
     Due due;
     base::Status status = job_.growing.append_long(bucket, filling, record.length, due);
     if (status) status = begin_writing(due, cursor_);
-    for (std::uint64_t done = 0; status && done < record.length && !job_.meter.stopped(); done += kFusedWriting) {
-      const auto bytes = reader_.read(base::Extent::at(record.identity + done, std::min(record.length - done, kFusedWriting)));
-      status = bytes.ok() ? cursor_.put(*bytes) : bytes.status();
-    }
+    if (status) status = copy_record(job_.source, record, job_.damages, reader_, cursor_, job_.meter);
     return status ? cursor_.flush() : status;
   }
 
@@ -212,7 +211,7 @@ class Filler {
 base::Status fill_some(Job& job) {
   base::Result<std::unique_ptr<Filler>> filler = Filler::make(job);
   if (!filler.ok()) return filler.error();
-  base::Result<std::unique_ptr<Splitter>> splitter = make_splitter(job.source, job.plan.chunk, job.plan.inline_limit);
+  base::Result<std::unique_ptr<Splitter>> splitter = make_splitter(job.source, job.plan.chunk, job.plan.inline_limit, job.damages);
   if (!splitter.ok()) return splitter.error();
   const std::uint64_t size = job.source.size(), chunk = job.plan.chunk;
   for (std::uint64_t begin = chunk * job.next++; begin < size && !job.meter.stopped(); begin = chunk * job.next++) {
@@ -237,16 +236,16 @@ base::Status fill(Job& job) {
 }  // namespace
 
 base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan,
-                                                 const Show& show) {
+                                                 SkippedRecords& skipped, const Show& show) {
   const auto output = Output::make(request.outputs, source.size(), plan.direct ? Caching::direct : Caching::page_cache);
   if (!output.ok()) return output.error();
   Meter meter(show, source.size());
-  Job job{request, source, plan, ShuffleKeys(request.seed), **output, meter};
+  Job job{request, source, plan, ShuffleKeys(request.seed), **output, meter, {request.damaged, &skipped}};
   base::Status status = fill(job);
   if (status) status = source.unchanged();
-  if (status) status = (*output)->settle(source.size(), format_of(request.kind).trailer);
+  if (status) status = (*output)->settle(job.growing.bytes(), format_of(request.kind).trailer);
   if (!status) return status.error();
-  Indexed indexed{std::move(job.growing.index()), source.size()};
+  Indexed indexed{std::move(job.growing.index()), job.growing.bytes()};
   const std::uint64_t records = indexed.builder.count();
   status = give_names_with_indices(**output, request.outputs, {&indexed, 1}, request.kind);
   return status ? base::Result<std::uint64_t>(records) : status.error();

@@ -14,6 +14,6 @@ namespace pario::records {
 
 /// Records written. Index and output get their names when both are whole and on the disk. Of one process and one output.
 base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan,
-                                                 const Show& show);
+                                                 SkippedRecords& skipped, const Show& show);
 
 }  // namespace pario::records

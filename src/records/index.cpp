@@ -191,13 +191,25 @@ std::string_view Index::name(std::uint64_t record) const {
   return {reinterpret_cast<const char*>(name_bytes_.data()) + begin, end - begin};
 }
 
-base::Status Index::verify() const {
+base::Status Index::verify_section(std::size_t number) const {
+  const Section section = head_of(image_).section[number];
+  if (base::xxh64(image_.data() + section.offset, section.size) == section.checksum) return {};
+  return damaged(kind_ == Kind::packed ? "its body is damaged, a checksum is wrong; it can be read without verification"
+                                       : "its body is damaged, a checksum is wrong; make it anew with pario records index");
+}
+
+base::Status Index::verify_sections(bool by_record) const {
   const Head head = head_of(image_);
   for (std::size_t i = 0; i < head.sections; ++i) {
-    const Section& section = head.section[i];
-    if (base::xxh64(image_.data() + section.offset, section.size) != section.checksum)
-      return damaged("its body is damaged, a checksum is wrong; make it anew with pario records index");
+    const SectionKind kind = head.section[i].kind;
+    if (kind == SectionKind::sums || (by_record && kind == SectionKind::offsets)) continue;
+    if (base::Status status = verify_section(i); !status) return status;
   }
+  return {};
+}
+
+base::Status Index::verify() const {
+  if (base::Status status = verify_sections(); !status) return status;
   if (has_groups() && (firsts_.at(0) != 0 || firsts_.at(count()) >= kLargestNumber))
     return damaged("its body is damaged, its groups have not the records from the first one on");
   for (std::uint64_t record = 0; record < count(); ++record)

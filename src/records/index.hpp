@@ -88,12 +88,16 @@ class Index {
   bool has_groups() const { return firsts_.count() != 0; }
   std::uint64_t first_of_group(std::uint64_t group) const { return firsts_.at(group); }
 
-  /// EINVAL when a checksum of its bodies is wrong, or records do not lie one behind the other.
+  /// EINVAL if a section other than the checksums of records is damaged. `by_record`: nor does that
+  /// of the offsets count, for the checksums of the records show its damage.
+  base::Status verify_sections(bool by_record = false) const;
+  /// The same, and EINVAL if records do not lie one behind the other.
   base::Status verify() const;
   const std::string& path() const { return path_; }
 
  private:
   static base::Result<Index> parse(std::span<const std::byte> image, std::shared_ptr<const void> owner, const std::string& path);
+  base::Status verify_section(std::size_t number) const;
   base::Status take_sections();
   base::Status take_section(std::size_t number);
   base::Status take_column(Column& out, std::span<const std::byte> bytes, std::uint64_t count, const char* damage);

@@ -105,7 +105,7 @@ base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBu
   ::posix_fadvise(file->number(), 0, 0, POSIX_FADV_SEQUENTIAL);
   Meter meter(show, state->size - std::min(state->size, known.end));
   const base::Result<std::uint64_t> end =
-      format_of(request.kind).find({*file, {known.end, state->size}, std::max(1U, request.threads), meter}, builder);
+      format_of(request.kind).find({*file, {known.end, state->size}, std::max(1U, request.threads), meter, request.damaged}, builder);
   return end.ok() ? finish(request, builder, {known.begin, *end}, *state) : end.error();
 }
 

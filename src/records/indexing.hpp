@@ -19,6 +19,7 @@ struct IndexRequest {
   std::uint64_t record_size = 0;                ///< of fixed
   std::span<const std::uint64_t> lengths = {};  ///< of raw
   unsigned threads = 4;
+  OnDamage damaged = OnDamage::fail;           ///< skip: a record of tfrecord with a damaged length becomes a damaged one
   std::span<const std::uint64_t> begins = {};  ///< of a format of groups: where each begins, and the last one ends
   std::span<const std::uint64_t> firsts = {};  ///< the number of the first record of each, and of all
 };

@@ -44,7 +44,11 @@ bool is_packed(const std::string& path) { return trailer_of(path).ok(); }
 
 base::Result<Index> open_packed(const std::string& path) {
   const base::Result<Trailer> trailer = trailer_of(path);
-  return trailer.ok() ? Index::open(path, base::Extent::at(trailer->offset, trailer->size)) : base::Result<Index>(trailer.error());
+  if (!trailer.ok()) return trailer.error();
+  base::Result<Index> index = Index::open(path, base::Extent::at(trailer->offset, trailer->size));
+  if (!index.ok() || index->whole().end <= trailer->offset) return index;
+  return base::Error{
+      .number = EINVAL, .operation = "open packed", .path = path, .detail = "its index is damaged: records lie behind their end"};
 }
 
 std::vector<std::byte> packed_tail(std::uint64_t end, std::vector<std::byte> index) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "records/buckets.hpp"
+#include "records/check.hpp"
 
 namespace pario::records {
 namespace {
@@ -25,6 +26,9 @@ constexpr std::uint64_t kWorking = 2 * kMiB + 128 * kKiB;  // of a thread that w
 
 /// Of a thread, for the piece that it compresses or has compressed before it: Pool gives an eighth more than that needs.
 std::uint64_t compressing(const ShuffleFacts& facts) { return facts.compress ? 5 * kSmallest : 0; }
+
+/// Of a thread that checks long records while it fills buckets.
+std::uint64_t checking(const ShuffleFacts& facts) { return facts.skips ? kSumPiece : 0; }
 
 double mean_length(const ShuffleFacts& facts) {
   return facts.records == 0 ? 0 : static_cast<double>(facts.bytes) / static_cast<double>(facts.records);
@@ -62,7 +66,7 @@ std::uint64_t index_size(const ShuffleFacts& facts) {
 /// What a thread needs while it fills buckets.
 std::uint64_t filling(const ShufflePlan& plan, const ShuffleFacts& facts) {
   const bool reads = plan.way != Way::gather || !facts.indexed;
-  return (reads ? plan.chunk + 2 * kSmallest : 0) + (plan.buckets + 1) * plan.buffer;
+  return (reads ? plan.chunk + 2 * kSmallest : 0) + (plan.buckets + 1) * plan.buffer + checking(facts);
 }
 
 /// What all threads need, beside buckets that are in memory.
@@ -114,7 +118,7 @@ ShufflePlan bucket_plan(const ShuffleFacts& facts, unsigned threads) {
   const std::uint64_t each = facts.memory / threads - compressing(facts);
   plan.bucket_limit = std::min(each - kWorking, SortedBucket::kMost);
   plan.chunk = std::clamp(each / 8, 4 * kSmallest, 4 * kMiB);
-  const std::uint64_t room = each - plan.chunk - 3 * kSmallest;
+  const std::uint64_t room = each - plan.chunk - 3 * kSmallest - checking(facts);
   const std::uint64_t most = room / kSmallest - 2, needed = buckets_needed(facts, plan.bucket_limit);
   const std::uint64_t wanted = std::max(
       {needed, divide_up(facts.bytes, std::min(kGood, plan.bucket_limit)), facts.ranks == 1 ? 1 : std::uint64_t{threads} * facts.ranks});
@@ -142,7 +146,7 @@ ShufflePlan fused_plan(const ShuffleFacts& facts) {
   for (;; --plan.threads) {
     const std::uint64_t each = room / plan.threads;
     plan.chunk = std::clamp(each / 8, 4 * kSmallest, 4 * kMiB);
-    const std::uint64_t other = plan.chunk + 2 * kSmallest + kWorking, buffers = each - std::min(each, other);
+    const std::uint64_t other = plan.chunk + 2 * kSmallest + kWorking + checking(facts), buffers = each - std::min(each, other);
     plan.buckets = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(buffers / kSmallest, 2, wanted + 1) - 1);
     plan.buffer = std::clamp(std::bit_floor(buffers / (plan.buckets + 1)), kSmallest, 4 * kSmallest);
     if (plan.buckets == wanted || plan.threads == 1) break;

@@ -16,6 +16,7 @@ struct ShuffleFacts {
   bool indexed = true;                   ///< where records begin is known without reading them
   unsigned threads = 0;                  ///< of each rank; 0: as the plan thinks best
   unsigned ranks = 1;                    ///< that do it together, each with `memory`
+  bool skips = false;                    ///< damaged records: long ones are checked before they are written
   bool compress = false;                 ///< the temporary file, if there is one
   double bandwidth = 1e9;                ///< of the device, bytes per second
   double requests = 20e3;                ///< that it serves in a second, deep in its queue

@@ -49,6 +49,7 @@ base::Result<ShuffleFacts> facts_of(const ShuffleRequest& request) {
                      .indexed = source->indexed(),
                      .threads = request.threads,
                      .ranks = request.ranks.count,
+                     .skips = request.damaged == OnDamage::skip,
                      .compress = request.compress};
   if (keeps_index(request.kind) && source->index() != nullptr && memory_to_arrange(*source->index()) > facts.memory)
     return invalid(request, "the order of all records does not fit into memory");

@@ -162,19 +162,27 @@ void Reading::read(const Run& run) {
   if (base::Status status = files_.read(first, run.where, memory); !status) return fail(run, status.error());
   for (std::size_t i = run.first; i < run.last; ++i) {
     const base::Extent where = places_[sorted_[i]].where;
-    const std::uint64_t at = run.at + (where.begin - run.where.begin);
-    const base::Extent data = files_.format_of(first).payload(memory_->span().subspan(at, where.length()));
-    data_[sorted_[i]] = {at + data.begin, at + data.end};
+    take(sorted_[i], run.at + (where.begin - run.where.begin));
   }
+}
+
+/// The record `number` of places_ was read to `at` in memory.
+void Reading::take(std::size_t number, std::uint64_t at) {
+  const Files::Place& place = places_[number];
+  const std::span<const std::byte> record = memory_->span().subspan(at, place.where.length());
+  if (base::Status status = files_.check(place, record); !status) return add_failure(number, status.error());
+  const base::Extent data = files_.format_of(place).payload(record);
+  data_[number] = {at + data.begin, at + data.end};
+}
+
+void Reading::add_failure(std::size_t number, const base::Error& error) {
+  const std::scoped_lock lock(mutex_);
+  failures_.push_back({numbers_[number], error});
 }
 
 /// Each of the records that were to be read together by itself, so that only those fail that cannot be read.
 void Reading::fail(const Run& run, const base::Error& error) {
-  if (run.last == run.first + 1) {
-    const std::scoped_lock lock(mutex_);
-    failures_.push_back({numbers_[sorted_[run.first]], error});
-    return;
-  }
+  if (run.last == run.first + 1) return add_failure(sorted_[run.first], error);
   for (std::size_t i = run.first; i < run.last; ++i) {
     const base::Extent where = places_[sorted_[i]].where;
     // Not aligned: it goes through the page cache. Nor would it fit into its place in memory otherwise.

@@ -51,6 +51,10 @@ class Files {
   const std::string& path_of(const Place& place) const { return datasets_[place.dataset]->path(); }
   /// What has to be read for [begin, end) of the file of `place`, so that it can go past the page cache.
   base::Extent aligned(const Place& place, base::Extent where) const;
+  /// EBADMSG if the bytes of a record are damaged.
+  base::Status check(const Place& place, std::span<const std::byte> record) const {
+    return datasets_[place.dataset]->check(place.record, record);
+  }
   /// Into `out`, which is as long as `where`, and aligned where that is.
   base::Status read(const Place& place, base::Extent where, std::span<std::byte> out) const;
 
@@ -81,7 +85,7 @@ class Reading {
 
   // When all tasks are done.
   const std::vector<std::uint64_t>& numbers() const { return numbers_; }
-  /// Where in memory() the data of each lie; nothing where it failed.
+  /// Where in memory() the data of each lie; empty where it failed.
   const std::vector<base::Extent>& data() const { return data_; }
   const std::vector<Failure>& failures() const { return failures_; }
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
@@ -98,7 +102,9 @@ class Reading {
   std::uint64_t find_runs();
   void find_tasks();
   void read(const Run& run);
+  void take(std::size_t number, std::uint64_t at);
   void fail(const Run& run, const base::Error& error);
+  void add_failure(std::size_t number, const base::Error& error);
 
   const Files& files_;
   std::vector<std::uint64_t> numbers_;

@@ -20,7 +20,8 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kShuffleWriting = 1 << 20;  // bytes of output that are written at a time, and of a record that stayed in the input
+constexpr std::uint64_t kShuffleWriting =
+    kSumPiece;  // bytes of output that are written at a time, and of a record that stayed in the input
 
 constexpr std::uint64_t kAhead = 12;  // records that are on their way from memory while one is copied
 
@@ -41,6 +42,7 @@ class Shuffler {
   base::Status make_heap();
   base::Status fill();
   base::Status share();
+  base::Status share_skipped();
   base::Status tell_begins(const base::Status& mine);
   base::Status prepare_writing();
   void place();
@@ -56,7 +58,6 @@ class Shuffler {
   base::Status enter(std::uint32_t shard, std::uint64_t offset, OutputCursor& cursor);
   base::Status write_bucket(std::size_t number, const SortedBucket& sorted, Reader& reader, OutputCursor& cursor);
   void tell_shards(std::size_t number, const SortedBucket& sorted);
-  base::Status put(const Heaped& record, Reader& reader, OutputCursor& cursor);
   base::Result<std::vector<Bucket>> into_buckets(KeyRange keys, std::uint32_t count,
                                                  const std::function<base::Status(BucketWriter&)>& work);
   /// The record with which a shard begins.
@@ -78,18 +79,21 @@ class Shuffler {
   std::vector<std::uint64_t> records_before_, bytes_before_;  ///< of each bucket
   std::uint64_t first_record_ = 0, first_byte_ = 0;           ///< of the output, that this rank writes
   std::uint64_t last_record_ = 0;                             ///< behind those
-  std::uint64_t records_ = 0;                                 ///< of all ranks
-  std::uint64_t chunks_ = 0;                                  ///< this rank fills buckets from those before
-  std::atomic<std::uint64_t> next_ = 0;                       ///< chunk, piece or bucket
+  std::uint64_t records_ = 0, bytes_ = 0;                     ///< of all ranks
+  SkippedRecords own_skipped_;                                ///< by this rank
+  std::vector<std::uint64_t> skipped_;                        ///< by all ranks
+  Damages damages_{request_.damaged, &own_skipped_};
+  std::uint64_t chunks_ = 0;             ///< this rank fills buckets from those before
+  std::atomic<std::uint64_t> next_ = 0;  ///< chunk, piece or bucket
 };
 
 /// What each step comes to is the same for all ranks.
 base::Result<ShuffleOutcome> Shuffler::run() {
   using Step = base::Status (Shuffler::*)();
-  for (const Step step :
-       {&Shuffler::begin, &Shuffler::fill, &Shuffler::share, &Shuffler::prepare_writing, &Shuffler::write, &Shuffler::finish})
+  for (const Step step : {&Shuffler::begin, &Shuffler::fill, &Shuffler::share_skipped, &Shuffler::share, &Shuffler::prepare_writing,
+                          &Shuffler::write, &Shuffler::finish})
     if (base::Status status = request_.ranks.together((this->*step)()); !status) return status.error();
-  return ShuffleOutcome{records_, source_.size(), {}};
+  return ShuffleOutcome{records_, bytes_, {}, skipped_.size(), own_skipped_.first()};
 }
 
 base::Status Shuffler::begin() {
@@ -114,9 +118,9 @@ base::Status Shuffler::make_output() {
 /// What only its index makes readable gets a new one.
 base::Status Shuffler::finish() {
   if (!request_.ranks.first()) return {};
-  const std::uint64_t size = source_.size();
+  const std::uint64_t size = bytes_;
   if (!keeps_index(request_.kind)) return output_->finish(size, format_of(request_.kind).trailer);
-  IndexBuilder builder = source_.index() == nullptr ? IndexBuilder() : arrange(*source_.index(), keys_);  // null: no records
+  IndexBuilder builder = source_.index() == nullptr ? IndexBuilder() : arrange(*source_.index(), keys_, skipped_);  // null: no records
   std::vector<std::byte> tail;
   if (request_.kind == Kind::packed) tail = packed_tail(size, builder.finish(Kind::packed, size, {.size = size}));
   base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kShuffleWriting);
@@ -183,7 +187,7 @@ base::Status Shuffler::fill() {
 }
 
 base::Status Shuffler::fill_some(BucketWriter& writer) {
-  base::Result<std::unique_ptr<Splitter>> splitter = make_splitter(source_, plan_.chunk, plan_.inline_limit);
+  base::Result<std::unique_ptr<Splitter>> splitter = make_splitter(source_, plan_.chunk, plan_.inline_limit, damages_);
   if (!splitter.ok()) return splitter.error();
   for (std::uint64_t chunk = next_++; chunk < chunks_ && !meter_.stopped(); chunk = next_++) {
     const base::Extent where{chunk * plan_.chunk, std::min(source_.size(), (chunk + 1) * plan_.chunk)};
@@ -233,6 +237,14 @@ base::Status Shuffler::divide_some(const Bucket& bucket, BucketWriter& writer) {
   return {};
 }
 
+base::Status Shuffler::share_skipped() {
+  const auto all = request_.ranks.exchange({}, own_skipped_.numbers());
+  if (!all.ok()) return all.error();
+  for (const auto& each : *all) skipped_.insert(skipped_.end(), each.begin(), each.end());
+  std::ranges::sort(skipped_);
+  return {};
+}
+
 /// Of the buckets of all ranks each keeps a stretch of the output.
 base::Status Shuffler::share() {
   const Ranks& ranks = request_.ranks;
@@ -247,6 +259,7 @@ base::Status Shuffler::share() {
     if (i == first) first_record_ = records_;
     if (i < first) first_byte_ += buckets_[i].bytes;
     records_ += buckets_[i].records;
+    bytes_ += buckets_[i].bytes;
     if (i < behind) last_record_ = records_;
   }
   buckets_.resize(behind);
@@ -271,7 +284,7 @@ void Shuffler::place() {
     bytes += bucket.bytes;
   }
   for (std::uint32_t shard = 1; shard < output_->shards(); ++shard)
-    if (first_of(shard) == records_) output_->begins(shard, source_.size());
+    if (first_of(shard) == records_) output_->begins(shard, bytes_);
 }
 
 /// The last shard that begins in the buckets of this rank goes on in those of others.
@@ -361,23 +374,13 @@ base::Status Shuffler::write_bucket(std::size_t number, const SortedBucket& sort
     }
     if (i + kAhead < sorted.count()) sorted.prefetch(i + kAhead);
     const Heaped heaped = sorted.record(i);
-    if (base::Status status = put(heaped, reader, cursor); !status) return status;
+    base::Status status =
+        heaped.inside ? cursor.put({heaped.bytes, heaped.length}) : copy_record(source_, heaped, damages_, reader, cursor, meter_);
+    if (!status) return status;
     offset += heaped.length;
   }
   meter_.add(buckets_[number].bytes);
   return cursor.flush();
-}
-
-base::Status Shuffler::put(const Heaped& record, Reader& reader, OutputCursor& cursor) {
-  if (record.inside) return cursor.put({record.bytes, record.length});
-  for (std::uint64_t done = 0; done < record.length && !meter_.stopped();) {
-    const std::uint64_t part = std::min(record.length - done, reader.most());
-    const auto bytes = reader.read(base::Extent::at(record.identity + done, part));
-    if (!bytes.ok()) return bytes.error();
-    if (base::Status status = cursor.put(*bytes); !status) return status;
-    done += part;
-  }
-  return {};
 }
 
 }  // namespace
@@ -392,8 +395,10 @@ base::Result<ShuffleOutcome> shuffle(const ShuffleRequest& request, const Show& 
   if (sound && by_index) sound = source->verify_indices();
   if (base::Status status = request.ranks.together(sound); !status) return status.error();
   if (preview->plan.way == Way::fused) {
-    const base::Result<std::uint64_t> records = shuffle_into_buckets(request, *source, preview->plan, show);
-    return records.ok() ? base::Result<ShuffleOutcome>({*records, source->size(), *preview}) : records.error();
+    SkippedRecords skipped;
+    const base::Result<std::uint64_t> records = shuffle_into_buckets(request, *source, preview->plan, skipped, show);
+    if (!records.ok()) return records.error();
+    return ShuffleOutcome{*records, source->size(), *preview, skipped.numbers().size(), skipped.first()};
   }
   base::Result<ShuffleOutcome> outcome = Shuffler(request, *source, preview->plan, show).run();
   if (!outcome.ok() && outcome.error().number == ENOMEM && request.way == Way::automatic && preview->plan.way != Way::buckets) {

@@ -26,8 +26,9 @@ struct ShuffleRequest {
   std::string temporary;     ///< directory of the temporary file
   unsigned threads = 0;      ///< 0: as the plan thinks best
   Way way = Way::automatic;
-  bool compress = false;  ///< the temporary file, if there is one, by LZ4
-  Ranks ranks = {};       ///< several: all call shuffle() with the same request, and see inputs, outputs and `temporary` as the same files
+  bool compress = false;              ///< the temporary file, if there is one, by LZ4
+  OnDamage damaged = OnDamage::fail;  ///< records; those that are skipped are read once more, if they are long
+  Ranks ranks = {};  ///< several: all call shuffle() with the same request, and see inputs, outputs and `temporary` as the same files
   std::optional<ShufflePlan> plan = {};  ///< for tests: instead of one that is chosen
   unsigned key_bits = 64;                ///< for tests
 };
@@ -42,6 +43,8 @@ base::Result<ShufflePreview> preview_shuffle(const ShuffleRequest& request);
 struct ShuffleOutcome {
   std::uint64_t records = 0, bytes = 0;
   ShufflePreview preview;
+  std::uint64_t skipped = 0;    ///< records, of all ranks
+  std::string first_skipped{};  ///< the damage of the first that this rank skipped
 };
 /// The outputs have their names when all of them are whole and on the disk. If it fails, nothing is left; if it is killed, nothing that the
 /// next run to the same outputs does not remove. Collective: an Error of one rank is one of all, `records` and `bytes` are those of all.

@@ -104,14 +104,23 @@ std::size_t Source::part_at(std::uint64_t offset) const {
   return static_cast<std::size_t>(behind - parts_.begin()) - 1;
 }
 
-void Source::visit(base::Extent where, const std::function<void(base::Extent)>& visit) const {
+Located Source::locate(std::uint64_t begin) const {
+  Located found;
+  visit({begin, begin + 1}, [&](const Located& record) {
+    if (!record.where.empty()) found = record;
+  });
+  return found;
+}
+
+void Source::visit(base::Extent where, const std::function<void(const Located&)>& visit) const {
   for (std::size_t i = where.empty() ? parts_.size() : part_at(where.begin); i < parts_.size() && parts_[i].begin < where.end; ++i) {
     const std::optional<Index>& index = parts_[i].index;
     if (index) visit_part(i, *index, where, visit);  // else it is the end of the last line before
   }
 }
 
-void Source::visit_part(std::size_t number, const Index& index, base::Extent where, const std::function<void(base::Extent)>& visit) const {
+void Source::visit_part(std::size_t number, const Index& index, base::Extent where,
+                        const std::function<void(const Located&)>& visit) const {
   const Part& part = parts_[number];
   const std::uint64_t missing = number + 1 < parts_.size() && parts_[number + 1].file == nullptr ? parts_[number + 1].length : 0;
   const std::uint64_t shift = part.begin - part.offset;  // modulo 2^64
@@ -119,7 +128,8 @@ void Source::visit_part(std::size_t number, const Index& index, base::Extent whe
   for (std::uint64_t record = index.first_from(from); record < index.count(); ++record) {
     const base::Extent span = index.span(record);
     if (span.begin >= to && to != part.offset + part.length) break;  // empty ones may stand at the very end
-    visit({span.begin + shift, span.end + shift + (record + 1 == index.count() ? missing : 0)});
+    const base::Extent located{span.begin + shift, span.end + shift + (record + 1 == index.count() ? missing : 0)};
+    visit({located, &index, record, &part.file->path()});
   }
 }
 

@@ -16,6 +16,14 @@
 
 namespace pario::records {
 
+/// A record of a Source.
+struct Located {
+  base::Extent where;            ///< in the source
+  const Index* index = nullptr;  ///< of its file
+  std::uint64_t number = 0;      ///< in its file
+  const std::string* path = nullptr;
+};
+
 /// Any number of Readers may use it at a time.
 class Source {
  public:
@@ -30,7 +38,9 @@ class Source {
   /// Of all files; of lines without an index, which nobody has counted, what the first ones let expect.
   std::uint64_t records() const { return records_; }
   /// Calls `visit` for each record that begins in `where`, in their order; of an indexed source.
-  void visit(base::Extent where, const std::function<void(base::Extent)>& visit) const;
+  void visit(base::Extent where, const std::function<void(const Located&)>& visit) const;
+  /// The record that begins at `begin` and is not empty; of an indexed source.
+  Located locate(std::uint64_t begin) const;
   /// Of the only file; null: it has none, or there are several.
   const Index* index() const;
   /// EINVAL: an index is damaged.
@@ -58,7 +68,7 @@ class Source {
   base::Status add_lines(const Input& input);
   void estimate(std::uint64_t size, const std::vector<std::byte>& sample);
   base::Status add_indexed(const Input& input);
-  void visit_part(std::size_t number, const Index& index, base::Extent where, const std::function<void(base::Extent)>& visit) const;
+  void visit_part(std::size_t number, const Index& index, base::Extent where, const std::function<void(const Located&)>& visit) const;
   void add_part(const Disk* file, base::Extent where, std::string text = {}, std::optional<Index> index = {});
   std::size_t part_at(std::uint64_t offset) const;
 

@@ -1,12 +1,28 @@
 #include "records/splitter.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kOverlap = 64 << 10;  // bytes behind a chunk that are read with it, for the record that goes on there
+
+/// Reads a record piece by piece, and gives the pieces to `take`; the Error of its damage in the end.
+base::Status check_pieces(const Source& source, const Located& record, Reader& reader,
+                          const std::function<base::Status(std::span<const std::byte>)>& take = {}) {
+  RecordCheck check(*record.index, record.number);
+  for (std::uint64_t done = 0; done < record.where.length(); done += kSumPiece) {
+    const std::uint64_t length = std::min(record.where.length() - done, kSumPiece);
+    const auto piece = reader.read(base::Extent::at(record.where.begin + done, length));
+    if (!piece.ok()) return piece.error();
+    check.add(*piece);
+    if (base::Status status = take ? take(*piece) : base::Status(); !status) return status;
+  }
+  const char* damage = check.damage();
+  return damage == nullptr ? base::Status() : damage_error(*record.path, record.number, damage);
+}
 
 /// A chunk in memory, and a second window for what is not in it.
 class ChunkSplitter : public Splitter {
@@ -45,16 +61,35 @@ class ChunkSplitter : public Splitter {
 
 class IndexedSplitter final : public ChunkSplitter {
  public:
-  using ChunkSplitter::ChunkSplitter;
+  IndexedSplitter(const Source& source, std::uint64_t limit, Reader chunk, Reader rest, const Damages& damages)
+      : ChunkSplitter(source, limit, std::move(chunk), std::move(rest)), damages_(damages) {}
   base::Status split(base::Extent where, const Visit& visit) override {
     if (limit_ != 0)
       if (base::Status status = load(where); !status) return status;
     base::Status status;
-    source_.visit(where, [&](base::Extent record) {
-      if (status) status = give(record, visit);
+    source_.visit(where, [&](const Located& record) {
+      if (status) status = give(record.where, [&](const Heaped& heaped) { return check(record, heaped, visit); });
     });
     return status;
   }
+
+ private:
+  base::Status check(const Located& record, const Heaped& heaped, const Visit& visit) {
+    base::Status status;
+    if (damages_.reaction != OnDamage::ignore && has_checksums(*record.index)) status = compare(record, heaped);
+    if (status) return visit(heaped);
+    if (damages_.reaction != OnDamage::skip || status.error().number != EBADMSG) return status;
+    damages_.skipped->add(record.number, status.error());
+    return {};
+  }
+
+  base::Status compare(const Located& record, const Heaped& heaped) {
+    if (!heaped.inside) return damages_.reaction == OnDamage::skip ? check_pieces(source_, record, rest_) : base::Status();
+    const char* damage = find_damage(*record.index, record.number, {heaped.bytes, heaped.length});
+    return damage == nullptr ? base::Status() : damage_error(*record.path, record.number, damage);
+  }
+
+  Damages damages_;
 };
 
 class LineSplitter final : public ChunkSplitter {
@@ -103,15 +138,32 @@ class LineSplitter final : public ChunkSplitter {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk, std::uint64_t inline_limit) {
+base::Status copy_record(const Source& source, const Heaped& record, const Damages& damages, Reader& reader, OutputCursor& cursor,
+                         const Meter& meter) {
+  const auto put = [&](std::span<const std::byte> piece) {
+    return meter.stopped() ? base::Status(base::Error{.number = ECANCELED, .operation = "shuffle"}) : cursor.put(piece);
+  };
+  if (source.kind() != Kind::lines && damages.reaction != OnDamage::ignore)
+    return check_pieces(source, source.locate(record.identity), reader, put);
+  for (std::uint64_t done = 0; done < record.length;) {
+    const auto piece = reader.read(base::Extent::at(record.identity + done, std::min(record.length - done, reader.most())));
+    if (!piece.ok()) return piece.error();
+    if (base::Status status = put(*piece); !status) return status;
+    done += piece->size();
+  }
+  return {};
+}
+
+base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk, std::uint64_t inline_limit,
+                                                      const Damages& damages) {
   const bool reads = !source.indexed() || inline_limit != 0, searches = reads && source.kind() == Kind::lines;
+  const std::uint64_t longest = reads ? std::max(inline_limit, kOverlap) : 0;
   base::Result<Reader> whole = Reader::make(source, reads ? chunk + kOverlap + 1 : 0);
-  base::Result<Reader> rest = Reader::make(source, reads ? std::max(inline_limit, kOverlap) : 0);
+  base::Result<Reader> rest = Reader::make(source, damages.reaction == OnDamage::skip ? std::max(longest, kSumPiece) : longest);
   if (!whole.ok()) return whole.error();
   if (!rest.ok()) return rest.error();
-  if (!searches)
-    return std::unique_ptr<Splitter>(std::make_unique<IndexedSplitter>(source, inline_limit, std::move(*whole), std::move(*rest)));
-  return std::unique_ptr<Splitter>(std::make_unique<LineSplitter>(source, inline_limit, std::move(*whole), std::move(*rest)));
+  if (searches) return std::unique_ptr<Splitter>(std::make_unique<LineSplitter>(source, inline_limit, std::move(*whole), std::move(*rest)));
+  return std::unique_ptr<Splitter>(std::make_unique<IndexedSplitter>(source, inline_limit, std::move(*whole), std::move(*rest), damages));
 }
 
 }  // namespace pario::records

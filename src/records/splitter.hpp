@@ -7,6 +7,8 @@
 
 #include "base/base.hpp"
 #include "records/buckets.hpp"
+#include "records/check.hpp"
+#include "records/output.hpp"
 #include "records/source.hpp"
 
 namespace pario::records {
@@ -19,7 +21,18 @@ class Splitter {
   /// Calls `visit` for each record that begins in `where`, with its bytes if it is not longer than the limit.
   virtual base::Status split(base::Extent where, const Visit& visit) = 0;
 };
-/// `chunk`: the longest `where`.
-base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk, std::uint64_t inline_limit);
+/// The reaction of a shuffle to damaged records, and those that it skipped.
+struct Damages {
+  OnDamage reaction = OnDamage::fail;
+  SkippedRecords* skipped = nullptr;  ///< null: reaction is not skip
+};
+
+/// `chunk`: the longest `where`. A damaged record is an Error if the splitter reads it; if damaged
+/// ones are skipped it reads all of them, and does not visit those.
+base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk, std::uint64_t inline_limit,
+                                                      const Damages& damages);
+/// Writes a record that a splitter did not read. EBADMSG: it is damaged. `reader`: of kSumPiece.
+base::Status copy_record(const Source& source, const Heaped& record, const Damages& damages, Reader& reader, OutputCursor& cursor,
+                         const Meter& meter);
 
 }  // namespace pario::records

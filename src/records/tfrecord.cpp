@@ -18,31 +18,59 @@ T read(std::span<const std::byte> bytes, std::size_t at) {
 }
 
 base::Error wrong(const Search& search, std::uint64_t offset, const char* what) {
-  return {.number = EINVAL, .operation = "index tfrecord", .path = search.file.path(), .where = {offset, search.where.end}, .detail = what};
+  return {
+      .number = EBADMSG, .operation = "index tfrecord", .path = search.file.path(), .where = {offset, search.where.end}, .detail = what};
 }
 
-base::Status find_all(const Search& search, IndexBuilder& out) {
-  Window window(search);
-  std::uint64_t at = search.where.begin;
-  while (at < search.where.end && !search.meter.stopped()) {
-    const auto head = window.at(at, kHead);
-    if (!head.ok()) return head.error();
-    if (head->size() < kHead) return wrong(search, at, "the last record is cut off");
-    if (masked_crc32c(head->first(8)) != read<std::uint32_t>(*head, 8))
-      return wrong(search, at, "no TFRecord begins here: wrong checksum of a length");
-    const auto length = read<std::uint64_t>(*head, 0);
-    if (length > search.where.end - at || search.where.end - at - length < kHead + kTail)
-      return wrong(search, at, "the last record is cut off");
-    out.begin(at);
-    at += kHead + length + kTail;
+class FrameSearch {
+ public:
+  FrameSearch(const Search& search, IndexBuilder& out) : search_(search), out_(out), window_(search) {}
+
+  base::Status run() {
+    std::uint64_t at = search_.where.begin;
+    while (at < search_.where.end && !search_.meter.stopped()) {
+      base::Result<std::uint64_t> next = end_of(at);
+      if (!next.ok() && next.error().number == EBADMSG && search_.damaged == OnDamage::skip) next = find_head(at + 1);
+      if (!next.ok()) return next.error();
+      out_.begin(at);
+      at = *next;
+    }
+    return {};
   }
-  return {};
-}
+
+ private:
+  /// The end of the record that begins at `at`. EBADMSG: it has no end that can be right.
+  base::Result<std::uint64_t> end_of(std::uint64_t at) {
+    const auto head = window_.at(at, kHead);
+    if (!head.ok()) return head.error();
+    if (head->size() < kHead) return wrong(search_, at, "the last record is cut off");
+    if (search_.damaged != OnDamage::ignore && !is_tfrecord_head(*head))
+      return wrong(search_, at, "no TFRecord begins here: wrong checksum of a length");
+    const auto length = read<std::uint64_t>(*head, 0);
+    if (length > search_.where.end - at || search_.where.end - at - length < kHead + kTail)
+      return wrong(search_, at, "the last record is cut off");
+    return at + kHead + length + kTail;
+  }
+
+  /// The next record whose length is whole and fits into the file; the end of the search if there is none.
+  base::Result<std::uint64_t> find_head(std::uint64_t at) {
+    for (; at < search_.where.end && !search_.meter.stopped(); ++at) {
+      const auto head = window_.at(at, kHead);
+      if (!head.ok()) return head.error();
+      if (head->size() == kHead && is_tfrecord_head(*head) && end_of(at).ok()) return at;
+    }
+    return search_.where.end;
+  }
+
+  const Search& search_;
+  IndexBuilder& out_;
+  Window window_;
+};
 
 }  // namespace
 
 base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out) {
-  base::Status status = run_team(1, search.meter, [&](unsigned) { return find_all(search, out); });
+  base::Status status = run_team(1, search.meter, [&](unsigned) { return FrameSearch(search, out).run(); });
   return status ? base::Result<std::uint64_t>(search.where.end) : status.error();
 }
 
@@ -50,14 +78,6 @@ base::Extent tfrecord_payload(std::span<const std::byte> record) {
   return record.size() < kHead + kTail ? base::Extent{0, record.size()} : base::Extent{kHead, record.size() - kTail};
 }
 
-const char* tfrecord_damage(std::span<const std::byte> record) {
-  if (record.size() < kHead || masked_crc32c(record.first(8)) != read<std::uint32_t>(record, 8)) return "wrong checksum of its length";
-  if (record.size() == kHead) return nullptr;  // only its head is here
-  const auto data = tfrecord_payload(record);
-  if (record.size() < kHead + kTail || read<std::uint64_t>(record, 0) != data.length())
-    return "its length is not where the next record begins";
-  const bool right = masked_crc32c(record.subspan(data.begin, data.length())) == read<std::uint32_t>(record, data.end);
-  return right ? nullptr : "wrong checksum of its data";
-}
+bool is_tfrecord_head(std::span<const std::byte> head) { return masked_crc32c(head.first(8)) == read<std::uint32_t>(head, 8); }
 
 }  // namespace pario::records

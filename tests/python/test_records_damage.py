@@ -148,11 +148,11 @@ def options_of(options: dict[str, object]) -> list[str]:
     return [*skip, *(["--no-verify"] if options.get("verify") is False else [])]
 
 
-def read_back(path: Path, format: str) -> list[bytes]:
+def read_back(path: Path, format: str, verify: object) -> list[bytes]:
     """The records of an output. Damage that is found only now was not noticed by the command."""
     try:
         plain = format == "prec" or Path(f"{path}.pidx").exists()
-        return read_in_order(path, **({} if plain else {"format": format}))
+        return read_in_order(path, verify=verify, **({} if plain else {"format": format}))
     except (ParioError, OSError) as error:
         raise AssertionError(f"the output is damaged: {error}") from error
 
@@ -165,7 +165,7 @@ def output_of(*action: str) -> Callable[..., list[bytes]]:
         run(*action, path, "-o", output, *options_of(options))
         files = sorted(name for name in path.parent.glob("out*") if name.suffix != ".pidx")
         kind = "raw" if "raw" in action else path.suffix[1:]
-        return [record for name in files for record in read_back(name, kind)]
+        return [record for name in files for record in read_back(name, kind, options.get("verify", True))]
 
     return read
 
@@ -208,9 +208,8 @@ OTHERS = {"index", "stat", "bench", "pack"}
 
 
 NOT_OF_PACKED = {"shuffle, fused"}
-UNNOTICED = pytest.mark.xfail(strict=True, reason="checksums are compared by verify only")
 CASES = [
-    pytest.param(format, reader, id=f"{format}-{reader}", marks=[] if reader == "verify" else UNNOTICED)
+    pytest.param(format, reader, id=f"{format}-{reader}")
     for format in FORMATS
     for reader in READERS
     if not (format == "prec" and reader in NOT_OF_PACKED)
@@ -257,6 +256,64 @@ def test_damage_of_each_kind_is_an_error(format: str, reader: str, file_of: Call
             damage(path, FORMATS[format], kind, victim)
             with pytest.raises((ParioError, OSError)):
                 READERS[reader](path)
+
+
+#: Readers whose results the functions above return.
+RETURNING = [case for case in CASES if case.values[1] not in ("head", "get", "verify")]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("format", "reader"), [case for case in RETURNING if case.values[1] != "dataset[number]"])
+def test_damaged_records_are_skipped_on_request(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+    for kind in ("data", "checksum"):
+        for victim in (LONG, SHORT):
+            path = file_of(format)
+            damage(path, FORMATS[format], kind, victim)
+            whole = DATA[:victim] + DATA[victim + 1 :]
+            assert sorted(READERS[reader](path, errors="skip")) == sorted(whole)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("format", "reader"), RETURNING)
+def test_no_checksum_is_compared_on_request(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+    path = file_of(format)
+    damage(path, FORMATS[format], "checksum", SHORT)
+    assert sorted(READERS[reader](path, verify=False)) == sorted(DATA)
+
+
+@pytest.mark.parametrize("kind", ["length", "cut off"])
+@pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
+def test_a_search_goes_on_behind_a_damaged_length(kind: str, reader: str, file_of: Callable[[str], Path]) -> None:
+    path = file_of("tfrecord")
+    damage(path, FORMATS["tfrecord"], kind, SHORT)
+    lost = SHORT if kind == "length" else len(DATA) - 1
+    whole = DATA[:lost] + DATA[lost + 1 :]
+    assert sorted(READERS[reader](path, errors="skip")) == sorted(whole)
+
+
+def test_skipped_records_are_counted(file_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of("prec")
+    for victim in (LONG, SHORT):
+        damage(path, FORMATS["prec"], "data", victim)
+    dataset = Dataset(path, errors="skip")
+    assert len(dataset[:]) == len(list(dataset)) == len(DATA) - 2
+    assert dataset.stats.skipped == 4 and "wrong checksum" in dataset.stats.first_skipped
+    with pytest.raises(OSError, match="record 7: wrong checksum of its data"):
+        dataset[SHORT]
+    loader = Loader(dataset, 8, errors="skip")
+    assert sum(map(len, loader)) == len(DATA) - 2 and loader.stats.skipped == 2
+    for action in (["convert", "--to", "raw"], ["shuffle"], ["shuffle", "--way", "gather"]):
+        run(*action, path, "-o", path.with_name("out"), "--errors", "skip")
+        assert "skipped 2 damaged records; the first: " in capsys.readouterr().err
+
+
+def test_names_follow_the_records_of_a_shuffle_that_skips(file_of: Callable[[str], Path]) -> None:
+    path = file_of("prec")
+    damage(path, FORMATS["prec"], "data", SHORT)
+    run("shuffle", path, "-o", path.with_name("out.prec"), "--errors", "skip", "--seed", 3)
+    out = Dataset(path.with_name("out.prec"))
+    found = {out.name(number): bytes(out[number]) for number in range(len(out))}
+    assert found == {f"{number:02d}.bin": data for number, data in enumerate(DATA) if number != SHORT}
 
 
 def test_every_action_that_gives_records_is_in_the_table() -> None:

@@ -78,6 +78,13 @@ def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "thr
     parser.add_argument("--threads", type=positive, default=default, metavar="N", help=text + (f" (default {default})" if default else ""))
 
 
+def _add_verification(parser: argparse.ArgumentParser) -> None:
+    reaction = parser.add_mutually_exclusive_group()
+    text = "of damaged records: end the command (raise, the default), or go on without them (skip)"
+    reaction.add_argument("--errors", choices=("raise", "skip"), default="raise", help=text)
+    reaction.add_argument("--no-verify", dest="errors", action="store_const", const="ignore", help="compare no checksums of records")
+
+
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
@@ -96,6 +103,7 @@ def _add_index(actions: Any) -> None:
     _add_format(parser)
     _add_threads(parser, 4)
     parser.add_argument("--update", action="store_true", help="only what was appended since the index was made")
+    _add_verification(parser)
 
 
 def _add_pack(actions: Any) -> None:
@@ -124,6 +132,7 @@ def _add_shuffle(actions: Any) -> None:
     shards.add_argument("--shards", type=positive, default=1, metavar="N", help="write N files, FILE-00000-of-0000N and so on")
     shards.add_argument("--shard-size", type=size, default=0, metavar="SIZE", help="write as many files as make about SIZE each")
     _add_threads(parser, 0, "threads (default: as the plan thinks best)")
+    _add_verification(parser)
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--way", choices=("automatic", "memory", "gather", "buckets"), default="automatic", help="instead of the best one")
     text = "write each record once, in buckets that pario.records.Loader puts in order: half the reading and writing"
@@ -137,9 +146,11 @@ def _add_looks(actions: Any) -> None:
     head = _action(actions, "head", "print the first records", [("path", "a file of records")])
     head.add_argument("-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)")
     _add_column(head)
+    _add_verification(head)
     get = _action(actions, "get", "write the data of records to standard output", [("path", "a file of records")])
     get.add_argument("records", nargs="+", type=int, metavar="RECORD", help="its number, from 0 on; -1 is the last")
     _add_column(get)
+    _add_verification(get)
     verify = _action(actions, "verify", "read everything and check all checksums there are", [("paths", "a file of records")])
     _add_threads(verify, 4)
 
@@ -154,6 +165,8 @@ def _add_conversions(actions: Any) -> None:
     convert = _action(actions, "convert", text, [("paths", "a file of records, or a directory")])
     _add_output(convert)
     _add_column(convert)
+    for parser in (split, merge, convert):
+        _add_verification(parser)
     convert.add_argument("--to", choices=("lines", "tfrecord", "tar", "raw", "prec"), required=True, help="format of the output")
 
 

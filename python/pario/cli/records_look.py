@@ -25,11 +25,12 @@ _MOST = 20
 _LENGTHS = (1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
 
 
-def _open(path: str, column: str = "") -> Dataset:
+def _open(path: str, column: str = "", errors: str = "raise") -> Dataset:
     from pario.records import Dataset
 
+    verify = errors != "ignore"
     try:
-        return Dataset(path, column=column)
+        return Dataset(path, column=column, verify=verify, errors=errors if verify else "raise")
     except OSError as error:
         raise ParioError(error.strerror if error.filename is None and error.strerror else str(error)) from error
 
@@ -98,28 +99,51 @@ def _stat(arguments: argparse.Namespace) -> int:
 
 
 def _head(arguments: argparse.Namespace) -> int:
-    dataset = _open(arguments.path, arguments.column)
-    for number in range(min(arguments.number, len(dataset))):
-        with shown(arguments.path):
-            record = dataset[number]
-        text = wording.printable(bytes(record[:_WIDTH]).decode("utf-8", "replace"))
-        name = dataset.name(number)
-        label = f" {wording.printable(name)}" if name else ""
-        print(f"{number}{label} ({wording.size(len(record))}): {text}{'…' if len(record) > _WIDTH else ''}")
+    dataset = _open(arguments.path, arguments.column, arguments.errors)
+    printed = 0
+    for number in range(len(dataset)):
+        if printed == arguments.number:
+            break
+        for record in _read(dataset, number):
+            _print_record(dataset, number, record)
+            printed += 1
+    say_skipped(arguments.path, dataset.stats.skipped, dataset.stats.first_skipped)
     return 0
+
+
+def _read(dataset: Dataset, number: int) -> list[memoryview]:
+    """The record, or none where it is skipped."""
+    with shown(dataset.path):
+        return [dataset[number]] if dataset.errors == "raise" else dataset[[number]]
+
+
+def _print_record(dataset: Dataset, number: int, record: memoryview) -> None:
+    text = wording.printable(bytes(record[:_WIDTH]).decode("utf-8", "replace"))
+    name = dataset.name(number)
+    label = f" {wording.printable(name)}" if name else ""
+    print(f"{number}{label} ({wording.size(len(record))}): {text}{'…' if len(record) > _WIDTH else ''}")
 
 
 def _get(arguments: argparse.Namespace) -> int:
-    dataset = _open(arguments.path, arguments.column)
+    dataset = _open(arguments.path, arguments.column, arguments.errors)
     for number in arguments.records:
         try:
-            with shown(arguments.path):
-                record = dataset[number]
+            found = _read(dataset, number)
         except IndexError as error:
             raise ParioError(str(error)) from error
-        sys.stdout.buffer.write(record)
+        for record in found:
+            sys.stdout.buffer.write(record)
     sys.stdout.buffer.flush()
+    say_skipped(arguments.path, dataset.stats.skipped, dataset.stats.first_skipped)
     return 0
+
+
+def say_skipped(path: str, records: int, first: str) -> None:
+    """Says on standard error that damaged records were skipped."""
+    if records:
+        detail = f"; the first: {wording.printable(first)}" if first else ""
+        count = wording.plural(records, "damaged record")
+        print(f"{wording.printable(path)}: skipped {count}{detail}", file=sys.stderr)
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.progress import shown
+from pario.cli.records_look import say_skipped
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def _lengths(path: str | None) -> NDArray[Any]:
 
 
 def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update: bool) -> None:
+    """``arguments``: format, size, lengths and errors as of ``pario records index``."""
     from pario._native import write_record_index
     from pario.records.foreign import foreign_format
 
@@ -55,7 +57,7 @@ def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update
     with shown(path) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
-        records, size = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, show)
+        records, size = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, arguments.errors, show)
     each = f" ({size / records:.2g} B each)" if records else ""
     print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), index of {wording.size(size)}{each}", file=sys.stderr)
 
@@ -127,23 +129,24 @@ def raise_file_limit(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str) -> int:
+def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors: str) -> int:
     from pario._native import convert_records
 
     name = os.fsdecode(outputs[0])
     raise_file_limit(len(outputs))
     with shown(name) as show:
-        records = convert_records([os.fsencode(path) for path in paths], outputs, kind, show)
+        records, skipped, first = convert_records([os.fsencode(path) for path in paths], outputs, kind, errors, show)
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
     print(f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})", file=sys.stderr)
+    say_skipped(name, skipped, first)
     return 0
 
 
-def _indexed(paths: Sequence[str]) -> list[str]:
+def _indexed(paths: Sequence[str], errors: str) -> list[str]:
     """Formats of files, which are given the index that they lack."""
     from pario.records.foreign import refuse
 
-    plain = argparse.Namespace(format="", size=0, lengths=None)
+    plain = argparse.Namespace(format="", size=0, lengths=None, errors=errors)
     kinds = []
     for path in paths:
         refuse(path)
@@ -157,19 +160,19 @@ def _format_of_index(path: str) -> str:
     from pario._native import open_records
 
     with shown(path):
-        return open_records(os.fsencode(path)).format
+        return open_records(os.fsencode(path), False).format
 
 
 def _split(arguments: argparse.Namespace) -> int:
-    (kind,) = _indexed([arguments.path])
-    return _convert_into([arguments.path], shard_names(arguments.output, arguments.shards), _writable(kind))
+    (kind,) = _indexed([arguments.path], arguments.errors)
+    return _convert_into([arguments.path], shard_names(arguments.output, arguments.shards), _writable(kind), arguments.errors)
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    kinds = set(_indexed(arguments.paths))
+    kinds = set(_indexed(arguments.paths, arguments.errors))
     if len(kinds) > 1:
         raise ParioError(f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert writes them in one")
-    return _convert_into(arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()))
+    return _convert_into(arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()), arguments.errors)
 
 
 def _writable(kind: str) -> str:
@@ -182,10 +185,10 @@ def _convert(arguments: argparse.Namespace) -> int:
     own = [path for path in arguments.paths if not foreign_format(path)]
     if arguments.column and own:
         raise ParioError(f"{own[0]}: --column is for Parquet")
-    _indexed(own)
+    _indexed(own, arguments.errors)
     with ExitStack() as temporary:
         paths = [path if path in own else temporary.enter_context(_as_raw(path, arguments)) for path in arguments.paths]
-        return _convert_into(paths, [os.fsencode(arguments.output)], arguments.to)
+        return _convert_into(paths, [os.fsencode(arguments.output)], arguments.to, arguments.errors)
 
 
 @contextmanager
@@ -202,14 +205,17 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
     found = foreign_format(path)
     assert found
     lengths = array("Q")
+    skipped: list[tuple[int, str]] = []
     with NamedTemporaryFile(dir=Path(arguments.output).parent, prefix=f"{Path(path).name}.") as raw:
         with shown(path):
-            for memory, offsets in GroupedFile(path, found, arguments.column).all_pieces():
+            file = GroupedFile(path, found, arguments.column, verify=arguments.errors != "ignore")
+            for memory, offsets in file.all_pieces(skipped if arguments.errors == "skip" else None):
                 raw.write(memory[offsets[0] : offsets[-1]].data)
                 lengths.extend(np.diff(offsets).tolist())
+        say_skipped(path, sum(records for records, _ in skipped), skipped[0][1] if skipped else "")
         raw.flush()
         try:
-            write_record_index(os.fsencode(raw.name), "raw", 0, np.array(lengths), 1, False, lambda *_: None)
+            write_record_index(os.fsencode(raw.name), "raw", 0, np.array(lengths), 1, False, "raise", lambda *_: None)
             yield raw.name
         finally:
             Path(raw.name + ".pidx").unlink(missing_ok=True)

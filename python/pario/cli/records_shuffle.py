@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.cli.progress import shown
+from pario.cli.records_look import say_skipped
 from pario.cli.records_make import default_memory, format_of, index_missing, raise_file_limit, shard_names
 from pario.cli.records_ranks import gather, on_node, ranks_here
 from pario.errors import ParioError
@@ -41,9 +42,10 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
             if ranks.is_first:
                 line(done * ranks.size, whole * ranks.size)
 
-        records, size, _ = shuffle_records(*asked, show, ranks.rank, ranks.size, gather(ranks))
+        records, size, _, skipped, first = shuffle_records(*asked, arguments.errors, show, ranks.rank, ranks.size, gather(ranks))
     if ranks.is_first:
         print(f"{wording.printable(arguments.output)}: {wording.count(records)} records, {wording.size(size)}", file=sys.stderr)
+        say_skipped(arguments.output, skipped, first)
     return 0
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from pario._native import RecordFile, guess_record_format, open_records, scan_records
 from pario.errors import ParioError
@@ -24,6 +25,31 @@ THREADS = 4
 _FEW = 16
 
 
+@dataclass
+class DatasetStats:
+    """Records that a Dataset skipped since it was opened, and the error of the first one."""
+
+    skipped: int = 0
+    first_skipped: str = ""
+
+
+class _Options(NamedTuple):
+    """The arguments of a Dataset beside its path."""
+
+    format: str
+    size: int
+    lengths: Sequence[int] | NDArray[Any]
+    column: str
+    memory: int
+    verify: bool
+    errors: str
+
+    @property
+    def damaged(self) -> str:
+        """The reaction to damage, as the native functions name it."""
+        return self.errors if self.verify else "ignore"
+
+
 class Dataset(Sequence[memoryview]):
     """The records of a file, or the files of a directory: read-only views of bytes, which numpy and torch take as they are.
 
@@ -32,6 +58,20 @@ class Dataset(Sequence[memoryview]):
 
     Rows of Parquet are JSON objects, or the bytes or text of one ``column``. They and records of ArrayRecord lie together in groups, which
     are decoded whole; ``memory`` bytes of them are kept.
+
+    Parameters
+    ----------
+    verify
+        Compare the checksums of records and indexes, where there are any, on each read.
+    errors
+        ``"raise"``, or ``"skip"``: a slice, a list of numbers, an iteration and a Loader go on
+        without records that are damaged or cannot be read; ``stats.skipped`` counts them.
+
+    Raises
+    ------
+    OSError
+        EBADMSG: a record is damaged. ESTALE: the file changed since it was indexed. A single record
+        (``dataset[5]``) that is damaged raises it with ``errors="skip"``, too.
     """
 
     def __init__(
@@ -43,12 +83,16 @@ class Dataset(Sequence[memoryview]):
         *,
         column: str = "",
         memory: int = MEMORY,
+        verify: bool = True,
+        errors: str = "raise",
     ) -> None:
+        if errors not in ("raise", "skip"):
+            raise ParioError(f"Dataset: errors={errors!r}: expected 'raise' or 'skip'")
         local_path(path)
-        self.path = os.fspath(path)
-        self._how = (format, size, lengths, column, memory)
+        self.path, self.errors, self.stats = os.fspath(path), errors, DatasetStats()
+        self._options = _Options(format, size, lengths, column, memory, verify, errors)
         #: The file beneath, and whether its index lies in a file.
-        self.file, self.indexed = _open(self.path, *self._how)
+        self.file, self.indexed = _open(self.path, self._options)
         self._count = len(self.file)
 
     @property
@@ -71,7 +115,9 @@ class Dataset(Sequence[memoryview]):
         return self._batch(range(self._count)[which] if isinstance(which, slice) else which)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[memoryview]:
-        return (self[number] for number in range(self._count))
+        if self.errors == "raise":
+            return (self[number] for number in range(self._count))
+        return (record for number in range(self._count) for record in self[number : number + 1])
 
     def name(self, number: int) -> str:
         """Name of the file that became the record; empty where records have none."""
@@ -127,41 +173,50 @@ class Dataset(Sequence[memoryview]):
             numbers = np.arange(numbers.start, numbers.stop, numbers.step)
         wanted = self._numbers(np.asarray(numbers))
         if isinstance(self.file, GroupedFile):
-            out, places = self.file.read_many(wanted)
+            out, places, failures = self.file.read_many(wanted, skip=self.errors == "skip")
         else:
             out, places = np.empty(self.file.bytes_of(wanted), dtype=np.uint8), np.empty((len(wanted), 2), dtype=np.uint64)
-            self.file.read_many(wanted, out, places, THREADS if len(wanted) >= _FEW else 1)
+            threads = THREADS if len(wanted) >= _FEW else 1
+            failures = self.file.read_many(wanted, out, places, threads, self.errors == "skip")
+        if failures:
+            places = np.delete(places, [position for position, _ in failures], axis=0)
+            self.stats.skipped += len(failures)
+            self.stats.first_skipped = self.stats.first_skipped or failures[0][1]
         view = memoryview(out.data).toreadonly()
         return [view[begin:end] for begin, end in places.tolist()]
 
-    def __getstate__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.path, self._how
+    def __getstate__(self) -> tuple[str, _Options]:
+        return self.path, self._options
 
-    def __setstate__(self, state: tuple[str, tuple[Any, ...]]) -> None:
-        path, (*how, column, memory) = state
-        self.__init__(path, *how, column=column, memory=memory)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[str, _Options]) -> None:
+        path, options = state
+        self.__init__(path, **options._asdict())  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"
 
 
-def _open(
-    path: str, format: str, size: int, lengths: Sequence[int] | NDArray[Any], column: str, memory: int
-) -> tuple[RecordFile | GroupedFile, bool]:
-    import numpy as np
-
+def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]:
+    format = options.format
     if foreign := foreign_format(path, format):
-        grouped = GroupedFile(path, foreign, column, memory)
+        grouped = GroupedFile(path, foreign, options.column, options.memory, options.verify)
         return grouped, grouped.index_bytes > 0
-    if column:
-        raise ParioError(f"{path}: column {column}: only records of Parquet have columns")
+    if options.column:
+        raise ParioError(f"{path}: column {options.column}: only records of Parquet have columns")
     name = os.fsencode(path)
     if not format:
         try:
-            return open_records(name), True
+            return open_records(name, options.verify), True
         except FileNotFoundError:
             os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
         format = guess_record_format(name)
         if not format:
             raise ParioError(f"{path}: no index, and its format is not known: say which, Dataset(path, format=...)")
-    return scan_records(name, format, size, np.asarray(lengths, dtype=np.uint64), THREADS), False
+    return _scan(name, format, options), False
+
+
+def _scan(name: bytes, format: str, options: _Options) -> RecordFile:
+    import numpy as np
+
+    lengths = np.asarray(options.lengths, dtype=np.uint64)
+    return scan_records(name, format, options.size, lengths, THREADS, options.damaged)

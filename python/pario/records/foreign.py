@@ -50,17 +50,18 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class Foreign:
-    """A format as ``pario records`` and as people name it, the package that reads it, and how: of a path, and a column or none."""
+    """A format as ``pario records`` and as people name it, the package that reads it, and the
+    function that opens a file: of a path, a column or none, and whether to compare checksums."""
 
     name: str
     title: str
     package: str
-    _open: Callable[[str, str], Decoder]
+    _open: Callable[[str, str, bool], Decoder]
 
-    def open(self, path: str, column: str = "") -> Decoder:
+    def open(self, path: str, column: str = "", verify: bool = True) -> Decoder:
         """Raises ParioError where the package is missing, or cannot read the file."""
         with self.errors(path):
-            return self._open(path, column)
+            return self._open(path, column, verify)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
@@ -92,10 +93,10 @@ def refuse(path: str, format: str = "") -> None:
 class _Parquet:
     """Rows as JSON objects, or the bytes of one column."""
 
-    def __init__(self, path: str, column: str) -> None:
+    def __init__(self, path: str, column: str, verify: bool) -> None:
         import pyarrow.parquet
 
-        self._path, self._column = path, column
+        self._path, self._column, self._verify = path, column, verify
         with pyarrow.parquet.ParquetFile(path) as file:
             self._metadata, names = file.metadata, file.schema_arrow.names
         if column and column not in names:
@@ -114,7 +115,7 @@ class _Parquet:
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         import pyarrow.parquet
 
-        how: dict[str, Any] = {"metadata": self._metadata, "pre_buffer": False, "page_checksum_verification": True}
+        how: dict[str, Any] = {"metadata": self._metadata, "pre_buffer": False, "page_checksum_verification": self._verify}
         with pyarrow.parquet.ParquetFile(self._path, **how) as file:  # readers of others are not for several threads
             columns = [self._column] if self._column else None
             for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False):
@@ -160,9 +161,9 @@ def _text(value: Any) -> str:
 
 
 class _ArrayRecord:
-    """Records as they were written."""
+    """Records as they were written. The package always compares checksums."""
 
-    def __init__(self, path: str, column: str) -> None:
+    def __init__(self, path: str, column: str, verify: bool) -> None:
         if column:
             raise ParioError(f"{path}: records of ArrayRecord have no columns")
         from array_record.python.array_record_module import ArrayRecordReader

@@ -32,8 +32,8 @@ class GroupedFile:
     #: It was not shuffled by pario.
     bucketing = None
 
-    def __init__(self, path: str, foreign: Foreign, column: str = "", memory: int = MEMORY) -> None:
-        self.path, self.foreign, self._column = path, foreign, column
+    def __init__(self, path: str, foreign: Foreign, column: str = "", memory: int = MEMORY, verify: bool = True) -> None:
+        self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
         self._seen = self._look()
         self._kept = Kept(memory)
         #: What the package has open, and the process that opened it.
@@ -63,16 +63,31 @@ class GroupedFile:
         data = memory[offsets[record] : offsets[record + 1]].tobytes()
         return data, 0, len(data)
 
-    def read_many(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Records one behind the other in memory, and where there each begins and ends. A group is decoded once for all of them."""
+    def read_many(self, numbers: NDArray[Any], *, skip: bool) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
+        """Records one behind the other in memory, and the begin and end of each there. A group is decoded once for all of them.
+
+        ``skip``: the records of a group that cannot be decoded become empty; their positions in ``numbers`` and the errors are returned.
+        """
         import numpy as np
 
         numbers = numbers.astype(np.int64)
         groups = groups_of(self.groups.firsts, numbers)
         records = numbers - self.groups.firsts[groups]
-        # Copies: views would keep each group in memory until the last one is decoded.
-        parts = ((which, [bytes(one) for one in views(self.kept(group), records[which])]) for group, which in by_group(groups))
-        return gathered(parts, len(numbers))
+        failures: list[tuple[int, str]] = []
+
+        def parts() -> Iterator[tuple[NDArray[Any], list[bytes]]]:
+            for group, which in by_group(groups):
+                try:
+                    decoded = self.kept(group)
+                except (ParioError, OSError) as error:
+                    if not skip:
+                        raise
+                    failures.extend((position, str(error)) for position in which.tolist())
+                    continue
+                # Copies: views would keep each group in memory until the last one is decoded.
+                yield which, [bytes(one) for one in views(decoded, records[which])]
+
+        return *gathered(parts(), len(numbers)), failures
 
     def attributes(self, number: int) -> tuple[bytes, int, int]:
         """Name, permissions and time: records of groups have none."""
@@ -99,9 +114,20 @@ class GroupedFile:
         if records != last - first:
             raise ParioError(f"{self.path}: group {group} has {records} records, its index says {last - first}")
 
-    def all_pieces(self) -> Iterator[Decoded]:
-        """All records in order, piece by piece."""
-        return (piece for group in range(len(self.groups.firsts) - 1) for piece in self.pieces(group))
+    def all_pieces(self, skipped: list[tuple[int, str]] | None = None) -> Iterator[Decoded]:
+        """All records in order, piece by piece. ``skipped``: takes the number of records, and the
+        error, of each group that cannot be decoded, instead of an exception."""
+        firsts = self.groups.firsts.tolist()
+        for group in range(len(firsts) - 1):
+            if skipped is None:
+                yield from self.pieces(group)
+                continue
+            try:
+                pieces = list(self.pieces(group))  # all of the group, or nothing
+            except (ParioError, OSError) as error:
+                skipped.append((firsts[group + 1] - firsts[group], str(error)))
+            else:
+                yield from pieces
 
     def verify(self, threads: int, most: int, show: Show) -> list[tuple[int, str]]:
         """Decodes everything; the first record of each group that cannot be, at most ``most``, and why."""
@@ -133,7 +159,7 @@ class GroupedFile:
     def _opened(self) -> Decoder:
         process, decoder = self._decoder or (0, None)
         if decoder is None or process != os.getpid():
-            decoder = self.foreign.open(self.path, self._column)
+            decoder = self.foreign.open(self.path, self._column, self._verify)
             self._decoder = os.getpid(), decoder
         return decoder
 
