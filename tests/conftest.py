@@ -1,4 +1,10 @@
-"""Registers the plugins for all tests."""
+"""Registers the plugins for all tests, and keeps them out of the cache of the user."""
+
+import os
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
 
 pytest_plugins = [
     "pytester",
@@ -7,3 +13,11 @@ pytest_plugins = [
     "tests.support.selection",
     "tests.support.results",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache directory of this session; programs that tests start inherit it."""
+    place = str(tmp_path_factory.mktemp("cache"))
+    with mock.patch.dict(os.environ, {"PARIO_CACHE": place}):
+        yield

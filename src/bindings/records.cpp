@@ -78,23 +78,34 @@ records::IndexRequest index_request(const nb::bytes& path, const std::string& fo
           .damaged = reaction_named(damaged)};
 }
 
-/// Records and bytes of the index.
-std::tuple<std::uint64_t, std::uint64_t> write_index(const nb::bytes& path, const std::string& format, std::uint64_t size,
-                                                     const Numbers& lengths, unsigned threads, bool update, const std::string& damaged,
-                                                     const Show& show) {
+/// Records, bytes of the index, its path.
+std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(const nb::bytes& path, const std::string& format, std::uint64_t size,
+                                                                const Numbers& lengths, unsigned threads, bool update,
+                                                                const std::string& damaged, const Show& show) {
   const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
   const std::string name = records::index_path(request.path);
-  return carry_out(show, [&](const records::Show& shown) -> base::Result<std::tuple<std::uint64_t, std::uint64_t>> {
+  using Written = std::tuple<std::uint64_t, std::uint64_t, std::string>;
+  const auto [count, bytes, place] = carry_out(show, [&](const records::Show& shown) -> base::Result<Written> {
     const base::Result<records::Index> older = update ? records::Index::open(name) : base::Error{.number = ENOENT};
     if (update && !older.ok() && older.error().number != ENOENT) return older.error();
     auto image = older.ok() ? records::grow_index(request, *older, shown) : records::make_index(request, shown);
     if (!image.ok()) return image.error();
-    if (base::Status status = records::write_whole(name, *image); !status) return status.error();
-    const std::uint64_t bytes = image->size();
-    const auto index = records::Index::read(std::move(*image), name);
+    base::Result<std::string> written = records::write_index(request.path, *image);
+    if (!written.ok()) return written.error();
+    const std::uint64_t size = image->size();
+    const auto index = records::Index::read(std::move(*image), *written);
     if (!index.ok()) return index.error();
-    return std::tuple(index->count(), bytes);
+    return Written{index->count(), size, *written};
   });
+  return {count, bytes, nb::bytes(place.data(), place.size())};
+}
+
+/// The path of the index of a file, beside it, its own or in the cache; empty: there is none.
+nb::bytes find_index_path(const nb::bytes& path) {
+  const std::string name = text_of(path);
+  const std::string found =
+      carry_out({}, [&](const records::Show&) -> base::Result<std::string> { return records::find_index_path(name); });
+  return nb::bytes(found.data(), found.size());
 }
 
 records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
@@ -177,16 +188,26 @@ Dataset open_dataset(const nb::bytes& path, bool verify) {
   return carry_out({}, [&](const records::Show&) { return Dataset::open(name, verify); });
 }
 
-Dataset scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths, unsigned threads,
-                     const std::string& damaged) {
+base::Result<records::FoundIndex> index_in_memory(const records::IndexRequest& request, const records::Show& show) {
+  auto image = records::make_index(request, show);
+  if (!image.ok()) return image.error();
+  auto index = records::Index::read(std::move(*image), request.path);
+  return index.ok() ? base::Result<records::FoundIndex>({std::move(*index), {}}) : index.error();
+}
+
+/// The records, whether their index is kept in the cache directory, and the error that prevents it.
+std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size,
+                                                    const Numbers& lengths, unsigned threads, const std::string& damaged) {
   const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
-  return carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
-    auto image = records::make_index(request, shown);
-    if (!image.ok()) return image.error();
-    auto index = records::Index::read(std::move(*image), request.path);
-    return index.ok() ? Dataset::open(request.path, std::move(*index), request.damaged != records::OnDamage::ignore)
-                      : base::Result<Dataset>(index.error());
+  const bool searches = records::format_of(request.kind).find != nullptr;
+  std::string trouble;
+  Dataset dataset = carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
+    base::Result<records::FoundIndex> found = searches ? records::find_index(request, shown) : index_in_memory(request, shown);
+    if (!found.ok()) return found.error();
+    if (!found->kept) trouble = found->kept.error().text();
+    return Dataset::open(request.path, std::move(found->index), request.damaged != records::OnDamage::ignore);
   });
+  return {std::move(dataset), searches && trouble.empty() && request.damaged != records::OnDamage::ignore, trouble};
 }
 
 void require_record(const Dataset& dataset, std::uint64_t record) {
@@ -278,17 +299,21 @@ Failures read_many(const Dataset& dataset, const Numbers& numbers, const Output&
   });
 }
 
-/// Bytes of the index. `begins`: where each group begins and the last one ends; `firsts`: of each the first record, and all records.
-std::uint64_t write_groups(const nb::bytes& path, const std::string& format, const Numbers& begins, const Numbers& firsts) {
+/// Bytes and path of the index. `begins`: of each group, and the end of the last one; `firsts`: the first record of each group, and the
+/// number of all records.
+std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const std::string& format, const Numbers& begins,
+                                                  const Numbers& firsts) {
   records::IndexRequest request{.path = text_of(path), .kind = kind_named(format)};
   request.begins = {begins.data(), begins.size()};
   request.firsts = {firsts.data(), firsts.size()};
-  return carry_out({}, [&](const records::Show&) -> base::Result<std::uint64_t> {
+  std::uint64_t bytes = 0;
+  const std::string place = carry_out({}, [&](const records::Show&) -> base::Result<std::string> {
     const auto image = records::make_index(request);
     if (!image.ok()) return image.error();
-    base::Status status = records::write_whole(records::index_path(request.path), *image);
-    return status ? base::Result<std::uint64_t>(image->size()) : status.error();
+    bytes = image->size();
+    return records::write_index(request.path, *image);
   });
+  return {bytes, nb::bytes(place.data(), place.size())};
 }
 
 using NewNumbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
@@ -358,6 +383,7 @@ void add_records(nb::module_& module) {
   module.def("guess_record_format", guess_format, "path"_a);
   module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "damaged"_a,
              "show"_a);
+  module.def("find_record_index", find_index_path, "path"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);
   module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a,

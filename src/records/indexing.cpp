@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "records/formats.hpp"
+#include "records/index_cache.hpp"
 #include "records/packed.hpp"
 #include "records/tree.hpp"
 
@@ -113,8 +114,7 @@ base::Error stale(const std::string& path, const std::string& how, const char* r
   return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; " + remedy};
 }
 
-/// What differs between a file and its index.
-base::Status hold_against(const Index& index, const std::string& path) {
+base::Status compare_plain(const Index& index, const std::string& path) {
   const base::Result<State> now = state_of(path);
   if (!now.ok()) return now.error();
   const Fingerprint& then = index.fingerprint();
@@ -130,7 +130,7 @@ base::Status hold_against(const Index& index, const std::string& path) {
 
 /// The same of a file whose records lie in buckets. A shuffle that is killed between the two names that it gives leaves the index of the
 /// new one beside the file of the one before, which has the same size, and may have the same time where a file system keeps seconds.
-base::Status hold_bucketed_against(const Index& index, const std::string& path) {
+base::Status compare_bucketed(const Index& index, const std::string& path) {
   constexpr const char* kRemedy = "shuffle it again";  // another index would not know the buckets
   const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
   if (!now.ok() && now.error().number != EINVAL) return now.error();
@@ -220,15 +220,53 @@ base::Result<Index> open_beside(const std::string& path) {
     if (index.error().number != ENOENT) return index;
     return base::Error{.number = ENOENT, .operation = "open index", .path = index_path(path), .detail = "pario records index makes it"};
   }
-  const base::Status status = index->bucketing() ? hold_bucketed_against(*index, path) : hold_against(*index, path);
+  const base::Status status = compare_with_file(*index, path);
   return status ? std::move(index) : status.error();
 }
 
+/// The one that pario records index made, else that of a search for the format that the file shows.
+base::Result<Index> open_cached(const std::string& path) {
+  base::Result<Index> made = open_cached_index(path, {});
+  if (made.ok()) return made;
+  const Format* format = guess_format(path);
+  return format == nullptr ? made : open_cached_index(path, format->kind);
+}
+
+/// A stale one beside a file that nobody may write counts less than one in the cache.
+base::Result<Index> open_beside_or_cached(const std::string& path) {
+  base::Result<Index> beside = open_beside(path);
+  if (beside.ok() || (beside.error().number != ENOENT && beside.error().number != ESTALE)) return beside;
+  base::Result<Index> cached = open_cached(path);
+  return cached.ok() ? cached : beside;
+}
+
+bool is_read_only(int number) { return number == EROFS || number == EACCES || number == EPERM; }
+
 }  // namespace
+
+base::Status compare_with_file(const Index& index, const std::string& path) {
+  return index.bucketing() ? compare_bucketed(index, path) : compare_plain(index, path);
+}
+
+std::string find_index_path(const std::string& path) {
+  if (is_packed(path)) return path;
+  if (struct stat facts{}; ::stat(index_path(path).c_str(), &facts) == 0) return index_path(path);
+  const base::Result<Index> cached = open_cached(path);
+  return cached.ok() ? cached->path() : "";
+}
+
+base::Result<std::string> write_index(const std::string& path, std::span<const std::byte> image) {
+  base::Status beside = write_whole(index_path(path), image);
+  if (beside) return index_path(path);
+  if (!is_read_only(beside.error().number)) return beside.error();
+  base::Result<std::string> cached = write_cached_index(path, {}, image);
+  if (!cached.ok()) beside.error().detail = "nor can it be kept in the cache directory: " + cached.error().text();
+  return cached.ok() ? cached : beside.error();
+}
 
 base::Result<Index> open_index(const std::string& path) {
   if (is_packed(path)) return open_packed(path);
-  base::Result<Index> index = open_beside(path);
+  base::Result<Index> index = open_beside_or_cached(path);
   if (!index.ok() || !index->has_groups()) return index;
   return base::Error{
       .number = EINVAL,
@@ -239,7 +277,7 @@ base::Result<Index> open_index(const std::string& path) {
 }
 
 base::Result<Index> open_groups(const std::string& path) {
-  base::Result<Index> index = open_beside(path);
+  base::Result<Index> index = open_beside_or_cached(path);
   if (!index.ok() || index->has_groups()) return index;
   return base::Error{
       .number = EINVAL,

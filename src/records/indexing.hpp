@@ -28,13 +28,21 @@ base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, con
 /// The same for a file that has grown since `older` was made: only what is new is searched. EINVAL when it has changed otherwise.
 base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older, const Show& show = {});
 
-/// Where the index of a file is looked for: beside it.
+/// The path of an index beside its file.
 std::string index_path(const std::string& path);
-/// The index of a file, its own or the one beside it. ENOENT: there is none; ESTALE: the file is no longer what was indexed, and how;
-/// EINVAL: it is one of groups.
+/// The index of a file: its own, the one beside it, or one in the cache directory. ENOENT: there is none; ESTALE: the file is no longer
+/// what was indexed, and how; EINVAL: it is one of groups.
 base::Result<Index> open_index(const std::string& path);
 /// The same of a file of groups; EINVAL: it is none.
 base::Result<Index> open_groups(const std::string& path);
+
+/// The path of the index that open_index() opens, or would if it were not stale; empty: there is none.
+std::string find_index_path(const std::string& path);
+/// Writes an index beside its file, or in the cache directory if the directory of the file cannot be
+/// written. Returns its path.
+base::Result<std::string> write_index(const std::string& path, std::span<const std::byte> image);
+/// ESTALE: the file is not as it was when it was indexed; the Error tells the difference.
+base::Status compare_with_file(const Index& index, const std::string& path);
 
 /// Of a file whose records span `whole`.
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);

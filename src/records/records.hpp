@@ -10,6 +10,7 @@
 #include "records/formats.hpp"
 #include "records/host.hpp"
 #include "records/index.hpp"
+#include "records/index_cache.hpp"
 #include "records/indexing.hpp"
 #include "records/loader.hpp"
 #include "records/order.hpp"

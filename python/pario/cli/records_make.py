@@ -57,18 +57,25 @@ def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update
     with shown(path) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
-        records, size = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, arguments.errors, show)
+        records, size, place = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, arguments.errors, show)
     each = f" ({size / records:.2g} B each)" if records else ""
-    print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), index of {wording.size(size)}{each}", file=sys.stderr)
+    index = f"index of {wording.size(size)}{each}{_elsewhere(path, place)}"
+    print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), {index}", file=sys.stderr)
+
+
+def _elsewhere(path: str, place: bytes) -> str:
+    """Names the index file if it is not beside its file."""
+    beside = path.rstrip("/") + ".pidx"
+    return "" if os.fsdecode(place) == beside else f" in {wording.printable(os.fsdecode(place))}"
 
 
 def _index_groups(path: str, foreign: Foreign) -> None:
     from pario.records.groups import write_index
 
     with shown(path):
-        records, groups, size = write_index(path, foreign)
+        records, groups, size, place = write_index(path, foreign)
     found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
-    print(f"{wording.printable(path)}: {found}, index of {wording.size(size)}", file=sys.stderr)
+    print(f"{wording.printable(path)}: {found}, index of {wording.size(size)}{_elsewhere(path, place)}", file=sys.stderr)
 
 
 def _index(arguments: argparse.Namespace) -> int:
@@ -113,8 +120,15 @@ def default_memory() -> int:
 def index_missing(arguments: argparse.Namespace) -> None:
     """Makes the indices that the inputs lack."""
     for path in arguments.paths:
-        if not Path(path + ".pidx").exists():
+        if not _has_index(path):
             _index_one(path, arguments, threads=4, update=False)
+
+
+def _has_index(path: str) -> bool:
+    """There is one beside the file, in it, or in the cache directory."""
+    from pario._native import find_record_index
+
+    return bool(find_record_index(os.fsencode(path)))
 
 
 def raise_file_limit(files: int) -> None:
@@ -150,7 +164,7 @@ def _indexed(paths: Sequence[str], errors: str) -> list[str]:
     kinds = []
     for path in paths:
         refuse(path)
-        if not Path(path.rstrip("/") + ".pidx").exists() and format_of(path, "") != "prec":
+        if not _has_index(path) and format_of(path, "") != "prec":
             _index_one(path, plain, threads=4, update=False)
         kinds.append(_format_of_index(path))
     return kinds

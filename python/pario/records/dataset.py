@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tarfile
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 THREADS = 4
 #: Batches of fewer records are read by the calling thread's one helper.
 _FEW = 16
+_said = False
 
 
 @dataclass
@@ -53,8 +55,10 @@ class _Options(NamedTuple):
 class Dataset(Sequence[memoryview]):
     """The records of a file, or the files of a directory: read-only views of bytes, which numpy and torch take as they are.
 
-    The index is the one beside the file (``pario records index``), the file's own, or made in memory where there is none. Any number of
-    threads and forked processes may use one Dataset; it can be pickled. Lines come without their ends, TFRecords without their frame.
+    The index is the one beside the file (``pario records index``), the file's own, or one in the
+    cache directory, where the first process that searches a file keeps it. Any number of threads
+    and forked processes may use one Dataset; it can be pickled. Lines come without their ends,
+    TFRecords without their frame.
 
     Rows of Parquet are JSON objects, or the bytes or text of one ``column``. They and records of ArrayRecord lie together in groups, which
     are decoded whole; ``memory`` bytes of them are kept.
@@ -212,11 +216,23 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
         format = guess_record_format(name)
         if not format:
             raise ParioError(f"{path}: no index, and its format is not known: say which, Dataset(path, format=...)")
-    return _scan(name, format, options), False
+    return _scan(name, format, options)
 
 
-def _scan(name: bytes, format: str, options: _Options) -> RecordFile:
+def _scan(name: bytes, format: str, options: _Options) -> tuple[RecordFile, bool]:
     import numpy as np
 
     lengths = np.asarray(options.lengths, dtype=np.uint64)
-    return scan_records(name, format, options.size, lengths, THREADS, options.damaged)
+    file, kept, trouble = scan_records(name, format, options.size, lengths, THREADS, options.damaged)
+    if trouble:
+        _warn_once(trouble)
+    return file, kept
+
+
+def _warn_once(trouble: str) -> None:
+    """Says why each process has to search files without an index; once per process."""
+    global _said
+    if not _said:
+        _said = True
+        text = f"indexes of records are not kept: {trouble}; PARIO_CACHE names another directory"
+        warnings.warn(text, RuntimeWarning, stacklevel=5)

@@ -188,13 +188,13 @@ def found_groups(file: GroupedFile) -> Groups:
         return decoder.groups()
 
 
-def write_index(path: str, foreign: Foreign) -> tuple[int, int, int]:
-    """``FILE.pidx``; records, groups, and bytes of the index."""
+def write_index(path: str, foreign: Foreign) -> tuple[int, int, int, bytes]:
+    """Writes an index; returns records, groups, bytes of the index, and its path."""
     decoder = foreign.open(path)
     with foreign.errors(path):
         begins, firsts = decoder.groups()
-    size = write_record_groups(os.fsencode(path), foreign.name, begins.astype("u8"), firsts.astype("u8"))
-    return int(firsts[-1]), len(firsts) - 1, size
+    size, place = write_record_groups(os.fsencode(path), foreign.name, begins.astype("u8"), firsts.astype("u8"))
+    return int(firsts[-1]), len(firsts) - 1, size, place
 
 
 def joined(pieces: Sequence[Decoded]) -> Decoded:
