@@ -17,7 +17,7 @@ import pytest
 from pario.errors import ParioError
 from pario.launch import directory, program
 from pario.launch.environment import Settings, check, traced_environment
-from pario.launch.ranks import Seat, seat_of
+from pario.launchers import Seat, seat_of
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import PATIENCE
 

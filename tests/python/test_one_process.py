@@ -90,7 +90,6 @@ WRITERS = {
     "stage in": "stage in tree --to out",
     "checkpoint prune": "checkpoint prune tree --keep 1",
 }
-UNNOTICED = pytest.mark.xfail(strict=True, reason="each process does the whole job")
 #: Their processes have jobs of their own, or look at the ranks themselves.
 SHARED = {"run", "records shuffle", "checkpoint merge"}
 
@@ -121,7 +120,7 @@ def run(words: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param("records shuffle", marks=UNNOTICED),
+        "records shuffle",
         "records index",
         *(
             pytest.param(name, marks=pytest.mark.system)
@@ -141,7 +140,6 @@ def test_a_process_that_is_alone_works(
             os.system(f"rm -r {path}")
 
 
-@UNNOTICED
 @pytest.mark.parametrize(
     "launcher",
     [
@@ -182,7 +180,6 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
     return dict(found[0].choices) if found else {}
 
 
-@UNNOTICED
 def test_every_other_command_is_for_one_process(directory: Path) -> None:
     from pario.cli.one_process import PER_NODE, require_one_process
     from pario.errors import ParioError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -36,6 +37,7 @@ from pario.cli import (
     unpack,
     whatif,
 )
+from pario.cli.one_process import require_one_process
 from pario.errors import ParioError
 from pario.version import version
 
@@ -97,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     standard.prepare()
     parsed = build_parser().parse_args(arguments)
     try:
+        require_one_process(" ".join(filter(None, (parsed.command, getattr(parsed, "action", "")))), os.environ)
         status = COMMANDS[parsed.command].run(parsed)
         sys.stdout.flush()
         return status

@@ -265,7 +265,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pario.errors import ParioError
     from pario.progress import RateLine
 
-    ranks = ranks_here(os.environ)
+    ranks = ranks_here(os.environ, "checkpoint merge")
     line = RateLine(arguments.path)
     threads = arguments.threads or (4 if ranks.size == 1 else 1)
 

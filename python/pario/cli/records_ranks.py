@@ -5,30 +5,43 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from pario.errors import ParioError
+from pario.cli.one_process import refuse, run_once
+from pario.launchers import Launch, launch_of
 from pario.ranks import MpiRanks, OneRank, Ranks
 
 
-def ranks_here(environment: Mapping[str, str]) -> Ranks:
-    """Those that an MPI launcher started with this one. Indexes are made while the others wait, however long that takes."""
-    if not any("RANK" in name or name == "SLURM_PROCID" for name in environment):
-        return OneRank()  # without the time that the import takes
-    from pario.launch.ranks import seat_of
+def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
+    """The ranks that an MPI launcher started with this one. Indexes are made while the others wait, however long that takes.
 
-    seat = seat_of(environment)
-    if seat.size == 1:
+    Refuses if the processes that were started are no ranks of one MPI program: ParioError on the
+    first of them, SystemExit on the others, so that the user reads one line.
+    """
+    launch = launch_of(environment)
+    if launch.seat.size == 1:
         return OneRank()
+    if not launch.mpi:
+        refuse(launch, f"{launch.seat.size} processes that are no MPI ranks cannot share this job: {_remedy(launch, command)}")
     try:
         import mpi4py
 
         mpi4py.rc.thread_level = "funneled"
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise ParioError(f"several ranks need mpi4py (pip install mpi4py) and the MPI that started them: {error}") from error
+        refuse(
+            launch, f"several ranks need mpi4py (pip install mpi4py) and the MPI that started them: {error}; or {run_once(launch, command)}"
+        )
     world = MPI.COMM_WORLD
-    if world.size != seat.size:
-        raise ParioError(f"mpi4py sees {world.size} of {seat.size} ranks: it belongs to another MPI than the launcher")
+    if world.size != launch.seat.size:
+        refuse(
+            launch, f"mpi4py belongs to another MPI than the launcher: install the one of {launch.launcher}, or {run_once(launch, command)}"
+        )
     return MpiRanks(world, math.inf)
+
+
+def _remedy(launch: Launch, command: str) -> str:
+    if launch.launcher != "srun":
+        return f"mpiexec -n {launch.seat.size} pario {command} ..., or {run_once(launch, command)}"
+    return f"srun --mpi=pmix (or pmi2) makes ranks of them, or {run_once(launch, command)}"
 
 
 def on_node(ranks: Ranks) -> int:

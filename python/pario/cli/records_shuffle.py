@@ -18,7 +18,7 @@ from pario.ranks import Ranks
 
 def shuffle(arguments: argparse.Namespace) -> int:
     """What the first rank says is said for all."""
-    ranks = ranks_here(os.environ)
+    ranks = ranks_here(os.environ, "records shuffle")
     try:
         return _shuffle(arguments, ranks)
     except ParioError:

@@ -20,8 +20,8 @@ from pario.launch.environment import Settings, check, recorded_words, traced_env
 from pario.launch.keeper import keeping
 from pario.launch.limited import Limit, run_limited
 from pario.launch.process import Ending, Held, run_child
-from pario.launch.ranks import seat_of
 from pario.launch.stages import staging
+from pario.launchers import seat_of
 
 __all__ = ["Limit", "Outcome", "Series", "Settings", "launch"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from pario.errors import ParioError
-from pario.launch.ranks import Seat
+from pario.launchers import Seat
 from pario.publishing import replacing
 from pario.version import version
 
