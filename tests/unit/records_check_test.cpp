@@ -40,6 +40,17 @@ TEST_F(Check, PiecesMayEndAnywhereInAFrame) {
   }
 }
 
+TEST_F(Check, AChecksumContinuesThatOfTheBytesBefore) {
+  EXPECT_EQ(crc32c(as_bytes("123456789")), 0xE3069283U);
+  std::string bytes(40'000, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i * 31 + i / 7);
+  for (std::size_t size = 1; size <= bytes.size(); size += 1 + size / 9) {
+    std::uint32_t singly = 0;
+    for (std::size_t i = 0; i < size; ++i) singly = crc32c(as_bytes(bytes).subspan(i, 1), singly);
+    EXPECT_EQ(crc32c(as_bytes(bytes).first(size)), singly) << size;
+  }
+}
+
 TEST_F(Check, ADatasetNamesTheDamagedRecordUnlessItDoesNotVerify) {
   std::string bytes = tfrecord("first") + tfrecord("second");
   bytes[21 + 13] ^= 1;
