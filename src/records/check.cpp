@@ -19,21 +19,25 @@ T number_at(const std::byte* bytes) {
 
 }  // namespace
 
-bool has_checksums(const Index& index) { return index.has_sums() || index.kind() == Kind::tfrecord; }
+bool has_checksums(const Index& index) { return checks_offsets(index) || index.kind() == Kind::tar; }
+
+bool checks_offsets(const Index& index) { return index.has_sums() || index.kind() == Kind::tfrecord; }
+
+RecordCheck::Where RecordCheck::place_of(const Index& index) {
+  if (index.has_sums()) return Where::index;
+  if (index.kind() == Kind::tar) return Where::headers;
+  return index.kind() == Kind::tfrecord ? Where::frame : Where::nowhere;
+}
 
 RecordCheck::RecordCheck(const Index& index, std::uint64_t record)
-    : index_(index),
-      record_(record),
-      length_(index.span(record).length()),
-      where_(index.has_sums()                 ? Where::index
-             : index.kind() == Kind::tfrecord ? Where::frame
-                                              : Where::nowhere) {
+    : index_(index), record_(record), length_(index.span(record).length()), where_(place_of(index)) {
   if (where_ == Where::index && length_ == 0) sum_ = add_to_sum(0, {});
 }
 
 void RecordCheck::add(std::span<const std::byte> piece) {
   if (where_ == Where::index && !piece.empty()) sum_ = add_to_sum(sum_, piece);
   if (where_ == Where::frame) add_to_frame(piece);
+  if (where_ == Where::headers) tar_.add(piece);
 }
 
 /// A frame is head, data, tail; a piece may end anywhere within them.
@@ -51,6 +55,7 @@ void RecordCheck::add_to_frame(std::span<const std::byte> piece) {
 const char* RecordCheck::damage() const {
   if (where_ == Where::frame) return frame_damage();
   const bool wrong = where_ == Where::index && static_cast<std::uint32_t>(sum_) != index_.sum(record_);
+  if (where_ == Where::headers && tar_.damaged()) return "wrong checksum of a header";
   return wrong ? "wrong checksum of its data" : nullptr;
 }
 

@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/formats.hpp"
 #include "records/index.hpp"
 
 namespace pario::records {
-
-/// The reaction of a reader to a damaged record: no checksum is computed, an Error, or the work goes
-/// on without the record.
-enum class OnDamage : std::uint8_t { ignore, fail, skip };
 
 /// The checksum of a record in an index is computed over pieces of 1 MiB, the last one shorter:
 /// XXH64 of a piece, with that of the piece before as seed.
@@ -23,8 +20,10 @@ inline std::uint64_t add_to_sum(std::uint64_t sum, std::span<const std::byte> pi
   return base::xxh64(piece.data(), piece.size(), sum);
 }
 
-/// Whether damage to the bytes of a record can be noticed.
+/// Whether damage to a record can be noticed: to all of its bytes, or, of tar, to its headers.
 bool has_checksums(const Index& index);
+/// Whether the checksums show that a record does not lie where its index says.
+bool checks_offsets(const Index& index);
 
 /// Compares a record with its checksums, piece by piece. One thread's.
 class RecordCheck {
@@ -37,7 +36,8 @@ class RecordCheck {
   const char* damage() const;
 
  private:
-  enum class Where : std::uint8_t { nowhere, index, frame };
+  enum class Where : std::uint8_t { nowhere, index, frame, headers };
+  static Where place_of(const Index& index);
   void add_to_frame(std::span<const std::byte> piece);
   const char* frame_damage() const;
 
@@ -47,6 +47,7 @@ class RecordCheck {
   std::uint64_t sum_ = 0;       ///< of an index
   std::uint64_t done_ = 0;      ///< bytes added, of a frame
   std::uint32_t checksum_ = 0;  ///< of the data in a frame, so far
+  TarCheck tar_;
   std::byte head_[12] = {}, tail_[4] = {};
 };
 

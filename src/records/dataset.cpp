@@ -15,7 +15,7 @@ base::Result<Dataset> Dataset::open(const std::string& path, bool verify) {
 
 base::Result<Dataset> Dataset::open(const std::string& path, Index index, bool verify) {
   const bool checked = verify && has_checksums(index);
-  if (base::Status status = verify ? index.verify_sections(checked) : base::Status(); !status) return status.error();
+  if (base::Status status = verify ? index.verify_sections(checks_offsets(index)) : base::Status(); !status) return status.error();
   Dataset dataset(path, std::move(index), checked);
   if (dataset.index_.kind() == Kind::directory) return dataset;
   base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
@@ -110,7 +110,7 @@ class Verification {
 }  // namespace
 
 base::Result<std::vector<Damage>> verify(const Dataset& dataset, unsigned threads, std::size_t most, const Show& show) {
-  if (base::Status status = dataset.index().verify_sections(has_checksums(dataset.index())); !status) return status.error();
+  if (base::Status status = dataset.index().verify_sections(checks_offsets(dataset.index())); !status) return status.error();
   Meter meter(show, dataset.index().whole().length());
   Verification verification(dataset, most, meter);
   base::Status status = run_team(std::max(1U, threads), meter, [&](unsigned) { return verification.work(); });

@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "base/base.hpp"
-#include "records/check.hpp"
 #include "records/disk.hpp"
 #include "records/index.hpp"
 #include "records/team.hpp"
 
 namespace pario::records {
+
+/// The reaction of a reader to a damaged record: no checksum is computed, an Error, or the work goes
+/// on without the record.
+enum class OnDamage : std::uint8_t { ignore, fail, skip };
 
 /// What is searched for records.
 struct Search {
@@ -56,6 +59,20 @@ base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out
 /// What tells the records of a tar file apart, of the name of a member; empty: the member belongs to the record before.
 std::string_view sample_key(std::string_view name);
 inline constexpr std::uint64_t kTarBlock = 512;
+/// Compares the headers of the members of a record with their checksums.
+class TarCheck {
+ public:
+  /// The next bytes of the record; a multiple of kTarBlock unless they are the last.
+  void add(std::span<const std::byte> piece);
+  bool damaged() const { return damaged_; }
+
+ private:
+  void take(std::span<const std::byte> header, std::span<const std::byte> behind);
+
+  std::uint64_t done_ = 0, next_ = 0;        ///< bytes added; the next header
+  std::optional<std::uint64_t> own_size_{};  ///< of the next member, by its extended header
+  bool damaged_ = false, over_ = false;      ///< over: no more headers follow that can be found
+};
 struct TarMember {
   std::string_view name;
   std::uint64_t size = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/base.hpp"
+#include "records/check.hpp"
 #include "records/plan.hpp"
 #include "records/shuffle.hpp"
 #include "records/source.hpp"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/formats.hpp"
 #include "records/index.hpp"
 #include "records/output.hpp"
 #include "records/team.hpp"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/base.hpp"
+#include "records/formats.hpp"
 #include "records/index.hpp"
 #include "records/plan.hpp"
 #include "records/ranks.hpp"

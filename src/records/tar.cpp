@@ -59,6 +59,13 @@ std::string_view pax_value(std::string_view records, std::string_view key) {
   return {};
 }
 
+std::optional<std::uint64_t> pax_size(std::string_view records) {
+  const std::string_view text = pax_value(records, "size");
+  std::uint64_t size = 0;
+  const bool right = !text.empty() && std::from_chars(text.data(), text.data() + text.size(), size).ec == std::errc{};
+  return right ? std::optional(size) : std::nullopt;
+}
+
 class SampleSearch {
  public:
   SampleSearch(const Search& search, IndexBuilder& out) : search_(search), out_(out), window_(search) {}
@@ -112,9 +119,7 @@ class SampleSearch {
       return {};
     }
     if (const std::string_view path = pax_value(records, "path"); !path.empty()) name_ = path;
-    const std::string_view own = pax_value(records, "size");
-    std::uint64_t value = 0;
-    if (!own.empty() && std::from_chars(own.data(), own.data() + own.size(), value).ec == std::errc{}) own_size_ = value;
+    if (const auto own = pax_size(records)) own_size_ = own;
     return {};
   }
 
@@ -177,6 +182,32 @@ std::string_view sample_key(std::string_view name) {
   const std::size_t slash = name.rfind('/'), last = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', last);
   return dot == std::string_view::npos || dot == last ? std::string_view{} : name.substr(0, dot);
+}
+
+void TarCheck::add(std::span<const std::byte> piece) {
+  const std::uint64_t end = done_ + piece.size();
+  while (!over_ && next_ + kTarBlock <= end) {
+    const auto rest = piece.subspan(next_ - done_);
+    take(rest.first(kTarBlock), rest.subspan(kTarBlock));
+  }
+  done_ = end;
+}
+
+/// `behind`: as much as there is of the bytes that follow the header.
+void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte> behind) {
+  damaged_ = !all_zero(header) && !is_header(header);
+  const char type = static_cast<char>(header[156]);
+  std::uint64_t size = number(header, 124, 12);
+  const bool extended = type == 'x', other = type == 'g' || type == 'L' || type == 'K';
+  over_ = damaged_ || all_zero(header) || size >= kLargestNumber || (extended && size > behind.size());
+  if (over_) return;
+  if (extended) {
+    own_size_ = pax_size({reinterpret_cast<const char*>(behind.data()), size});
+  } else if (!other) {
+    size = own_size_.value_or(size);
+    own_size_.reset();
+  }
+  next_ += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
 }
 
 std::vector<std::byte> tar_head(const TarMember& member) {
