@@ -64,7 +64,7 @@ class Converter {
     return cursor.seek(shard_, 0);
   }
 
-  /// What follows the records of a shard.
+  /// Writes the end of a shard, behind its records.
   base::Status close_shard(OutputCursor& cursor) {
     const std::uint64_t end = offset_ - shard_begin_;
     if (request_.kind == Kind::packed) {

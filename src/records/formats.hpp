@@ -1,4 +1,4 @@
-// Formats of record files: where records begin, what of them is data, whether they are whole.
+// Formats of record files: the search for records, their data, their checksums.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace pario::records {
 /// on without the record.
 enum class OnDamage : std::uint8_t { ignore, fail, skip };
 
-/// What is searched for records.
+/// A search of a file for records.
 struct Search {
   const Disk& file;
   base::Extent where;
@@ -35,7 +35,7 @@ struct Format {
   const char* meaning;
   /// Tells the builder where each record begins; returns where the last one ends. Null: the file alone does not say it.
   base::Result<std::uint64_t> (*find)(const Search&, IndexBuilder&);
-  /// What of a record is data, relative to its first byte.
+  /// The extent of the data of a record, relative to its first byte.
   base::Extent (*payload)(std::span<const std::byte> record);
   std::uint64_t trailer;  ///< zeros with which a file of such records ends
   bool grouped = false;   ///< records lie together in groups, from which only the packages of the format take them
@@ -48,7 +48,7 @@ const Format* format_named(std::string_view name);
 /// By its ending or its first bytes; null: not known.
 const Format* guess_format(const std::string& path);
 
-// What the table is made of.
+// Functions of the table.
 base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out);
 base::Extent line_payload(std::span<const std::byte> record);
 base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out);
@@ -56,7 +56,8 @@ base::Extent tfrecord_payload(std::span<const std::byte> record);
 /// The first 12 bytes of a TFRecord: its length has the right checksum.
 bool is_tfrecord_head(std::span<const std::byte> head);
 base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out);
-/// What tells the records of a tar file apart, of the name of a member; empty: the member belongs to the record before.
+/// The part of the name of a member that is the same for all members of a record; empty: the member
+/// belongs to the record before.
 std::string_view sample_key(std::string_view name);
 inline constexpr std::uint64_t kTarBlock = 512;
 /// Compares the headers of the members of a record with their checksums.
@@ -79,7 +80,7 @@ struct TarMember {
   std::uint32_t mode = 0644;
   std::uint64_t modified = 0;  ///< seconds since 1970
 };
-/// What precedes the bytes of a member; zeros up to a multiple of kTarBlock follow them.
+/// The header of a member; zeros up to a multiple of kTarBlock follow its bytes.
 std::vector<std::byte> tar_head(const TarMember& member);
 
 /// A file read forwards, mostly: a window of it in memory.

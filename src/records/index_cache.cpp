@@ -38,7 +38,7 @@ std::string hexadecimal(std::uint64_t number) {
   return text;
 }
 
-/// What the names of all entries of a file and a format begin with.
+/// The beginning of the names of all entries of a file and a format.
 base::Result<std::string> prefix_of(const std::string& path, std::optional<Kind> kind) {
   std::error_code error;
   const std::string canonical = fs::canonical(path, error);

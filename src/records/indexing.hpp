@@ -26,7 +26,7 @@ struct IndexRequest {
 };
 /// Searches the file for records; the bytes of the index. The file is not changed.
 base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show = {});
-/// The same for a file that has grown since `older` was made: only what is new is searched. EINVAL when it has changed otherwise.
+/// The same for a file that has grown since `older` was made: only its new part is searched. EINVAL if it has changed otherwise.
 base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older, const Show& show = {});
 
 /// The path of an index beside its file.
@@ -48,7 +48,7 @@ base::Status compare_with_file(const Index& index, const std::string& path);
 /// Of a file whose records span `whole`.
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);
 
-/// What is known of a file that is written.
+/// The records of a file that is written.
 struct Indexed {
   IndexBuilder builder;
   std::uint64_t end = 0;  ///< of its records, of which the first is at its beginning

@@ -24,7 +24,7 @@ base::Status check_pieces(const Source& source, const Located& record, Reader& r
   return damage == nullptr ? base::Status() : damage_error(*record.path, record.number, damage);
 }
 
-/// A chunk in memory, and a second window for what is not in it.
+/// A chunk in memory, and a second window for records that are not in it.
 class ChunkSplitter : public Splitter {
  public:
   ChunkSplitter(const Source& source, std::uint64_t limit, Reader chunk, Reader rest)

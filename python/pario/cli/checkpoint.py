@@ -256,7 +256,7 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    """What the first rank says is said for all."""
+    """Merges; the first rank speaks for all."""
     import os
 
     from pario import wording

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what the subcommand says; 130 when it was interrupted."""
+    """Runs the subcommand; the exit status is 130 if it was interrupted."""
     try:
         return _action_named(arguments.action)(arguments)
     except KeyboardInterrupt:

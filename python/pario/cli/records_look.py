@@ -1,4 +1,4 @@
-"""``pario records``: what only reads."""
+"""``pario records``: actions that only read."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ def _verify(arguments: argparse.Namespace) -> int:
         dataset = _open(path)
         with shown(path) as show:
             found = dataset.file.verify(arguments.threads, _MOST, show)
-        for number, what in found:
-            print(f"{wording.printable(path)}: record {number}: {wording.printable(what)}")
+        for number, damage in found:
+            print(f"{wording.printable(path)}: record {number}: {wording.printable(damage)}")
         if len(found) == _MOST:
             print(f"{wording.printable(path)}: there may be more")
         if not found:

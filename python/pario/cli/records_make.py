@@ -1,4 +1,4 @@
-"""``pario records``: what writes files."""
+"""``pario records``: actions that write files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def format_of(path: str, asked: str) -> str:
-    """What was asked for, or what the file shows; of records that have bytes of their own."""
+    """The format that was asked for, or that the file shows. Refuses formats of groups."""
     from pario._native import guess_record_format
     from pario.records.foreign import refuse
 
@@ -105,7 +105,7 @@ def shard_names(output: str, shards: int) -> list[bytes]:
 
 
 def default_memory() -> int:
-    """Half of what is available, or of what the process's group may have."""
+    """Half of the available memory, or of the limit of the process's group."""
     available = 1 << 30
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):

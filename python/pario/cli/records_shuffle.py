@@ -17,7 +17,7 @@ from pario.ranks import Ranks
 
 
 def shuffle(arguments: argparse.Namespace) -> int:
-    """What the first rank says is said for all."""
+    """Shuffles; the first rank speaks for all."""
     ranks = ranks_here(os.environ, "records shuffle")
     try:
         return _shuffle(arguments, ranks)
@@ -52,7 +52,7 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
 def _request(
     arguments: argparse.Namespace, ranks: Ranks, share: int
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
-    """What the native core is asked for; the first rank makes the index that is missing. ``share``: ranks that share this memory."""
+    """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks that share this memory."""
     with shown(arguments.output):
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:

@@ -128,7 +128,7 @@ class Dataset(Sequence[memoryview]):
         return os.fsdecode(self.file.attributes(self._number(number))[0])
 
     def sample(self, number: int) -> dict[str, bytes]:
-        """Members of a WebDataset record by what follows the first dot of their names; ``__key__`` is what precedes it."""
+        """Members of a WebDataset record by the endings of their names, from the first dot on; ``__key__`` is the name before it."""
         if self.format != "tar":
             raise ParioError(f"{self.path}: only records of tar files have members, these are {self.format}")
         members: dict[str, bytes] = {}

@@ -25,7 +25,7 @@ _MOST = 1 << 56
 
 
 class Groups(NamedTuple):
-    """Of each group of a file where it begins and the number of its first record; both end with what is behind the last one."""
+    """The begin of each group of a file, and the number of its first record; both end with the end of the last group."""
 
     begins: NDArray[Any]
     firsts: NDArray[Any]
@@ -65,7 +65,7 @@ class Foreign:
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """What the package raises becomes a ParioError that names the file."""
+        """Exceptions of the package become a ParioError that names the file."""
         try:
             yield
         except ImportError as error:

@@ -25,7 +25,7 @@ class GroupedFile:
     """Records by number, as ``RecordFile`` gives those that have bytes of their own.
 
     Any number of threads and forked processes may use one, and it can be pickled: each process opens the file for itself.
-    What is decoded is that which was opened: OSError (ESTALE) when the file has changed since. ParioError where the package of the format
+    Raises OSError (ESTALE) if the file has changed since it was opened, ParioError if the package of the format
     is missing, or cannot read it.
     """
 
@@ -36,7 +36,7 @@ class GroupedFile:
         self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
         self._seen = self._look()
         self._kept = Kept(memory)
-        #: What the package has open, and the process that opened it.
+        #: The open file of the package, and the process that opened it.
         self._decoder: tuple[int, Decoder] | None = None
         #: Where the groups are, and bytes of the index file that says so; 0: there is none.
         self.groups, self.index_bytes = self._find()
