@@ -143,9 +143,10 @@ def test_a_process_that_is_alone_works(
 @pytest.mark.parametrize(
     "launcher",
     [
-        "srun",
         "torchrun",
-        *(pytest.param(name, marks=pytest.mark.system) for name in SEVERAL if name not in ("srun", "torchrun")),
+        pytest.param("srun", marks=pytest.mark.system),
+        pytest.param("mpiexec of MPICH", marks=pytest.mark.system),
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in SEVERAL if name not in ("torchrun", "srun", "mpiexec of MPICH")),
     ],
 )
 @pytest.mark.parametrize("command", WRITERS)
