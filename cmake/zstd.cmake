@@ -52,4 +52,7 @@ else()
   target_include_directories(pario_zstd PUBLIC "${dir}/zstd")
   target_compile_options(pario_zstd PRIVATE -O2 -w -fvisibility=hidden)
 endif()
-target_link_options(pario_zstd INTERFACE -Wl,--exclude-libs,ALL)
+# A static runtime of a sanitizer must keep its symbols: the C++ library calls its malloc and free.
+if(NOT PARIO_SANITIZE)
+  target_link_options(pario_zstd INTERFACE -Wl,--exclude-libs,ALL)
+endif()
