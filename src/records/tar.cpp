@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint64_t kLongestName = 1 << 16;
 constexpr std::size_t kShortName = 100;
 
+/// The text in a field, up to its end or to a zero.
 std::string_view text(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
+  if (size == 0) return {};
   const auto* begin = reinterpret_cast<const char*>(bytes.data()) + at;
   return {begin, ::strnlen(begin, size)};
 }
