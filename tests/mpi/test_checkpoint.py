@@ -9,6 +9,7 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,8 +96,11 @@ Files = int | str
 @pytest.mark.parametrize(
     ("kind", "ranks", "files", "moments"), [*_FEW, *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in _MANY)]
 )
-def test_killed_at_any_moment_the_last_complete_one_is_loaded(tmp_path: Path, kind: str, ranks: int, files: Files, moments: int) -> None:
+def test_killed_at_any_moment_the_last_complete_one_is_loaded(
+    tmp_path: Path, record_count: Any, kind: str, ranks: int, files: Files, moments: int
+) -> None:
     chance = random.Random(moments + ranks)
+    record_count("kills", moments)
     for moment in range(moments):
         place = tmp_path / str(moment)
         place.mkdir()

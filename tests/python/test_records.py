@@ -217,7 +217,8 @@ class TestShuffle:
 
     @pytest.mark.system
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-    def test_killed_it_leaves_nothing(self, tmp_path, number):
+    def test_killed_it_leaves_nothing(self, tmp_path, record_count, number):
+        record_count("kills", 3)
         big = tmp_path / "big.txt"
         big.write_bytes(b"\n".join(b"%099d" % value for value in range(500_000)) + b"\n")
         command = [sys.executable, "-m", "pario", "records", "shuffle", str(big), "-o", str(tmp_path / "out"), "--way", "buckets"]

@@ -265,7 +265,7 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
 
 @pytest.mark.system
 @pytest.mark.parametrize("again", [False, True], ids=["first", "resumed"])
-def test_killed_before_any_of_its_calls_it_loses_nothing(path: Path, again: bool) -> None:
+def test_killed_before_any_of_its_calls_it_loses_nothing(path: Path, record_count: Any, again: bool) -> None:
     before = facts(path)
     for number in range(1000):
         if again:
@@ -277,6 +277,7 @@ def test_killed_before_any_of_its_calls_it_loses_nothing(path: Path, again: bool
         moved(path)
         assert facts(path) == before and others(path) == []
     assert number > 20
+    record_count("kills", number)
     assert facts(path) == before
 
 
@@ -290,7 +291,8 @@ moved(Path(sys.argv[1]))
 
 
 @pytest.mark.exhaustive
-def test_killed_at_random_moments_it_loses_nothing(tmp_path: Path) -> None:
+def test_killed_at_random_moments_it_loses_nothing(tmp_path: Path, record_count: Any) -> None:
+    record_count("kills", 30)
     path, moments = tmp_path / "data", random.Random()
     path.write_bytes(DATA * 20)
     for _ in range(30):

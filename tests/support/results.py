@@ -4,6 +4,9 @@
 looks). `--resume` deselects the tests that FILE holds as passed, skipped or expected failures.
 With pytest-xdist only the controller reads and writes the file.
 
+A test that does something many times, such as kills, records how often with the fixture
+`record_count`; the counts are part of its line.
+
 The `=` matters where no path of a test is given: before pytest has found this plugin by the
 testpaths, it takes a FILE that stands alone for the path of a test.
 """
@@ -30,6 +33,8 @@ from tests.support.run_header import read_commit
 #: Of two reports for one test, the one with the later outcome in this list counts.
 _SEVERITY = ("passed", "xfailed", "skipped", "error", "failed")
 _OWN_MARKERS_OF_PYTEST = {"parametrize", "usefixtures", "filterwarnings", "skip", "skipif"}
+#: Begins the names of the properties that are counts.
+_COUNT = "count:"
 _ANEW = "leave out --resume (the file is then renamed to FILE.previous)"
 
 
@@ -100,6 +105,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     names = (marker.name for marker in item.iter_markers())
     report.markers = sorted(set(names) - _OWN_MARKERS_OF_PYTEST)
     return report
+
+
+@pytest.fixture
+def record_count(record_property: Any) -> Any:
+    """`record_count("kills", 30)` adds to the counts of the test's line in the result file."""
+    return lambda name, count: record_property(f"{_COUNT}{name}", count)
 
 
 def name_test(nodeid: str) -> str:
@@ -185,7 +196,13 @@ def judge_report(report: pytest.TestReport) -> Result:
         outcome = "passed"
         reason = f"passes although it is expected to fail: {reason}" if expected else ""
     markers = tuple(getattr(report, "markers", ()))  # absent for a crashed worker
-    return Result(name_test(report.nodeid), outcome, report.duration or 0.0, reason, markers)
+    counts = {
+        name.removeprefix(_COUNT): value
+        for name, value in report.user_properties
+        if name.startswith(_COUNT)
+    }
+    name = name_test(report.nodeid)
+    return Result(name, outcome, report.duration or 0.0, reason, markers, counts=counts)
 
 
 def merge_results(first: Result | None, second: Result) -> Result:
@@ -195,7 +212,8 @@ def merge_results(first: Result | None, second: Result) -> Result:
     chosen = second if _rank_result(second) > _rank_result(first) else first
     seconds = first.seconds + second.seconds
     markers = first.markers or second.markers
-    return Result(chosen.test, chosen.outcome, seconds, chosen.reason, markers)
+    counts = {**first.counts, **second.counts}
+    return Result(chosen.test, chosen.outcome, seconds, chosen.reason, markers, counts=counts)
 
 
 def _rank_result(result: Result) -> tuple[int, bool]:

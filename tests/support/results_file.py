@@ -2,7 +2,8 @@
 
 The first line is the header (run_header.py). The other lines are one of
 
-    {"test": ID, "outcome": ..., "seconds": ..., "reason": ..., "markers": [...], "time": ...}
+    {"test": ID, "outcome": ..., "seconds": ..., "reason": ..., "markers": [...], "time": ...,
+     "counts": {...}}                    of what it did, such as kills; absent in older files
     {"selected": COUNT}                  a part of the run has chosen its tests
     {"step": NAME, "seconds": ..., "time": ...}   a step is complete
 
@@ -16,7 +17,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class Result:
     reason: str = ""
     markers: tuple[str, ...] = ()
     time: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:

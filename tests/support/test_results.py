@@ -317,3 +317,20 @@ def test_each_repetition_has_a_line(checkout):
     checkout.runpytest_inprocess(*arguments, "-k", "1-3").assert_outcomes(passed=1, deselected=2)
     checkout.runpytest_inprocess(*arguments).assert_outcomes(passed=2, deselected=1)
     assert lines_per_test() == {"test_one[1-3]": 1, "test_one[2-3]": 1, "test_one[3-3]": 1}
+
+
+@pytest.mark.parametrize("options", [(), XDIST])
+def test_counts_of_a_test_are_part_of_its_line(checkout, options):
+    checkout.makepyfile(
+        test_many="""
+        def test_kills(record_count, record_property):
+            record_property("other", 1)
+            record_count("kills", 30)
+        """
+    )
+    commit_all(checkout.path)
+    checkout.runpytest_inprocess("--results", "results", *options)
+    counts = {
+        result.test: result.counts for result in read_results(Path("results")).latest.values()
+    }
+    assert counts == {"test_many.py::test_kills": {"kills": 30}}
