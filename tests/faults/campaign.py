@@ -1,0 +1,295 @@
+"""Campaigns of system-call faults and of crashes over all scenarios.
+
+usage: python -m tests.faults.campaign faults|crashes [--results FILE] [--scenario NAME]
+                                       [--sample N] [--seed S]
+
+faults   fails, shortens or is killed before every call of every family, one run each. The files
+         then keep their promise, or an error has named path and reason; the next run succeeds and
+         leaves nothing behind.
+crashes  lays out each state of the disk that a crash during the work may leave (crash_states.py):
+         the newest result is whole, or the one before it is.
+
+Each line of the result file is one scenario with one kind of fault, with its counts. A campaign goes
+on where an interrupted one was left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.run_files import open_results
+
+from tests.faults.apart import run_apart
+from tests.faults.crash_states import Interpreter, apply_state, list_states, read_disk, write_disk
+from tests.faults.scenarios import SCENARIOS, Scenario
+from tests.faults.tracing import KILL, SHORT, Fault, Outcome, read_records, run_traced
+from tests.support.results_file import Result, ResultsWriter, read_results
+
+ROOT = Path(__file__).parents[2]
+#: What may happen to the calls of a family; a plus: to all later ones, too.
+ERRORS = {
+    "write": f"EIO ENOSPC ENOSPC+ EDQUOT EINTR {SHORT} {KILL}",
+    "read": f"EIO EINTR {SHORT}",
+    "fsync": f"EIO ENOSPC EDQUOT EINTR {KILL}",
+    "open": f"EIO ENOSPC EDQUOT EINTR EMFILE EMFILE+ {KILL}",
+    "close": "EIO ENOSPC EDQUOT",
+    "mmap": "ENOMEM ENODEV",
+    "truncate": f"EIO ENOSPC EDQUOT EINTR {KILL}",
+    "mkdir": f"EIO ENOSPC EDQUOT {KILL}",
+    "unlink": f"EIO {KILL}",
+    "rename": f"EIO ENOSPC EDQUOT {KILL}",
+    "link": f"EIO ENOSPC EDQUOT {KILL}",
+    "copy": f"EIO ENOSPC EDQUOT {KILL}",
+}
+#: Defects that are known: the beginning of a line's name, and what breaks. Such a line is an
+#: expected failure; one that keeps its promises passes.
+KNOWN: dict[str, str] = {}
+#: Most problems that a reason names.
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a run: absorbed, reported, killed, whole or missed; else the problem."""
+
+    kind: str
+    problem: str = ""
+
+
+@contextmanager
+def prepared(scenario: Scenario) -> Iterator[Path]:
+    """A folder with a prepared directory `before`, removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="pario-faults-") as name:
+        folder = Path(name).resolve()
+        root = folder / "root"
+        root.mkdir()
+        outcome = run_traced(lambda: scenario.prepare(root), root)
+        if outcome.status:
+            raise RuntimeError(f"{scenario.name}: cannot be prepared: {outcome.output}")
+        root.rename(folder / "before")
+        yield folder
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """A copy of what was prepared, under the name that it was prepared with."""
+    root = folder / "root"
+    shutil.copytree(folder / "before", root, symlinks=True)
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def judge_end(outcome: Outcome, fault: Fault) -> str:
+    """What is wrong with the way a run ended; empty: nothing."""
+    if outcome.late:
+        return "it hangs"
+    if "Traceback (most recent call last)" in outcome.output:
+        return f"traceback: {last_line(outcome)}"
+    if outcome.status < 0 and (fault.error != KILL or outcome.status != -signal.SIGKILL):
+        return f"it died of {signal.Signals(-outcome.status).name}"
+    return ""
+
+
+def judge_error(outcome: Outcome, fault: Fault, root: Path) -> str:
+    """What is missing in the error of a run that has failed; empty: nothing."""
+    if str(root) not in outcome.output:
+        return f"the error names no path: {last_line(outcome)}"
+    number = getattr(errno, fault.error, 0)
+    if number and os.strerror(number).lower() not in outcome.output.lower():
+        return f"the error does not say why: {last_line(outcome)}"
+    return ""
+
+
+def last_line(outcome: Outcome) -> str:
+    return (outcome.output.strip().splitlines() or ["no output"])[-1][:300]
+
+
+def try_fault(scenario: Scenario, folder: Path, fault: Fault) -> Verdict:
+    """One run with one fault, and the next run."""
+    with copied(folder) as root:
+        outcome = run_traced(lambda: scenario.work(root), root / scenario.faulted, fault)
+        if not outcome.injected:
+            return Verdict("missed")
+        if problem := judge_end(outcome, fault):
+            return Verdict("", problem)
+        done = outcome.status == 0
+        if problems := run_apart(lambda: list(scenario.check(root, done))):
+            return Verdict("", f"{'done' if done else 'failed'}, and {problems[0]}")
+        if outcome.status > 0 and (problem := judge_error(outcome, fault, root)):
+            return Verdict("", problem)
+        if problem := try_again(scenario, root):
+            return Verdict("", problem)
+    if outcome.status < 0:
+        return Verdict("killed")
+    return Verdict("absorbed" if done else "reported")
+
+
+def try_again(scenario: Scenario, root: Path) -> str:
+    """The next run succeeds and leaves nothing behind."""
+    scenario.clear(root)
+    again = run_traced(lambda: scenario.work(root), root)
+    if again.status:
+        return f"the next run fails: {last_line(again)}"
+    if problems := run_apart(lambda: list(scenario.check(root, True))):
+        return f"after the next run {problems[0]}"
+    if stale := scenario.find_stale(root):
+        return f"the next run leaves {', '.join(stale)}"
+    return ""
+
+
+def count_calls(scenario: Scenario, folder: Path) -> dict[str, int]:
+    """The calls of a run without faults, by family."""
+    with copied(folder) as root:
+        outcome = run_traced(lambda: scenario.work(root), root / scenario.faulted)
+    if outcome.status:
+        raise RuntimeError(f"{scenario.name}: fails without a fault: {outcome.output}")
+    return outcome.counts
+
+
+def list_faults(counts: dict[str, int]) -> dict[str, list[Fault]]:
+    """All faults by group, such as `write,ENOSPC`."""
+    return {
+        f"{call},{error}": [Fault(call, error.rstrip("+"), index + 1, error.endswith("+")) for index in range(count)]
+        for call, count in counts.items()
+        for error in ERRORS[call].split()
+        if count
+    }
+
+
+def summarise(test: str, verdicts: Sequence[Verdict], seconds: float) -> Result:
+    """One line for a group of runs."""
+    counts = Counter(verdict.kind or "violated" for verdict in verdicts)
+    problems = list(dict.fromkeys(verdict.problem for verdict in verdicts if verdict.problem))
+    reason = " | ".join(problems[:_EXAMPLES])
+    known = any(test.startswith(name) for name in KNOWN)
+    outcome = "passed" if not problems else "xfailed" if known else "failed"
+    return Result(test, outcome, seconds, reason, counts=dict(counts) | {"runs": len(verdicts)})
+
+
+Groups = dict[str, Callable[[], Sequence[Verdict]]]
+
+
+def list_fault_groups(scenario: Scenario, folder: Path, sample: set[str] | None) -> Groups:
+    """The groups of runs of a scenario. `sample`: only these faults."""
+    groups: Groups = {}
+    for name, faults in list_faults(count_calls(scenario, folder)).items():
+        chosen = [fault for fault in faults if sample is None or f"{scenario.name}[{name}]{fault.index}" in sample]
+        if chosen:
+            groups[f"faults::{scenario.name}[{name}]"] = lambda chosen=chosen: [  # type: ignore[misc]
+                try_fault(scenario, folder, fault) for fault in chosen
+            ]
+    return groups
+
+
+def choose_sample(scenarios: Sequence[Scenario], size: int, seed: int) -> set[str]:
+    """A sample of all faults of these scenarios."""
+    every = []
+    for scenario in scenarios:
+        with prepared(scenario) as folder:
+            for name, faults in list_faults(count_calls(scenario, folder)).items():
+                every += [f"{scenario.name}[{name}]{fault.index}" for fault in faults]
+    return set(random.Random(seed).sample(every, min(size, len(every))))
+
+
+def list_crash_groups(scenario: Scenario, folder: Path, limit: int, seed: int) -> Groups:
+    """All states that a crash during a scenario may leave, or a sample of `limit` of them."""
+    name = f"crashes::{scenario.name}"
+    return {name: lambda: try_crashes(scenario, folder, limit, seed)}
+
+
+def try_crashes(scenario: Scenario, folder: Path, limit: int, seed: int) -> list[Verdict]:
+    with copied(folder) as root, tempfile.TemporaryFile() as records:
+        disk, by_inode = read_disk(root)
+        outcome = run_traced(lambda: scenario.work(root), root, record=records.fileno())
+        if outcome.status:
+            raise RuntimeError(f"{scenario.name}: fails without a crash: {outcome.output}")
+        records.seek(0)
+        interpreter = Interpreter(root, disk, by_inode)
+        events = list(interpreter.interpret(list(read_records(records.read()))))
+    states = list(list_states(events))
+    if limit and len(states) > limit:
+        states = random.Random(seed).sample(states, limit)
+    verdicts = []
+    for state in states:
+        root = folder / "root"
+        write_disk(apply_state(disk, interpreter.created, events, state), root)
+        done = state.at == len(events) and scenario.durable
+        problems = run_apart(lambda: list(scenario.check(root, done)))  # noqa: B023
+        shutil.rmtree(root)
+        place = f"crash after event {state.at} of {len(events)}"
+        problem = f"{place}{' (done)' if done else ''}: {problems[0]}" if problems else ""
+        verdicts.append(Verdict("" if problem else "whole", problem))
+    return verdicts
+
+
+def run_groups(groups: Groups, results: Path | None) -> bool:
+    """Runs the groups that the result file does not hold as good; True: no promise is broken."""
+    good = True
+    known = read_results(results).latest if results else {}
+    for name, run in groups.items():
+        if name in known and known[name].good:
+            continue
+        start = time.monotonic()
+        result = summarise(name, run(), time.monotonic() - start)
+        good &= result.good
+        words = " ".join(f"{kind} {count}" for kind, count in sorted(result.counts.items()))
+        print(f"{result.test}: {words} {result.reason}".rstrip(), flush=True)
+        if results:
+            with ResultsWriter(results) as writer:
+                writer.cut_torn_line()
+                writer.add(result)
+    return good
+
+
+def parse(arguments: Sequence[str] | None, scenarios: Sequence[Scenario]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
+    parser.add_argument("campaign", choices=("faults", "crashes"))
+    parser.add_argument("--results", type=Path)
+    names = [scenario.name for scenario in scenarios]
+    parser.add_argument("--scenario", action="append", default=[], choices=names)
+    parser.add_argument("--sample", type=int, default=0, help="runs (faults), states (crashes)")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None, scenarios: Sequence[Scenario] = SCENARIOS) -> int:
+    options = parse(arguments, scenarios)
+    if options.scenario:
+        scenarios = [one for one in scenarios if one.name in options.scenario]
+    if options.campaign == "crashes":
+        scenarios = [one for one in scenarios if one.survives_crashes]
+    if options.results:
+        open_results(options.results.resolve(), ROOT, False, "remove the file")
+    sample = None
+    if options.campaign == "faults" and options.sample:
+        sample = choose_sample(scenarios, options.sample, options.seed)
+        scenarios = [one for one in scenarios if any(s.startswith(f"{one.name}[") for s in sample)]
+    good = True
+    for scenario in scenarios:
+        with prepared(scenario) as folder:
+            if options.campaign == "faults":
+                groups = list_fault_groups(scenario, folder, sample)
+            else:
+                groups = list_crash_groups(scenario, folder, options.sample, options.seed)
+            good &= run_groups(groups, options.results)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(main())
