@@ -1,0 +1,210 @@
+"""Gives mutated files to the parsers that are written in Python.
+
+usage: python -m tests.fuzz.python_parsers [--seconds N] [--first N] [--results FILE] [PARSER...]
+
+Each file is read or is an error of pario that names it: no other exception, no signal, no endless
+loop, no gigabytes of memory. `tests/fuzz/corpus/python-PARSER` holds files that once broke this;
+`--first` is the number of the first mutation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import h5py
+import numpy as np
+from tools.run_files import open_results
+
+from pario import checkpoint
+from pario.checkpoint import write_safetensors
+from pario.errors import ParioError
+from pario.model import machine
+from pario.settings import load as load_settings
+from pario.staging import NOTE, Staged
+from pario.tables import read
+from tests.faults.apart import run_apart
+from tests.fuzz.mutate import mutate
+from tests.support.results_file import Result, ResultsWriter, read_results
+
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(__file__).with_name("corpus")
+#: Parsers with known defects: their lines are expected failures.
+KNOWN = {"checkpoint": "h5py raises RuntimeError for damaged links; HDF5 loops on a damaged attribute"}
+_MEMORY = 8 << 30  # bytes of address space
+_SECONDS = 20  # for one file
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A parser: valid files, the name that a file must have, and what reads it."""
+
+    name: str
+    seeds: Callable[[], Sequence[bytes]]
+    file: str
+    parse: Callable[[Path], object]
+
+    def corpus(self) -> list[bytes]:
+        """Files that once broke it."""
+        return [path.read_bytes() for path in sorted((CORPUS / f"python-{self.name}").glob("*"))]
+
+
+def make_logs() -> list[bytes]:
+    from tests.python.plog import FUNCTIONS, ProcessLog, events, ticks
+
+    functions = [(i, ticks(1), 512, ticks(0.1), 0) for i in range(len(FUNCTIONS))]
+    rows = [{"path": f"/data/{i}", "writes": i} for i in range(5)]
+    small = ProcessLog(rank=0, size=1, functions=functions, records=rows, chunks=[events(50)])
+    large = ProcessLog(rank=0, size=2, records=rows, chunks=[events(40)] * 3, tail=events(5))
+    return [small.to_bytes(), large.to_bytes()]
+
+
+def make_darshan() -> list[bytes]:
+    from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
+
+    modules = {
+        "POSIX": posix_record(1, 0, {0: 1}),
+        "DXT_POSIX": dxt_record(1, 0, segments(5), segments(2)),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        return [DarshanLog(modules=modules).write(Path(folder) / "a.darshan").read_bytes()]
+
+
+def make_settings() -> list[bytes]:
+    return [
+        b'[run]\nmpiio = true\n\n[[file]]\nmatch = "*.h5"\nstreams.size = 4194304\n'
+        b'mpiio.cb_nodes = 4\nstriping.striping_factor = 8\n\n[[file]]\nmatch = "/a"\n'
+        b"streams.count = 4\n"
+    ]
+
+
+def make_safetensors() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.safetensors"
+        tensors = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros(0, "i4")}
+        write_safetensors(path, tensors, {"note": "text"})
+        return [path.read_bytes()]
+
+
+def make_checkpoint() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        with checkpoint.Writer(None, folder, durable=False) as writer:
+            writer.save(1, {"T": np.arange(30.0), "names": np.array(["a", "b"])}, {"time": 0.5})
+        saved = (Path(folder) / "step-00000001.h5").read_bytes()
+    plain = io.BytesIO()
+    with h5py.File(plain, "w") as file:
+        file["a"] = np.arange(4)
+        file["a"].attrs["units"] = "m"
+    return [saved, plain.getvalue()]
+
+
+def make_note() -> list[bytes]:
+    note = {"format": "pario-stage-1", "roots": {"a": "/shared/a"}, "since": 1, "known": {"a/b": [3, 5]}}
+    return [json.dumps(note).encode()]
+
+
+def make_machines() -> list[bytes]:
+    return [machine.path_of(name).read_bytes() for name in machine.names() if name != "this"]
+
+
+def load_checkpoint(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        state = checkpoint.load(None, path)
+        for name in list(state):
+            state[name]
+
+
+PARSERS = (
+    Parser("log", make_logs, "node0.1000.1.plog", lambda path: read([path])),
+    Parser("darshan", make_darshan, "a.darshan", lambda path: read([path])),
+    Parser("settings", make_settings, "pario.toml", load_settings),
+    Parser("machine", make_machines, "a.toml", lambda path: machine.load(str(path))),
+    Parser("safetensors", make_safetensors, "a.safetensors", checkpoint.read_safetensors),
+    Parser("checkpoint", make_checkpoint, "step-00000001.h5", load_checkpoint),
+    Parser("stage-note", make_note, NOTE, lambda path: Staged.open(path.parent)),
+)
+
+
+def try_file(parser: Parser, content: bytes, folder: Path) -> str:
+    """What is wrong with the way a file was read; empty: nothing."""
+    path = folder / parser.file
+    path.write_bytes(content)
+
+    def parse() -> list[str]:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        try:
+            parser.parse(path)
+        except ParioError as error:
+            return [] if str(folder) in str(error) else [f"the error names no path: {error}"]
+        return []
+
+    return (run_apart(parse, _SECONDS) or [""])[0]
+
+
+def try_mutations(parser: Parser, numbers: Iterator[int], until: Callable[[], bool]) -> tuple[int, dict[int, str]]:
+    """Files that were tried, and the problems by the number of the mutation."""
+    seeds, problems, tried = [*parser.seeds(), *parser.corpus()], dict[int, str](), 0
+    with tempfile.TemporaryDirectory(prefix="pario-fuzz-") as name:
+        for number in numbers:
+            if until():
+                break
+            tried += 1
+            if problem := try_file(parser, mutate(seeds, number), Path(name)):
+                problems[number] = problem.replace(name, "")
+    return tried, problems
+
+
+def fuzz(parser: Parser, seconds: float, first: int) -> Result:
+    start = time.monotonic()
+    tried, problems = try_mutations(parser, count(first), lambda: time.monotonic() - start > seconds)
+    reasons = dict.fromkeys(problems.values())
+    examples = [f"{next(n for n, p in problems.items() if p == text)}: {text}" for text in reasons]
+    counts = {"inputs": tried, "violated": len(problems)}
+    outcome = "passed" if not problems else "xfailed" if parser.name in KNOWN else "failed"
+    return Result(
+        f"python-fuzz::{parser.name}",
+        outcome,
+        time.monotonic() - start,
+        " | ".join(examples[:5]),
+        counts=counts,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.fuzz.python_parsers", description=__doc__)
+    options.add_argument("parsers", nargs="*", metavar="PARSER")
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("--results", type=Path)
+    asked = options.parse_args(arguments)
+    if asked.results:
+        open_results(asked.results.resolve(), ROOT, False, "remove the file")
+    good = True
+    for parser in PARSERS:
+        known = read_results(asked.results).latest if asked.results else {}
+        earlier = known.get(f"python-fuzz::{parser.name}")
+        if (asked.parsers and parser.name not in asked.parsers) or (earlier and earlier.good):
+            continue
+        result = fuzz(parser, asked.seconds, asked.first)
+        good &= result.good
+        print(f"{result.test}: {dict(result.counts)} {result.reason}", flush=True)
+        if asked.results:
+            with ResultsWriter(asked.results) as writer:
+                writer.cut_torn_line()
+                writer.add(result)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
