@@ -8,6 +8,7 @@
 # make conformance   write docs/conformance.md from the results of make test-all
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
+# make fuzz      run each fuzzer for SECONDS_EACH=60; new inputs stay in build/fuzz/corpus
 # make coverage  line coverage of C++ and Python under the tests of CI
 #
 # PYTEST_OPTIONS=... passes options to pytest, for example PYTEST_OPTIONS="-k archive -x".
@@ -18,6 +19,7 @@ JOBS ?= $(shell nproc)
 # The longest unit tests wait most of the time.
 TEST_JOBS := $(shell expr 2 \* $(JOBS))
 COUNT ?= 20
+SECONDS_EACH ?= 60
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
 TIMED := tools/timed.sh
@@ -26,7 +28,7 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
   -C build-dir=build/dev -e .
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-system test-all conformance flaky coverage demo check format asan tsan \
+.PHONY: help setup build unit test test-system test-all conformance flaky fuzz coverage demo check format asan tsan \
   bench clean
 
 help:
@@ -65,6 +67,10 @@ conformance:
 
 flaky: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.find_flaky --count $(COUNT) $(if $(RESTART),--restart) -- $(TESTS)
+
+fuzz: $(VENV)/setup-all.stamp build
+	PARIO_FUZZ_SECONDS=$(SECONDS_EACH) $(PYTHON) -m tools.test_all --restart --results build/fuzz/results.jsonl \
+	  fuzz python-fuzz
 
 demo: build
 	@$(TIMED) "demonstration" examples/demo.sh

@@ -33,6 +33,8 @@ system ceph-osd ceph-osd tests-on-CephFS
 system ceph-mds ceph-mds tests-on-CephFS
 system ceph-fuse ceph-fuse tests-on-CephFS
 system ceph ceph-common tests-on-CephFS
+all clang++-19 clang-19 fuzzers
+all /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a libclang-rt-19-dev fuzzers
 all mkfs.xfs xfsprogs tests-on-file-systems
 all mkfs.btrfs btrfs-progs tests-on-file-systems
 system /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests

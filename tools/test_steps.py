@@ -7,6 +7,8 @@ interrupted run was left. A new kind of tests is a function here and a row in ST
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +25,9 @@ SUITES = "tests/suites/test_suites.py"
 _TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
+#: Seconds that each fuzz target runs, and what libFuzzer prints of what it has done.
+_FUZZ_SECONDS = int(os.environ.get("PARIO_FUZZ_SECONDS") or 60)
+_EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,60 @@ def run_clang_tidy(run: Run, step: str) -> None:
             run.add(Result(f"{step}::{done.key}", outcome, done.seconds, reason))
 
 
+def run_fuzzers(run: Run, step: str) -> None:
+    """Runs each fuzzer of preset fuzz for PARIO_FUZZ_SECONDS; new inputs stay in build/fuzz."""
+    commands = (
+        ["cmake", "--preset", "fuzz"],
+        ["cmake", "--build", "--preset", "fuzz", "-j", str(run.jobs)],
+    )
+    for command in commands:
+        if status := run.call(step, command):
+            reason = f"{' '.join(command)}: status {status}: {_find_last_error(run.log(step))}"
+            run.add(Result(f"{step}::build", "failed", reason=reason))
+            return
+    run.add(Result(f"{step}::build", "passed"))
+    good = {result.test for result in run.read().latest.values() if result.good}
+    names = [path.name for path in sorted((run.root / "tests/fuzz/corpus").iterdir())]
+    fuzzers = {name: run.root / f"build/fuzz/tests/fuzz/fuzz_{name}" for name in names}
+    chosen = [n for n, path in fuzzers.items() if path.exists() and f"{step}::{n}" not in good]
+    run.add_selected(len(chosen))
+    folder = run.results.parent / step
+    children = ((name, _fuzz_command(run.root, name, fuzzers[name])) for name in chosen)
+    with closing(run_children(children, run.jobs, folder, run.tick, cwd=run.root)) as running:
+        for done in running:
+            found = _EXECUTED.search(done.output)
+            counts = {"inputs": int(found[1]) if found else 0}
+            outcome = "failed" if done.status else "passed"
+            reason = _find_crash(done.output) if done.status else ""
+            name = f"{step}::{done.key}"
+            run.add(Result(name, outcome, done.seconds, reason, counts=counts))
+
+
+def _fuzz_command(root: Path, name: str, fuzzer: Path) -> list[str]:
+    grown = root / "build/fuzz/corpus" / name
+    grown.mkdir(parents=True, exist_ok=True)
+    limits = [f"-max_total_time={_FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048"]
+    places = [f"-artifact_prefix={grown.parent}/{name}-", str(grown), f"tests/fuzz/corpus/{name}"]
+    return [str(fuzzer), *limits, "-max_len=16384", "-print_final_stats=1", *places]
+
+
+def _find_crash(output: str) -> str:
+    """The broken promise or the summary of a sanitizer, and the file that shows it."""
+    marks = ("broken promise", "SUMMARY", "Test unit written")
+    return "; ".join(line for line in output.splitlines() if any(m in line for m in marks))[:500]
+
+
+def run_module(run: Run, step: str, command: Sequence[str]) -> None:
+    """Runs a module of tests that adds its own lines to the result file."""
+    arguments = [sys.executable, "-m", *command, f"--results={run.results}"]
+    status = run.call(step, arguments)
+    if status not in (0, 1):  # no line tells about an error of the module itself
+        reason = f"status {status}: {_find_last_error(run.log(step))}"
+        run.add(Result(f"{step}::session", "error", reason=reason))
+    else:
+        run.add(Result(f"{step}::session", "passed"))
+
+
 def _list_sources(root: Path) -> list[str]:
     """The C++ files of src/ in the compilation database, as paths from the root."""
     database = json.loads((root / "build/tidy/compile_commands.json").read_text(encoding="utf-8"))
@@ -221,6 +280,33 @@ STEPS = (
         "clang-tidy over all files",
         partial(run_clang_tidy, step="clang-tidy"),
         ("cmake", "ninja", "c++", "clang-tidy"),
+    ),
+    Step(
+        "faults",
+        "faults of every system call of saves, packs, shuffles and others",
+        partial(run_module, step="faults", command=["tests.faults.campaign", "faults"]),
+        ("cc",),
+    ),
+    Step(
+        "crashes",
+        "states of the disk that a crash may leave",
+        partial(run_module, step="crashes", command=["tests.faults.campaign", "crashes"]),
+        ("cc",),
+    ),
+    Step(
+        "fuzz",
+        "fuzzers of the native parsers",
+        partial(run_fuzzers, step="fuzz"),
+        ("cmake", "ninja", "clang++-19"),
+    ),
+    Step(
+        "python-fuzz",
+        "mutated files for the parsers in Python",
+        partial(
+            run_module,
+            step="python-fuzz",
+            command=["tests.fuzz.python_parsers", f"--seconds={_FUZZ_SECONDS}"],
+        ),
     ),
     Step(
         "suites",

@@ -279,7 +279,7 @@ def prepare_settings(root: Path) -> None:
     (root / "pario.toml").write_text(_SETTINGS)
 
 
-_SETTINGS = '[[file]]\nmatch = "*.old"\nbuffer.size = 4194304\n'
+_SETTINGS = '[[file]]\nmatch = "*.old"\nstreams.size = 4194304\n'
 
 
 def write_settings(root: Path) -> int:
