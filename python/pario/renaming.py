@@ -69,6 +69,19 @@ def take_name(aside: Path, target: Path, before: Identity | None, spare: Path) -
         raise
 
 
+def sync_names(directory: Path) -> None:
+    """The names in a directory are on the disk afterwards, where the file system can do that.
+
+    Raises OSError where the directory cannot be opened.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _exchange(aside: Path, target: Path, before: Identity) -> bool | None:
     """None: the file system cannot."""
     ours = identity_of(aside)

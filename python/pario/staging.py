@@ -25,7 +25,7 @@ from pario.copying import Copier, Sums, compare, copy_piece, is_part, part_of, p
 from pario.errors import ParioError
 from pario.paths import local_path
 from pario.publishing import replacing
-from pario.renaming import identity_of, take_name
+from pario.renaming import identity_of, sync_names, take_name
 
 NOTE = ".pario-stage.json"
 _FORMAT = "pario-stage-1"
@@ -114,6 +114,7 @@ class Staged:
         self.roots: dict[str, str] = {}  # where each tree belongs
         self.known: dict[str, State] = {}  # of files that were the same at both ends, when they were
         self.since = 0  # times of files that nobody has changed since it was made are below this
+        self._renamed: set[Path] = set()  # directories whose new names may not be on the disk yet
 
     @classmethod
     def open(cls, local: str | os.PathLike[str]) -> Staged:
@@ -208,8 +209,19 @@ class Staged:
                 tree.make_directories()
             self._copy(wanted, refusal, outcome, show)
         finally:
+            self._settle_names()
             self.write_note()
         return outcome
+
+    def _settle_names(self) -> None:
+        """Before the note says that copies are there: a crash must not leave the note alone."""
+        for directory in self._renamed:
+            try:
+                sync_names(directory)
+            except OSError as error:
+                message = f"{directory}: cannot be synchronised: {error.strerror}"
+                raise ParioError(message) from error
+        self._renamed.clear()
 
     def _copy(self, moves: Sequence[Move], refusal: Callable[[Move], str | None], outcome: Outcome, show: Show) -> None:
         sizes = {move: (state_of(move.source) or (0, 0))[0] for move in moves}
@@ -239,7 +251,9 @@ class Staged:
         outcome.copied += 1
         outcome.size += state[0]
         self.known[move.name] = state
+        self._renamed.add(move.target.parent)
         if outcome.copied % _NOTE_EVERY == 0:
+            self._settle_names()
             self.write_note()
 
     def _note(self, move: Move) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from pario.copying import Copier
 from pario.errors import ParioError
 from pario.paths import local_path
+from pario.renaming import sync_names
 from pario.stripe.layout import Stripes, Wanted, completed, differences, same, set_stripes, stripes_of
 
 #: After so many bytes the copy is made safe on the disk and noted as done; looked at before each whether the file is still the same.
@@ -308,10 +309,7 @@ class _Restriper:
             places.old.rename(places.file)
             raise
         places.old.unlink()
-        directory = os.open(places.file.parent, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):
-            os.fsync(directory)
-        os.close(directory)
+        sync_names(places.file.parent)
 
 
 def _like(path: Path, source: int, target: int, facts: os.stat_result) -> None:
