@@ -43,7 +43,6 @@ def test_a_full_device_under_standard_output_is_said(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "pario report: standard output: No space left on device\n")
 
 
-@pytest.mark.xfail(strict=True, reason="an error of the system that names a file is a traceback")
 def test_an_error_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:
     note = tmp_path / "packed" / ".pario-subdirs"
     note.mkdir(parents=True)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from pario import wording
 from pario.cli import (
     advise,
     bench,
@@ -110,8 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         standard.silence_output()
         return 0
     except OSError as error:
-        if error.errno not in FULL or error.filename:
+        if error.filename is not None:
+            reason = f"{_name_of(error)}: {error.strerror}"
+            print(f"pario {parsed.command}: {reason}", file=sys.stderr)
+            return 2
+        if error.errno not in FULL:
             raise
         standard.silence_output()
         print(f"pario {parsed.command}: standard output: {error.strerror}", file=sys.stderr)
         return 2
+
+
+def _name_of(error: OSError) -> str:
+    """The file that an error is about; a call on a descriptor has its number."""
+    name = error.filename
+    return str(name) if isinstance(name, int) else wording.printable(os.fsdecode(name))
