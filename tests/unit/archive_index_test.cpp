@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <fstream>
+
 #include "archive_support.hpp"
 
 namespace pario::archive {
@@ -31,6 +34,14 @@ TEST_F(IndexTest, RowsThatComeInAnyOrderAreFoundByName) {
     EXPECT_EQ(index->row(*found).offset, row.offset);
   }
   EXPECT_TRUE(index->verify().ok());
+}
+
+TEST_F(IndexTest, OneThatCannotBeMappedIsAnErrorOfTheSystem) {
+  for (const char* name : {"a", "b", "c"}) std::ofstream(place_ / name);  // some file systems give empty directories no size
+  const auto index = Index::open(place_);
+  ASSERT_FALSE(index.ok());
+  EXPECT_EQ(index.error().number, ENODEV);
+  EXPECT_STREQ(index.error().operation, "mmap");
 }
 
 }  // namespace
