@@ -90,8 +90,10 @@ base::Result<Index> Index::open(const std::string& path) {
   index.path_ = path;
   index.size_ = known ? static_cast<std::size_t>(facts.st_size) : 0;
   void* const memory = known ? ::mmap(nullptr, index.size_, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
+  const int number = errno;
   ::close(descriptor);
-  if (memory == MAP_FAILED) return damaged(path, "it is no index of pario pack");
+  if (!known) return damaged(path, "it is no index of pario pack");
+  if (memory == MAP_FAILED) return base::Error{.number = number, .operation = "mmap", .path = path};
   index.memory_ = static_cast<std::byte*>(memory);
   Head head;
   std::memcpy(&head, index.memory_, sizeof head);
