@@ -61,8 +61,6 @@ KNOWN = {
     "faults::settings": "pario advise writes settings in place; a log that cannot be opened",
     "crashes::settings": "pario advise writes settings in place",
     "faults::stage": "a killed run leaves a part of its note; errors of close name no path",
-    "crashes::shuffle": "the name of an output is not synchronised",
-    "crashes::convert": "the name of an output is not synchronised",
 }
 #: Most problems that a reason names.
 _EXAMPLES = 3
