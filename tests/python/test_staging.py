@@ -13,7 +13,7 @@ from pario.cli import main
 from pario.copying import is_part
 from pario.errors import ParioError
 from pario.launch.stages import Stage, staging
-from pario.staging import Move, Staged, copy_verified, state_of
+from pario.staging import NOTE, Move, Staged, copy_verified, state_of
 from tests.support.commands import run_command
 from tests.support.waiting import wait_until
 
@@ -385,3 +385,26 @@ def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Pat
         (Stage.parse(text).local / "files" / "result").write_bytes(b"1234")
         assert shown == []
     assert shown == [f"to {tmp_path / 'out'}", (4, 4), "gone"]
+
+
+@pytest.mark.xfail(strict=True, reason="its name has the number of a process that is gone")
+def test_a_probe_of_the_clock_that_a_killed_run_left_goes(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(source.rglob("*"))
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "unlink", lambda *_, **__: None)
+        killed.setattr(os, "getpid", lambda: 1)
+        Staged.make(tmp_path / "first").add("data", source)
+    assert sorted(source.rglob("*")) != before
+    assert stage_in(source, tmp_path / "node") == 0
+    assert sorted(source.rglob("*")) == before
+    assert not list((tmp_path / "node" / "data").rglob(".*"))
+
+
+@pytest.mark.xfail(strict=True, reason="it is said of standard output")
+def test_a_note_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "read_text", fail)
+    with pytest.raises(ParioError, match=f"{NOTE}: Input/output error"):
+        Staged.open(tmp_path)
