@@ -129,6 +129,8 @@ class Staged:
             self.known = {name: (size, modified) for name, (size, modified) in document["known"].items()}
         except FileNotFoundError:
             raise ParioError(f"{local} is no staged directory: it has no {NOTE}") from None
+        except OSError as error:
+            raise ParioError(f"{path}: {error.strerror}") from error
         except (ValueError, TypeError, KeyError) as error:
             raise ParioError(f"{path}: {error}; expected a note of {_FORMAT}") from error
         return self
@@ -316,10 +318,14 @@ def _files_beneath(root: Path) -> Iterator[str]:
 
 def _clock_of(directory: Path, read_only: bool) -> int:
     """What time it is where a directory lies: its server stamps the files. Where that cannot be known, before all files."""
-    probe = directory / f".pario-clock-{socket.gethostname()}-{os.getpid()}"
+    probe = part_of(directory / ".pario-clock", socket.gethostname())  # the same for the next run
     try:
-        probe.touch()
-        return probe.stat().st_mtime_ns
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.utime(descriptor)
+            return os.fstat(descriptor).st_mtime_ns
+        finally:
+            os.close(descriptor)
     except OSError as error:
         if read_only:
             return _BEFORE_ALL

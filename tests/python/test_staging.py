@@ -387,7 +387,6 @@ def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Pat
     assert shown == [f"to {tmp_path / 'out'}", (4, 4), "gone"]
 
 
-@pytest.mark.xfail(strict=True, reason="its name has the number of a process that is gone")
 def test_a_probe_of_the_clock_that_a_killed_run_left_goes(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(source.rglob("*"))
     with monkeypatch.context() as killed:
@@ -400,7 +399,6 @@ def test_a_probe_of_the_clock_that_a_killed_run_left_goes(source: Path, tmp_path
     assert not list((tmp_path / "node" / "data").rglob(".*"))
 
 
-@pytest.mark.xfail(strict=True, reason="it is said of standard output")
 def test_a_note_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
