@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +127,15 @@ def test_messages_that_differ_in_numbers_alone_are_one(directory):
     told = [text for text in job.messages if "events block" in text]
     assert len(told) == 1, job.messages
     assert told[0].endswith(f"(and {len(chunks) - 1} more like it)")
+
+
+@pytest.mark.xfail(strict=True, reason="an error of mmap names no file")
+def test_a_log_that_cannot_be_mapped_is_named(directory, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+    monkeypatch.setattr(mmap, "mmap", fail)
+    path = directory / "node0.1000.1.plog"
+    path.write_bytes(LOG)
+    with pytest.raises(ReadError, match=r"plog: no such device; expected a readable file"):
+        read([path])
