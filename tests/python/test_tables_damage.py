@@ -129,7 +129,6 @@ def test_messages_that_differ_in_numbers_alone_are_one(directory):
     assert told[0].endswith(f"(and {len(chunks) - 1} more like it)")
 
 
-@pytest.mark.xfail(strict=True, reason="an error of mmap names no file")
 def test_a_log_that_cannot_be_mapped_is_named(directory, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))

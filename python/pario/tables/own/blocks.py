@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -140,20 +142,23 @@ def _report_missing_rows(log: ProcessLog) -> None:
 
 def is_log(path: Path) -> bool:
     """Whether a file begins as a process log does. Raises ReadError when it cannot be opened."""
-    with _open(path) as file:
+    with _opened(path) as file:
         return file.read(4) == struct.pack("<I", MAGIC)
 
 
-def _open(path: Path) -> BinaryIO:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to be read. Errors of the system become ReadErrors, also those of the body."""
     try:
-        return path.open("rb")
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise ReadError(path, str(error.strerror).lower(), "a readable file") from error
 
 
 def _map(path: Path) -> NDArray[np.uint8]:
-    with _open(path) as file:
-        if path.stat().st_size == 0:
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
             raise ReadError(path, "an empty file", EXPECTED)
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
