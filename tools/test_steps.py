@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.support.results_file import Result, Results, ResultsWriter, read_results
+from tests.support.results_file import BROKEN, Result, Results, ResultsWriter, read_results
 from tools.child_process import find_program, run_child, run_children
 from tools.junit import read_junit
 
@@ -221,10 +221,13 @@ def _find_crash(output: str) -> str:
 
 
 def run_module(run: Run, step: str, command: Sequence[str]) -> None:
-    """Runs a module of tests that adds its own lines to the result file."""
+    """Runs a module of tests that adds its own lines to the result file.
+
+    Its status is 3 where some of them are failures; others are errors of the module itself.
+    """
     arguments = [sys.executable, "-m", *command, f"--results={run.results}"]
     status = run.call(step, arguments)
-    if status not in (0, 1):  # no line tells about an error of the module itself
+    if status not in (0, BROKEN):  # no line tells about it
         reason = f"status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(f"{step}::session", "error", reason=reason))
     else:

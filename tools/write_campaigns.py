@@ -2,8 +2,8 @@
 
 usage: python -m tools.write_campaigns RESULTS... >> PAGE
 
-A result file of `make test-all`, or of one of its steps alone. docs/reliability.md has such a
-table.
+A result file of `make test-all`, or of one of its steps alone; a line of a later file replaces
+that of an earlier one. docs/reliability.md has such a table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_table(groups: dict[str, Counter[str]]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    every: list[Result] = []
+    latest: dict[str, Result] = {}
     for name in arguments:
         try:
             results = read_results(Path(name))
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str]) -> int:
             print(f"write_campaigns: {error}", file=sys.stderr)
             return 2
         print(f"<!-- {Path(name).name}: commit {parse_commit(results.header)} -->")
-        every += results.latest.values()
-    print("\n".join(write_table(count_groups(every))))
+        latest |= results.latest
+    print("\n".join(write_table(count_groups(latest.values()))))
     return 0
 
 

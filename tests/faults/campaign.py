@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tools.run_files import open_results
@@ -36,7 +37,7 @@ from tests.faults.apart import run_apart
 from tests.faults.crash_states import Interpreter, apply_state, list_states, read_disk, write_disk
 from tests.faults.scenarios import SCENARIOS, Scenario
 from tests.faults.tracing import KILL, SHORT, Fault, Outcome, read_records, run_traced
-from tests.support.results_file import Result, ResultsWriter, read_results
+from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
 
 ROOT = Path(__file__).parents[2]
 #: What may happen to the calls of a family; a plus: to all later ones, too.
@@ -58,9 +59,9 @@ ERRORS = {
 #: expected failure; one that keeps its promises passes.
 KNOWN = {
     "faults::checkpoint": "HDF5 raises in destructors, or ends the process, where a write fails",
-    "faults::settings": "pario advise writes settings in place; a log that cannot be opened",
+    "faults::settings": "pario advise writes settings in place",
     "crashes::settings": "pario advise writes settings in place",
-    "faults::stage": "a killed run leaves a part of its note; errors of close name no path",
+    "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
 }
 #: Most problems that a reason names.
 _EXAMPLES = 3
@@ -189,26 +190,18 @@ def summarise(test: str, verdicts: Sequence[Verdict], seconds: float) -> Result:
 Groups = dict[str, Callable[[], Sequence[Verdict]]]
 
 
-def list_fault_groups(scenario: Scenario, folder: Path, sample: set[str] | None) -> Groups:
-    """The groups of runs of a scenario. `sample`: only these faults."""
-    groups: Groups = {}
-    for name, faults in list_faults(count_calls(scenario, folder)).items():
-        chosen = [fault for fault in faults if sample is None or f"{scenario.name}[{name}]{fault.index}" in sample]
-        if chosen:
-            groups[f"faults::{scenario.name}[{name}]"] = lambda chosen=chosen: [  # type: ignore[misc]
-                try_fault(scenario, folder, fault) for fault in chosen
-            ]
-    return groups
+def list_fault_groups(scenario: Scenario, folder: Path, sample: int, seed: int) -> Groups:
+    """The groups of runs of a scenario; of all runs at most `sample` (0: all)."""
+    groups = list_faults(count_calls(scenario, folder))
+    every = [(name, fault) for name, faults in groups.items() for fault in faults]
+    if sample and len(every) > sample:
+        every = random.Random(f"{scenario.name} {seed}").sample(every, sample)
 
+    def run(name: str) -> list[Verdict]:
+        return [try_fault(scenario, folder, fault) for group, fault in every if group == name]
 
-def choose_sample(scenarios: Sequence[Scenario], size: int, seed: int) -> set[str]:
-    """A sample of all faults of these scenarios."""
-    every = []
-    for scenario in scenarios:
-        with prepared(scenario) as folder:
-            for name, faults in list_faults(count_calls(scenario, folder)).items():
-                every += [f"{scenario.name}[{name}]{fault.index}" for fault in faults]
-    return set(random.Random(seed).sample(every, min(size, len(every))))
+    names = dict.fromkeys(name for name, _ in every)
+    return {f"faults::{scenario.name}[{name}]": partial(run, name) for name in names}
 
 
 def list_crash_groups(scenario: Scenario, folder: Path, limit: int, seed: int) -> Groups:
@@ -267,7 +260,7 @@ def parse(arguments: Sequence[str] | None, scenarios: Sequence[Scenario]) -> arg
     parser.add_argument("--results", type=Path)
     names = [scenario.name for scenario in scenarios]
     parser.add_argument("--scenario", action="append", default=[], choices=names)
-    parser.add_argument("--sample", type=int, default=0, help="runs (faults), states (crashes)")
+    parser.add_argument("--sample", type=int, default=0, help="most runs of each scenario")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
@@ -280,19 +273,13 @@ def main(arguments: Sequence[str] | None = None, scenarios: Sequence[Scenario] =
         scenarios = [one for one in scenarios if one.survives_crashes]
     if options.results:
         open_results(options.results.resolve(), ROOT, False, "remove the file")
-    sample = None
-    if options.campaign == "faults" and options.sample:
-        sample = choose_sample(scenarios, options.sample, options.seed)
-        scenarios = [one for one in scenarios if any(s.startswith(f"{one.name}[") for s in sample)]
+    list_groups = list_fault_groups if options.campaign == "faults" else list_crash_groups
     good = True
     for scenario in scenarios:
         with prepared(scenario) as folder:
-            if options.campaign == "faults":
-                groups = list_fault_groups(scenario, folder, sample)
-            else:
-                groups = list_crash_groups(scenario, folder, options.sample, options.seed)
+            groups = list_groups(scenario, folder, options.sample, options.seed)
             good &= run_groups(groups, options.results)
-    return 0 if good else 1
+    return 0 if good else BROKEN
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from pario.staging import NOTE, Staged
 from pario.tables import read
 from tests.faults.apart import run_apart
 from tests.fuzz.mutate import mutate
-from tests.support.results_file import Result, ResultsWriter, read_results
+from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).with_name("corpus")
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with ResultsWriter(asked.results) as writer:
                 writer.cut_torn_line()
                 writer.add(result)
-    return 0 if good else 1
+    return 0 if good else BROKEN
 
 
 if __name__ == "__main__":

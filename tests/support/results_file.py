@@ -27,6 +27,8 @@ from tests.support.run_header import FORMAT, Commit, format_now, make_header, pa
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 #: A test with such an outcome is not run again when a run is resumed.
 GOOD = frozenset({"passed", "skipped", "xfailed"})
+#: Exit status of a module that adds its own lines, when some are failures. An exception gives 1.
+BROKEN = 3
 
 
 class ResultsError(Exception):

@@ -21,7 +21,7 @@ from tools.child_process import find_program
 from tools.junit import read_junit
 from tools.progress import format_seconds
 from tools.test_all import main
-from tools.test_steps import Run, Step, run_clang_tidy, run_unit_tests
+from tools.test_steps import Run, Step, run_clang_tidy, run_module, run_unit_tests
 
 ROOT = Path(__file__).parents[2]
 CMAKE = """
@@ -375,3 +375,17 @@ def test_times_are_readable():
 def test_each_step_has_a_name_of_its_own():
     names = [step.name for step in test_steps.STEPS]
     assert len(set(names)) == len(names)
+
+
+def test_a_module_of_tests_that_does_not_start_is_an_error(run_all):
+    step = Step("own", "own lines", partial(run_module, step="own", command=["no_such_module"]))
+    status, lines, _ = run_all([step])
+    assert status == 1
+    assert any(line.startswith("error: own::session: status 1: ") for line in lines), lines
+
+
+def test_a_module_adds_its_own_lines(run_all, checkout):
+    code = "import sys; sys.exit(0)"
+    (checkout / "own_lines.py").write_text(code)
+    step = Step("own", "own lines", partial(run_module, step="own", command=["own_lines"]))
+    assert run_all([step])[1][-1] == "1 passed, 0 failed, 0 skipped"
