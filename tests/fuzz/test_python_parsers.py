@@ -32,7 +32,7 @@ def mark_known(parser: Parser) -> object:
     return pytest.param(parser, marks=marks, id=parser.name)
 
 
-@pytest.mark.parametrize("parser", map(mark_known, PARSERS))
+@pytest.mark.parametrize("parser", [mark_known(parser) for parser in PARSERS])
 def test_mutated_files_break_no_promise(parser: Parser):
     numbers = iter(range(1 if parser.name in _SLOW else 15))
     assert try_mutations(parser, numbers, lambda: False)[1] == {}
