@@ -59,8 +59,6 @@ ERRORS = {
 #: expected failure; one that keeps its promises passes.
 KNOWN = {
     "faults::checkpoint": "HDF5 raises in destructors, or ends the process, where a write fails",
-    "faults::settings": "pario advise writes settings in place",
-    "crashes::settings": "pario advise writes settings in place",
     "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
 }
 #: Most problems that a reason names.
