@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from pario.cli import main
 from pario.copying import part_of
 from pario.errors import ParioError
 from pario.merge import concatenate
+from tests.support.commands import run_command
 
 
 def run(*arguments: object) -> int:
@@ -123,6 +125,25 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     np.save(tmp_path / "u.0.npy", np.ones((2, 2)))
     assert run(tmp_path / "u.{rank}.npy", "--grid", "1x1", "-o", tmp_path / "u.h5") == 2
     assert "u.h5: No space left" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["u.0.npy"]
+
+
+LIMITED = """
+import resource, signal, sys
+from pario.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, -1))
+sys.exit(main(["merge", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.xfail(strict=True, reason="HDF5 ends the program with another error")
+def test_a_write_error_of_hdf5_metadata_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    np.save(tmp_path / "u.0.npy", np.ones((2, 2)))
+    names = [tmp_path / "u.{rank}.npy", "--grid", "1x1", "-o", tmp_path / "u.h5"]
+    done = run_command([sys.executable, "-c", LIMITED, *names])
+    assert done.returncode == 2 and "u.h5: File too large" in done.stderr, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["u.0.npy"]
 
 
