@@ -27,6 +27,21 @@ std::uint64_t box_checksum(std::uintptr_t address, std::size_t element, const Co
                               {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides});
 }
 
+using Sums = nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// By address, as above. The caller has made sure that the box lies in the block, and its chunks in `sums`.
+void add_chunk_checksums(std::uintptr_t address, std::size_t element, const Counts& whole, const Counts& begin, const Counts& shape,
+                         const std::vector<std::int64_t>& strides, const Counts& block, const Counts& chunk, const Counts& counts,
+                         std::uint64_t first_chunk, const Sums& sums) {
+  for (const std::size_t axes : {begin.size(), shape.size(), strides.size(), block.size(), chunk.size(), counts.size()})
+    if (axes != whole.size()) throw nb::value_error("add_chunk_checksums: one number for each axis is expected");
+  const std::span<std::uint64_t> out{sums.data(), sums.size()};
+  const Released free;
+  checkpoint::add_chunk_checksums(reinterpret_cast<const std::byte*>(address),
+                                  {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides},
+                                  {.begin = block, .chunk = chunk, .counts = counts}, first_chunk, out);
+}
+
 using Description = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Of boxes that were packed by the one who described them (pario/checkpoint/packing.py).
@@ -50,6 +65,8 @@ bool await(std::uintptr_t address, std::uint32_t everyone, double seconds) {
 
 void add_checkpoint(nb::module_& module) {
   module.def("box_checksum", box_checksum, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a);
+  module.def("add_chunk_checksums", add_chunk_checksums, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a, "block"_a,
+             "chunk"_a, "counts"_a, "first_chunk"_a, "sums"_a);
   module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
   module.def("arrive", arrive, "address"_a, "everyone"_a);
   module.def("await_all", await, "address"_a, "everyone"_a, "seconds"_a);

@@ -25,6 +25,18 @@ struct Box {
 /// `first` is the first element; all that the box describes can be read.
 std::uint64_t checksum(const std::byte* first, const Box& box);
 
+/// A block of an array, divided into chunks of one shape; those at its far ends are smaller. One number for each axis, slowest first.
+struct Grid {
+  std::span<const std::uint64_t> begin;   // where in the array the block begins
+  std::span<const std::uint64_t> chunk;   // elements of a chunk; at least one
+  std::span<const std::uint64_t> counts;  // chunks
+};
+
+/// Adds the checksum of each chunk's part of a box to `sums`, which begins with chunk number `first_chunk` (in C order). The box lies in
+/// the block, and its chunks lie in `sums`.
+void add_chunk_checksums(const std::byte* first, const Box& box, const Grid& grid, std::uint64_t first_chunk,
+                         std::span<std::uint64_t> sums);
+
 /// Those of boxes that lie in `data` one behind the other, each in order. `boxes` describes one after the other: the bytes of an element,
 /// the number of axes, and for these `whole`, `begin` and `shape`. The caller has made sure that `data` is what `boxes` says.
 std::vector<std::uint64_t> checksums(std::span<const std::byte> data, std::span<const std::uint64_t> boxes);

@@ -106,6 +106,26 @@ Row row_at(const std::byte* first, const Box& box, const std::vector<std::uint64
   return {first, box.shape[last], box.strides[last], place + box.begin[last]};
 }
 
+/// Number of the chunk in which a row of a box begins, but for its place along the last axis.
+std::uint64_t chunk_before_last_axis(const Box& box, const Grid& grid, const std::vector<std::uint64_t>& index) {
+  std::uint64_t number = 0;
+  for (std::size_t axis = 0; axis < index.size(); ++axis)
+    number = number * grid.counts[axis] + (box.begin[axis] - grid.begin[axis] + index[axis]) / grid.chunk[axis];
+  return number * grid.counts.back();
+}
+
+/// Adds the sums of a row to those of its chunks. `at` is its first element along the last axis of the block.
+void add_row(Row row, std::size_t element, std::uint64_t at, std::uint64_t chunk, std::span<std::uint64_t> sums) {
+  for (std::uint64_t number = at / chunk; row.count > 0; ++number) {
+    const std::uint64_t count = std::min(row.count, (number + 1) * chunk - at);
+    sums[number] += sum_of({row.first, count, row.stride, row.place}, element);
+    row = {row.first + static_cast<std::int64_t>(count) * row.stride, row.count - count, row.stride, row.place + count};
+    at += count;
+  }
+}
+
+bool is_empty(const Box& box) { return std::ranges::find(box.shape, std::uint64_t{0}) != box.shape.end(); }
+
 /// Bytes from one element to the next where a box lies in memory in order.
 std::vector<std::int64_t> strides_in_order(const Box& box) {
   std::vector<std::int64_t> strides(box.shape.size());
@@ -118,13 +138,28 @@ std::vector<std::int64_t> strides_in_order(const Box& box) {
 
 std::uint64_t checksum(const std::byte* first, const Box& box) {
   if (box.shape.empty()) return sum_of({first, 1, 0, 0}, box.element);
-  for (const std::uint64_t length : box.shape)
-    if (length == 0) return 0;
+  if (is_empty(box)) return 0;
   std::vector<std::uint64_t> index(box.shape.size() - 1);
   std::uint64_t sum = 0;
   do sum += sum_of(row_at(first, box, index), box.element);
   while (step(index, box));
   return sum;
+}
+
+void add_chunk_checksums(const std::byte* first, const Box& box, const Grid& grid, std::uint64_t first_chunk,
+                         std::span<std::uint64_t> sums) {
+  if (box.shape.empty()) {
+    sums[0] += checksum(first, box);
+    return;
+  }
+  if (is_empty(box)) return;
+  const std::size_t last = box.shape.size() - 1;
+  const std::uint64_t at = box.begin[last] - grid.begin[last];
+  std::vector<std::uint64_t> index(last);
+  do {
+    const std::uint64_t chunk = chunk_before_last_axis(box, grid, index) + at / grid.chunk[last] - first_chunk;
+    add_row(row_at(first, box, index), box.element, at % grid.chunk[last], grid.chunk[last], sums.subspan(chunk));
+  } while (step(index, box));
 }
 
 std::vector<std::uint64_t> checksums(std::span<const std::byte> data, std::span<const std::uint64_t> boxes) {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
@@ -83,6 +85,31 @@ TEST(Checksums, AreThoseOfTheDocument) {
 TEST(Checksums, OfNothingAreZeroAndOfAScalarOneTerm) {
   EXPECT_EQ(sum(std::vector<double>(1), {0, 3}, {0, 0}, {0, 3}), 0u);
   EXPECT_EQ(sum(std::vector<std::uint64_t>{7}, {}, {}, {}), sum(std::vector<std::uint64_t>{7}, {1}, {0}, {1}));
+}
+
+/// The sums of all chunks of a block, from boxes of an array that lies in memory as a whole.
+Counts chunk_sums(const std::vector<double>& array, const Counts& whole, const std::vector<std::pair<Counts, Counts>>& boxes,
+                  const Grid& grid) {
+  Counts sums(std::accumulate(grid.counts.begin(), grid.counts.end(), std::uint64_t{1}, std::multiplies<>()));
+  const auto rows = static_cast<std::int64_t>(whole[1]);
+  const std::vector<std::int64_t> strides{rows * 8, 8};
+  for (const auto& [begin, shape] : boxes) {
+    const auto* first = reinterpret_cast<const std::byte*>(&array[begin[0] * whole[1] + begin[1]]);
+    add_chunk_checksums(first, {8, whole, begin, shape, strides}, grid, 0, sums);
+  }
+  return sums;
+}
+
+TEST(Checksums, OfChunksAddUpFromBoxesThatCrossThem) {
+  const auto array = numbers<double>(7 * 10);
+  const Counts whole{7, 10}, begin{1, 2}, chunk{1, 3}, counts{5, 3};  // of rows 1 to 5, columns 2 to 9
+  Counts expected;
+  for (std::uint64_t row = 0; row < 5; ++row)
+    for (const auto& [column, width] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{{2, 3}, {5, 3}, {8, 2}})
+      expected.push_back(sum(array, whole, {1 + row, column}, {1, width}));
+  EXPECT_EQ(chunk_sums(array, whole, {{{1, 2}, {5, 8}}}, {begin, chunk, counts}), expected);
+  EXPECT_EQ(chunk_sums(array, whole, {{{1, 2}, {5, 4}}, {{1, 6}, {2, 4}}, {{3, 6}, {3, 4}}, {{3, 6}, {0, 4}}}, {begin, chunk, counts}),
+            expected);
 }
 
 TEST(Checksums, OfPackedBoxesAreThoseOfEach) {
