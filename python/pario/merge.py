@@ -18,9 +18,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pario.copying import PIECE, compare, copy_range
+from pario.copying import PIECE, compare, copy_range, write_all
 from pario.errors import ParioError
 from pario.hdf5 import add_contiguous
+from pario.hdf5_image import Image
 from pario.paths import local_path
 from pario.publishing import new_file, require_ours
 from pario.renaming import take_free_name
@@ -202,7 +203,7 @@ def assemble(
     target = local_path(output)
     whole = math.prod(mosaic.shape) * mosaic.dtype.itemsize
     with _aside(target) as (aside, descriptor):
-        array = _new_dataset(aside, descriptor, mosaic, dataset)
+        array = _make_dataset(aside, descriptor, mosaic, dataset)
         done = 0
         with ThreadPoolExecutor(threads) as pool:
             for work in (_put, _same):
@@ -215,14 +216,18 @@ def assemble(
     return whole
 
 
-def _new_dataset(path: Path, descriptor: int, mosaic: Mosaic, name: str) -> NDArray[Any]:
-    """The dataset's place in the file, as memory that the disk has room for."""
+def _make_dataset(path: Path, descriptor: int, mosaic: Mosaic, name: str) -> NDArray[Any]:
+    """Makes the dataset; returns its bytes in the file as memory that the disk has room for."""
     try:
         import h5py
     except ImportError as error:
         raise ParioError("arrays are merged into HDF5, which needs h5py: pip install 'pario[checkpoint]'") from error
-    with h5py.File(path, "w") as file:
+    image = Image()
+    with h5py.File(image, "w") as file:
         offset = add_contiguous(file, name, mosaic.shape, mosaic.dtype).get_offset()
+    for place, content in image.pieces():
+        write_all(descriptor, place, memoryview(content))
+    os.ftruncate(descriptor, image.size)
     if offset is None:  # no elements
         return np.empty(mosaic.shape, mosaic.dtype)
     os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size)  # else a full disk ends the process (SIGBUS)

@@ -137,7 +137,6 @@ sys.exit(main(["merge", *sys.argv[1:]]))
 """
 
 
-@pytest.mark.xfail(strict=True, reason="HDF5 ends the program with another error")
 def test_a_write_error_of_hdf5_metadata_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     np.save(tmp_path / "u.0.npy", np.ones((2, 2)))
