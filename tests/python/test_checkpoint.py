@@ -193,7 +193,7 @@ def errors(tmp_path, size, arrays, step=lambda ranks: 2):
 
     found = threads.run(size, program)
     assert all(isinstance(one, Exception) for one in found), found
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["latest", "step-00000001.h5"]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["MANIFEST", "latest", "step-00000001.h5"]
     assert load(None, tmp_path).step == 1
     return [str(one) for one in found]
 
@@ -318,7 +318,7 @@ def test_a_writer_that_is_closed_says_so(tmp_path):
 def test_a_disk_without_room_is_noticed_before_anything_is_written(tmp_path):
     huge = np.broadcast_to(np.float64(1), (10**7, 10**7))
     told = errors(tmp_path, 2, lambda ranks: {"T": block(huge, (2 * 10**7, 10**7), (ranks.rank * 10**7, 0))})
-    assert all("no space: 1600000000000000 bytes are needed" in one for one in told)
+    assert all(re.search(r"no space: 16\d{14} bytes are needed", one) for one in told)
 
 
 def test_ranks_that_save_different_steps(tmp_path):
@@ -386,7 +386,7 @@ def test_bytes_that_changed_are_noticed_however_they_are_read(tmp_path):
     assert re.search(r"array 'T': \[\d.*\], saved by rank 3, is not what was saved; load\(step=...\)", message), message
     with pytest.raises(CheckpointError, match=r"array 'T': .*, saved by rank 3, is not what was saved"):
         load(None, path)["T"]
-    with pytest.raises(CheckpointError, match=r"array 'T': \[\d.*saved by rank 3, is damaged"):
+    with pytest.raises(CheckpointError, match=r"array 'T': \[\d.*saved by rank 3, is not what was saved"):
         load(None, path).read("T", (0, 1, 1), (6, 7, 9))
     assert (load(None, path)["u"] == GRID).all()
     assert load(None, path, verify=False)["T"][5, 7, 9] == -1

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pario.checkpoint import Writer, container, exchange, load, reader, store, transfer
+from pario.checkpoint import Writer, exchange, load, reader, room, store, transfer
 from pario.checkpoint.exchange import Plan, held_by, regions
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
@@ -188,8 +188,8 @@ SWALLOWED = ["__del__", "weak reference", "unraisable"]
 def calls_of(writer, path):
     """Calls of the API that are interrupted, and what of checkpointing they call meanwhile."""
     return {
-        "save": (lambda: writer.save(2, ARRAYS), container, "check_room"),
-        "save_async": (lambda: writer.save_async(2, ARRAYS), container, "check_room"),
+        "save": (lambda: writer.save(2, ARRAYS), room, "_quota_rooms"),
+        "save_async": (lambda: writer.save_async(2, ARRAYS), room, "_quota_rooms"),
         "load": (lambda: load(None, path), reader, "read_header"),
         "read": (lambda: load(None, path)["x"], transfer, "read_all"),
         "Writer": (lambda: Writer(None, path.with_name("other")), store.Store, "claim"),

@@ -156,7 +156,7 @@ def test_interrupted_while_it_takes_that_place_the_one_before_is_loaded(tmp_path
         assert (load(None, tmp_path)["flow/T"] == GRID + 1).all()
     with Writer(None, tmp_path, files=2, durable=False) as writer:
         writer.save(1, {"T": block(GRID, GRID.shape, (0, 0, 0))})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "step-00000001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
 
 
 def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
@@ -166,7 +166,7 @@ def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
     store = Store(tmp_path)
     assert [path.name for path in store.prune(1)] == ["step-00000001", "step-00000002"]
     store.settle()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "step-00000003", "step-5"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000003", "step-5"]
     assert (tmp_path / "latest").readlink() == Path("step-00000003/master.h5")
 
 
@@ -177,7 +177,7 @@ def test_a_failing_save_leaves_nothing(tmp_path):
             writer.save(2, {"T": part(GRID, ranks), "seed": ranks.rank})
 
     assert {str(one) for one in threads.run(3, program)} == {"array 'seed': not the same on rank 1-2 as on rank 0"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "step-00000001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
 
 
 def test_small_arrays_are_in_the_master(tmp_path, monkeypatch):
@@ -205,7 +205,7 @@ def test_merged_in_place_it_keeps_its_rank_among_the_others(tmp_path):
     assert merged(tmp_path / "step-00000002") == [tmp_path / "step-00000002.h5"] * 2
     assert [found.path.name for found in Store(tmp_path).complete()] == ["step-00000001", "step-00000002.h5", "step-00000003"]
     assert load(None, tmp_path).step == 3 and (tmp_path / "latest").readlink() == Path("step-00000003/master.h5")
-    with pytest.raises(CheckpointError, match="is one file already"):
+    with pytest.raises(CheckpointError, match="is one file of format 2 already"):
         merge(OneRank(), lambda: read_header(tmp_path / "step-00000002.h5"))
 
 
@@ -227,7 +227,7 @@ def test_merging_names_damaged_blocks_and_leaves_the_parts(tmp_path):
         file["flow/T/2"][0, 0, 0] = -1
     told = {str(one) for one in merged(tmp_path / "step-00000001")}
     assert len(told) == 1 and "array 'flow/T': [0:6, 4:8, 0:5], saved by rank 2, is not what was saved" in told.pop()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "step-00000001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
 
 
 def test_the_commands_know_checkpoints_in_parts(tmp_path, capsys):

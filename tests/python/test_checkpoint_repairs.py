@@ -26,7 +26,6 @@ def set_future_times(path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [1, 2])
-@pytest.mark.xfail(strict=True, reason="clocks decide which checkpoint is newest")
 def test_pruning_keeps_the_new_checkpoint_beside_files_from_the_future(tmp_path, files):
     save_steps(tmp_path, 1, 2, 3, files=files)
     set_future_times(tmp_path)
@@ -36,7 +35,6 @@ def test_pruning_keeps_the_new_checkpoint_beside_files_from_the_future(tmp_path,
 
 
 @pytest.mark.parametrize("steps", [(8, 9, 10, 11), (20, 30, 10)], ids=["rising", "after a rollback"])
-@pytest.mark.xfail(strict=True, reason="clocks decide which checkpoint is newest")
 def test_copied_checkpoints_keep_their_order(tmp_path, steps):
     paths = save_steps(tmp_path / "saved", *steps)
     (tmp_path / "copied").mkdir()
@@ -63,7 +61,6 @@ with Writer(None, sys.argv[1], files=files, durable=False) as writer:
 
 
 @pytest.mark.parametrize("files", ["1", "rank"])
-@pytest.mark.xfail(strict=True, reason="HDF5 ends the process")
 def test_a_write_error_of_the_container_is_an_error(tmp_path, files):
     done = run_command([sys.executable, "-c", FULL_DISK, tmp_path, files])
     assert (done.returncode, done.stdout) == (0, "2 CheckpointError\n3 CheckpointError\n"), done.stderr
@@ -72,7 +69,6 @@ def test_a_write_error_of_the_container_is_an_error(tmp_path, files):
 
 
 @pytest.mark.parametrize("part", [((3, 5), (1, 7)), ((0, 0), (600, 999)), ((2, 0), (300, 1000))])
-@pytest.mark.xfail(strict=True, reason="blocks that are read in part are not checked")
 def test_a_flipped_bit_is_found_by_reading_a_part(tmp_path, part):
     with Writer(None, tmp_path, durable=False) as writer:
         path = writer.save(1, {"T": block(GRID, GRID.shape, (0, 0)), "U": GRID[:2]})
@@ -89,7 +85,6 @@ def test_a_flipped_bit_is_found_by_reading_a_part(tmp_path, part):
     assert (load(None, tmp_path).read("T", (599, 3), (1, 2)) == GRID[599:, 3:5]).all()
 
 
-@pytest.mark.xfail(strict=True, reason="the directory above is not flushed")
 def test_a_new_directory_is_on_the_disk(tmp_path, monkeypatch):
     flushed: list[str] = []
     fsync = os.fsync

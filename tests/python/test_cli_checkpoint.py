@@ -42,12 +42,12 @@ def test_ls_names_all_and_what_is_wrong_with_them(directory, capsys):
     status, out, _ = cli(capsys, "ls", directory)
     assert status == 0
     assert [(line.split()[0], line.split()[5:7]) for line in out.splitlines()] == [
+        ("12", ["step-00000012.h5", "damaged:"]),
         ("5", ["step-00000005.h5"]),
         ("10", ["step-00000010.h5"]),
-        ("12", ["step-00000012.h5", "damaged:"]),
         ("11", ["step-00000011.h5.part", "not"]),
     ]
-    assert [row["step"] for row in json.loads(cli(capsys, "ls", directory, "--json")[1])] == [5, 10, 12, 11]
+    assert [row["step"] for row in json.loads(cli(capsys, "ls", directory, "--json")[1])] == [12, 5, 10, 11]
 
 
 def test_ls_of_nothing(tmp_path, capsys):

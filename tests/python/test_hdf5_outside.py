@@ -224,7 +224,8 @@ def test_every_command_refuses_them(hostile, action, capfd):
 
 def test_the_newest_file_that_is_refused_is_skipped(here, secret):
     with Writer(None, here, durable=False) as writer:
-        writer.save(0, {"x": np.arange(4)})
+        for step in (0, 1):
+            writer.save(step, {"x": np.arange(4)})
     with h5py.File(here / "step-00000001.h5", "w") as file:
         add_external(file, "x", secret)
     with pytest.warns(UserWarning, match="array 'x'"):

@@ -1,9 +1,12 @@
-"""Sums that tell whether what is read is what was saved (docs/checkpoint.md, Checksums)."""
+"""Checksums of elements and of bytes (docs/checkpoint-format.md, Checksums)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from pario.checkpoint.chunks import Grid, grid_of
 from pario.checkpoint.geometry import Box
 from pario.checkpoint.types import Array
 
@@ -16,18 +19,58 @@ def checksum(data: Array, box: Box, shape: Sequence[int]) -> int:
     return box_checksum(address, data.dtype.itemsize, list(shape), list(box.begin), list(box.shape), list(data.strides))
 
 
-class Tally:
-    """The checksum of a box, of parts that are added while they are at hand: reading memory once more costs more than the sums."""
+def checksum_bytes(content: bytes) -> int:
+    """Of an array of bytes."""
+    size = (len(content),)
+    return checksum(np.frombuffer(content, np.uint8), Box((0,), size), size)
 
-    def __init__(self, box: Box, shape: Sequence[int]) -> None:
-        self._box, self._shape = box, shape
-        self._sum = self._count = 0
+
+def chunk_sums(data: Array, part: Box, grid: Grid, shape: Sequence[int]) -> tuple[int, Array]:
+    """Sums of the chunks of a block, as far as they are in ``part`` of an array of ``shape``.
+
+    ``data``: the elements of ``part``, which lies in the block. Returns the number of the first
+    chunk and the sums (uint64) from it on to the last chunk of ``part``.
+    """
+    from pario._native import add_chunk_checksums
+
+    if not part.size:
+        return 0, np.zeros(0, np.uint64)
+    first = grid.number(part.begin)
+    sums = np.zeros(grid.number([end - 1 for end in part.end]) + 1 - first, np.uint64)
+    add_chunk_checksums(
+        data.__array_interface__["data"][0],
+        data.dtype.itemsize,
+        list(shape),
+        list(part.begin),
+        list(part.shape),
+        list(data.strides),
+        list(grid.block.begin),
+        list(grid.chunk),
+        list(grid.counts),
+        first,
+        sums,
+    )
+    return first, sums
+
+
+class Tally:
+    """The checksums of the chunks of a block, added up while its bytes are in the cache."""
+
+    def __init__(self, block: Box, shape: Sequence[int], element: int) -> None:
+        self._grid, self._shape = grid_of(block, element), shape
+        self._sums: Array = np.zeros(self._grid.count, np.uint64)
+        self._count = 0
 
     def add(self, data: Array, part: Box) -> None:
-        """``data``, which is ``part`` of the array; no element is added twice."""
-        self._sum += checksum(data, part, self._shape)
+        """Adds ``data``, which is ``part`` of the array; no element is added twice."""
+        first, sums = chunk_sums(data, part, self._grid, self._shape)
+        self._sums[first : first + len(sums)] += sums
         self._count += part.size
 
-    def of(self, data: Array) -> int:
-        """That of the whole box, which is ``data``, whatever was added."""
-        return self._sum % (1 << 64) if self._count == self._box.size else checksum(data, self._box, self._shape)
+    def of(self, data: Array) -> Array:
+        """The sums (uint64) of the chunks of the block, which is ``data``, whatever was added."""
+        if self._count != self._grid.block.size:
+            self._sums[:] = 0
+            self._count = 0
+            self.add(data, self._grid.block)
+        return self._sums

@@ -13,6 +13,7 @@ from typing import Any
 from pario.checkpoint.arrangement import Arrangement
 from pario.checkpoint.background import Pending, done
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.identity import Identity
 from pario.checkpoint.stage import Stage, Staged, Written, judge, node_name, places, shares, written_by
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import Move
@@ -106,15 +107,25 @@ class Draining:
                 if self._leads:
                     self._stage.remove(step)
 
-    def start(self, step: int, arrangement: Arrangement, moves: Mapping[str, Sequence[Move]], previous: Pending | None) -> Pending:
-        """All ranks have written a step to their stages: it is drained in the background. ``moves``: by file what this rank has written."""
+    def start(
+        self,
+        own: Identity,
+        arrangement: Arrangement,
+        moves: Mapping[str, Sequence[Move]],
+        previous: Pending | None,
+    ) -> Pending:
+        """Drains in the background a step that all ranks have staged.
+
+        ``moves``: by file the writes of this rank.
+        """
+        step = own.step
         if self._arrangement is not arrangement:
             self._share = self._shared(step, arrangement, moves)
             self._arrangement = arrangement
         with self._changing:
             self._undrained = [one for one in self._undrained if one != step]
         try:
-            self._ranks.agree(f"staging step {step}", lambda: self._stage.keep(step, self._share) if self._leads else None)
+            self._ranks.agree(f"staging step {step}", lambda: self._stage.keep(own, self._share) if self._leads else None)
         except BaseException:
             self.discard(step)
             if self._leads:
@@ -177,15 +188,15 @@ class Draining:
         return path
 
     def _finish(self, store: Store, step: int, left: Staged | None) -> Path:
-        """It was saved when it was staged: so it is older than what is staged after it, whenever that is drained."""
-        staged = left or self._stage.staged(step)
-        if staged is None:
-            raise CheckpointError(f"{self._stage.store.path(step)}: what was staged is gone")
-        os.utime(store.container(step), ns=(staged.saved, staged.saved))
+        """Publishes a step with the generation that it got when it was staged."""
+        if left is None and self._stage.staged(step) is None:
+            raise CheckpointError(f"{self._stage.store.path(step)}: the staged files are gone")
         return self._publish(store, step)
 
     def _judge(self, left: Sequence[Sequence[Staged]]) -> list[Staged]:
-        drained, said = judge(left, max((found.saved for found in self._store.complete()), default=0))
+        complete = self._store.complete()
+        last = max([self._store.last_published, *(found.generation for found in complete)])
+        drained, said = judge(left, last, {found.save for found in complete})
         for text in said:
             warnings.warn(f"{self._store.directory}: {text}", stacklevel=2)
         return drained

@@ -10,7 +10,8 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint import transfer, types
-from pario.checkpoint.checksum import checksum
+from pario.checkpoint.checksum import chunk_sums
+from pario.checkpoint.chunks import bounding_box
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header
@@ -61,13 +62,15 @@ def figures(header: Header, entry: Entry) -> Figures | None:
 
 
 def damages(header: Header, show: Show = silent) -> Iterator[str]:
-    """Blocks whose bytes are not what was saved."""
+    """Descriptions of blocks whose bytes do not match their checksums."""
     total = sum(entry.layout.nbytes for entry in header.entries.values())
     done = 0
     for entry in header.entries.values():
-        for number in range(len(entry.sums)):
+        if not len(entry.sums):
+            continue
+        for number, block in enumerate(entry.layout.blocks):
             yield from damage(header, entry, number, partial(_shown, show, done, total))
-            done += entry.layout.blocks[number].box.size * entry.layout.dtype.itemsize
+            done += block.box.size * entry.layout.dtype.itemsize
 
 
 def _shown(show: Show, before: int, total: int, read: int) -> None:
@@ -75,20 +78,33 @@ def _shown(show: Show, before: int, total: int, read: int) -> None:
 
 
 def damage(header: Header, entry: Entry, number: int, show: Callable[[int], object] | None = None) -> Iterator[str]:
-    """What is wrong with a block, of which there is a checksum. ``show``: told how many of its bytes were read."""
-    block, name, element = entry.layout.blocks[number], entry.layout.name, entry.layout.dtype.itemsize
-    found = done = 0
+    """Describes the damaged chunks of a block that has checksums.
+
+    ``show`` gets the number of bytes read so far.
+    """
+    block, element = entry.layout.blocks[number], entry.layout.dtype.itemsize
+    grid, done = entry.grid(number), 0
+    found: types.Array = np.zeros(grid.count, np.uint64)
     for box in pieces(block.box, max(1, _PIECE // element)):
         try:
-            found += checksum(read_box(header, entry, box), box, entry.layout.shape)
+            first, sums = chunk_sums(read_box(header, entry, box), box, grid, entry.layout.shape)
         except CheckpointError as error:
-            yield f"array '{name}': {box}: {error}"
+            yield f"array '{entry.layout.name}': {box}: {error}"
             return
+        found[first : first + len(sums)] += sums
         done += box.size * element
         if show:
             show(done)
-    if block.box.size and found % (1 << 64) != entry.sums[number]:
-        yield f"array '{name}': {block.box}, saved by rank {block.rank}, is not what was saved"
+    yield from describe_damage(entry, number, found)
+
+
+def describe_damage(entry: Entry, number: int, found: types.Array) -> Iterator[str]:
+    """Describes the chunks of a block whose sums are not the ones ``found``."""
+    block, grid = entry.layout.blocks[number], entry.grid(number)
+    wrong = np.flatnonzero(found != entry.sums_of(number))
+    if block.box.size and len(wrong):
+        box = bounding_box(grid, wrong)
+        yield f"array '{entry.layout.name}': {box}, saved by rank {block.rank}, is not what was saved"
 
 
 def differences(one: Header, other: Header, tolerance: float, show: Show = silent) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint.attributes import get_all, get_few, names_of, value_of
+from pario.checkpoint.chunks import Grid, grid_of
 from pario.checkpoint.container import FORMAT
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
@@ -34,12 +35,47 @@ class Entry:
 
     layout: Layout
     extents: tuple[Extent, ...] | None  # where its bytes are; None where HDF5 has to be asked for them
-    sums: tuple[int, ...]  # of the blocks; none in files of other programs
+    sums: Array  # uint64, of the chunks of all blocks; none in files of other programs
+    chunk_bytes: int = 0  # of a chunk at most; 0: blocks are chunks (format version 1)
 
     @property
     def sum(self) -> int | None:
         """Of the whole array."""
-        return sum(self.sums) % (1 << 64) if self.sums else None
+        return int(np.add.reduce(self.sums)) if len(self.sums) else None
+
+    def blocks_in(self, box: Box) -> list[int]:
+        """Numbers of the blocks that have elements of a box, and maybe of empty ones."""
+        if not box.size or not self.layout.blocks:
+            return []
+        begins, behind = self._block_bounds
+        near = (begins < np.array(box.end)) & (behind > np.array(box.begin))
+        return np.flatnonzero(near.all(axis=1)).tolist()
+
+    @cached_property
+    def _block_bounds(self) -> tuple[Array, Array]:
+        boxes = [block.box for block in self.layout.blocks]
+        return np.array([box.begin for box in boxes]), np.array([box.end for box in boxes])
+
+    @property
+    def sum_count(self) -> int:
+        """How many chunks all blocks have."""
+        return int(self._firsts[-1])
+
+    def grid(self, number: int) -> Grid:
+        """The chunks of a block."""
+        block = self.layout.blocks[number].box
+        return grid_of(block, self.layout.dtype.itemsize, self.chunk_bytes)
+
+    def sums_of(self, number: int) -> Array:
+        """The sums of the chunks of a block."""
+        first, behind = self._firsts[number : number + 2].tolist()
+        return self.sums[first:behind]
+
+    @cached_property
+    def _firsts(self) -> Array:
+        """For each block the number of its first sum; at last, of all sums."""
+        counts = [self.grid(number).count for number in range(len(self.layout.blocks))]
+        return np.cumsum([0, *counts])
 
     def moves(self, box: Box, data: Array) -> dict[str, list[Move]]:
         """By file what reads a box into an array of its shape."""
@@ -74,6 +110,7 @@ class Header:
     attrs: Mapping[str, Any]
     about: Mapping[str, Any]  # where, when and by what it was saved
     entries: Mapping[str, Entry]
+    format: int = FORMAT  # 0: of another program
 
     def file(self, name: str) -> str:
         """The path of one of its files, as extents name them."""
@@ -99,17 +136,43 @@ def _header(path: str, source: hdf5.Source) -> Header:
     about: dict[str, Any] = {}
     blocks: dict[str, list[_Row]] = {}
     dims: dict[str, tuple[str, ...]] = {}
+    version = 0
     if "pario" in file:
         own = file["pario"]
-        if own.attrs["format"] > FORMAT:
-            raise CheckpointError(f"{path} has format {own.attrs['format']}; this pario knows formats up to {FORMAT}")
+        version = int(own.attrs["format"])
+        if version > FORMAT:
+            raise CheckpointError(f"{path} has format {version}; this pario knows formats up to {FORMAT}")
         about = {**json.loads(own.attrs["about"]), "saved": own.attrs["saved"]}
         dims = {name: tuple(axes) for name, axes in json.loads(source.read("pario/arrays").tobytes())}
         blocks = _blocks(source, list(dims), _checked_parts(path, source))
     entries = {name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name)) for name, dataset, names in _datasets(source)}
-    ordered = {name: entries[name] for name in (*blocks, *(name for name in entries if name not in blocks)) if name in entries}
+    if blocks:
+        chunk_bytes = int(own.attrs["chunk_bytes"]) if version > 1 else 0
+        sums = source.read("pario/checksums")
+        entries = dict(_with_sums(path, entries, blocks, sums, chunk_bytes))
     step = file.attrs.get("step", 0)
-    return Header(path, int(step), get_all(file), about, ordered)
+    return Header(path, int(step), get_all(file), about, entries, version)
+
+
+def _with_sums(
+    path: str,
+    entries: Mapping[str, Entry],
+    blocks: Mapping[str, Sequence[_Row]],
+    sums: Array,
+    chunk_bytes: int,
+) -> Iterator[tuple[str, Entry]]:
+    """The arrays in the order of the table of blocks, each with its checksums; then the others."""
+    at = 0
+    for name, rows in blocks.items():
+        if name not in entries:
+            raise CheckpointError(f"{path}: array '{name}' is listed, but not there")
+        entry = replace(entries[name], chunk_bytes=chunk_bytes)
+        count = entry.sum_count if rows else 0
+        yield name, replace(entry, sums=sums[at : at + count])
+        at += count
+    if at != len(sums):
+        raise CheckpointError(f"{path} has {len(sums)} checksums; its blocks have {at} chunks")
+    yield from ((name, entry) for name, entry in entries.items() if name not in blocks)
 
 
 def _datasets(source: hdf5.Source) -> Iterator[tuple[str, Any, list[str]]]:
@@ -132,7 +195,6 @@ class _Row:
     rank: int
     begin: Shape
     shape: Shape
-    sum: int
     file: str  # nothing where it is in no part
     place: int
 
@@ -152,13 +214,13 @@ def _checked_parts(path: str, source: hdf5.Source) -> list[str]:
 
 def _blocks(source: hdf5.Source, names: Sequence[str], parts: Sequence[str]) -> dict[str, list[_Row]]:
     """Blocks by array."""
-    table, sums = source.read("pario/blocks"), source.read("pario/checksums")
-    places = source.read("pario/places").tolist() if parts else [(-1, 0)] * len(sums)
+    table = source.read("pario/blocks")
+    places = source.read("pario/places").tolist() if parts else [(-1, 0)] * len(table)
     axes = (table.shape[1] - 2) // 2
     found: dict[str, list[_Row]] = {name: [] for name in names}
-    for row, one, (part, place) in zip(table.tolist(), sums.tolist(), places, strict=True):
+    for row, (part, place) in zip(table.tolist(), places, strict=True):
         begin, shape = tuple(row[2 : 2 + axes]), tuple(row[2 + axes :])
-        found[names[row[0]]].append(_Row(row[1], begin, shape, one, parts[part] if part >= 0 else "", place))
+        found[names[row[0]]].append(_Row(row[1], begin, shape, parts[part] if part >= 0 else "", place))
     return found
 
 
@@ -170,7 +232,7 @@ def _entry(dataset: Any, name: str, names: Sequence[str], rows: list[_Row], dims
     dims = dims if dims is not None else tuple(_axis(dataset, axis) for axis in range(axes))  # HDF5 takes its time to tell them
     note = str(value_of(dataset, "pario_type")) if "pario_type" in names else ""
     layout = Layout(name, np.dtype(dtype.str) if dtype.kind == "S" else dtype, note, shape, "", dims, attrs, blocks)
-    return Entry(layout, _extents(dataset, layout, rows), tuple(row.sum for row in rows))
+    return Entry(layout, _extents(dataset, layout, rows), np.zeros(0, np.uint64))
 
 
 def _shape(dataset: Any) -> Shape:

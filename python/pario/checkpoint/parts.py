@@ -16,13 +16,14 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint import container
-from pario.checkpoint.arrangement import Arrangement, Saving, firsts
+from pario.checkpoint.arrangement import Arrangement, Saving, places_of_sums
 from pario.checkpoint.container import Places, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.given import REPLICATED, Facts
 from pario.checkpoint.layout import Layout, agree
 from pario.checkpoint.packing import Packing, Unpacking, small
+from pario.checkpoint.room import check_room
 from pario.checkpoint.store import MASTER
 from pario.checkpoint.transfer import Extent
 from pario.checkpoint.types import Array
@@ -65,8 +66,7 @@ def in_parts(group_of: Sequence[int], ranks: Ranks, saving: Saving, facts: list[
     def make() -> Places | None:
         if layouts is None:
             return None
-        Path(saving.path).mkdir(exist_ok=True)  # which rank 0 has made where it is; that may be another node
-        made.append(container.create_plain(str(Path(saving.path) / part), layouts))
+        made.append(container.create_plain(layouts, saving.label.identity))
         return made[0].places
 
     part, layouts, packed = ranks.deal(what, lambda: facts, plan)
@@ -75,7 +75,7 @@ def in_parts(group_of: Sequence[int], ranks: Ranks, saving: Saving, facts: list[
     arrangement = Arrangement(facts, extents, True, packing, part=(part, made[0]) if made else None, container=MASTER)
     if plans:
         arrangement.layouts, arrangement.skeleton, arrangement.unpacking = plans[0].layouts, plans[0].skeleton, plans[0].unpacking()
-        arrangement.firsts = [firsts(theirs) for theirs in plans[0].everyones]
+        arrangement.sums_of = [places_of_sums(theirs) for theirs in plans[0].everyones]
     return arrangement
 
 
@@ -94,7 +94,6 @@ class _Plan:
                 if block.box.size:
                     self._blocks[group_of[block.rank]].append((layout, number))
         Path(saving.path).mkdir(exist_ok=True)
-        container.check_room(saving.path, sum(layout.nbytes for layout in self.layouts))
 
     def tasks(self) -> list[_Task]:
         """Of each rank."""
@@ -112,7 +111,11 @@ class _Plan:
         def array(file: Any, layout: Layout) -> Any:
             return _add_virtual(file, layout, extents[layout.name]) if self._is_divided(layout) else container.add_array(file, layout)
 
-        self.skeleton = container.create(str(Path(saving.path) / MASTER), self.layouts, saving.label, array, tables)
+        self.skeleton = container.create(self.layouts, saving.label, array, tables)
+        parts = sum(places.metadata for leader in self._leaders if (places := made[leader]))
+        needed = sum(layout.nbytes for layout in self.layouts) + parts
+        check_room(saving.path, needed + self.skeleton.places.metadata)
+        container.write(str(Path(saving.path) / MASTER), self.skeleton)
         return self._by_rank(extents, self.skeleton.places.arrays)
 
     def unpacking(self) -> Unpacking:
@@ -153,6 +156,11 @@ class _Plan:
 
 def _name(group: int) -> str:
     return f"part-{group:05d}.h5"
+
+
+def part_number(name: str) -> int:
+    """The number of the part with this file name."""
+    return int(name.removeprefix("part-").removesuffix(".h5"))
 
 
 def _dataset(layout: Layout, number: int) -> Layout:

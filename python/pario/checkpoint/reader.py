@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint import exchange, transfer, types
-from pario.checkpoint.checksum import checksum
+from pario.checkpoint.checksum import checksum, chunk_sums
+from pario.checkpoint.chunks import unproven
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.examine import damage, read_box
+from pario.checkpoint.examine import damage, describe_damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, read_header
 from pario.checkpoint.layout import Block
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.shared import read_shared, scratch_needed
-from pario.checkpoint.store import Store, document
+from pario.checkpoint.store import Found, Store, document
 from pario.interrupts import deferred, kept, postponed
 from pario.paths import local_path
 from pario.progress import Show, told
@@ -42,7 +43,8 @@ Part = tuple[Sequence[int], Sequence[int]]
 def load(comm: Any, path: str | os.PathLike[str], *, step: int | None = None, verify: bool = True, patience: float = PATIENCE) -> State:
     """Opens the newest complete checkpoint of a directory, that of a step, or one of a path. Collective over ``comm`` (None: one process).
 
-    Ones that cannot be read are named in a warning, and the next older one is taken. ``verify``: what is read is checked.
+    Ones that cannot be read are named in a warning, and the next older one is taken. ``verify``:
+    whether all bytes read are compared with their checksums.
     """
     ranks = ranks_of(comm, patience, kept=True)
     header, skipped = ranks.together(f"checkpoint.load({path})", lambda: None, lambda _: find(path, step))
@@ -62,8 +64,10 @@ def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header,
         return header, []
     store = Store(path)
     found = [one for one in store.complete() if step is None or one.step == step]
-    newest = max((one.saved for one in found), default=0)
-    skipped = [f"{one.path}: not finished; it is skipped" for one in store.torn() if step in (None, one.step) and one.saved > newest]
+    skipped = [text for text in [store.read_manifest()[1]] if text] if step is None else []
+    if step is None:
+        skipped += [f"{store.directory / one.name}: listed, but not there" for one in store.missing()]
+    skipped += [f"{one.path}: not finished; it is skipped" for one in _newer(store.torn(), found) if step in (None, one.step)]
     for one in reversed(found):
         try:
             return read_header(one.path), skipped
@@ -71,6 +75,12 @@ def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header,
             skipped.append(f"{error}; it is skipped")
     which = "no complete checkpoint" if step is None else f"no complete checkpoint of step {step}"
     raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
+
+
+def _newer(torn: Sequence[Found], complete: Sequence[Found]) -> list[Found]:
+    """The unfinished checkpoints that are newer than all complete ones, or may be."""
+    newest = max((one.generation for one in complete), default=0)
+    return [one for one in torn if not one.generation or one.generation > newest]
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,15 @@ class _Asked:
     wanted: Sequence[_Request]
     files: Sequence[str]  # that it reads parts of arrays from
     large: bool  # in large runs
+
+
+@dataclass(frozen=True)
+class _Agreed:
+    """How the ranks read."""
+
+    tiling: Mapping[str, bool]  # whether the parts of all ranks tile an array
+    boxes: Mapping[str, Sequence[Box]]  # of the arrays that they do not tile, the parts of all ranks
+    together: Sequence[str] | None  # files read by MPI-IO; None: each rank reads its large runs
 
 
 class State(Mapping[str, types.Array]):
@@ -178,18 +197,19 @@ class State(Mapping[str, types.Array]):
             boxes = ((move.stored, move.box, move.data.dtype.itemsize) for some in moves.values() for move in some)
             return _Asked(wanted, list(moves), transfer.are_large(boxes))
 
-        tiling, together = self._ranks.together(f"reading {self.path}", ask, self._judge)
+        agreed = self._ranks.together(f"reading {self.path}", ask, self._judge)
 
         def work() -> list[int | None]:
             with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
                 failed: list[BaseException] = []  # raised at the end: other ranks wait for this one in the calls until then
                 with deferred(failed):
-                    self._read(wanted, read, scratch[0], moves, together, self._ranks.moving(show), failed)
+                    self._read(wanted, read, scratch[0], moves, agreed.together, self._ranks.moving(show), failed)
                 if failed:
                     raise failed[0]
-            return [self._check(request, read[request.name], tiling[request.name]) for request in wanted]
+            show = self._ranks.moving()
+            return [self._check(request, read[request.name], agreed, show) for request in wanted]
 
-        damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, tiling, sums))
+        damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, sums))
         if damaged:
             self._ranks.together(f"reading {self.path}", lambda: self._where(damaged), lambda found: self._tell(damaged, found))
         return {
@@ -255,25 +275,28 @@ class State(Mapping[str, types.Array]):
                 for file, moves in entry.moves(box, data).items():
                     yield from ((file, move) for move in moves)
 
-    def _judge(self, everyones: list[_Asked]) -> tuple[dict[str, bool], list[str] | None]:
-        """Which arrays the ranks read in parts that tile it; the files that they read by MPI-IO. None: each rank reads its large runs."""
+    def _judge(self, everyones: list[_Asked]) -> _Agreed:
+        """Decides how the ranks read. Raises CheckpointError where they read different arrays."""
         names = [[request.name for request in asked.wanted] for asked in everyones]
         for rank, theirs in enumerate(names):
             if theirs != names[0]:
                 raise CheckpointError(
                     f"rank {rank} reads {', '.join(theirs)}, rank 0 {', '.join(names[0])}: all ranks read the same arrays"
                 )
-        tiling = {}
+        tiling: dict[str, bool] = {}
+        boxes: dict[str, list[Box]] = {}
         for requests in zip(*(asked.wanted for asked in everyones), strict=True):
             if any(request.shared != requests[0].shared for request in requests):
                 raise CheckpointError(f"array '{requests[0].name}': some ranks read all of it, others parts; say the part on all ranks")
             shape = self.shape(requests[0].name)
-            tiling[requests[0].name] = (
-                requests[0].shared or first_flaw(shape, [box for request in requests for box in request.boxes]) is None
-            )
+            parts = [box for request in requests for box in request.boxes]
+            tiling[requests[0].name] = requests[0].shared or first_flaw(shape, parts) is None
+            if not tiling[requests[0].name]:
+                boxes[requests[0].name] = parts
         opens = Counter(file for asked in everyones for file in asked.files)
         few = max(opens.values(), default=0) <= _MOST_OPENS
-        return tiling, None if few and all(asked.large for asked in everyones) else sorted(opens)
+        together = None if few and all(asked.large for asked in everyones) else sorted(opens)
+        return _Agreed(tiling, boxes, together)
 
     def _read(
         self,
@@ -301,8 +324,10 @@ class State(Mapping[str, types.Array]):
                     path, patience = self._header.file(file), self._ranks.patience
                     exchange.read(self._ranks.comm, path, moves.get(file, ()), patience=patience, show=show)
 
-    def _check(self, request: _Request, read: Sequence[types.Array], tiling: bool) -> int | None:
-        """The sum of this rank's parts, where those of all ranks together can be checked; else checks the blocks that are in them."""
+    def _check(self, request: _Request, read: Sequence[types.Array], agreed: _Agreed, show: Show) -> int | None:
+        """The sum of this rank's parts, where those of all ranks together can be checked; else
+        checks the chunks of the parts.
+        """
         entry = self._entry(request.name)
         shape = entry.layout.shape
         if not self._verify or entry.sum is None:
@@ -311,21 +336,45 @@ class State(Mapping[str, types.Array]):
             size = read[0].size
             share = divide((size,), self._ranks.size, self._ranks.rank)
             return checksum(read[0].reshape(-1)[share.within(whole((size,)))], share, (size,))
-        if tiling:
+        if agreed.tiling[request.name]:
             return sum(checksum(data, box, shape) for box, data in zip(request.boxes, read, strict=True))
         for box, data in zip(request.boxes, read, strict=True):
-            self._check_blocks(entry, box, data)
+            self._check_contained(entry, box, data)
+        if entry.chunk_bytes:
+            self._check_unproven(entry, agreed.boxes[request.name], show)
         return None
 
-    def _check_blocks(self, entry: Entry, box: Box, data: types.Array) -> None:
-        """Those that lie wholly in a part."""
-        layout = entry.layout
-        for block, expected in zip(layout.blocks, entry.sums, strict=True):
-            inside = block.box.size and block.box.meet(box) == block.box
-            if inside and checksum(data[block.box.within(box)], block.box, layout.shape) != expected:
-                raise CheckpointError(f"{self.path}: array '{layout.name}': {block.box}, saved by rank {block.rank}, is damaged")
+    def _check_contained(self, entry: Entry, box: Box, data: types.Array) -> None:
+        """Checks the chunks all of whose elements are in a part."""
+        for number in entry.blocks_in(box):
+            grid = entry.grid(number)
+            if (some := grid.contained(box)) is None:
+                continue
+            inner = grid.around(some)
+            first, sums = chunk_sums(data[inner.within(box)], inner, grid, entry.layout.shape)
+            found = entry.sums_of(number).copy()
+            chunks = np.arange(grid.count).reshape(grid.counts)[some].reshape(-1)
+            found[chunks] = sums[chunks - first]
+            self._raise_damage(entry, number, found)
 
-    def _damaged(self, wanted: Sequence[_Request], tiling: Mapping[str, bool], sums: list[list[int | None]]) -> list[str]:
+    def _check_unproven(self, entry: Entry, boxes: Sequence[Box], show: Show) -> None:
+        """Reads and checks this rank's share of the chunks that the ranks read in part, but that no
+        rank read as a whole.
+        """
+        touched = sorted({number for box in boxes for number in entry.blocks_in(box)})
+        for number in touched[self._ranks.rank :: self._ranks.size]:
+            grid, found = entry.grid(number), entry.sums_of(number).copy()
+            for chunk, box in unproven(grid, boxes):
+                data = read_box(self._header, entry, box)
+                found[chunk] = chunk_sums(data, box, grid, entry.layout.shape)[1][0]
+                show(chunk, grid.count)
+            self._raise_damage(entry, number, found)
+
+    def _raise_damage(self, entry: Entry, number: int, found: types.Array) -> None:
+        for text in describe_damage(entry, number, found):
+            raise CheckpointError(f"{self.path}: {text}")
+
+    def _damaged(self, wanted: Sequence[_Request], sums: list[list[int | None]]) -> list[str]:
         """The arrays that are not what was saved."""
         found = []
         for request, parts in zip(wanted, zip(*sums, strict=True), strict=True):
@@ -336,7 +385,7 @@ class State(Mapping[str, types.Array]):
 
     def _where(self, damaged: Sequence[str]) -> list[str]:
         """What is wrong with this rank's share of the blocks."""
-        blocks = [(name, number) for name in damaged for number in range(len(self._entry(name).sums))]
+        blocks = [(name, number) for name in damaged for number in range(len(self._entry(name).layout.blocks))]
         mine = blocks[self._ranks.rank :: self._ranks.size]
         return [text for name, number in mine for text in damage(self._header, self._entry(name), number)]
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import socket
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import numpy as np
 
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import runs, strides
+from pario.checkpoint.identity import Identity
 from pario.checkpoint.store import MASTER, Store
 from pario.checkpoint.transfer import Move, flush, opened, write_all
 from pario.checkpoint.types import Array
@@ -40,7 +39,6 @@ class Place:
     node: int
     nodes: int
     leads: bool
-    writer: str  # which Writer it belongs to: no two have the same
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Staged:
     node: int
     nodes: int  # that have parts of it
     ranges: Mapping[str, Sequence[tuple[int, int]]]  # of the bytes of each file that are this node's
-    saved: int  # nanoseconds
+    generation: int = 0  # 0: of a pario whose checkpoints had none
 
     @property
     def in_parts(self) -> bool:
@@ -79,8 +77,7 @@ def node_name() -> str:
 def places(names: Sequence[str]) -> list[Place]:
     """Those of all ranks, which are on nodes of these names."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    writer = secrets.token_hex(8)
-    return [Place(numbers[name], len(numbers), names.index(name) == rank, writer) for rank, name in enumerate(names)]
+    return [Place(numbers[name], len(numbers), names.index(name) == rank) for rank, name in enumerate(names)]
 
 
 class Stage:
@@ -89,24 +86,25 @@ class Stage:
     def __init__(self, directory: str | os.PathLike[str], target: Store, place: Place) -> None:
         there = Path(os.path.realpath(target.directory))  # whatever it is called the next time
         key = hashlib.blake2b(os.fsencode(there), digest_size=6).hexdigest()
-        self.store, self.place = Store(Path(directory) / f"{there.name}-{key}", in_parts=target.in_parts), place
-        self._saves = 0
+        own = Path(directory) / f"{there.name}-{key}"
+        self.store, self.place = Store(own, in_parts=target.in_parts, has_manifest=False), place
 
     def claim(self) -> list[Staged]:
         """What another Writer has left."""
         self.store.claim()
         return [staged for found in self.store.complete() if (staged := self.staged(found.step)) is not None]
 
-    def keep(self, step: int, ranges: Mapping[str, Array]) -> None:
-        """All ranks have written a step: it stays until it is drained, whatever becomes of this process. ``ranges``: by file what is this
-        node's, which may end beyond it. Collective over the nodes.
+    def keep(self, own: Identity, ranges: Mapping[str, Array]) -> None:
+        """Keeps a step that all ranks have written until it is drained, even if this process ends.
+
+        ``ranges``: by file the bytes of this node, which may end beyond it. Collective over the
+        nodes.
         """
-        place = self.place
-        self._saves += 1
+        place, step = self.place, own.step
         self.store.begin(step)
         all_ranges = {MASTER if self.store.in_parts else "": _NONE, **ranges}  # by which a step is found
         rows = {name: self._in_file(self.store.file(self.store.part(step), name), theirs) for name, theirs in all_ranges.items()}
-        staged = Staged(step, f"{place.writer}-{self._saves}", place.node, place.nodes, rows, time.time_ns())
+        staged = Staged(step, own.save, place.node, place.nodes, rows, own.generation)
         self._note(step).unlink(missing_ok=True)  # a note tells of no other files than its own, whenever this ends
         self.store.publish(step)
         self._note(step).write_text(json.dumps(asdict(staged)))
@@ -121,7 +119,9 @@ class Stage:
     def staged(self, step: int) -> Staged | None:
         """What this node has of a step."""
         try:
-            return Staged(**json.loads(self._note(step).read_text()))
+            note = json.loads(self._note(step).read_text())
+            note.pop("saved", None)  # the time, by a pario whose checkpoints had no generation
+            return Staged(**note)
         except (OSError, ValueError, TypeError):
             return None
 
@@ -149,25 +149,26 @@ class Stage:
         return self.store.path(step).with_suffix(".json")
 
 
-def judge(left: Sequence[Sequence[Staged]], newest: int) -> tuple[list[Staged], list[str]]:
-    """Which of those that other Writers have left on the nodes are drained, in order (what their first node has of each), and what is to be
-    said of them all.
+def judge(left: Sequence[Sequence[Staged]], last: int, published: Collection[str]) -> tuple[list[Staged], list[str]]:
+    """The saves that other Writers have left on the nodes and that are drained, in order (the note
+    of the first node of each), and the messages about all of them.
 
-    ``newest``: when the last checkpoint was saved that is where it belongs.
+    ``last``: the highest generation that was published in the directory; ``published``: saves that
+    are there.
     """
     saves: dict[str, list[Staged]] = {}
     for staged in (staged for theirs in left for staged in theirs):
         saves.setdefault(staged.save, []).append(staged)
     drained, said = [], []
-    for parts in sorted(saves.values(), key=lambda parts: parts[0].saved):
+    for parts in sorted(saves.values(), key=lambda parts: parts[0].generation):
         first = min(parts, key=lambda one: one.node)
-        step, saved, absent = first.step, first.saved, set(range(first.nodes)) - {one.node for one in parts}
+        step, absent = first.step, set(range(first.nodes)) - {one.node for one in parts}
         if absent:
             said.append(f"step {step} was left in the stage, and {len(absent)} of {parts[0].nodes} nodes are not here; it is removed")
-        elif saved > newest:
+        elif first.generation > last or not last:
             drained.append(first)
             said.append(f"step {step} was left in the stage; it is drained")
-        elif saved < newest:
+        elif first.save not in published:
             said.append(f"step {step} was left in the stage, and a newer one was saved since; it is removed")
     return drained, said
 

@@ -1,6 +1,8 @@
 """A directory of checkpoints, each of which is there as a whole or not at all. One process changes it; all may read.
 
-A checkpoint is a file, or a directory with parts and the master that tells of them.
+A checkpoint is a file, or a directory with parts and the master that shows them as one. It is
+complete when it has its final name. Its generation, from its identity record or from the
+manifest, tells its order among the others; no clock does.
 """
 
 from __future__ import annotations
@@ -8,14 +10,19 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
+import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pario import interrupts
+from pario.checkpoint import manifest
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.identity import Identity, read_identity
+from pario.checkpoint.manifest import Listed, Manifest
 from pario.paths import local_path
 from pario.publishing import remove
 
@@ -31,11 +38,25 @@ MASTER = "master.h5"
 
 @dataclass(frozen=True)
 class Found:
-    """A checkpoint in a directory."""
+    """A checkpoint in a directory, complete or not."""
 
     step: int
     path: Path
-    saved: int  # nanoseconds; the order in which they were saved
+    generation: int  # 0: unknown, older than all others
+    save: str  # empty in files of format version 1 and of other programs
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The order of checkpoints, oldest first."""
+        return self.generation, self.step
+
+    @property
+    def modified(self) -> int:
+        """Nanoseconds, for people: nothing depends on it."""
+        try:
+            return document(self.path).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     @property
     def size(self) -> int:
@@ -59,24 +80,37 @@ def _delete_all(paths: list[Path]) -> None:
 
 
 class Store:
-    """The checkpoints of a directory. ``in_parts``: the form of those that are saved."""
+    """The checkpoints of a directory. ``in_parts``: the form of those that are saved.
 
-    def __init__(self, directory: str | os.PathLike[str], *, in_parts: bool = False) -> None:
+    ``has_manifest``: False for a stage, whose files may be incomplete on this node.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        in_parts: bool = False,
+        has_manifest: bool = True,
+    ) -> None:
         self.directory = local_path(directory, CheckpointError)
-        self.in_parts = in_parts
+        self.in_parts, self.has_manifest = in_parts, has_manifest
+        self._last = 0
+        self._identities: dict[tuple[str, int, int], Identity | None] = {}
         self._lock = -1
         self._removing: threading.Thread | None = None
 
     def of_form(self, in_parts: bool) -> Store:
         """The same directory, where what is saved has this form."""
-        return self if in_parts == self.in_parts else Store(self.directory, in_parts=in_parts)
+        if in_parts == self.in_parts:
+            return self
+        return Store(self.directory, in_parts=in_parts, has_manifest=self.has_manifest)
 
     def claim(self, *, torn: bool = True) -> None:
         """Makes the directory, for this process alone to write, and removes what one that was killed has left. ``torn``: also what it was
         writing; who writes nothing leaves that alone, where there may be no locks.
         """
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory)
             self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise CheckpointError(f"{self.directory}: {error.strerror}; expected a directory for checkpoints") from error
@@ -91,9 +125,21 @@ class Store:
         try:
             for found in self._found((*(_PARTS if torn else ()), _GONE, ".h5" + _GONE, _OLD + _GONE)):
                 remove(found.path)
+            remove(self._manifest_aside)
         except BaseException:
             self.release()
             raise
+
+    def next_identity(self, step: int) -> Identity:
+        """The identity of a save that begins: its generation is higher than all before it."""
+        known = (found.generation for found in self._found((".h5", "", _OLD)))
+        self._last = max(self._last, self.last_published, *known) + 1
+        return Identity(self._last, step, secrets.token_hex(16))
+
+    @property
+    def last_published(self) -> int:
+        """The highest generation that was published here, as far as the manifest is there."""
+        return self.read_manifest()[0].last
 
     def settle(self) -> None:
         """Waits until what was removed takes no room any more."""
@@ -114,20 +160,80 @@ class Store:
 
     def complete(self) -> list[Found]:
         """Those that were saved, the newest last."""
-        return [one for one in self._found((".h5", "", _OLD)) if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()]
+        found = self._found((".h5", "", _OLD))
+        return [one for one in found if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()]
 
     def torn(self) -> list[Found]:
         """Those that are being written, or were when the program was killed."""
         return self._found(_PARTS)
 
+    def missing(self) -> list[Listed]:
+        """Checkpoints that the manifest lists, that are not there, newer than all that are."""
+        listed = self.read_manifest()[0].listed  # first: others may be published meanwhile
+        newest = max((found.generation for found in self.complete()), default=0)
+        absent = [one for one in listed if not (self.directory / one.name).exists()]
+        return [one for one in absent if one.generation > newest]
+
+    def read_manifest(self) -> tuple[Manifest, str]:
+        """The manifest, and why it cannot be used: then it is empty."""
+        path = self.directory / manifest.NAME
+        try:
+            return manifest.decode(path.read_bytes()), ""
+        except (FileNotFoundError, NotADirectoryError):
+            return Manifest(), ""
+        except OSError as error:
+            return Manifest(), f"{path}: {error.strerror}"
+        except ValueError as error:
+            return Manifest(), f"{path}: {error}"
+
+    def write_manifest(self) -> None:
+        """Lists the checkpoints that are there, after some were removed."""
+        self._prepare_manifest(self.complete()).replace(self.directory / manifest.NAME)
+        sync(self.directory)
+
+    @property
+    def _manifest_aside(self) -> Path:
+        return self.directory / f".{manifest.NAME}.part"
+
+    def _prepare_manifest(self, found: Sequence[Found]) -> Path:
+        """Writes a manifest of these beside the one that is there; on the disk then."""
+        last = max([self.last_published, *(one.generation for one in found)])
+        listed = tuple(Listed(one.generation, one.path.name, one.save) for one in found)
+        try:
+            with self._manifest_aside.open("wb") as file:
+                file.write(manifest.encode(Manifest(last, listed)))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                self._manifest_aside.unlink(missing_ok=True)
+            raise CheckpointError(f"{self._manifest_aside}: {error.strerror}") from error
+        return self._manifest_aside
+
     def _found(self, endings: tuple[str, ...]) -> list[Found]:
         found = []
+        listed = self.read_manifest()[0] if self.has_manifest else Manifest()
         for path in self._paths():
             match = _NAME.fullmatch(path.name)
             if match and match[2] in endings:
-                with suppress(FileNotFoundError):
-                    found.append(Found(int(match[1]), path, _saved(path)))
-        return sorted(found, key=lambda one: (one.saved, one.step))
+                identity = self._identity(document(path))
+                generation = identity.generation if identity else listed.generation_of(path.name)
+                save = identity.save if identity else ""
+                found.append(Found(int(match[1]), path, generation, save))
+        return sorted(found, key=lambda one: one.key)
+
+    def _identity(self, path: Path) -> Identity | None:
+        """The record of a file, read once: files of checkpoints are replaced, not changed."""
+        try:
+            facts = path.stat()
+        except OSError:
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        key = (str(path), facts.st_ino, facts.st_mtime_ns)
+        if key not in self._identities:
+            self._identities[key] = read_identity(path)
+        return self._identities[key]
 
     def _paths(self) -> list[Path]:
         """None where there is no such directory."""
@@ -179,26 +285,44 @@ class Store:
             found.path.replace(gone)
             remove(gone)
 
-    def publish(self, step: int) -> Path:
-        """What is written, and on the disk, gets its name, and takes the place of what was saved of this step before."""
-        path = self.path(step)
+    def publish(self, step: int, keep: int | None = None) -> Path:
+        """Gives its name to a checkpoint that is written and on the disk.
+
+        It takes the place of another one of this step. ``keep``: older ones than so many of the
+        newest are removed, this one never. Raises CheckpointError or OSError, before any change.
+        """
+        path, part = self.path(step), self.part(step)
         if self.in_parts:
-            sync(self.part(step))
+            sync(part)
+        found = self.complete()
+        others = [one for one in found if one.step != step]
+        kept = _newest([*others, self._about_to_be(step)], keep)
+        gone = [one.path for one in found if one.path != path and one not in kept]
+        aside = self._prepare_manifest(kept) if self.has_manifest else None
         if path.is_dir():  # which takes the place of no other
             old = path.with_name(path.name + _OLD)
             remove(old)
             path.replace(old)
-        self.part(step).replace(path)
+            gone = [*(one for one in gone if one != old), old]
+        part.replace(path)
+        if aside is not None:
+            aside.replace(self.directory / manifest.NAME)
         sync(self.directory)
-        self._remove([found.path for found in self.complete() if found.step == step and found.path != path])
-        self._link()
+        self._remove(gone)
+        self._link(kept[-1].path)
         return path
 
-    def _link(self) -> None:
+    def _about_to_be(self, step: int) -> Found:
+        """The checkpoint that is to be published, by its final name."""
+        identity = read_identity(self.container(step))
+        generation, save = (identity.generation, identity.save) if identity else (0, "")
+        return Found(step, self.path(step), generation, save)
+
+    def _link(self, newest: Path) -> None:
         with suppress(OSError):  # a file system without symbolic links
             link = self.directory / f".{LATEST}"
             link.unlink(missing_ok=True)
-            link.symlink_to(document(self.complete()[-1].path).relative_to(self.directory))
+            link.symlink_to(document(newest).relative_to(self.directory))
             link.replace(self.directory / LATEST)
 
     def prune(self, keep: int, counts: Callable[[Path], bool] = lambda _: True) -> list[Path]:
@@ -207,6 +331,8 @@ class Store:
         kept = [number for number, one in enumerate(found) if counts(one.path)][-keep:]
         old = [one.path for one in found[: kept[0]]] if len(kept) == keep else []
         self._remove(old)
+        if old:
+            self.write_manifest()
         return old
 
     def _remove(self, paths: list[Path]) -> None:
@@ -241,13 +367,18 @@ def _drop_inherited_locks() -> None:
 os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 
-def _saved(path: Path) -> int:
-    """When its bytes were complete."""
-    container = path / MASTER
-    try:
-        return (container if container.is_file() else path).stat().st_mtime_ns
-    except FileNotFoundError:  # a link to nothing is in the way of others
-        return path.lstat().st_mtime_ns
+def _newest(found: Sequence[Found], keep: int | None) -> list[Found]:
+    """Which of these stay, oldest first. The last one given always does."""
+    ordered = sorted(found, key=lambda one: one.key)
+    return [one for one in ordered if keep is None or one in ordered[-keep:] or one is found[-1]]
+
+
+def make_directory(path: Path) -> None:
+    """Makes a directory and those above it, whose names are on the disk then."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +26,12 @@ from pario.checkpoint.container import Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.given import Given, Taker
+from pario.checkpoint.identity import Identity
 from pario.checkpoint.owner import Owner
 from pario.checkpoint.packing import is_written
-from pario.checkpoint.parts import check_files, groups, in_parts
+from pario.checkpoint.parts import check_files, groups, in_parts, part_number
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.room import check_room
 from pario.checkpoint.stage import node_name
 from pario.checkpoint.store import Store
 from pario.interrupts import kept, postponed
@@ -224,7 +226,8 @@ class Writer:
         with told(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
             self._conclude(ranks, task, lambda: self._write(ranks, task, show))
         moves = task.moves(ranks.rank)
-        self._pending.append(draining.start(step, task.arrangement, moves, self._pending[-1] if self._pending else None))
+        previous = self._pending[-1] if self._pending else None
+        self._pending.append(draining.start(task.label.identity, task.arrangement, moves, previous))
         return self._pending[-1]
 
     def _release(self) -> None:
@@ -283,7 +286,6 @@ class Writer:
         """Agrees on where everything goes. What is the same as before is copied first, so that ranks do not write while others copy."""
         given: list[Given] = []
         parcels: list[Parcel] = []
-        label = Label(step, attrs, self._about)
 
         def enter() -> bool:
             if not isinstance(step, int | np.integer) or step < 0:
@@ -296,7 +298,12 @@ class Writer:
                 parcels.append(self._arranged.parcel(given, copy))
             return same
 
-        again = self._ranks.together(f"save(step {step})", enter, lambda same: all(same) and self._prepare(label))
+        def decide(same: list[bool]) -> tuple[Identity, bool]:
+            own = self._store.next_identity(step)
+            return own, all(same) and self._prepare(Label(step, attrs, self._about, own))
+
+        own, again = self._ranks.together(f"save(step {step})", enter, decide)
+        label = Label(step, attrs, self._about, own)
         if not again:
             self._arrange(label, given)
             with self._discarded_on_failure(step):
@@ -324,7 +331,7 @@ class Writer:
         check_all(label.attrs)
         with self._discarded_on_failure(label.step):
             self._place.begin(label.step)
-            self._check_room(label.step, arrangement.nbytes // self._nodes)
+            self._check_room(label.step, arrangement.nbytes // self._nodes + arrangement.metadata)
             if not arrangement.plain:
                 self._copy_container(arrangement, label)
         return True
@@ -333,14 +340,15 @@ class Writer:
         """Waits for what is being removed only where its room is needed."""
         path = str(self._place.part(step))
         try:
-            container.check_room(path, needed)
+            check_room(path, needed)
         except CheckpointError:
             self._place.settle()
-            container.check_room(path, needed)
+            check_room(path, needed)
 
     def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
         assert arrangement.skeleton is not None
-        container.copy(str(self._place.container(label.step)), arrangement.skeleton, label)
+        skeleton = container.relabel(arrangement.skeleton, label)
+        container.write(str(self._place.container(label.step)), skeleton)
 
     def _write(self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False) -> Written:
         """Writes what this rank writes itself, or with the others of its node. ``by_mpi``: by MPI-IO where that is not enough."""
@@ -371,7 +379,8 @@ class Writer:
             self._place.begin(task.label.step)  # rank 0 has done it on its own node
         if arrangement.part is not None:
             name, skeleton = arrangement.part
-            container.put_skeleton(str(part / name), skeleton)
+            own = replace(task.label.identity, part=part_number(name))
+            container.write(str(part / name), container.identified(skeleton, own))
         return part
 
     def _finish(self, task: _Task, written: Sequence[Written]) -> Path:
@@ -389,11 +398,11 @@ class Writer:
         return self._store.path(step) if self._draining else self._publish(self._store, step)
 
     def _publish(self, store: Store, step: int) -> Path:
-        """It gets its name, and older ones go. ``store``: where the Writer saves, in the form of the checkpoint."""
-        path = store.publish(step)
-        if self._keep is not None:
-            self._store.prune(self._keep)
-        return path
+        """Publishes a step and removes older ones.
+
+        ``store``: the directory of the Writer, with the form of the checkpoint.
+        """
+        return store.publish(step, self._keep)
 
 
 def _git_describe() -> str:

@@ -30,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     prune = _action(actions, "prune", "remove all checkpoints but the newest", "path")
     prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many stay; damaged ones do not count")
-    merge = _action(actions, "merge", "make one file of a checkpoint in parts; several ranks may do it: mpiexec -n N pario ...", "path")
+    merge = _action(
+        actions,
+        "merge",
+        "make one file, of the newest format; by several ranks: mpiexec -n N pario ...",
+        "path",
+    )
     merge.add_argument(
         "-o",
         "--output",
@@ -102,20 +107,30 @@ def _itself(path: Path) -> list[Any]:
     """A path that is a checkpoint, not a directory of them."""
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.header import read_header
+    from pario.checkpoint.identity import read_identity
     from pario.checkpoint.store import Found, document
 
     try:
         header = read_header(path)
     except CheckpointError:
         return []
-    return [Found(header.step, path, document(path).stat().st_mtime_ns)]
+    identity = read_identity(document(path))
+    generation, save = (identity.generation, identity.save) if identity else (0, "")
+    return [Found(header.step, path, generation, save)]
 
 
 def _row(found: Any, state: str) -> dict[str, Any]:
     from datetime import UTC, datetime
 
-    when = datetime.fromtimestamp(found.saved / 1e9, UTC).isoformat(sep=" ", timespec="seconds")
-    return {"step": found.step, "file": found.path.name, "bytes": found.size, "saved": when, "state": state}
+    when = datetime.fromtimestamp(found.modified / 1e9, UTC).isoformat(sep=" ", timespec="seconds")
+    return {
+        "step": found.step,
+        "generation": found.generation,
+        "file": found.path.name,
+        "bytes": found.size,
+        "saved": when,
+        "state": state,
+    }
 
 
 def _state(path: Any) -> str:
@@ -153,7 +168,14 @@ def _show(arguments: argparse.Namespace) -> int:
             }
         )
     if arguments.json:
-        document = {"path": header.path, "step": header.step, "attrs": header.attrs, "about": header.about, "arrays": rows}
+        document = {
+            "path": header.path,
+            "format": header.format,
+            "step": header.step,
+            "attrs": header.attrs,
+            "about": header.about,
+            "arrays": rows,
+        }
         print(json.dumps(document, indent=2, default=lambda value: value.tolist()))
         return 0
     print(f"{wording.printable(header.path)}: step {header.step}, {wording.size(sum(row['bytes'] for row in rows))}")
@@ -210,7 +232,7 @@ def _verify_one(header: Any) -> int:
         print(f"{wording.printable(header.path)}: {text}")
         bad += 1
     line.clear()
-    blocks = sum(len(entry.sums) for entry in header.entries.values())
+    blocks = sum(len(entry.layout.blocks) for entry in header.entries.values() if len(entry.sums))
     if not blocks:
         print(f"{wording.printable(header.path)}: has no checksums: it was not saved by pario")
     elif not bad:
