@@ -6,8 +6,10 @@
 All ways save the same bytes in turn; seconds are those of the slowest rank. Prints a table in
 Markdown for slabs and one for 3-D blocks: medians of seconds, MB/s, the ratio to the raw writes,
 and for save_async, whose seconds are those until it returns, the ratio to a copy of the memory.
-The same for loading, then the seconds of a save of a thousand small arrays. `files=N` are
-checkpoints in N files, as Writer(files=N) makes them. To measure a slow striped file system:
+The same for loading, with and without (`unchecked`) a check of the bytes read: all of each rank's
+part, and a quarter of it that cuts chunks with a checksum. Then the seconds of a save of a thousand
+small arrays. `files=N` are checkpoints in N files, as Writer(files=N) makes them. To measure a slow
+striped file system:
 `pario lab up LAB; pario stripe set --count 8 LAB`, then `--directory LAB`.
 """
 
@@ -130,19 +132,41 @@ class Bench:
 
     def time_loads(self) -> Turn:
         """Loads once in each way."""
-        from pario import checkpoint
 
         def load_raw() -> None:
             path = self.place / f"raw{self.comm.rank}"
             self.memory[...] = np.fromfile(path).reshape(self.box.shape)
 
-        def load(files: str) -> None:
-            loaded = checkpoint.load(self.comm, self.place / files)
-            loaded.read("T", self.box.begin, self.box.shape, out=self.memory)
-
         turn = {"raw": self.time_slowest(load_raw)}
+        return turn | self.time_reads(self.box.begin, self.memory)
+
+    def time_quarters(self) -> Turn:
+        """Loads a quarter of each rank's part once in each way."""
+        length = max(1, self.box.shape[0] // 4)
+        first = self.box.shape[0] // 3
+        memory = self.memory[:length]
+
+        def load_raw() -> None:
+            path = self.place / f"raw{self.comm.rank}"
+            row = self.memory[0].size
+            found = np.fromfile(path, count=memory.size, offset=8 * first * row)
+            memory[...] = found.reshape(memory.shape)
+
+        begin = (self.box.begin[0] + first, *self.box.begin[1:])
+        return {"raw": self.time_slowest(load_raw)} | self.time_reads(begin, memory)
+
+    def time_reads(self, begin: tuple[int, ...], memory: np.ndarray) -> Turn:
+        """Reads a part of the array once in each way."""
+        from pario import checkpoint
+
+        def read(files: str, verify: bool) -> None:
+            loaded = checkpoint.load(self.comm, self.place / files, verify=verify)
+            loaded.read("T", begin, memory.shape, out=memory)
+
+        turn = {}
         for files in self.writers:
-            turn[f"files={files}"] = self.time_slowest(lambda files=files: load(files))
+            for way, verify in ((f"files={files}", True), (f"files={files} unchecked", False)):
+                turn[way] = self.time_slowest(lambda f=files, v=verify: read(f, v))
         return turn
 
     def time_small_save(self, writer: Any) -> float:
@@ -173,7 +197,7 @@ def measure_operation(
     bench: Bench, operation: str, form: str, time_turn: Callable[[], Turn], runs: int
 ) -> None:
     """Measures all ways of an operation in turn, and prints the table."""
-    size = int(np.prod(bench.shape)) * 8
+    size = int(np.prod(bench.shape)) * 8 // (4 if "quarter" in operation else 1)
     turns = []
     for number in range(1, runs + 1):
         turns.append(time_turn())
@@ -218,6 +242,7 @@ def run_rank(arguments: argparse.Namespace) -> None:
         bench.time_saves()  # the first touch of memory and files
         measure_operation(bench, "save", form, bench.time_saves, runs)
         measure_operation(bench, "load from page cache", form, bench.time_loads, runs)
+        measure_operation(bench, "load a quarter of", form, bench.time_quarters, runs)
     measure_small_arrays(bench)
 
 
