@@ -1,5 +1,6 @@
 """Checkpoints under troubles of clocks, disks and directories."""
 
+import errno
 import os
 import shutil
 import sys
@@ -96,3 +97,23 @@ def test_a_new_directory_is_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", note)
     Writer(None, tmp_path / "run" / "ckpt").close()
     assert {str(tmp_path), str(tmp_path / "run")} <= set(flushed)
+
+
+@pytest.mark.xfail(strict=True, reason="errors of flushing a directory are ignored")
+def test_a_directory_that_cannot_be_flushed_keeps_the_older_checkpoint(tmp_path, monkeypatch):
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink() == tmp_path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    with Writer(None, tmp_path, keep=1) as writer:
+        writer.save(1, {"T": 1})
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(CheckpointError, match="Input/output error"):
+            writer.save(2, {"T": 2})
+        monkeypatch.undo()
+        assert load(None, tmp_path, step=1)["T"] == 1
+        writer.save(3, {"T": 3})
+    assert [path.name for path in tmp_path.glob("step*")] == ["step-00000003.h5"]
