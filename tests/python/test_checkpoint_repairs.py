@@ -99,7 +99,6 @@ def test_a_new_directory_is_on_the_disk(tmp_path, monkeypatch):
     assert {str(tmp_path), str(tmp_path / "run")} <= set(flushed)
 
 
-@pytest.mark.xfail(strict=True, reason="errors of flushing a directory are ignored")
 def test_a_directory_that_cannot_be_flushed_keeps_the_older_checkpoint(tmp_path, monkeypatch):
     fsync = os.fsync
 

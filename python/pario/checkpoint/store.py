@@ -7,6 +7,7 @@ manifest, tells its order among the others; no clock does.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -32,6 +33,8 @@ _OLD, _GONE = ".old", ".gone"
 #: Of those that are being written.
 _PARTS = (".part", ".h5.part")
 LATEST = "latest"
+#: Errors of file systems that cannot flush directories.
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EPERM)
 #: The file of a checkpoint in parts that HDF5 programs open.
 MASTER = "master.h5"
 
@@ -382,10 +385,15 @@ def make_directory(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Names in a directory are on the disk then, where the file system can."""
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    """Flushes the names in a directory to the disk, where the file system can."""
     try:
-        with suppress(OSError):
-            os.fsync(directory)
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # it can be searched, but not read
+        return
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
     finally:
         os.close(directory)
