@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,20 +38,33 @@ def chunk_sums(data: Array, part: Box, grid: Grid, shape: Sequence[int]) -> tupl
         return 0, np.zeros(0, np.uint64)
     first = grid.number(part.begin)
     sums = np.zeros(grid.number([end - 1 for end in part.end]) + 1 - first, np.uint64)
-    add_chunk_checksums(
-        data.__array_interface__["data"][0],
-        data.dtype.itemsize,
-        list(shape),
-        list(part.begin),
-        list(part.shape),
-        list(data.strides),
-        list(grid.block.begin),
-        list(grid.chunk),
-        list(grid.counts),
-        first,
-        sums,
-    )
+    axes, element = _separate_axes(data, part, grid, shape), data.dtype.itemsize
+    counted = (shape, part.begin, part.shape, grid.block.begin, grid.chunk)
+    whole, begin, length, block, chunk = (list(some[:axes]) for some in counted)
+    strides, counts = list(data.strides[:axes]), list(grid.counts[:axes])
+    if axes < len(shape):
+        inner = math.prod(shape[axes:])
+        for some in (whole, begin, length, block, chunk):
+            some[-1] *= inner
+        strides[-1] = element
+    address = data.__array_interface__["data"][0]
+    add_chunk_checksums(address, element, whole, begin, length, strides, block, chunk, counts, first, sums)
     return first, sums
+
+
+def _separate_axes(data: Array, part: Box, grid: Grid, shape: Sequence[int]) -> int:
+    """How many axes are left when the last ones, which all have as a whole, are joined with the one
+    before. That makes long rows of short ones.
+    """
+    axes, run = len(shape), data.dtype.itemsize
+    while axes > 1:
+        last = axes - 1
+        full = part.shape[last] == grid.chunk[last] == shape[last]
+        run *= part.shape[last]
+        if not full or data.strides[last] * part.shape[last] != run or data.strides[last - 1] != run:
+            break
+        axes = last
+    return axes
 
 
 class Tally:
