@@ -19,6 +19,7 @@ from pario.checkpoint.header import read_header
 from pario.checkpoint.identity import Identity, read_identity
 from pario.checkpoint.manifest import Listed, Manifest
 from pario.checkpoint.merge import merge
+from pario.checkpoint.stage import Staged, judge
 from pario.checkpoint.store import Store
 from pario.cli import main
 from pario.ranks import OneRank
@@ -291,3 +292,18 @@ def test_a_copy_without_the_manifest_is_ordered_by_the_files(tmp_path):
             writer.save(step, {"T": step})
     shutil.copytree(tmp_path / "saved", tmp_path / "copied", ignore=shutil.ignore_patterns("MANIFEST"))
     assert [found.step for found in Store(tmp_path / "copied").complete()] == [3, 4, 1]
+
+
+def test_leftovers_of_a_stage_are_judged_by_generation():
+    def left(step, generation, save):
+        return Staged(step, save, 0, 1, {"": []}, generation)
+
+    leftovers = [[left(9, 5, "e"), left(2, 4, "d"), left(7, 3, "c"), left(6, 0, "old")]]
+    drained, said = judge(leftovers, 3, {"c"})
+    assert [one.step for one in drained] == [2, 9]
+    assert said == [
+        "step 6 was left in the stage, and a newer one was saved since; it is removed",
+        "step 2 was left in the stage; it is drained",
+        "step 9 was left in the stage; it is drained",
+    ]
+    assert [one.step for one in judge(leftovers, 0, set())[0]] == [6, 7, 2, 9]
