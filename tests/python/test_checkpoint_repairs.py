@@ -4,6 +4,9 @@ import errno
 import os
 import shutil
 import sys
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -11,6 +14,8 @@ import numpy as np
 import pytest
 
 from pario.checkpoint import CheckpointError, Writer, block, load
+from pario.checkpoint.store import Store
+from tests.python.support.threads import run as run_threads
 from tests.support.commands import run_command
 
 GRID = np.arange(600 * 1000, dtype="f8").reshape(600, 1000)
@@ -116,3 +121,57 @@ def test_a_directory_that_cannot_be_flushed_keeps_the_older_checkpoint(tmp_path,
         assert load(None, tmp_path, step=1)["T"] == 1
         writer.save(3, {"T": 3})
     assert [path.name for path in tmp_path.glob("step*")] == ["step-00000003.h5"]
+
+
+class FaultyCall:
+    """Fails call number ``number`` of functions of ``os`` with an error of disks."""
+
+    def __init__(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._left, self._lock = number, threading.Lock()
+        self.error = (errno.ENOSPC, errno.EIO, errno.EDQUOT)[number % 3]
+        for name in ("pwrite", "pwritev", "ftruncate", "fsync"):
+            monkeypatch.setattr(os, name, partial(self._call, getattr(os, name)))
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> object:
+        with self._lock:
+            self._left -= 1
+            fails = self._left == 0
+        if fails:
+            raise OSError(self.error, os.strerror(self.error))
+        return function(*arguments)
+
+    @property
+    def came(self) -> bool:
+        """Whether there were that many calls."""
+        return self._left <= 0
+
+
+@pytest.mark.parametrize("files", [1, pytest.param("rank", marks=pytest.mark.system)])
+def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
+    """Of saves of new and of known shapes; the older checkpoints stay."""
+
+    def save(ranks, step):
+        array = np.full((50, 1000), step, "f8")
+        arrays = {"T": block(array[25 * ranks.rank :][:25], array.shape, (25 * ranks.rank, 0)), "n": step}
+        with Writer(ranks, tmp_path, files=files, keep=2) as writer:
+            for number in (step, step + 1):
+                writer.save(number, arrays)
+
+    run_threads(2, lambda ranks: save(ranks, 1))
+    step, number, came = 3, 0, True
+    while came:
+        number += 1
+        complete = [found.key for found in Store(tmp_path).complete()]
+        with pytest.MonkeyPatch.context() as patched:
+            call = FaultyCall(number, patched)
+            errors = run_threads(2, lambda ranks, step=step: save(ranks, step))
+            came = call.came
+        if came:
+            assert all(isinstance(error, CheckpointError) for error in errors), (number, errors)
+            assert all(os.strerror(call.error) in str(error) for error in errors), (number, errors)
+            assert complete[-1] in [found.key for found in Store(tmp_path).complete()] or load(None, tmp_path).step == step + 1
+            assert not [path.name for path in tmp_path.iterdir() if ".part" in path.name]
+        step += 2
+        state = load(None, tmp_path)
+        assert (state["T"] == state["n"]).all() and not state.skipped
+    assert number > 10
