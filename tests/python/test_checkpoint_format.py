@@ -40,12 +40,26 @@ def test_examples_are_those_of_the_document():
     assert manifest.encode(manifest.decode(text.encode())).decode() == text
 
 
-def test_a_damaged_record_is_none():
+def test_a_damaged_record_is_an_error():
     record = identity.encode(Identity(17, 120, SAVES[1]))
-    for bit in range(8 * len(record)):
+    for bit in range(8 * 8, 8 * len(record)):
         damaged = bytearray(record)
         damaged[bit // 8] ^= 1 << bit % 8
-        assert identity.decode(bytes(damaged)) is None
+        with pytest.raises(ValueError, match="its identity record is damaged"):
+            identity.decode(bytes(damaged))
+    assert identity.decode(b"x" + record[1:]) is None
+
+
+def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
+    with Writer(None, tmp_path, durable=False) as writer:
+        paths = [writer.save(step, {"T": step}) for step in (3, 1)]
+    with paths[1].open("r+b") as file:
+        file.seek(4096 - 64 + 20)
+        file.write(b"\1")
+    assert load(None, tmp_path).step == 1
+    (tmp_path / "MANIFEST").unlink()
+    with pytest.warns(UserWarning, match=r"step-00000001\.h5: its identity record is damaged; its order is unknown"):
+        assert load(None, tmp_path).step == 3
 
 
 def test_a_manifest_comes_back_unless_it_is_damaged():
@@ -79,7 +93,7 @@ SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
 
 
 @given(SHAPES, st.integers(1, 60), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sums_of_chunks_add_up_from_any_parts(shape, chunk_bytes, data):
     array = np.random.default_rng(1).integers(0, 99, shape).astype("u4")
     within = data.draw(st.sampled_from(data.draw(tilings(shape))))
@@ -98,7 +112,7 @@ def test_sums_of_chunks_add_up_from_any_parts(shape, chunk_bytes, data):
 
 
 @given(SHAPES, st.integers(1, 60), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_chunks_that_nobody_read_as_a_whole_are_unproven(shape, chunk_bytes, data):
     grid = grid_of(whole(shape), 4, chunk_bytes)
     boxes = data.draw(st.lists(tilings(shape).flatmap(st.sampled_from), max_size=4))

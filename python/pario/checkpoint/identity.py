@@ -53,18 +53,25 @@ def encode(identity: Identity) -> bytes:
 
 
 def decode(record: bytes) -> Identity | None:
-    """None where the bytes are no record, or a damaged one."""
+    """None where the bytes are no record. Raises ValueError where they are a damaged one."""
     if len(record) != SIZE or not record.startswith(_MAGIC):
         return None
     content = record[: -_CHECKSUM.size]
     if _CHECKSUM.unpack(record[-_CHECKSUM.size :])[0] != checksum_bytes(content):
-        return None
+        raise ValueError("its identity record is damaged")
     _, version, part, generation, step, save = _FIELDS.unpack_from(content)
     return Identity(generation, step, save.hex(), part) if version >= _VERSION else None
 
 
 def read_identity(path: Path) -> Identity | None:
-    """None for files of format version 1 or of other programs, and for unreadable ones."""
+    """None for files without a valid record: of format version 1, of other programs, damaged ones."""
+    with suppress(ValueError):
+        return read_record(path)
+    return None
+
+
+def read_record(path: Path) -> Identity | None:
+    """The same, but raises ValueError for a damaged record."""
     with suppress(OSError), path.open("rb", buffering=0) as file:
         size, end = os.fstat(file.fileno()).st_size, _FIRST_END
         while end < min(size, _LAST_END):

@@ -105,6 +105,9 @@ class _Target:
         store = Store(here.parent)
         if store.of_form(in_parts).path(header.step) != here:
             raise CheckpointError(f"{here} is no longer called as its step {header.step}: say where the file goes")
+        if saved is None:
+            generation = store.read_manifest()[0].generation_of(here.name)
+            self.identity = replace(self.identity, generation=generation)
         store.claim(torn=False)
         self._store, self.part = store, store.part(header.step)
         store.clear_link(header.step)

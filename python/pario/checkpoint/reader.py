@@ -67,6 +67,8 @@ def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header,
     skipped = [text for text in [store.read_manifest()[1]] if text] if step is None else []
     if step is None:
         skipped += [f"{store.directory / one.name}: listed, but not there" for one in store.missing()]
+    unknown = (document(one.path) for one in found if not one.generation)
+    skipped += [f"{path}: {store.damaged[path]}; its order is unknown" for path in unknown if path in store.damaged]
     skipped += [f"{one.path}: not finished; it is skipped" for one in _newer(store.torn(), found) if step in (None, one.step)]
     for one in reversed(found):
         try:

@@ -22,7 +22,7 @@ from pathlib import Path
 from pario import interrupts
 from pario.checkpoint import manifest
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.identity import Identity, read_identity
+from pario.checkpoint.identity import Identity, read_identity, read_record
 from pario.checkpoint.manifest import Listed, Manifest
 from pario.paths import local_path
 from pario.publishing import remove
@@ -99,6 +99,8 @@ class Store:
         self.in_parts, self.has_manifest = in_parts, has_manifest
         self._last = 0
         self._identities: dict[tuple[str, int, int], Identity | None] = {}
+        #: Files with damaged records, and what is wrong.
+        self.damaged: dict[Path, str] = {}
         self._lock = -1
         self._removing: threading.Thread | None = None
 
@@ -235,7 +237,11 @@ class Store:
             return None
         key = (str(path), facts.st_ino, facts.st_mtime_ns)
         if key not in self._identities:
-            self._identities[key] = read_identity(path)
+            try:
+                self._identities[key] = read_record(path)
+            except ValueError as error:
+                self._identities[key] = None
+                self.damaged[path] = str(error)
         return self._identities[key]
 
     def _paths(self) -> list[Path]:
