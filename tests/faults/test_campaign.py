@@ -83,10 +83,7 @@ def test_a_sample_of_faults_breaks_no_promise(tmp_path):
         "checkpoint",
         "pack",
         "stage-out",
-        pytest.param(
-            "settings",
-            marks=pytest.mark.xfail(strict=True, reason="settings are written in place"),
-        ),
+        "settings",
     ],
 )
 def test_a_sample_of_crashes_breaks_no_promise(tmp_path, scenario):

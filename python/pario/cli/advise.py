@@ -17,6 +17,7 @@ from pario import wording
 from pario.cli.paths import path
 from pario.cli.progress import progress
 from pario.errors import ParioError
+from pario.publishing import replacing
 from pario.settings.keys import RISKY
 
 if TYPE_CHECKING:
@@ -96,7 +97,11 @@ def expect_room_for(path: Path | None) -> None:
 def write_settings(path: Path, text: str) -> None:
     """Writes a settings file. Raises ParioError naming it."""
     try:
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():  # a terminal or a pipe
+            path.write_text(text, encoding="utf-8")
+            return
+        with replacing(path.resolve(), "settings") as file:
+            file.write(text.encode())
     except OSError as error:
         raise ParioError(f"cannot write {path}: {error.strerror}") from error
 
