@@ -129,7 +129,7 @@ void packed_records(Input input) {
 }
 
 void tfrecords(Input input) {
-  static_cast<void>(records::tfrecord_damage(input));
+  if (input.size() >= 12) static_cast<void>(records::is_tfrecord_head(input.first(12)));
   const base::Extent data = records::tfrecord_payload(input);
   require(data.begin <= data.end && data.end <= input.size(), "the data of a record lie within it");
   search(input, records::Kind::tfrecord);
