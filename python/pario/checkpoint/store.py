@@ -115,7 +115,7 @@ class Store:
         writing; who writes nothing leaves that alone, where there may be no locks.
         """
         try:
-            make_directory(self.directory)
+            _make_directory(self.directory)
             self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise CheckpointError(f"{self.directory}: {error.strerror}; expected a directory for checkpoints") from error
@@ -382,10 +382,10 @@ def _newest(found: Sequence[Found], keep: int | None) -> list[Found]:
     return [one for one in ordered if keep is None or one in ordered[-keep:] or one is found[-1]]
 
 
-def make_directory(path: Path) -> None:
+def _make_directory(path: Path) -> None:
     """Makes a directory and those above it, whose names are on the disk then."""
     if not path.is_dir():
-        make_directory(path.parent)
+        _make_directory(path.parent)
         path.mkdir(exist_ok=True)
         sync(path.parent)
 
