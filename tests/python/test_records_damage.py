@@ -214,7 +214,7 @@ READERS: dict[str, Callable[..., list[bytes]]] = {
     "split": output_of("split", "--shards", "3"),
     "shuffle, memory": output_of("shuffle", "--way", "memory"),
     "shuffle, gather": output_of("shuffle", "--way", "gather"),
-    "shuffle, buckets": output_of("shuffle", "--way", "buckets", "--memory", "256M"),
+    "shuffle, buckets": output_of("shuffle", "--way", "buckets", "--memory", "2G"),
     "shuffle, fused": output_of("shuffle", "--fused"),
 }
 #: Actions of ``pario records`` that give no records, or make what they give of files.
