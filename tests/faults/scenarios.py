@@ -321,13 +321,14 @@ def remove_logs(root: Path) -> None:
     shutil.rmtree(root / "logs" / "run.pario", ignore_errors=True)
 
 
-_CHECKPOINTS = {"ck/step-00000001.h5", "ck/step-00000002.h5", "ck/latest"}
+_ORDER = {"ck/MANIFEST", "ck/latest"}
+_CHECKPOINTS = {"ck/step-00000001.h5", "ck/step-00000002.h5"} | _ORDER
 _PARTS = {f"ck/step-0000000{step}/{name}" for step in (1, 2) for name in ("master.h5", "part-00000.h5")}
 _UNPACKED = {f"out/{name}" for name in (*_TREE, "link")}
 _STAGED = frozenset({"shared/data", "node/shared/data", "node/.pario-stage.json"})
 SCENARIOS = (
     save_scenario("checkpoint", 1, _CHECKPOINTS),
-    save_scenario("checkpoint-parts", "rank", _PARTS | {"ck/latest"}),
+    save_scenario("checkpoint-parts", "rank", _PARTS | _ORDER),
     Scenario(
         "pack",
         make_tree,

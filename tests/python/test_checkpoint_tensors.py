@@ -112,7 +112,7 @@ def test_parts_that_lie_far_apart_are_read_without_what_is_between(tmp_path, mon
     def program(ranks):
         mine = Divided(rows[ranks.rank], full.shape)
         shards = shards_of(mine)
-        put(shards, checkpoint.load(ranks, tmp_path).read_pieces({"w": parts_to_read(shards)})["w"])
+        put(shards, checkpoint.load(ranks, tmp_path, verify=False).read_pieces({"w": parts_to_read(shards)})["w"])
         return [shard.tensor.held[0].tolist() for shard in mine.shards]
 
     assert run(2, program) == [[full[row].tolist() for row in theirs] for theirs in rows]
