@@ -127,7 +127,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     try:
         with hdf5.open_to_read(path, CheckpointError) as source:
             return _header(str(path), source)
-    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError, RuntimeError) as error:
         raise CheckpointError(f"{path}: {str(error).strip(chr(39))}") from error
 
 
