@@ -44,7 +44,7 @@ system /usr/sbin/slurmctld slurmctld tests-under-Slurm
 system /usr/sbin/slurmd slurmd tests-under-Slurm
 system srun slurm-client tests-under-Slurm
 system /usr/sbin/munged munge tests-under-Slurm
-system /usr/lib/x86_64-linux-gnu/libpmix.so.2 libpmix2 tests-under-Slurm
+system /usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so libpmix-dev tests-under-Slurm
 system dpkg-source dpkg-dev suites-of-others
 system /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
 all /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
