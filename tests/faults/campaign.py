@@ -58,7 +58,7 @@ ERRORS = {
 #: Defects that are known: the beginning of a line's name, and what breaks. Such a line is an
 #: expected failure; one that keeps its promises passes.
 KNOWN = {
-    "faults::checkpoint": "HDF5 raises in destructors, or ends the process, where a write fails",
+    "faults::checkpoint": "an error of closing a file names no path",
     "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
 }
 #: Most problems that a reason names.
