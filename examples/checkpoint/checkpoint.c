@@ -1,4 +1,5 @@
-/* Saves two arrays in blocks of 3-D, and reads them back on any number of ranks. checkpoint.f90 makes the same file.
+/* Saves two arrays in blocks of 3-D, and reads them back on any number of ranks. checkpoint.f90
+ * makes the same file.
  *
  *   mpiexec -n 4 ./checkpoint save run/step-00000002.h5
  *   mpiexec -n 3 ./checkpoint load run/step-00000002.h5
@@ -41,8 +42,14 @@ static Part my_part(void) {
   return p;
 }
 
-static Array array_of(const Part* p, const char* name, int ghosts, hid_t stored, MPI_Datatype element, void* data) {
-  Array a = {.name = name, .axes = GRID_AXES, .dims = {"z", "y", "x"}, .stored = stored, .element = element, .data = data};
+static Array array_of(const Part* p, const char* name, int ghosts, hid_t stored,
+                      MPI_Datatype element, void* data) {
+  Array a = {.name = name,
+             .axes = GRID_AXES,
+             .dims = {"z", "y", "x"},
+             .stored = stored,
+             .element = element,
+             .data = data};
   for (int i = 0; i < GRID_AXES; i++) {
     a.shape[i] = kShape[i];
     a.begin[i] = p->begin[i];
@@ -95,7 +102,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Reduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("%s: step %lld, time %g, %d ranks, %d wrong\n", argv[2], moment.step, moment.time, ranks, wrong);
+  if (rank == 0)
+    printf("%s: step %lld, time %g, %d ranks, %d wrong\n", argv[2], moment.step, moment.time, ranks,
+           wrong);
   free(p.temperature);
   free(p.phase);
   MPI_Finalize();

@@ -38,10 +38,13 @@ static hid_t space_of(const Array* a) {
 
 /* The dataset that names an axis, as netCDF-4 has it; it holds nothing. */
 static hid_t axis_of(hid_t file, const char* name, int length) {
-  if (H5Lexists(file, name, H5P_DEFAULT) > 0) return good(H5Dopen2(file, name, H5P_DEFAULT), "H5Dopen2", name);
+  if (H5Lexists(file, name, H5P_DEFAULT) > 0)
+    return good(H5Dopen2(file, name, H5P_DEFAULT), "H5Dopen2", name);
   hsize_t shape = (hsize_t)length;
   hid_t space = good(H5Screate_simple(1, &shape, NULL), "H5Screate_simple", name);
-  hid_t axis = good(H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "H5Dcreate2", name);
+  hid_t axis =
+      good(H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+           "H5Dcreate2", name);
   H5Sclose(space);
   char text[80];
   snprintf(text, sizeof text, "This is a netCDF dimension but not a netCDF variable. %9d", length);
@@ -57,28 +60,33 @@ static void name_axes(hid_t file, hid_t dataset, const Array* a) {
   }
 }
 
-/* Room for an array, in one piece and at once: only then its place is known. Nobody fills it with zeros. */
+/* Room for an array, in one piece and at once: only then its place is known. Nobody fills it with
+ * zeros. */
 static hid_t make_array(hid_t file, const Array* a) {
   hid_t space = space_of(a), made = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_layout(made, H5D_CONTIGUOUS);
   H5Pset_alloc_time(made, H5D_ALLOC_TIME_EARLY);
   H5Pset_fill_time(made, H5D_FILL_TIME_NEVER);
-  hid_t dataset = good(H5Dcreate2(file, a->name, a->stored, space, H5P_DEFAULT, made, H5P_DEFAULT), "H5Dcreate2", a->name);
+  hid_t dataset = good(H5Dcreate2(file, a->name, a->stored, space, H5P_DEFAULT, made, H5P_DEFAULT),
+                       "H5Dcreate2", a->name);
   H5Pclose(made);
   H5Sclose(space);
   return dataset;
 }
 
 static void put(hid_t file, const char* name, hid_t stored, hid_t type, const void* value) {
-  hid_t scalar = H5Screate(H5S_SCALAR), made = H5Acreate2(file, name, stored, scalar, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t scalar = H5Screate(H5S_SCALAR),
+        made = H5Acreate2(file, name, stored, scalar, H5P_DEFAULT, H5P_DEFAULT);
   good(H5Awrite(good(made, "H5Acreate2", name), type, value), "H5Awrite", name);
   H5Aclose(made);
   H5Sclose(scalar);
 }
 
-static void make_file(const char* path, const Array* arrays, int count, const Moment* moment, MPI_Offset* places) {
+static void make_file(const char* path, const Array* arrays, int count, const Moment* moment,
+                      MPI_Offset* places) {
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_alignment(access, MIB, MIB); /* large arrays begin at multiples of stripes and lock blocks */
+  H5Pset_alignment(access, MIB,
+                   MIB); /* large arrays begin at multiples of stripes and lock blocks */
   hid_t file = good(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate", path);
   for (int i = 0; i < count; i++) {
     hid_t dataset = make_array(file, &arrays[i]);
@@ -117,19 +125,24 @@ static void check_all_came(const MPI_Status* status, MPI_Datatype part, const Ar
 }
 
 static void move(MPI_File file, MPI_Offset place, const Array* a, bool writing) {
-  MPI_Datatype in_file = part_of(a, a->shape, a->begin), in_memory = part_of(a, a->memory, a->first);
+  MPI_Datatype in_file = part_of(a, a->shape, a->begin),
+               in_memory = part_of(a, a->memory, a->first);
   MPI_Status status;
-  check(MPI_File_set_view(file, place, a->element, in_file, "native", MPI_INFO_NULL), "MPI_File_set_view", a->name);
+  check(MPI_File_set_view(file, place, a->element, in_file, "native", MPI_INFO_NULL),
+        "MPI_File_set_view", a->name);
   if (writing)
-    check(MPI_File_write_at_all(file, 0, a->data, !is_empty(a), in_memory, &status), "MPI_File_write_at_all", a->name);
+    check(MPI_File_write_at_all(file, 0, a->data, !is_empty(a), in_memory, &status),
+          "MPI_File_write_at_all", a->name);
   else
-    check(MPI_File_read_at_all(file, 0, a->data, !is_empty(a), in_memory, &status), "MPI_File_read_at_all", a->name);
+    check(MPI_File_read_at_all(file, 0, a->data, !is_empty(a), in_memory, &status),
+          "MPI_File_read_at_all", a->name);
   check_all_came(&status, in_memory, a);
   MPI_Type_free(&in_file);
   MPI_Type_free(&in_memory);
 }
 
-void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int count, Moment moment) {
+void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int count,
+                     Moment moment) {
   char part[NAME];
   snprintf(part, NAME, "%s.part", path);
   MPI_Offset* places = malloc((size_t)count * sizeof *places);
@@ -149,15 +162,20 @@ void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int c
 
 /* --- and back --- */
 
-static hid_t open_file(const char* path) { return good(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), "H5Fopen", path); }
+static hid_t open_file(const char* path) {
+  return good(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), "H5Fopen", path);
+}
 
 /* Where the bytes of an array begin; -1 where only HDF5 can read them. */
 static MPI_Offset find_array(hid_t file, const Array* a) {
-  hid_t dataset = good(H5Dopen2(file, a->name, H5P_DEFAULT), "H5Dopen2", a->name), space = H5Dget_space(dataset);
+  hid_t dataset = good(H5Dopen2(file, a->name, H5P_DEFAULT), "H5Dopen2", a->name),
+        space = H5Dget_space(dataset);
   hid_t type = H5Dget_type(dataset), wanted = space_of(a), made = H5Dget_create_plist(dataset);
-  if (H5Sextent_equal(space, wanted) <= 0) fail("reading", a->name, "the array in the file has another shape");
+  if (H5Sextent_equal(space, wanted) <= 0)
+    fail("reading", a->name, "the array in the file has another shape");
   const haddr_t place = H5Dget_offset(dataset);
-  const bool same = H5Tequal(type, a->stored) > 0 && H5Pget_layout(made) == H5D_CONTIGUOUS && place != HADDR_UNDEF;
+  const bool same = H5Tequal(type, a->stored) > 0 && H5Pget_layout(made) == H5D_CONTIGUOUS &&
+                    place != HADDR_UNDEF;
   H5Pclose(made);
   H5Sclose(wanted);
   H5Tclose(type);
@@ -195,7 +213,8 @@ static void select_part(hid_t space, const Array* a, const int* begin) {
 static void read_by_hdf5(hid_t file, const Array* a) {
   hsize_t lengths[AXES];
   for (int i = 0; i < a->axes; i++) lengths[i] = (hsize_t)a->memory[i];
-  hid_t dataset = good(H5Dopen2(file, a->name, H5P_DEFAULT), "H5Dopen2", a->name), in_file = H5Dget_space(dataset);
+  hid_t dataset = good(H5Dopen2(file, a->name, H5P_DEFAULT), "H5Dopen2", a->name),
+        in_file = H5Dget_space(dataset);
   hid_t in_memory = H5Screate_simple(a->axes, lengths, NULL);
   select_part(in_file, a, a->begin);
   select_part(in_memory, a, a->first);
@@ -235,9 +254,11 @@ Moment load_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int
 }
 
 static void find_shape(const char* path, const char* name, int axes, int* shape) {
-  hid_t file = open_file(path), dataset = good(H5Dopen2(file, name, H5P_DEFAULT), "H5Dopen2", name), space = H5Dget_space(dataset);
+  hid_t file = open_file(path), dataset = good(H5Dopen2(file, name, H5P_DEFAULT), "H5Dopen2", name),
+        space = H5Dget_space(dataset);
   hsize_t lengths[H5S_MAX_RANK];
-  if (H5Sget_simple_extent_dims(space, lengths, NULL) < axes) fail("reading", name, "the array has fewer axes");
+  if (H5Sget_simple_extent_dims(space, lengths, NULL) < axes)
+    fail("reading", name, "the array has fewer axes");
   for (int i = 0; i < axes; i++) shape[i] = (int)lengths[i];
   H5Sclose(space);
   H5Dclose(dataset);

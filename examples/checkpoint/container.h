@@ -1,5 +1,6 @@
-/* Checkpoints as pario.checkpoint makes them, without pario: a plain HDF5 file, made by rank 0 with serial HDF5, into which all
- * ranks write by collective MPI-IO. HDF5 says where in the file the bytes of each array begin. All calls are collective. */
+/* Checkpoints as pario.checkpoint makes them, without pario: a plain HDF5 file, made by rank 0 with
+ * serial HDF5, into which all ranks write by collective MPI-IO. HDF5 says where in the file the
+ * bytes of each array begin. All calls are collective. */
 #ifndef CONTAINER_H
 #define CONTAINER_H
 
@@ -18,7 +19,8 @@ typedef struct {
   int count[AXES];        /* and its lengths, which may be 0 */
   int memory[AXES];       /* of what is in memory, ghost cells included, */
   int first[AXES];        /* and where the part begins there */
-  hid_t stored;           /* type of an element in the file, as H5T_IEEE_F64LE; the same bytes are in memory */
+  hid_t
+      stored; /* type of an element in the file, as H5T_IEEE_F64LE; the same bytes are in memory */
   MPI_Datatype element;
   void* data;
 } Array;
@@ -29,10 +31,13 @@ typedef struct {
   double time;
 } Moment;
 
-/* Writes the parts of all ranks, which tile the arrays. The file has its name when it is complete and on the disk. */
-void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int count, Moment moment);
+/* Writes the parts of all ranks, which tile the arrays. The file has its name when it is complete
+ * and on the disk. */
+void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int count,
+                     Moment moment);
 
-/* Reads into the parts, however many ranks have saved them; what only HDF5 can read (chunks, virtual datasets), it reads. */
+/* Reads into the parts, however many ranks have saved them; what only HDF5 can read (chunks,
+ * virtual datasets), it reads. */
 Moment load_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int count);
 
 /* The lengths of the first `axes` axes of an array of a checkpoint. */

@@ -19,7 +19,8 @@ static int write_data(const char* path) {
   const science header = {.row = YDIM, .col = XDIM, .iter = 1};
   int* array = make_array(0);
   const int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
-  int failed = fd < 0 || write_whole(fd, &header, sizeof header) != 0 || write_whole(fd, array, sizeof(int) * XDIM * YDIM) != 0;
+  int failed = fd < 0 || write_whole(fd, &header, sizeof header) != 0 ||
+               write_whole(fd, array, sizeof(int) * XDIM * YDIM) != 0;
   if (fd >= 0 && close(fd) != 0) failed = 1; /* some file systems tell only now */
   free(array);
   return failed;

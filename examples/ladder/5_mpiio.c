@@ -8,7 +8,8 @@ static void write_data(MPI_Comm comm, const char* path) {
   MPI_File file;
   CHECK(MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
   CHECK(MPI_File_set_size(file, 0));
-  if (team.rank == 0) CHECK(MPI_File_write(file, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
+  if (team.rank == 0)
+    CHECK(MPI_File_write(file, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
   /* From here on offsets count integers behind the header. */
   CHECK(MPI_File_set_view(file, sizeof header, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
   const MPI_Offset begin = (MPI_Offset)team.rank * XDIM * YDIM;

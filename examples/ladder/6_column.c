@@ -1,15 +1,18 @@
-/* Step 6: every rank reads a column of the array: many small pieces, one collective call. Usage: 6_column FILE */
+/* Step 6: every rank reads a column of the array: many small pieces, one collective call. Usage:
+ * 6_column FILE */
 #include "parallel.h"
 
 static science read_header(MPI_Comm comm, MPI_File file, int rank) {
   science header;
-  if (rank == 0) CHECK(MPI_File_read_at(file, 0, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
+  if (rank == 0)
+    CHECK(MPI_File_read_at(file, 0, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
   MPI_Bcast(&header, sizeof header, MPI_BYTE, 0, comm);
   return header;
 }
 
 static int* read_column(MPI_File file, science header, int column) {
-  const int sizes[] = {header.row, header.col}, subsizes[] = {header.row, 1}, starts[] = {0, column};
+  const int sizes[] = {header.row, header.col}, subsizes[] = {header.row, 1},
+            starts[] = {0, column};
   MPI_Datatype one_column;
   MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_INT, &one_column);
   MPI_Type_commit(&one_column);
@@ -34,7 +37,9 @@ int main(int argc, char** argv) {
   int wrong = 0, wrong_in_all = 0;
   for (int row = 0; row < header.row; row++) wrong += values[row] != value_at(0, row, column);
   MPI_Reduce(&wrong, &wrong_in_all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (team.rank == 0) printf("columns %d to %d of %d rows, %d wrong\n", column, column + team.size - 1, header.row, wrong_in_all);
+  if (team.rank == 0)
+    printf("columns %d to %d of %d rows, %d wrong\n", column, column + team.size - 1, header.row,
+           wrong_in_all);
   free(values);
   MPI_Finalize();
   return wrong != 0;

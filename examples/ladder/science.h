@@ -1,4 +1,5 @@
-/* What every step has in common: a header that describes the experiment, and a 2-D array of integers per rank in one allocation. */
+/* What every step has in common: a header that describes the experiment, and a 2-D array of
+ * integers per rank in one allocation. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +11,9 @@ typedef struct {
   int iter;
 } science;
 
-static inline int value_at(int rank, int row, int column) { return (rank * YDIM + row) * 10 + column % 10; }
+static inline int value_at(int rank, int row, int column) {
+  return (rank * YDIM + row) * 10 + column % 10;
+}
 
 static inline void* allocate(size_t bytes) {
   void* memory = malloc(bytes);
@@ -21,11 +24,12 @@ static inline void* allocate(size_t bytes) {
   return memory;
 }
 
-/* One allocation, whose bytes lie one behind the other: it can be written, sent and described as a whole. An array of pointers to rows
- * would be as many allocations, and as many calls. */
+/* One allocation, whose bytes lie one behind the other: it can be written, sent and described as a
+ * whole. An array of pointers to rows would be as many allocations, and as many calls. */
 static inline int* make_array(int rank) {
   int* array = allocate(sizeof(int) * XDIM * YDIM);
   for (int row = 0; row < YDIM; row++)
-    for (int column = 0; column < XDIM; column++) array[row * XDIM + column] = value_at(rank, row, column);
+    for (int column = 0; column < XDIM; column++)
+      array[row * XDIM + column] = value_at(rank, row, column);
   return array;
 }

@@ -1,4 +1,5 @@
-/* Each rank owns columns of a row-major array: thousands of small pieces in the file, one collective call. Usage: column [FILE] */
+/* Each rank owns columns of a row-major array: thousands of small pieces in the file, one
+ * collective call. Usage: column [FILE] */
 #include <stdlib.h>
 
 #include "check.h"
@@ -9,7 +10,8 @@ static double element(int row, int column) { return row * 1e4 + column; }
 
 /* Writes or reads the rank's columns, with an array view of the file. */
 static void transfer(MPI_File file, int rank, int size, double* part, int writes) {
-  const int sizes[] = {ROWS, WIDTH * size}, subsizes[] = {ROWS, WIDTH}, starts[] = {0, WIDTH * rank};
+  const int sizes[] = {ROWS, WIDTH * size}, subsizes[] = {ROWS, WIDTH},
+            starts[] = {0, WIDTH * rank};
   MPI_Datatype columns;
   MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &columns);
   MPI_Type_commit(&columns);
@@ -38,9 +40,12 @@ int main(int argc, char** argv) {
   CHECK(MPI_File_close(&file));
 
   int wrong = 0, wrong_in_all = 0;
-  for (int i = 0; i < ROWS * WIDTH; i++) wrong += part[i] != element(i / WIDTH, rank * WIDTH + i % WIDTH);
+  for (int i = 0; i < ROWS * WIDTH; i++)
+    wrong += part[i] != element(i / WIDTH, rank * WIDTH + i % WIDTH);
   MPI_Reduce(&wrong, &wrong_in_all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("%d x %d array by columns, %d ranks, %d wrong\n", ROWS, WIDTH * size, size, wrong_in_all);
+  if (rank == 0)
+    printf("%d x %d array by columns, %d ranks, %d wrong\n", ROWS, WIDTH * size, size,
+           wrong_in_all);
   free(part);
   MPI_Finalize();
   return wrong != 0;

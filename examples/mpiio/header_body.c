@@ -1,4 +1,5 @@
-/* A header that rank 0 writes alone, and a body that all ranks write together. Usage: header_body [FILE] */
+/* A header that rank 0 writes alone, and a body that all ranks write together. Usage: header_body
+ * [FILE] */
 #include <stdint.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static void write_file(const char* path, int rank, int size) {
   static double cells[CELLS];
   for (int i = 0; i < CELLS; i++) cells[i] = cell(rank, i);
   MPI_File file;
-  CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+  CHECK(
+      MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
   if (rank == 0) {
     const Header header = {"EXAMPLE", 7, CELLS, (uint64_t)size};
     CHECK(MPI_File_write_at(file, 0, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
@@ -35,10 +37,12 @@ static int wrong_in_file(const char* path, int rank, int size) {
   MPI_File file;
   CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
   CHECK(MPI_File_read_at_all(file, 0, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
-  const MPI_Offset mine = (MPI_Offset)sizeof(Header) + (MPI_Offset)rank * CELLS * (MPI_Offset)sizeof(double);
+  const MPI_Offset mine =
+      (MPI_Offset)sizeof(Header) + (MPI_Offset)rank * CELLS * (MPI_Offset)sizeof(double);
   CHECK(MPI_File_read_at_all(file, mine, cells, CELLS, MPI_DOUBLE, MPI_STATUS_IGNORE));
   CHECK(MPI_File_close(&file));
-  int wrong = memcmp(header.magic, "EXAMPLE", 8) != 0 || header.cells != CELLS || header.ranks != (uint64_t)size;
+  int wrong = memcmp(header.magic, "EXAMPLE", 8) != 0 || header.cells != CELLS ||
+              header.ranks != (uint64_t)size;
   for (int i = 0; i < CELLS; i++) wrong += cells[i] != cell(rank, i);
   return wrong;
 }
@@ -53,7 +57,8 @@ int main(int argc, char** argv) {
   const int wrong = wrong_in_file(path, rank, size);
   int wrong_in_all = 0;
   MPI_Reduce(&wrong, &wrong_in_all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("header and %d cells by %d ranks, %d wrong\n", CELLS * size, size, wrong_in_all);
+  if (rank == 0)
+    printf("header and %d cells by %d ranks, %d wrong\n", CELLS * size, size, wrong_in_all);
   MPI_Finalize();
   return wrong != 0;
 }

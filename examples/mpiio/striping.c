@@ -1,5 +1,5 @@
-/* Hints for the layout of a new file: 4 stripe targets, stripes of 4 MiB. Each rank writes its part of 160,000 integers.
- * Usage: striping [FILE] */
+/* Hints for the layout of a new file: 4 stripe targets, stripes of 4 MiB. Each rank writes its part
+ * of 160,000 integers. Usage: striping [FILE] */
 #include <stdlib.h>
 
 #include "check.h"
@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const int first = (int)((long)COUNT * rank / size), count = (int)((long)COUNT * (rank + 1) / size) - first;
+  const int first = (int)((long)COUNT * rank / size),
+            count = (int)((long)COUNT * (rank + 1) / size) - first;
 
   MPI_Info hints;
   MPI_Info_create(&hints);

@@ -1,5 +1,6 @@
-/* Checkpoints. A file is a header and then the arrays one after the other: doubles, x fastest, components slowest, the same bytes
- * whatever the number of ranks and however they were written. Mode `files` makes one such file per rank, of the rank's box. */
+/* Checkpoints. A file is a header and then the arrays one after the other: doubles, x fastest,
+ * components slowest, the same bytes whatever the number of ranks and however they were written.
+ * Mode `files` makes one such file per rank, of the rank's box. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,15 @@
 
 enum { NAME = 4096 };
 
-const char* const mode_names[MODES] = {"one", "files", "independent", "sieving", "collective", "hdf5"};
+const char* const mode_names[MODES] = {"one",     "files",      "independent",
+                                       "sieving", "collective", "hdf5"};
 const int components_of[VARIABLES] = {1, 1, 3, 11}; /* pressure, temperature, velocity, species */
 static const char kMagic[8] = {'S', '3', 'D', 'c', 'k', 'p', 't', '1'};
 
 typedef struct {
   char magic[8];
-  int64_t global[DIMS], start[DIMS], count[DIMS]; /* the whole grid, and the box of it that this file holds; z, y, x */
+  int64_t global[DIMS], start[DIMS],
+      count[DIMS]; /* the whole grid, and the box of it that this file holds; z, y, x */
   int64_t pieces, step;
   double time;
 } Header;
@@ -38,7 +41,8 @@ static void check(int code, const char* operation, const char* path) {
 static MPI_Datatype type_of_part(int components, const Box* outer, const Box* part) {
   int sizes[] = {components, outer->count[Z], outer->count[Y], outer->count[X]};
   int counts[] = {components, part->count[Z], part->count[Y], part->count[X]};
-  int starts[] = {0, part->start[Z] - outer->start[Z], part->start[Y] - outer->start[Y], part->start[X] - outer->start[X]};
+  int starts[] = {0, part->start[Z] - outer->start[Z], part->start[Y] - outer->start[Y],
+                  part->start[X] - outer->start[X]};
   MPI_Datatype type;
   if (cells(outer) == cells(part))
     MPI_Type_contiguous(components * (int)cells(part), MPI_DOUBLE, &type);
@@ -63,7 +67,8 @@ static void write_header(const Kernel* k, const File* f, int pieces) {
     h.start[d] = f->box.start[d];
     h.count[d] = f->box.count[d];
   }
-  check(MPI_File_write_at(f->handle, 0, &h, sizeof h, MPI_BYTE, MPI_STATUS_IGNORE), "write of the header of", f->path);
+  check(MPI_File_write_at(f->handle, 0, &h, sizeof h, MPI_BYTE, MPI_STATUS_IGNORE),
+        "write of the header of", f->path);
 }
 
 static void check_count(const MPI_Status* status, int64_t wanted, const File* f) {
@@ -81,13 +86,17 @@ static void move_fields(const Kernel* k, const File* f, bool writing, bool toget
     MPI_Datatype in_file = type_of_part(components_of[v], &f->box, &part);
     MPI_Datatype in_memory = type_of_part(components_of[v], &k->box, &part);
     MPI_Status status;
-    check(MPI_File_set_view(f->handle, at, MPI_DOUBLE, in_file, "native", MPI_INFO_NULL), "MPI_File_set_view", f->path);
+    check(MPI_File_set_view(f->handle, at, MPI_DOUBLE, in_file, "native", MPI_INFO_NULL),
+          "MPI_File_set_view", f->path);
     if (writing && together)
-      check(MPI_File_write_at_all(f->handle, 0, memory, 1, in_memory, &status), "MPI_File_write_at_all", f->path);
+      check(MPI_File_write_at_all(f->handle, 0, memory, 1, in_memory, &status),
+            "MPI_File_write_at_all", f->path);
     else if (writing)
-      check(MPI_File_write_at(f->handle, 0, memory, 1, in_memory, &status), "MPI_File_write_at", f->path);
+      check(MPI_File_write_at(f->handle, 0, memory, 1, in_memory, &status), "MPI_File_write_at",
+            f->path);
     else
-      check(MPI_File_read_at_all(f->handle, 0, memory, 1, in_memory, &status), "MPI_File_read_at_all", f->path);
+      check(MPI_File_read_at_all(f->handle, 0, memory, 1, in_memory, &status),
+            "MPI_File_read_at_all", f->path);
     if (!writing) check_count(&status, components_of[v] * cells(&part), f);
     MPI_Type_free(&in_file);
     MPI_Type_free(&in_memory);
@@ -130,17 +139,23 @@ static void receive_all(const Kernel* k, int components, double* whole) {
 
 /* Rank 0 receives every array as a whole and writes it; the other ranks wait. */
 static void write_from_one(const Kernel* k, File* f) {
-  double* whole = k->rank == 0 ? allocate((int64_t)sizeof(double) * components_of[VARIABLES - 1] * cells(&k->grid)) : NULL;
+  double* whole =
+      k->rank == 0
+          ? allocate((int64_t)sizeof(double) * components_of[VARIABLES - 1] * cells(&k->grid))
+          : NULL;
   if (k->rank == 0) open_file(f, MPI_COMM_SELF, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL);
   if (k->rank == 0) write_header(k, f, 1);
   const double* mine = k->field;
   MPI_Offset at = sizeof(Header);
   for (int v = 0; v < VARIABLES; v++) {
-    const int count = components_of[v] * (int)cells(&k->box), all = components_of[v] * (int)cells(&k->grid);
+    const int count = components_of[v] * (int)cells(&k->box),
+              all = components_of[v] * (int)cells(&k->grid);
     MPI_Request sent;
     MPI_Isend(mine, count, MPI_DOUBLE, 0, 0, k->comm, &sent);
     if (k->rank == 0) receive_all(k, components_of[v], whole);
-    if (k->rank == 0) check(MPI_File_write_at(f->handle, at, whole, all, MPI_DOUBLE, MPI_STATUS_IGNORE), "MPI_File_write_at", f->path);
+    if (k->rank == 0)
+      check(MPI_File_write_at(f->handle, at, whole, all, MPI_DOUBLE, MPI_STATUS_IGNORE),
+            "MPI_File_write_at", f->path);
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
     mine += count;
     at += (MPI_Offset)sizeof(double) * all;
@@ -152,7 +167,8 @@ static void write_from_one(const Kernel* k, File* f) {
 
 void write_checkpoint(const Kernel* k, enum Mode mode, const char* directory) {
   File f = {.box = k->grid};
-  snprintf(f.path, NAME, mode == HDF5 ? "%s/step-%08lld.h5" : "%s/s3d-%04lld.ckpt", directory, (long long)k->step);
+  snprintf(f.path, NAME, mode == HDF5 ? "%s/step-%08lld.h5" : "%s/s3d-%04lld.ckpt", directory,
+           (long long)k->step);
   const double begin = MPI_Wtime();
   if (mode == ONE)
     write_from_one(k, &f);
@@ -165,7 +181,9 @@ void write_checkpoint(const Kernel* k, enum Mode mode, const char* directory) {
   double mine = MPI_Wtime() - begin, slowest;
   MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, k->comm);
   const double mb = 8e-6 * COMPONENTS * (double)cells(&k->grid);
-  if (k->rank == 0) printf("step %lld: %.2f MB to %s in %.3f s (%s)\n", (long long)k->step, mb, f.path, slowest, mode_names[mode]);
+  if (k->rank == 0)
+    printf("step %lld: %.2f MB to %s in %.3f s (%s)\n", (long long)k->step, mb, f.path, slowest,
+           mode_names[mode]);
 }
 
 static Header read_header(const char* path, bool* found) {
@@ -174,12 +192,14 @@ static Header read_header(const char* path, bool* found) {
   *found = file != NULL;
   if (!file) return h;
   if (fread(&h, sizeof h, 1, file) != 1 || memcmp(h.magic, kMagic, sizeof kMagic) != 0)
-    fail("--restart", path, "not a checkpoint of s3d (expected a header that begins with S3Dckpt1)");
+    fail("--restart", path,
+         "not a checkpoint of s3d (expected a header that begins with S3Dckpt1)");
   fclose(file);
   return h;
 }
 
-/* The header of `base`, or of its first piece when the checkpoint is a file per rank; the same on all ranks. */
+/* The header of `base`, or of its first piece when the checkpoint is a file per rank; the same on
+ * all ranks. */
 static Header find_checkpoint(const char* base) {
   Header h = {.pieces = 0};
   int rank;
@@ -190,7 +210,8 @@ static Header find_checkpoint(const char* base) {
     snprintf(piece, NAME, "%s.00000", base);
     h = read_header(base, &found);
     if (!found) h = read_header(piece, &found);
-    if (!found) fail("--restart", base, "neither this file nor a first piece of it (.00000) can be opened");
+    if (!found)
+      fail("--restart", base, "neither this file nor a first piece of it (.00000) can be opened");
   }
   MPI_Bcast(&h, sizeof h, MPI_BYTE, 0, MPI_COMM_WORLD);
   return h;
@@ -240,4 +261,6 @@ static void restart_from_own(Kernel* k, const char* path) {
     for (int64_t piece = 0; piece < h.pieces; piece++) read_piece(k, path, piece);
 }
 
-void restart_from(Kernel* k, const char* path) { (ends_with(path, ".h5") ? restart_from_hdf5 : restart_from_own)(k, path); }
+void restart_from(Kernel* k, const char* path) {
+  (ends_with(path, ".h5") ? restart_from_hdf5 : restart_from_own)(k, path);
+}

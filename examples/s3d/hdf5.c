@@ -5,12 +5,17 @@
 #include "../checkpoint/container.h"
 
 static const char* const kNames[VARIABLES] = {"pressure", "temperature", "velocity", "species"};
-static const char* const kFirstAxes[VARIABLES] = {"", "", "direction", "kind"}; /* of those with several components */
+static const char* const kFirstAxes[VARIABLES] = {"", "", "direction",
+                                                  "kind"}; /* of those with several components */
 
 static Array array_of(const Kernel* k, int variable, double* memory) {
-  const int components = components_of[variable], before = components > 1; /* axes in front of those of the grid */
+  const int components = components_of[variable],
+            before = components > 1; /* axes in front of those of the grid */
   const char* const dims[] = {"z", "y", "x"};
-  Array a = {.name = kNames[variable], .axes = before + DIMS, .dims = {kFirstAxes[variable]}, .shape = {components}};
+  Array a = {.name = kNames[variable],
+             .axes = before + DIMS,
+             .dims = {kFirstAxes[variable]},
+             .shape = {components}};
   a.count[0] = a.memory[0] = components;
   for (int d = 0; d < DIMS; d++) {
     const int axis = before + d;

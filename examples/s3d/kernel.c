@@ -69,11 +69,13 @@ static void set_up_grid(Kernel* k, Box grid) {
   int dims[DIMS] = {0}, by_axis[DIMS], periodic[DIMS] = {1, 1, 1};
   MPI_Comm_size(MPI_COMM_WORLD, &k->ranks);
   MPI_Dims_create(k->ranks, DIMS, dims);
-  for (int d = 0; d < DIMS; d++) by_axis[d] = dims[DIMS - 1 - d]; /* most ranks along x, as S3D has it */
+  for (int d = 0; d < DIMS; d++)
+    by_axis[d] = dims[DIMS - 1 - d]; /* most ranks along x, as S3D has it */
   MPI_Cart_create(MPI_COMM_WORLD, DIMS, by_axis, periodic, 0, &k->comm);
   MPI_Comm_rank(k->comm, &k->rank);
   for (int d = 0; d < DIMS; d++)
-    if (grid.count[d] < by_axis[d]) fail("--size", "of the grid", "fewer cells than ranks along a side");
+    if (grid.count[d] < by_axis[d])
+      fail("--size", "of the grid", "fewer cells than ranks along a side");
   k->grid = grid;
   k->box = box_of_rank(k, k->rank);
 }
@@ -82,12 +84,14 @@ static void set_up_arrays(Kernel* k) {
   const Box* b = &k->box;
   for (int d = 0; d < DIMS; d++) {
     k->wave[d] = allocate((int64_t)sizeof(double) * k->grid.count[d]);
-    for (int i = 0; i < k->grid.count[d]; i++) k->wave[d][i] = sin(2 * M_PI * (i + 0.5) / k->grid.count[d]);
+    for (int i = 0; i < k->grid.count[d]; i++)
+      k->wave[d][i] = sin(2 * M_PI * (i + 0.5) / k->grid.count[d]);
     const int layers[] = {1, b->count[d] + 1, b->count[d], 0};
     for (int f = 0; f < 4; f++) k->face[d][f] = face_type(b, d, layers[f]);
   }
   k->field = allocate((int64_t)sizeof(double) * COMPONENTS * cells(b));
-  k->work = allocate((int64_t)sizeof(double) * (b->count[Z] + 2) * (b->count[Y] + 2) * (b->count[X] + 2));
+  k->work =
+      allocate((int64_t)sizeof(double) * (b->count[Z] + 2) * (b->count[Y] + 2) * (b->count[X] + 2));
 }
 
 void set_up(Kernel* k, Box grid) {
@@ -101,19 +105,23 @@ void set_to_exact(Kernel* k) {
   for (int c = 0; c < COMPONENTS; c++)
     for (int z = 0; z < b->count[Z]; z++)
       for (int y = 0; y < b->count[Y]; y++)
-        for (int x = 0; x < b->count[X]; x++) *f++ = exact(k, c, b->start[Z] + z, b->start[Y] + y, b->start[X] + x);
+        for (int x = 0; x < b->count[X]; x++)
+          *f++ = exact(k, c, b->start[Z] + z, b->start[Y] + y, b->start[X] + x);
 }
 
 static void exchange_faces(const Kernel* k) {
   for (int d = 0; d < DIMS; d++) {
     int low, high;
     MPI_Cart_shift(k->comm, d, 1, &low, &high);
-    MPI_Sendrecv(k->work, 1, k->face[d][0], low, 0, k->work, 1, k->face[d][1], high, 0, k->comm, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(k->work, 1, k->face[d][2], high, 1, k->work, 1, k->face[d][3], low, 1, k->comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(k->work, 1, k->face[d][0], low, 0, k->work, 1, k->face[d][1], high, 0, k->comm,
+                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(k->work, 1, k->face[d][2], high, 1, k->work, 1, k->face[d][3], low, 1, k->comm,
+                 MPI_STATUS_IGNORE);
   }
 }
 
-/* One Jacobi sweep of u_t = laplace(u) - source over one component; the source is chosen so that the wave stands still. */
+/* One Jacobi sweep of u_t = laplace(u) - source over one component; the source is chosen so that
+ * the wave stands still. */
 static void relax(const Kernel* k, double* field) {
   const Box* b = &k->box;
   const ptrdiff_t row = b->count[X] + 2, plane = row * (b->count[Y] + 2);
@@ -122,7 +130,8 @@ static void relax(const Kernel* k, double* field) {
   const double* in = field;
   for (int z = 0; z < b->count[Z]; z++)
     for (int y = 0; y < b->count[Y]; y++, in += b->count[X])
-      memcpy(k->work + (z + 1) * plane + (y + 1) * row + 1, in, sizeof(double) * (size_t)b->count[X]);
+      memcpy(k->work + (z + 1) * plane + (y + 1) * row + 1, in,
+             sizeof(double) * (size_t)b->count[X]);
   exchange_faces(k);
   for (int z = 0; z < b->count[Z]; z++)
     for (int y = 0; y < b->count[Y]; y++) {
@@ -155,13 +164,17 @@ static double largest_error(const Kernel* k) {
     for (int z = 0; z < b->count[Z]; z++)
       for (int y = 0; y < b->count[Y]; y++)
         for (int x = 0; x < b->count[X]; x++)
-          worst = fmax(worst, fabs(*f++ - exact(k, c, b->start[Z] + z, b->start[Y] + y, b->start[X] + x)));
+          worst = fmax(worst,
+                       fabs(*f++ - exact(k, c, b->start[Z] + z, b->start[Y] + y, b->start[X] + x)));
   MPI_Allreduce(&worst, &all, 1, MPI_DOUBLE, MPI_MAX, k->comm);
   return all;
 }
 
 void verify(const Kernel* k, const char* what) {
   const double error = largest_error(k);
-  if (k->rank == 0) printf("%s: step %lld on %d ranks, largest error %.1e\n", what, (long long)k->step, k->ranks, error);
-  if (!(error < 1e-9)) fail("verification", what, "the fields differ from the exact solution by more than 1e-9");
+  if (k->rank == 0)
+    printf("%s: step %lld on %d ranks, largest error %.1e\n", what, (long long)k->step, k->ranks,
+           error);
+  if (!(error < 1e-9))
+    fail("verification", what, "the fields differ from the exact solution by more than 1e-9");
 }

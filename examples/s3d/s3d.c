@@ -25,8 +25,10 @@ static const char kUsage[] =
     "                    sieving      one file, independent writes with data sieving\n"
     "                    collective   one file, collective writes (default)\n"
     "                    hdf5         one HDF5 file, collective writes (of s3d_hdf5)\n"
-    "  --dir DIRECTORY   where the checkpoints go (default .): DIRECTORY/s3d-STEP.ckpt, or DIRECTORY/step-STEP.h5\n"
-    "  --restart FILE    read this checkpoint, on any number of ranks, verify it, and go on from it\n";
+    "  --dir DIRECTORY   where the checkpoints go (default .): DIRECTORY/s3d-STEP.ckpt, or "
+    "DIRECTORY/step-STEP.h5\n"
+    "  --restart FILE    read this checkpoint, on any number of ranks, verify it, and go on from "
+    "it\n";
 
 static void usage_error(const char* option, const char* value, const char* expected) {
   int rank;
@@ -39,11 +41,14 @@ static void usage_error(const char* option, const char* value, const char* expec
 static Box parse_size(const char* text) {
   Box grid = {.start = {0, 0, 0}};
   int used = 0;
-  if (sscanf(text, "%dx%dx%d%n", &grid.count[X], &grid.count[Y], &grid.count[Z], &used) != 3 || text[used])
+  if (sscanf(text, "%dx%dx%d%n", &grid.count[X], &grid.count[Y], &grid.count[Z], &used) != 3 ||
+      text[used])
     usage_error("--size", text, "expected three numbers such as 64x64x64");
   for (int d = 0; d < DIMS; d++)
-    if (grid.count[d] < 1 || grid.count[d] > 100000) usage_error("--size", text, "expected sides of 1 to 100000 cells");
-  if (cells(&grid) > INT32_MAX / COMPONENTS) usage_error("--size", text, "expected at most 134 million cells");
+    if (grid.count[d] < 1 || grid.count[d] > 100000)
+      usage_error("--size", text, "expected sides of 1 to 100000 cells");
+  if (cells(&grid) > INT32_MAX / COMPONENTS)
+    usage_error("--size", text, "expected at most 134 million cells");
   return grid;
 }
 
@@ -57,14 +62,17 @@ static enum Mode parse_mode(const char* text) {
 static double parse_number(const char* option, const char* text) {
   char* end;
   const double number = strtod(text, &end);
-  if (end == text || *end || !(number >= 0 && number <= 1e6)) usage_error(option, text, "expected a number from 0 to 1000000");
+  if (end == text || *end || !(number >= 0 && number <= 1e6))
+    usage_error(option, text, "expected a number from 0 to 1000000");
   return number;
 }
 
 static Options parse(int argc, char** argv) {
-  static const struct option kOptions[] = {{"size", 1, 0, 's'}, {"steps", 1, 0, 'n'},   {"compute", 1, 0, 'c'}, {"write", 1, 0, 'w'},
-                                           {"dir", 1, 0, 'd'},  {"restart", 1, 0, 'r'}, {"help", 0, 0, 'h'},    {0}};
-  Options o = {.grid = {{0, 0, 0}, {64, 64, 64}}, .steps = -1, .mode = COLLECTIVE, .directory = "."};
+  static const struct option kOptions[] = {
+      {"size", 1, 0, 's'}, {"steps", 1, 0, 'n'},   {"compute", 1, 0, 'c'}, {"write", 1, 0, 'w'},
+      {"dir", 1, 0, 'd'},  {"restart", 1, 0, 'r'}, {"help", 0, 0, 'h'},    {0}};
+  Options o = {
+      .grid = {{0, 0, 0}, {64, 64, 64}}, .steps = -1, .mode = COLLECTIVE, .directory = "."};
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "", kOptions, NULL)) != -1;) {
     if (c == 's')

@@ -1,5 +1,6 @@
-/* An S3D-like checkpoint kernel: a 3-D block decomposition and four arrays, pressure, temperature, velocity with 3 and species
- * with 11 components. kernel.c computes, checkpoint.c and hdf5.c write and read, s3d.c is the command line. See README.md. */
+/* An S3D-like checkpoint kernel: a 3-D block decomposition and four arrays, pressure, temperature,
+ * velocity with 3 and species with 11 components. kernel.c computes, checkpoint.c and hdf5.c write
+ * and read, s3d.c is the command line. See README.md. */
 #ifndef S3D_H
 #define S3D_H
 
@@ -47,10 +48,12 @@ extern const char* const mode_names[MODES];
 extern const int components_of[VARIABLES];
 /* Writes DIRECTORY/s3d-STEP.ckpt, or DIRECTORY/step-STEP.h5. Collective. */
 void write_checkpoint(const Kernel* k, enum Mode mode, const char* directory);
-/* Sets up the kernel as the checkpoint says, and reads it: each rank its own box, however many ranks wrote it. Collective. */
+/* Sets up the kernel as the checkpoint says, and reads it: each rank its own box, however many
+ * ranks wrote it. Collective. */
 void restart_from(Kernel* k, const char* path);
 
-/* The same for HDF5 files (hdf5.c), also those that pario.checkpoint has saved. They fail where s3d was built without HDF5. */
+/* The same for HDF5 files (hdf5.c), also those that pario.checkpoint has saved. They fail where s3d
+ * was built without HDF5. */
 void write_hdf5(const Kernel* k, const char* path);
 void restart_from_hdf5(Kernel* k, const char* path);
 
