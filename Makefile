@@ -1,6 +1,6 @@
 # make demo      set up, run the demonstration; ends with the path of its report
 # make test      set up, run the quick tests (90 seconds once built)
-# make check     check modules, imports, sizes, format, lint, types
+# make check     check modules, imports, language, sizes, format, lint, types
 # make test-system   one representative of every real system; part of .ci/run
 # make asan tsan     unit tests under the sanitizers
 # make test-all  every test, in steps; an interrupted run continues where it stopped.
@@ -21,6 +21,8 @@ TEST_JOBS := $(shell expr 2 \* $(JOBS))
 COUNT ?= 20
 SECONDS_EACH ?= 60
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Without bytecode each worker of pytest compiles all tests again, and each `pario` all modules.
+unexport PYTHONDONTWRITEBYTECODE
 NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
 TIMED := tools/timed.sh
 # The editable installation and the unit tests share one build directory and so their objects.
@@ -28,13 +30,13 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
   -C build-dir=build/dev -e .
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-system test-all conformance flaky fuzz coverage demo check format asan tsan \
-  bench clean
+.PHONY: help setup build unit test test-system test-all conformance flaky fuzz coverage demo \
+  check format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
 
-# tools/setup.sh lists what each level of set-up installs.
+# tools/setup.sh lists the packages of each level of set-up.
 $(VENV)/setup-%.stamp: tools/setup.sh pyproject.toml
 	@$(TIMED) "set-up ($*)" tools/setup.sh $(VENV) $*
 
@@ -69,8 +71,8 @@ flaky: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.find_flaky --count $(COUNT) $(if $(RESTART),--restart) -- $(TESTS)
 
 fuzz: $(VENV)/setup-all.stamp build
-	PARIO_FUZZ_SECONDS=$(SECONDS_EACH) $(PYTHON) -m tools.test_all --restart --results build/fuzz/results.jsonl \
-	  fuzz python-fuzz
+	PARIO_FUZZ_SECONDS=$(SECONDS_EACH) $(PYTHON) -m tools.test_all --restart \
+	  --results build/fuzz/results.jsonl fuzz python-fuzz
 
 demo: build
 	@$(TIMED) "demonstration" examples/demo.sh
@@ -84,9 +86,9 @@ format:
 	ruff format python tests tools bench
 	ruff check --fix python tests tools bench
 
-# The presets select the rooms that need the sanitizer; ROOMS=all tests all of them.
+# The presets select the modules that need the sanitizer; MODULES=all tests all of them.
 asan tsan: $(VENV)/setup-test.stamp
-	cmake --preset $@ $(if $(ROOMS),-DPARIO_UNIT_TESTS="$(ROOMS)")
+	cmake --preset $@ $(if $(MODULES),-DPARIO_UNIT_TESTS="$(MODULES)")
 	@$(TIMED) "build $@" cmake --build --preset $@ -j $(JOBS)
 	@$(TIMED) "unit tests $@" ctest --preset $@ -j $(TEST_JOBS)
 

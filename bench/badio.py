@@ -26,9 +26,9 @@ from recording import Recorder  # noqa: E402
 from tests.badio import programs  # noqa: E402
 from tests.badio.programs import Program, Tracing  # noqa: E402
 
-from pario.analyze import analyze  # noqa: E402
-from pario.analyze.model import Finding  # noqa: E402
-from pario.tables import read  # noqa: E402
+from pario.see.analyze import analyze  # noqa: E402
+from pario.see.analyze.model import Finding  # noqa: E402
+from pario.see.tables import read  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-/* Parallel HDF5 for checkpoint_rivals.py: saves and loads an array that is divided among ranks, and compares what comes back.
+/* Parallel HDF5 for checkpoint_rivals.py: saves and loads an array that is divided among ranks, and
+ * compares what comes back.
  *
  *   checkpoint_rivals FILE TURNS SYNC Z Y X BLOCKS_Z BLOCKS_Y BLOCKS_X
  *
@@ -32,7 +33,8 @@ static Part part_of(char** words, int rank) {
 static hid_t open_file(const char* path, int writing) {
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL);
-  hid_t file = writing ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access) : H5Fopen(path, H5F_ACC_RDONLY, access);
+  hid_t file = writing ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access)
+                       : H5Fopen(path, H5F_ACC_RDONLY, access);
   H5Pclose(access);
   return file;
 }
@@ -47,11 +49,13 @@ static hid_t make_dataset(hid_t file, const Part* p) {
 }
 
 static void move(hid_t dataset, const Part* p, double* data, int writing) {
-  hid_t collective = H5Pcreate(H5P_DATASET_XFER), in_file = H5Dget_space(dataset), in_memory = H5Screate_simple(AXES, p->count, NULL);
+  hid_t collective = H5Pcreate(H5P_DATASET_XFER), in_file = H5Dget_space(dataset),
+        in_memory = H5Screate_simple(AXES, p->count, NULL);
   H5Pset_dxpl_mpio(collective, H5FD_MPIO_COLLECTIVE);
   H5Sselect_hyperslab(in_file, H5S_SELECT_SET, p->begin, NULL, p->count, NULL);
-  const herr_t failed = writing ? H5Dwrite(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, collective, data)
-                                : H5Dread(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, collective, data);
+  const herr_t failed =
+      writing ? H5Dwrite(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, collective, data)
+              : H5Dread(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, collective, data);
   if (failed) MPI_Abort(MPI_COMM_WORLD, 1);
   H5Sclose(in_memory);
   H5Sclose(in_file);

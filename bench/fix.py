@@ -33,11 +33,11 @@ from recording import Recorder
 from tests.badio import programs
 from tests.badio.programs import Program, Tracing
 
-from pario.analyze import analyze
-from pario.analyze.advise import Advice, advise
-from pario.analyze.noise import noise
+from pario.see.analyze import analyze
+from pario.see.analyze.advise import Advice, advise
+from pario.see.analyze.noise import noise
+from pario.see.tables import read
 from pario.settings import SettingsFile, load, variables
-from pario.tables import read
 
 OTHER_FILES = {"PARIO_STREAMS": "*.none:size=8M"}
 HEADER = """\

@@ -26,6 +26,13 @@ PROGRAMS = ("trace_bench", "pattern_bench")
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
+def find_benchmarks(program: Path, pattern: str) -> list[str]:
+    """Returns the names of a program's benchmarks that match a regular expression."""
+    command = [program, "--benchmark_list_tests", f"--benchmark_filter={pattern}"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    return done.stdout.split()
+
+
 def run_program(program: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Runs a program; returns its repetitions as Google Benchmark describes them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -77,8 +84,11 @@ def main() -> None:
     programs = [arguments.build / name for name in arguments.programs or PROGRAMS]
     if missing := [str(program) for program in programs if not program.exists()]:
         parser.error(f"not built: {', '.join(missing)} (cmake --preset release)")
+    chosen = [program for program in programs if find_benchmarks(program, arguments.filter)]
+    if not chosen:
+        parser.error(f"--filter={arguments.filter}: no benchmark has such a name")
     with Recorder("micro", arguments) as recorder:
-        for program in programs:
+        for program in chosen:
             repetitions = run_program(program, arguments)
             record_repetitions(program.name, repetitions, recorder)
             print_table(program.name, repetitions)

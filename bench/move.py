@@ -32,7 +32,7 @@ from measuring import (
 )
 from recording import Recorder
 
-from pario.archive import Archive, pack, threads
+from pario.move.archive import Archive, pack, threads
 
 FILES_IN_DIRECTORY = 1000
 READS, OPENINGS = 1000, 20

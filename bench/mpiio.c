@@ -1,9 +1,11 @@
-/* Times collective writes and reads of MPI-IO, each beside the limit: one process that moves the same bytes in 8 MiB pieces.
+/* Times collective writes and reads of MPI-IO, each beside the limit: one process that moves the
+ * same bytes in 8 MiB pieces.
  *
  *   mpiio DIRECTORY MEBIBYTES REPETITIONS PATTERN...     interleaved:64 has pieces of 64 bytes
  *
- * MPIIO_HINTS="key=value;..." goes into the file's info. Prints, per repetition: pattern, operation, seconds, the limit's seconds, calls of
- * write (or read) of all ranks. The file exists and buffers are touched before anything is timed; ranks wait asleep; what was written is
+ * MPIIO_HINTS="key=value;..." goes into the file's info. Prints, per repetition: pattern,
+ * operation, seconds, the limit's seconds, calls of write (or read) of all ranks. The file exists
+ * and buffers are touched before anything is timed; ranks wait asleep; what was written is
  * verified. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +23,8 @@
 
 enum { kPiece = 8 << 20, kMostRanks = 256 };
 
-/* What the ranks share: a barrier that sleeps (an MPI's own spins, which starves the rank that is still busy), and their times. */
+/* What the ranks share: a barrier that sleeps (an MPI's own spins, which starves the rank that is
+ * still busy), and their times. */
 typedef struct {
   _Atomic int arrived, round;
   double ends[kMostRanks];
@@ -54,7 +57,8 @@ static void barrier(void) {
     syscall(SYS_futex, &shared->round, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     return;
   }
-  while (shared->round == round) syscall(SYS_futex, &shared->round, FUTEX_WAIT, round, NULL, NULL, 0);
+  while (shared->round == round)
+    syscall(SYS_futex, &shared->round, FUTEX_WAIT, round, NULL, NULL, 0);
 }
 
 static void share(const char* directory) {
@@ -77,12 +81,15 @@ static long system_calls(int writes) {
   char line[80];
   long calls = 0;
   FILE* io = fopen("/proc/self/io", "r");
-  while (io && fgets(line, sizeof line, io)) sscanf(line, writes ? "syscw: %ld" : "syscr: %ld", &calls);
+  while (io && fgets(line, sizeof line, io))
+    sscanf(line, writes ? "syscw: %ld" : "syscr: %ld", &calls);
   if (io) fclose(io);
   return calls;
 }
 
-static unsigned char content(int of, size_t i) { return (unsigned char)(i * 7 + i / 251 + (size_t)of * 31); }
+static unsigned char content(int of, size_t i) {
+  return (unsigned char)(i * 7 + i / 251 + (size_t)of * 31);
+}
 
 static void fill(void) {
   for (size_t i = 0; i < mine; i++) buffer[i] = content(rank, i);
@@ -110,16 +117,18 @@ static MPI_Datatype interleaved(size_t piece) {
   return type;
 }
 
-static MPI_Datatype array(int dimensions, const int* sizes, const int* counts, const int* starts, MPI_Datatype element) {
+static MPI_Datatype array(int dimensions, const int* sizes, const int* counts, const int* starts,
+                          MPI_Datatype element) {
   MPI_Datatype type;
   MPI_Type_create_subarray(dimensions, sizes, counts, starts, MPI_ORDER_C, element, &type);
   return type;
 }
 
-/* Blocks of a 3-D domain, rows of `row` doubles, `variables` domains one behind the other. Rows are cut first, so that ranks' rows
- * alternate. */
+/* Blocks of a 3-D domain, rows of `row` doubles, `variables` domains one behind the other. Rows are
+ * cut first, so that ranks' rows alternate. */
 static MPI_Datatype blocks(size_t row, int variables) {
-  int parts[3] = {0}, counts[4] = {variables, 0, (int)row, (int)row}, sizes[4], starts[4] = {0}, rest = rank;
+  int parts[3] = {0}, counts[4] = {variables, 0, (int)row, (int)row}, sizes[4], starts[4] = {0},
+      rest = rank;
   MPI_Dims_create(ranks, 3, parts);
   int most = parts[0];
   parts[0] = parts[2], parts[2] = most;
@@ -171,7 +180,10 @@ static MPI_Datatype pattern(const char* name) {
   if (!strcmp(name, "s3d")) return blocks(50, 16);
   if (!strcmp(name, "btio")) return diagonal();
   if (!strcmp(name, "contiguous")) return contiguous();
-  fprintf(stderr, "mpiio: no pattern '%s'; interleaved:BYTES overlap:BYTES blocks:DOUBLES s3d btio contiguous\n", name);
+  fprintf(stderr,
+          "mpiio: no pattern '%s'; interleaved:BYTES overlap:BYTES blocks:DOUBLES s3d btio "
+          "contiguous\n",
+          name);
   MPI_Abort(MPI_COMM_WORLD, 2);
   return MPI_DATATYPE_NULL;
 }
@@ -189,7 +201,8 @@ static double limit(int writes) {
     int file = open(path, writes ? O_WRONLY : O_RDONLY);
     for (size_t at = 0; at < total; at += kPiece) {
       size_t length = total - at < kPiece ? total - at : kPiece;
-      ssize_t moved = writes ? pwrite(file, piece, length, (off_t)at) : pread(file, piece, length, (off_t)at);
+      ssize_t moved =
+          writes ? pwrite(file, piece, length, (off_t)at) : pread(file, piece, length, (off_t)at);
       if (moved != (ssize_t)length) failures++;
     }
     close(file);
@@ -237,7 +250,8 @@ static long work_per_second(void) {
   return rate;
 }
 
-/* Of all ranks, and as long as the slowest: what computing and writing take if no processor ever waits. */
+/* Of all ranks, and as long as the slowest: what computing and writing take if no processor ever
+ * waits. */
 static double least(double alone, double writing) {
   double all = 0, processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
   shared->ends[rank] = writing;
@@ -247,7 +261,8 @@ static double least(double alone, double writing) {
   return all / processors > alone ? all / processors : alone;
 }
 
-/* iwrite_all with a computation of equal length: prints the time of both beside that of one, and the least that it can be. */
+/* iwrite_all with a computation of equal length: prints the time of both beside that of one, and
+ * the least that it can be. */
 static void overlap(MPI_File file, const char* name) {
   long calls, rate = work_per_second();
   double processor = processor_time(), alone = collective(file, 1, &calls), slowest = 0;
@@ -261,7 +276,8 @@ static void overlap(MPI_File file, const char* name) {
   shared->ends[rank] = now() - begin;
   barrier();
   for (int r = 0; r < ranks; r++) slowest = shared->ends[r] > slowest ? shared->ends[r] : slowest;
-  if (rank == 0) printf("%s both %.6f %.6f 0\n%s floor %.6f %.6f 0\n", name, slowest, alone, name, floor, alone);
+  if (rank == 0)
+    printf("%s both %.6f %.6f 0\n%s floor %.6f %.6f 0\n", name, slowest, alone, name, floor, alone);
   barrier();
 }
 
@@ -301,11 +317,14 @@ static void measure(const char* name, const char* directory, size_t bytes, int r
     for (int writes = 1; writes >= 0; writes--) {
       long calls;
       double alone = limit(writes), all = collective(file, writes, &calls);
-      if (rank == 0 && i > 0) printf("%s %s %.6f %.6f %ld\n", name, writes ? "write" : "read", all, alone, calls);
+      if (rank == 0 && i > 0)
+        printf("%s %s %.6f %.6f %ld\n", name, writes ? "write" : "read", all, alone, calls);
     }
-    if (i == 0) verify(name); /* what the first read brought; the write before it may have been wrong too */
+    if (i == 0)
+      verify(name); /* what the first read brought; the write before it may have been wrong too */
     if (i == 0) memset(buffer, 0, mine);
-    if (i == 0) MPI_File_read_at_all(file, 0, buffer, (int)(mine / 8), MPI_DOUBLE, MPI_STATUS_IGNORE);
+    if (i == 0)
+      MPI_File_read_at_all(file, 0, buffer, (int)(mine / 8), MPI_DOUBLE, MPI_STATUS_IGNORE);
     if (i == 0) verify(name);
   }
   MPI_File_close(&file);
@@ -324,7 +343,8 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   share(argv[1]);
-  for (int i = 4; i < argc; i++) measure(argv[i], argv[1], (size_t)atol(argv[2]) << 20, atoi(argv[3]));
+  for (int i = 4; i < argc; i++)
+    measure(argv[i], argv[1], (size_t)atol(argv[2]) << 20, atoi(argv[3]));
   int any = 0;
   MPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();

@@ -1,4 +1,5 @@
-// What one I/O call costs, by kind, in nanoseconds: the victim of overhead.py. Usage: overhead DIRECTORY CALLS
+// What one I/O call costs, by kind, in nanoseconds: the victim of overhead.py. Usage: overhead
+// DIRECTORY CALLS
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// Moving pieces between memory and windows of a file, beside memcpy of the same bytes. Every fourth piece of the file is ours.
+// Moving pieces between memory and windows of a file, beside memcpy of the same bytes. Every fourth
+// piece of the file is ours.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,23 +10,27 @@
 #include <thread>
 #include <vector>
 
-#include "pattern/pattern.hpp"
+#include "core/pattern/pattern.hpp"
 
 namespace {
 
 using namespace pario::pattern;
 using pario::base::Extent;
 
-constexpr std::uint64_t kBytes = std::uint64_t{8} << 20, kWindow = std::uint64_t{1} << 20, kRanks = 4;
+constexpr std::uint64_t kBytes = std::uint64_t{8} << 20, kWindow = std::uint64_t{1} << 20,
+                        kRanks = 4;
 
 enum class Memory { contiguous, strided, misaligned };
 
 struct Setup {
   Setup(std::uint64_t piece, Memory memory) : user(4 * kBytes, std::byte{1}), image(kWindow) {
     access.buffer = user.data();
-    if (memory == Memory::strided) access.memory = Layout::block(piece).resized(0, static_cast<std::int64_t>(2 * piece));
-    if (memory == Memory::misaligned) access.memory = Layout::block(piece * 3 / 4).resized(0, static_cast<std::int64_t>(piece));
-    access.view.filetype = Layout::block(piece).resized(0, static_cast<std::int64_t>(kRanks * piece));
+    if (memory == Memory::strided)
+      access.memory = Layout::block(piece).resized(0, static_cast<std::int64_t>(2 * piece));
+    if (memory == Memory::misaligned)
+      access.memory = Layout::block(piece * 3 / 4).resized(0, static_cast<std::int64_t>(piece));
+    access.view.filetype =
+        Layout::block(piece).resized(0, static_cast<std::int64_t>(kRanks * piece));
     access.bytes = kBytes;
     granule = summarise(access).granule;
     words.resize(coverage_words(kWindow, granule));
@@ -34,7 +39,8 @@ struct Setup {
   template <class Move>
   void each_window(Move move) {
     Walker walker(access);
-    for (std::uint64_t at = 0; at < kBytes * kRanks; at += kWindow) benchmark::DoNotOptimize(move(walker, Extent::at(at, kWindow)));
+    for (std::uint64_t at = 0; at < kBytes * kRanks; at += kWindow)
+      benchmark::DoNotOptimize(move(walker, Extent::at(at, kWindow)));
   }
 
   std::vector<std::byte> user, image;
@@ -43,13 +49,17 @@ struct Setup {
   std::uint64_t granule = 1;
 };
 
-void report(benchmark::State& state) { state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kBytes)); }
+void report(benchmark::State& state) {
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kBytes));
+}
 
 void gather(benchmark::State& state, Memory memory, bool marks) {
   Setup setup(static_cast<std::uint64_t>(state.range(0)), memory);
   const Coverage coverage{marks ? setup.words.data() : nullptr, setup.granule};
   for (auto _ : state)
-    setup.each_window([&](Walker& walker, Extent stretch) { return walker.gather(stretch, setup.image.data(), coverage); });
+    setup.each_window([&](Walker& walker, Extent stretch) {
+      return walker.gather(stretch, setup.image.data(), coverage);
+    });
   report(state);
 }
 #define PIECES ->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096)
@@ -60,7 +70,10 @@ BENCHMARK_CAPTURE(gather, misaligned, Memory::misaligned, true) PIECES;
 
 void scatter(benchmark::State& state, Memory memory) {
   Setup setup(static_cast<std::uint64_t>(state.range(0)), memory);
-  for (auto _ : state) setup.each_window([&](Walker& walker, Extent stretch) { return walker.scatter(stretch, setup.image.data()); });
+  for (auto _ : state)
+    setup.each_window([&](Walker& walker, Extent stretch) {
+      return walker.scatter(stretch, setup.image.data());
+    });
   report(state);
 }
 BENCHMARK_CAPTURE(scatter, contiguous, Memory::contiguous) PIECES;
@@ -71,12 +84,15 @@ void gather_listed(benchmark::State& state) {
   const std::uint64_t piece = static_cast<std::uint64_t>(state.range(0));
   std::vector<std::int64_t> places;
   std::vector<std::uint64_t> counts{piece};
-  for (std::uint64_t i = 0; i < kBytes / piece; ++i) places.push_back(static_cast<std::int64_t>((i * kRanks + i % 3) * piece));
+  for (std::uint64_t i = 0; i < kBytes / piece; ++i)
+    places.push_back(static_cast<std::int64_t>((i * kRanks + i % 3) * piece));
   Setup setup(piece, Memory::contiguous);
   setup.access.view.filetype = Layout::indexed(Layout::block(1), places, counts);
   const Coverage coverage{setup.words.data(), setup.granule};
   for (auto _ : state)
-    setup.each_window([&](Walker& walker, Extent stretch) { return walker.gather(stretch, setup.image.data(), coverage); });
+    setup.each_window([&](Walker& walker, Extent stretch) {
+      return walker.gather(stretch, setup.image.data(), coverage);
+    });
   report(state);
 }
 BENCHMARK(gather_listed) PIECES;
@@ -84,14 +100,17 @@ BENCHMARK(gather_listed) PIECES;
 void mark(benchmark::State& state) {
   Setup setup(static_cast<std::uint64_t>(state.range(0)), Memory::contiguous);
   const Coverage coverage{setup.words.data(), setup.granule};
-  for (auto _ : state) setup.each_window([&](Walker& walker, Extent stretch) { return walker.mark(stretch, coverage); });
+  for (auto _ : state)
+    setup.each_window(
+        [&](Walker& walker, Extent stretch) { return walker.mark(stretch, coverage); });
   report(state);
 }
 BENCHMARK(mark) PIECES;
 
 void coverage_runs(benchmark::State& state) {
   std::vector<std::uint64_t> words(coverage_words(kWindow, 64), ~std::uint64_t{0});
-  const std::vector<Coverage> coverages(static_cast<std::size_t>(state.range(0)), Coverage{words.data(), 64});
+  const std::vector<Coverage> coverages(static_cast<std::size_t>(state.range(0)),
+                                        Coverage{words.data(), 64});
   for (auto _ : state) {
     CoverageRuns runs(Extent::at(0, kWindow), coverages);
     while (!runs.next().empty()) {
@@ -155,7 +174,8 @@ void hand_over(benchmark::State& state, Stores stores, bool times_filling) {
     turn = 1;
     while (turn != 0) continue;
     const auto end = std::chrono::steady_clock::now();
-    state.SetIterationTime(std::chrono::duration<double>(times_filling ? filled - begin : end - filled).count());
+    state.SetIterationTime(
+        std::chrono::duration<double>(times_filling ? filled - begin : end - filled).count());
   }
   turn = -1;
   taker.join();

@@ -25,8 +25,8 @@ from places import slow_ceph
 from recording import Recorder
 
 from pario import wording
-from pario.bench.results import Row, rows_of
-from pario.lab.mount import Model, down, up
+from pario.prove.bench.results import Row, rows_of
+from pario.prove.lab.mount import Model, down, up
 
 OSDS, MEGABYTES = 4, 50
 NOISY = 0.25

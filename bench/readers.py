@@ -29,7 +29,7 @@ _READ = """
 import json, resource, sys, time
 start = time.perf_counter()
 from pathlib import Path
-from pario.tables import read
+from pario.see.tables import read
 imported = time.perf_counter()
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = time.process_time()

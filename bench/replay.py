@@ -23,9 +23,9 @@ from recording import Recorder  # noqa: E402
 from tests.badio import programs  # noqa: E402
 from tests.badio.programs import Program, Tracing  # noqa: E402
 
-from pario.replay import Fidelity, fidelity, perform, script_of  # noqa: E402
-from pario.replay.perform import Manner  # noqa: E402
-from pario.tables import read  # noqa: E402
+from pario.prove.replay import Fidelity, fidelity, perform, script_of  # noqa: E402
+from pario.prove.replay.perform import Manner  # noqa: E402
+from pario.see.tables import read  # noqa: E402
 
 HEADER = """\
 | program | calls | run, s | replay, s | replay / run | calls and bytes |

@@ -1,5 +1,5 @@
-/* Many small datasets in one HDF5 file, each with two attributes and a few bytes of every rank, written independently: what the file system
- * gets is mostly metadata.
+/* Many small datasets in one HDF5 file, each with two attributes and a few bytes of every rank,
+ * written independently: what the file system gets is mostly metadata.
  *
  *   small_hdf5 FILE [DATASETS] */
 #include <hdf5.h>
@@ -24,7 +24,8 @@ static void add_dataset(hid_t file, int number, int rank, int ranks) {
   for (int i = 0; i < kNumbers; i++) numbers[i] = number + rank * 0.5 + i;
   snprintf(name, sizeof name, "set-%05d", number);
   hid_t space = H5Screate_simple(1, &size, NULL), memory = H5Screate_simple(1, &count, NULL);
-  hid_t dataset = H5Dcreate2(file, name, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t dataset =
+      H5Dcreate2(file, name, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   add_attribute(dataset, "number", number);
   add_attribute(dataset, "ranks", ranks);
   H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, NULL, &count, NULL);
@@ -43,7 +44,8 @@ static int wrong_datasets(hid_t file, int datasets, int ranks) {
     snprintf(name, sizeof name, "set-%05d", number);
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     int differs = H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) < 0;
-    for (int i = 0; i < ranks * kNumbers; i++) differs |= numbers[i] != number + i / kNumbers * 0.5 + i % kNumbers;
+    for (int i = 0; i < ranks * kNumbers; i++)
+      differs |= numbers[i] != number + i / kNumbers * 0.5 + i % kNumbers;
     wrong += differs;
     H5Dclose(dataset);
   }

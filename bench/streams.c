@@ -1,5 +1,5 @@
-// Writes TOTAL bytes to FILE and says how long that took, in seconds: by write(2) of SIZE bytes, or by stdio with a flush per SIZE bytes.
-// streams FILE write|stdio SIZE TOTAL
+// Writes TOTAL bytes to FILE and says how long that took, in seconds: by write(2) of SIZE bytes, or
+// by stdio with a flush per SIZE bytes. streams FILE write|stdio SIZE TOTAL
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   char* data = malloc(size);
   memset(data, 'x', size);
   const double start = now();
-  const int failed = (strcmp(argv[2], "stdio") == 0 ? by_stdio : by_write)(argv[1], data, size, count);
+  const int failed =
+      (strcmp(argv[2], "stdio") == 0 ? by_stdio : by_write)(argv[1], data, size, count);
   printf("%.6f\n", now() - start);
   return failed;
 }

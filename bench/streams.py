@@ -75,7 +75,7 @@ def count_system_writes(command: list[str], env: dict[str, str]) -> int | None:
 @contextmanager
 def create_lab(folder: Path) -> Iterator[Path]:
     """Creates a lab whose requests take half a millisecond each, and whose bytes take no time."""
-    from pario.lab.mount import Model, down, up
+    from pario.prove.lab.mount import Model, down, up
 
     point = up(folder / "lab", Model(rate=0, latency=500_000, in_flight=0)).point
     try:

@@ -31,9 +31,9 @@ from places import hosts_of, slow_ceph  # noqa: E402
 from recording import Recorder  # noqa: E402
 from tests.hosts.conftest import AGENT  # noqa: E402
 
-from pario.lab.mount import Model, down, status, up  # noqa: E402
-from pario.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
-from pario.stripe.policy import Choice, Expected, choose  # noqa: E402
+from pario.fix.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
+from pario.fix.stripe.policy import Choice, Expected, choose  # noqa: E402
+from pario.prove.lab.mount import Model, down, status, up  # noqa: E402
 
 WRITER = Path(__file__).with_name("stripes_writer.py")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")

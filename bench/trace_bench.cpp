@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "trace/columns.hpp"
-#include "trace/trace.hpp"
+#include "core/trace/columns.hpp"
+#include "core/trace/trace.hpp"
 
 namespace {
 
@@ -15,10 +15,12 @@ using namespace pario::trace;
 
 constexpr FunctionInfo kFunctions[] = {{"write", "posix", Op::write}, {"pread", "posix", Op::read}};
 
-/// A log in a directory of its own, on tmpfs where there is one. Tracing is started once per process: by the first benchmark.
+/// A log in a directory of its own, on tmpfs where there is one. Tracing is started once per
+/// process: by the first benchmark.
 void trace_into_scratch(std::uint64_t events_limit) {
   if (on()) finish(0, 0);
-  std::string directory = std::filesystem::exists("/dev/shm") ? "/dev/shm/pario-bench-XXXXXX" : "/tmp/pario-bench-XXXXXX";
+  std::string directory = std::filesystem::exists("/dev/shm") ? "/dev/shm/pario-bench-XXXXXX"
+                                                              : "/tmp/pario-bench-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) std::abort();
   start({.directory = directory.c_str(), .events_limit = events_limit}, kFunctions);
   std::filesystem::remove_all(directory);  // the log goes on without a name
@@ -55,7 +57,9 @@ BENCHMARK(BM_Ticks);
 void BM_CountersOnly(benchmark::State& state) { count_calls(state, 0, false); }
 BENCHMARK(BM_CountersOnly);
 
-void BM_EventsSequential(benchmark::State& state) { count_calls(state, std::uint64_t{1} << 40, false); }
+void BM_EventsSequential(benchmark::State& state) {
+  count_calls(state, std::uint64_t{1} << 40, false);
+}
 BENCHMARK(BM_EventsSequential);
 
 void BM_EventsRandom(benchmark::State& state) { count_calls(state, std::uint64_t{1} << 40, true); }
@@ -64,13 +68,16 @@ BENCHMARK(BM_EventsRandom);
 void BM_FindKnownRecord(benchmark::State& state) {
   trace_into_scratch(0);
   find_record(Layer::posix, "/scratch/project/run/output.000123.dat", nullptr, nullptr);
-  for (auto _ : state) benchmark::DoNotOptimize(find_record(Layer::posix, "/scratch/project/run/output.000123.dat", nullptr, nullptr));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        find_record(Layer::posix, "/scratch/project/run/output.000123.dat", nullptr, nullptr));
 }
 BENCHMARK(BM_FindKnownRecord);
 
 void BM_EncodeColumns(benchmark::State& state) {
   std::vector<Event> events(8192);
-  for (std::size_t i = 0; i < events.size(); ++i) events[i] = {i * 1000 + i % 7, 700 + i % 13, i * 512, 512, 3, 1, 0, 1, 0, 0};
+  for (std::size_t i = 0; i < events.size(); ++i)
+    events[i] = {i * 1000 + i % 7, 700 + i % 13, i * 512, 512, 3, 1, 0, 1, 0, 0};
   std::vector<std::byte> columns(events.size() * sizeof(Event));
   for (auto _ : state) encode_columns(events, columns.data());
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * events.size()));

@@ -38,15 +38,15 @@ from tests.badio import programs  # noqa: E402
 from tests.badio.programs import Tracing  # noqa: E402
 
 from pario.cli.tune import line  # noqa: E402
-from pario.lab.mount import reset, status  # noqa: E402
-from pario.replay import Script, perform, script_of  # noqa: E402
-from pario.replay.perform import Manner  # noqa: E402
-from pario.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
-from pario.tables import read  # noqa: E402
-from pario.tables.model import Job  # noqa: E402
-from pario.tune import tune  # noqa: E402
-from pario.tune.choice import Choice  # noqa: E402
-from pario.tune.search import Measure, measurement  # noqa: E402
+from pario.fix.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
+from pario.prove.lab.mount import reset, status  # noqa: E402
+from pario.prove.replay import Script, perform, script_of  # noqa: E402
+from pario.prove.replay.perform import Manner  # noqa: E402
+from pario.prove.tune import tune  # noqa: E402
+from pario.prove.tune.choice import Choice  # noqa: E402
+from pario.prove.tune.search import Measure, measurement  # noqa: E402
+from pario.see.tables import read  # noqa: E402
+from pario.see.tables.model import Job  # noqa: E402
 
 #: Writes a file of one stripe, the default of new files, where many would be faster.
 WRONG_STRIPES = (

@@ -19,12 +19,12 @@ from pathlib import Path
 from measuring import make_parser
 from recording import Recorder
 
-from pario.lab.mount import Model, down, reset, status, up
-from pario.model.load import cost
-from pario.model.machine import load
-from pario.model.whatif import phase_of, uses_of
-from pario.stripe.layout import Part, Wanted, set_stripes
-from pario.tables import read
+from pario.fix.stripe.layout import Part, Wanted, set_stripes
+from pario.prove.lab.mount import Model, down, reset, status, up
+from pario.prove.model.load import cost
+from pario.prove.model.machine import load
+from pario.prove.model.whatif import phase_of, uses_of
+from pario.see.tables import read
 
 LAB = load("lab")
 #: Bytes of a write, writes, stripes.

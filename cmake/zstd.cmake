@@ -1,21 +1,25 @@
-# zstd, linked statically (a preloaded library must not bring libraries into other people's processes). Debian's libzstd-dev when it
-# is there, else the amalgamated source that the `zstandard` source package on PyPI carries.
+# zstd, linked statically, because a preloaded library must not load libraries into other programs.
+# Debian's libzstd-dev if it is installed, otherwise the amalgamated source in the source package
+# `zstandard` on PyPI.
 set(PARIO_ZSTD_SDIST zstandard==0.25.0)
 
 find_path(PARIO_ZSTD_INCLUDE zstd.h)
 find_library(PARIO_ZSTD_STATIC NAMES libzstd.a)
 
-# Whether the static library can go into a shared one at all (position-independent, its symbols kept local) differs between systems.
+# On some systems the static library cannot be linked into a shared one with local symbols, because
+# it is not position-independent.
 if(PARIO_ZSTD_INCLUDE AND PARIO_ZSTD_STATIC AND NOT DEFINED PARIO_ZSTD_USABLE)
   set(trial "${CMAKE_BINARY_DIR}/zstd-trial.c")
   file(
     WRITE "${trial}"
-    "#include <zstd.h>\nsize_t trial(ZSTD_CCtx* c, void* d, size_t n) { return ZSTD_compressCCtx(c, d, n, d, n, 1); }\n"
+    "#include <zstd.h>\n"
+    "size_t trial(ZSTD_CCtx* c, void* d, size_t n)\n"
+    "{ return ZSTD_compressCCtx(c, d, n, d, n, 1); }\n"
   )
   execute_process(
     COMMAND
-      "${CMAKE_C_COMPILER}" -shared -fPIC -I "${PARIO_ZSTD_INCLUDE}" "${trial}" "${PARIO_ZSTD_STATIC}" -Wl,--exclude-libs,ALL -o
-      "${CMAKE_BINARY_DIR}/zstd-trial.so"
+      "${CMAKE_C_COMPILER}" -shared -fPIC -I "${PARIO_ZSTD_INCLUDE}" "${trial}"
+      "${PARIO_ZSTD_STATIC}" -Wl,--exclude-libs,ALL -o "${CMAKE_BINARY_DIR}/zstd-trial.so"
     RESULT_VARIABLE failed
     OUTPUT_QUIET
     ERROR_QUIET
@@ -28,7 +32,9 @@ if(PARIO_ZSTD_USABLE)
   add_library(pario_zstd STATIC IMPORTED)
   set_target_properties(
     pario_zstd
-    PROPERTIES IMPORTED_LOCATION "${PARIO_ZSTD_STATIC}" INTERFACE_INCLUDE_DIRECTORIES "${PARIO_ZSTD_INCLUDE}"
+    PROPERTIES
+      IMPORTED_LOCATION "${PARIO_ZSTD_STATIC}"
+      INTERFACE_INCLUDE_DIRECTORIES "${PARIO_ZSTD_INCLUDE}"
   )
 else()
   find_package(Python COMPONENTS Interpreter REQUIRED)
@@ -36,12 +42,17 @@ else()
   if(NOT EXISTS "${dir}/zstd/zstd.c")
     message(STATUS "zstd: not installed as a static library; taking ${PARIO_ZSTD_SDIST} from PyPI")
     execute_process(
-      COMMAND "${Python_EXECUTABLE}" -m pip download -q --no-deps --no-binary :all: -d "${dir}" ${PARIO_ZSTD_SDIST}
+      COMMAND
+        "${Python_EXECUTABLE}" -m pip download -q --no-deps --no-binary :all: -d "${dir}"
+        ${PARIO_ZSTD_SDIST}
       RESULT_VARIABLE failed
     )
     file(GLOB sdist "${dir}/zstandard-*.tar.gz")
     if(failed AND NOT sdist)
-      message(FATAL_ERROR "zstd: neither libzstd.a (Debian: libzstd-dev) nor ${PARIO_ZSTD_SDIST} from PyPI is to be had")
+      message(
+        FATAL_ERROR
+        "zstd: neither libzstd.a (Debian: libzstd-dev) nor ${PARIO_ZSTD_SDIST} (PyPI) is available"
+      )
     endif()
     execute_process(
       COMMAND tar -xzf "${sdist}" --strip-components=1 -C "${dir}"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from pario.errors import ParioError
-from pario.launch import environment
+from pario.see.launch import environment
 
 
 def find_library() -> Path | None:
-    """PARIO_LIBRARY (a build folder's libpario.so), or the installed one; None where pario's native parts are not built."""
+    """PARIO_LIBRARY (a build folder's libpario.so), or the installed one; None where pario's native
+    parts are not built."""
     if named := os.environ.get("PARIO_LIBRARY"):
         return Path(named).resolve()
     try:

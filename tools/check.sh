@@ -19,8 +19,10 @@ check_cpp() { list_sources '*.cpp' '*.hpp' '*.c' '*.h' | xargs -r clang-format -
 check_cmake() { list_sources '*CMakeLists.txt' '*.cmake' | xargs -r gersemi --check; }
 
 check mypy mypy
-check rooms python tools/check_rooms.py
+check modules python tools/check_modules.py
+check prose python -m tools.prose
 check sizes python tools/check_sizes.py
+check cycles python tools/check_cycles.py
 check import-linter lint-imports
 check ruff ruff check python tests tools bench
 check ruff-format ruff format --check python tests tools bench

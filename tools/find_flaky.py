@@ -1,8 +1,8 @@
 """Runs tests many times beside a load, to find those that fail sometimes.
 
 Without TEST, these are the quick and the system tests that start processes, threads or servers
-(the rule: tests/support/selection.py). An interrupted run goes on where it was left. The exit
-status is 1 if a test failed.
+(the rule: tests/support/selection.py). An interrupted run continues at its
+last test. The exit status is 1 if a test failed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fits the parameters of described machines to published figures.
 
-Writes them into python/pario/model/machines/*.toml.
+Writes them into python/pario/prove/model/machines/*.toml.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import sys
 
-from pario.model.fit import fit
-from pario.model.machine import load, names, path_of
+from pario.prove.model.fit import fit
+from pario.prove.model.machine import load, names, path_of
 
 
 def main() -> None:

@@ -72,7 +72,8 @@ missing() {
 
 if [ -n "$(missing)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   apt-get update -qq
-  missing | cut -d' ' -f1 | DEBIAN_FRONTEND=noninteractive xargs apt-get install -y -qq --no-install-recommends >/dev/null
+  missing | cut -d' ' -f1 |
+    DEBIAN_FRONTEND=noninteractive xargs apt-get install -y -qq --no-install-recommends >/dev/null
 fi
 missing | while read -r package purpose; do
   echo "setup: $package is not installed (for: $purpose); as root: apt-get install $package"
@@ -89,7 +90,8 @@ requirements() {
   "$venv/bin/python" - "$@" <<'PY'
 import sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-print(*project["dependencies"], *(r for extra in sys.argv[1:] for r in project["optional-dependencies"][extra]), sep="\n")
+extras = project["optional-dependencies"]
+print(*project["dependencies"], *(r for extra in sys.argv[1:] for r in extras[extra]), sep="\n")
 PY
 }
 

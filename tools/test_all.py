@@ -1,4 +1,4 @@
-"""Runs every test there is, and goes on where an interrupted run was left.
+"""Runs every test, and continues an interrupted run.
 
 All results go to one file (tests/support/results_file.py). A step that is complete at this commit
 is not run again; in the other steps, passed and skipped tests are not run again. The exit status

@@ -1,7 +1,7 @@
 """The steps of `make test-all`: each runs a kind of tests and adds a result for each test.
 
-A step leaves out the tests that the result file holds as good, so that it goes on where an
-interrupted run was left. A new kind of tests is a function here and a row in STEPS.
+A step leaves out the tests that the result file holds as good, so that it continues an
+interrupted run. A new kind of tests is a function here and a row in STEPS.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SUITES = "tests/suites/test_suites.py"
 _TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
-#: Seconds that each fuzz target runs, and what libFuzzer prints of what it has done.
+#: Seconds of each fuzz target, and the line of libFuzzer with its counts.
 _FUZZ_SECONDS = int(os.environ.get("PARIO_FUZZ_SECONDS") or 60)
 _EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where a run of all tests keeps its files, and how it shows progress."""
+    """The files of a run of all tests, and its display of progress."""
 
     root: Path
     results: Path
@@ -60,7 +60,7 @@ class Run:
             writer.add(result)
 
     def add_selected(self, count: int) -> None:
-        """Tells the number of tests that the step is about to run."""
+        """Appends the number of tests that the step is going to run."""
         with self.writer() as writer:
             writer.add_selected(count)
 
@@ -151,7 +151,7 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", *workers, *files, *arguments]
     status = run.call(step, command)
     session = f"{step}::session"
-    if status not in (0, 1):  # no line per test tells about an error of pytest itself
+    if status not in (0, 1):  # an error of pytest itself: no test has a line for it
         reason = f"pytest ended with status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(session, "error", reason=reason))
     elif session in run.read().latest:
@@ -227,7 +227,7 @@ def run_module(run: Run, step: str, command: Sequence[str]) -> None:
     """
     arguments = [sys.executable, "-m", *command, f"--results={run.results}"]
     status = run.call(step, arguments)
-    if status not in (0, BROKEN):  # no line tells about it
+    if status not in (0, BROKEN):  # an error without a line of its own
         reason = f"status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(f"{step}::session", "error", reason=reason))
     else:

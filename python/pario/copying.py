@@ -1,54 +1,39 @@
-"""The bytes of a file into another, by several threads; holes stay holes. What was written can be read back and compared."""
+"""Copies bytes between files with several threads, keeps holes, and verifies the copy."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import re
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from pario.errors import ParioError
 
 #: One read and one write.
 PIECE = 8 << 20
-#: Zeros are looked for in units of this where the file system does not tell its holes.
+#: The unit in which zeros are searched if the file system does not report holes.
 GRAIN = 1 << 20
 _ZEROS = bytes(GRAIN)
-_PART = re.compile(r"\.[0-9a-f]{20}\.pario-part")
 
 Extent = tuple[int, int]
-#: CRC-32 of what was written there.
+#: CRC-32 of the bytes written to each extent.
 Sums = dict[Extent, int]
 
 
-def part_of(target: Path, maker: str) -> Path:
-    """The name of what becomes ``target`` when it is whole: beside it, never too long, another for each maker, and the same next time."""
-    digest = hashlib.sha256(os.fsencode(f"{maker}:{target.name}")).hexdigest()
-    return target.with_name(f".{digest[:20]}.pario-part")
-
-
-def is_part(name: str) -> bool:
-    """Whether a file has such a name."""
-    return _PART.fullmatch(name) is not None
-
-
 def extents_with_data(descriptor: int, begin: int, end: int) -> Iterator[Extent]:
-    """What lies between the holes, as far as the file system tells; else all of it."""
+    """The extents between the holes; all of it if the file system does not report holes."""
     at = begin
     while at < end:
         try:
             data = os.lseek(descriptor, at, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole follows
+            if error.errno == errno.ENXIO:  # only a hole follows
                 return
-            data = at  # holes are not told
+            data = at  # holes are not reported
         if data >= end:
             return
         try:
@@ -60,19 +45,29 @@ def extents_with_data(descriptor: int, begin: int, end: int) -> Iterator[Extent]
 
 
 def pieces_with_data(descriptor: int, begin: int, end: int) -> list[Extent]:
-    """The same in pieces."""
-    return [(at, min(at + PIECE, last)) for first, last in extents_with_data(descriptor, begin, end) for at in range(first, last, PIECE)]
+    """The extents with data, divided into pieces."""
+    return [
+        (at, min(at + PIECE, last))
+        for first, last in extents_with_data(descriptor, begin, end)
+        for at in range(first, last, PIECE)
+    ]
 
 
 class Copier:
-    """Copies ranges from one descriptor to another with a few threads. The first error ends it and is raised.
+    """Copies ranges from one descriptor to another with several threads. Raises the first error.
 
-    ``shift``: what lies at an offset of the source comes so much later in the target. ``sums`` receives the CRC-32 of each piece by its
-    place in the target, for :func:`verify`.
+    ``shift`` is added to offsets of the source to get those of the target. ``sums`` receives the
+    CRC-32 of each piece by its extent in the target, for :func:`verify`.
     """
 
     def __init__(
-        self, source: int, target: int, threads: int, look_for_zeros: bool = False, shift: int = 0, sums: Sums | None = None
+        self,
+        source: int,
+        target: int,
+        threads: int,
+        look_for_zeros: bool = False,
+        shift: int = 0,
+        sums: Sums | None = None,
     ) -> None:
         self._source = source
         self._target = target
@@ -89,7 +84,7 @@ class Copier:
         self._pool.shutdown(cancel_futures=True)
 
     def copy(self, begin: int, end: int, moved: Callable[[int], None]) -> None:
-        """All of [begin, end) of the source; tells now and then how far it is."""
+        """Copies [begin, end) of the source; calls ``moved`` with the offset reached."""
         pieces = pieces_with_data(self._source, begin, end)
         futures = [self._pool.submit(self._piece, *piece) for piece in pieces]
         try:
@@ -128,12 +123,12 @@ def read_exactly(descriptor: int, offset: int, buffer: memoryview) -> None:
     while done < len(buffer):
         got = os.preadv(descriptor, [buffer[done:]], offset + done)
         if got == 0:
-            raise ParioError("it became shorter while it was copied; it is as somebody made it")
+            raise ParioError("it became shorter while it was copied; it is unchanged")
         done += got
 
 
 def copy_piece(source: int, target: int, begin: int, end: int, shift: int = 0) -> int:
-    """A piece by the calling thread; its CRC-32."""
+    """Copies a piece in the calling thread; returns its CRC-32."""
     data = memoryview(bytearray(end - begin))
     read_exactly(source, begin, data)
     write_all(target, begin + shift, data)
@@ -141,25 +136,28 @@ def copy_piece(source: int, target: int, begin: int, end: int, shift: int = 0) -
 
 
 def write_all(descriptor: int, offset: int, data: memoryview) -> None:
-    """Over partial writes."""
+    """Writes all bytes, over partial writes."""
     while data:
         done = os.pwrite(descriptor, data, offset)
         data, offset = data[done:], offset + done
 
 
 def copy_range(source: int, target: int, begin: int, end: int, shift: int) -> None:
-    """By the calling thread; by the kernel where it can, which lets files share bytes where the file system can."""
+    """Copies a range in the calling thread, by ``copy_file_range`` where possible, so that files
+    share blocks if the file system can."""
     for first, last in extents_with_data(source, begin, end):
         at = first
         with suppress(OSError):
-            while at < last and (done := os.copy_file_range(source, target, last - at, at, at + shift)):
+            while at < last and (
+                done := os.copy_file_range(source, target, last - at, at, at + shift)
+            ):
                 at += done
         for piece in range(at, last, PIECE):
             copy_piece(source, target, piece, min(piece + PIECE, last), shift)
 
 
 def compare(source: int, target: int, begin: int, end: int, shift: int) -> bool:
-    """Whether a range of one file has the bytes of another's."""
+    """True if a range of one file has the bytes of another's."""
     for at in range(begin, end, PIECE):
         ours, theirs = bytearray(min(PIECE, end - at)), bytearray(min(PIECE, end - at))
         read_exactly(source, at, memoryview(ours))
@@ -170,7 +168,8 @@ def compare(source: int, target: int, begin: int, end: int, shift: int) -> bool:
 
 
 def verify(descriptor: int, sums: Sums, threads: int) -> None:
-    """Reads what was copied back, from the disk where the kernel lets go of its pages. Raises ParioError when it is not what was read."""
+    """Reads a copy back, from the disk if the kernel drops its pages, and compares the checksums.
+    Raises ParioError if they differ."""
     os.fdatasync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     if threads == 1:
@@ -187,4 +186,6 @@ def _check(descriptor: int, place: Extent, expected: int) -> None:
     data = memoryview(bytearray(end - begin))
     read_exactly(descriptor, begin, data)
     if zlib.crc32(data) != expected:
-        raise ParioError(f"the bytes from {begin} to {end} of the copy are not those that were written")
+        raise ParioError(
+            f"the bytes from {begin} to {end} of the copy are not those that were written"
+        )

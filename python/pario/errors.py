@@ -1,5 +1,6 @@
-"""The base of all errors that a user can cause and should read."""
+"""The base class of the errors that a user can correct."""
 
 
 class ParioError(Exception):
-    """Something the user can put right. The text names the thing, its value and what was expected; the CLI prints it and exits with 2."""
+    """An error that the user can correct. Its text names the thing, its value and the expected
+    value; commands print it and exit with status 2."""

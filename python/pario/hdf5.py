@@ -1,11 +1,15 @@
-"""Arrays of HDF5 files by h5py's low level: it is much faster for many, and gives the offset of an array's bytes.
+"""HDF5 files: made in memory, and read safely.
 
-Files are read through :func:`open_to_read` only: it refuses files that refer to bytes of other files.
+All access to HDF5 goes through this module. Files are read through :func:`open_to_read` only, which
+refuses files that refer to bytes of other files. New files are made as an :class:`Image`, because
+HDF5 ends the process where a write fails while it closes a file. Datasets are handled by h5py's low
+level: it is several times faster for many datasets, and gives the offset of a dataset's bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,36 +20,186 @@ from pario.errors import ParioError
 
 #: The file itself, as a source of virtual datasets.
 _ITSELF = "."
-#: Replaced with numbers by HDF5 in names of sources, so that other files are read than the one of that name.
+#: HDF5 replaces this in the names of sources by numbers, and then reads other files.
 _PATTERN = "%b"
+#: Exceptions by which h5py reports damaged files.
+_DAMAGE = (
+    OSError,
+    KeyError,
+    ValueError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    SystemError,
+)
+_PAGE = 4096
+
+#: Offset in a file, and the bytes there.
+Piece = tuple[int, bytes]
+
+
+class Image(io.RawIOBase):
+    """A file in memory for ``h5py.File(image, ...)``. Pages never written take no memory."""
+
+    def __init__(self, pieces: Iterable[Piece] = (), size: int = 0) -> None:
+        super().__init__()
+        self._pages: dict[int, bytearray] = {}
+        self._at = self.size = 0
+        for offset, content in pieces:
+            self.seek(offset)
+            self.write(content)
+        self.size = max(self.size, size)
+
+    def seekable(self) -> bool:
+        """Returns True: seek() works."""
+        return True
+
+    def readable(self) -> bool:
+        """Returns True: readinto() works."""
+        return True
+
+    def writable(self) -> bool:
+        """Returns True: write() works."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Sets the offset of the next read or write, maybe beyond the end, and returns it."""
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = begin + offset
+        return self._at
+
+    def tell(self) -> int:
+        """The offset of the next read or write."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer; with zeros beyond the end, where HDF5 never reads otherwise."""
+        view = memoryview(buffer).cast("B")
+        done = 0
+        while done < len(view):
+            number, begin = divmod(self._at + done, _PAGE)
+            count = min(_PAGE - begin, len(view) - done)
+            page = self._pages.get(number)
+            view[done : done + count] = page[begin : begin + count] if page else bytes(count)
+            done += count
+        self._at += done
+        return done
+
+    def write(self, content: Any) -> int:
+        """Writes all bytes of a buffer."""
+        view = memoryview(content).cast("B")
+        done = 0
+        while done < len(view):
+            number, begin = divmod(self._at + done, _PAGE)
+            count = min(_PAGE - begin, len(view) - done)
+            page = self._pages.get(number)
+            if page is None:
+                page = self._pages[number] = bytearray(_PAGE)
+            page[begin : begin + count] = view[done : done + count]
+            done += count
+        self._at += done
+        self.size = max(self.size, self._at)
+        return done
+
+    def truncate(self, size: int | None = None) -> int:
+        """Sets the size. HDF5 truncates each file that it closes."""
+        self.size = self._at if size is None else size
+        return self.size
+
+    def pieces(self) -> list[Piece]:
+        """The written pages in order; adjacent pages form one piece."""
+        found: list[tuple[int, list[bytearray]]] = []
+        end = -1
+        for number in sorted(self._pages):
+            if number != end:
+                found.append((number * _PAGE, []))
+            found[-1][1].append(self._pages[number])
+            end = number + 1
+        joined = ((offset, b"".join(pages)) for offset, pages in found)
+        return [(offset, content[: self.size - offset]) for offset, content in joined]
+
+
+@contextmanager
+def edit_image(image: Image, mode: str, error: type[ParioError], **options: Any) -> Iterator[Any]:
+    """Opens an image as an ``h5py.File``, to make (``mode`` "w") or to change it ("r+").
+
+    Raises ``error`` where HDF5 cannot hold the contents.
+    """
+    import h5py
+
+    try:
+        with h5py.File(image, mode, locking=False, **options) as file:
+            yield file
+    except (OSError, RuntimeError) as cause:
+        raise error(f"HDF5 cannot describe these arrays: {cause}") from cause
 
 
 def add_contiguous(group: Any, name: str, shape: tuple[int, ...], kind: Any) -> Any:
-    """Makes an array whose bytes lie in one piece, allocated at once and not filled, and the groups above it."""
+    """Adds a dataset with contiguous bytes, allocated at once and not filled, and its groups."""
     from h5py import h5d, h5p
 
-    made = h5p.create(h5p.DATASET_CREATE)
-    made.set_layout(h5d.CONTIGUOUS)
-    made.set_alloc_time(h5d.ALLOC_TIME_EARLY)
-    made.set_fill_time(h5d.FILL_TIME_NEVER)
-    return add(group, name, shape, kind, made)
+    storage = h5p.create(h5p.DATASET_CREATE)
+    storage.set_layout(h5d.CONTIGUOUS)
+    storage.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    storage.set_fill_time(h5d.FILL_TIME_NEVER)
+    return add(group, name, shape, kind, storage)
 
 
-def add(group: Any, name: str, shape: tuple[int, ...], kind: Any, made: Any) -> Any:
-    """Makes an array, and the groups above it; ``made`` says how it is stored."""
+def add(group: Any, name: str, shape: tuple[int, ...], kind: Any, storage: Any) -> Any:
+    """Adds a dataset with a creation property list, and its groups. Returns its low-level ID."""
     from h5py import h5d, h5p, h5s, h5t
 
     links = h5p.create(h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
     space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
-    return h5d.create(group.id, name.encode(), h5t.py_create(np.dtype(kind), logical=True), space, made, links)
+    return h5d.create(
+        group.id, name.encode(), h5t.py_create(np.dtype(kind), logical=True), space, storage, links
+    )
+
+
+def attribute_names(dataset: Any) -> list[str]:
+    """The names of the attributes of a low-level dataset."""
+    from h5py import h5a
+
+    names: list[str] = []
+    if h5a.get_num_attrs(dataset):
+        h5a.iterate(dataset, lambda name, *_: names.append(name.decode()))
+    return names
+
+
+def attribute_value(dataset: Any, name: str) -> Any:
+    """The value of an attribute of a low-level dataset, as h5py converts it."""
+    import h5py
+
+    return h5py.Dataset(dataset).attrs[name]
+
+
+def shape_of(dataset: Any) -> tuple[int, ...]:
+    """The shape of a low-level dataset; (0,) where it has no elements at all."""
+    from h5py import h5s
+
+    space = dataset.get_space()
+    if space.get_simple_extent_type() == h5s.NULL:
+        return (0,)
+    return tuple(space.get_simple_extent_dims())
+
+
+def scale_name(dataset: Any, axis: int) -> str:
+    """The name of the first dimension scale of an axis; empty where it has none."""
+    import h5py
+
+    dims = h5py.Dataset(dataset).dims
+    scales: Any = dims[axis] if axis < len(dims) else ()  # an empty dataset has no axes
+    return scales[0].name.lstrip("/") if len(scales) else ""
 
 
 class Source:
-    """An HDF5 file of any origin, open to be read. HDF5 would read any file of this user that such a file refers to.
+    """An HDF5 file of any origin, open for reading.
 
-    Nothing of a dataset is read unless its bytes are in the file, or, if it is virtual, in files of the same directory, to
-    which the same applies.
+    HDF5 would read any file of this user that such a file refers to. So no element of a dataset is
+    read unless its bytes are in the file or, for a virtual dataset, in files of the same directory,
+    to which the same applies.
     """
 
     def __init__(self, file: Any, path: str | Path, error: type[ParioError]) -> None:
@@ -53,7 +207,7 @@ class Source:
         self._refuse_outside_links()
 
     def datasets(self) -> Iterator[tuple[str, Any]]:
-        """All datasets by name, as HDF5's own objects. Raises ``error`` at one with bytes elsewhere."""
+        """All datasets, as name and low-level object. Raises ``error`` for one stored elsewhere."""
         from h5py import h5d, h5o
 
         found: list[bytes] = []
@@ -69,7 +223,7 @@ class Source:
             yield _text(name), dataset
 
     def read(self, name: str, selection: Any = ...) -> Any:
-        """Elements of a dataset. Raises ``error`` if they, or a source of a virtual dataset, are elsewhere or missing."""
+        """Elements of a dataset. Raises ``error`` where their bytes are elsewhere or missing."""
         dataset = self.file[name]
         if self._sources(name, dataset.id):
             self._check_all_sources({self._path.resolve()})
@@ -83,36 +237,50 @@ class Source:
 
         found = self.file.id.links.visit(is_outside, info=True)
         if found is not None:
-            message = f"{self._path}: '{_text(found)}' is a link to another file; expected all objects in the file itself"
+            message = (
+                f"{self._path}: '{_text(found)}' is a link to another file; expected all objects in"
+                " the file itself"
+            )
             raise self._error(message)
 
     def _sources(self, name: str, dataset: Any) -> set[str]:
-        """Names of the files that a virtual dataset takes elements from; none for others."""
+        """The names of the source files of a virtual dataset; empty for other datasets."""
         from h5py import h5d
 
-        made = dataset.get_create_plist()
-        layout = made.get_layout()
-        if layout == h5d.CONTIGUOUS and made.get_external_count():
-            outside = f"has its bytes in '{_text(made.get_external(0)[0])}'"
-            raise self._error(f"{self._path}: array '{name}' {outside}; expected all bytes in the file itself")
+        storage = dataset.get_create_plist()
+        layout = storage.get_layout()
+        if layout == h5d.CONTIGUOUS and storage.get_external_count():
+            outside = f"has its bytes in '{_text(storage.get_external(0)[0])}'"
+            raise self._error(
+                f"{self._path}: array '{name}' {outside}; expected all bytes in the file itself"
+            )
         if layout != h5d.VIRTUAL:
             return set()
-        sources = {_text(made.get_virtual_filename(number)) for number in range(made.get_virtual_count())}
+        sources = {
+            _text(storage.get_virtual_filename(number))
+            for number in range(storage.get_virtual_count())
+        }
         for source in sources:
             if "/" in source or source in ("", "..") or _PATTERN in source:
                 outside = f"takes elements from '{source}'"
-                raise self._error(f"{self._path}: array '{name}' {outside}; expected the name of a file in the same directory")
+                raise self._error(
+                    f"{self._path}: array '{name}' {outside}; expected the name of a file in the"
+                    " same directory"
+                )
         return sources
 
     def _check_all_sources(self, seen: set[Path]) -> None:
-        """Checks the sources of all virtual datasets, and theirs. ``seen``: files that are checked already."""
+        """Checks the sources of all virtual datasets recursively. ``seen``: checked files."""
         for name, dataset in self.datasets():
             for source in self._sources(name, dataset) - {_ITSELF}:
                 path = self._path.with_name(source)
                 if path.resolve() in seen:
                     continue
                 if not path.is_file():  # HDF5 would look for it in other directories
-                    raise self._error(f"{self._path}: array '{name}' takes elements from '{source}', which is not beside it")
+                    raise self._error(
+                        f"{self._path}: array '{name}' takes elements from '{source}', which is not"
+                        " beside it"
+                    )
                 seen.add(path.resolve())
                 with open_to_read(path, self._error) as other:
                     other._check_all_sources(seen)
@@ -120,11 +288,14 @@ class Source:
 
 @contextmanager
 def open_to_read(path: str | Path, error: type[ParioError] = ParioError) -> Iterator[Source]:
-    """Opens a file. Raises ``error`` if it has links to other files, OSError if it is not an HDF5 file."""
+    """Opens a file. Raises ``error`` that names it where it is damaged or links to other files."""
     import h5py
 
-    with h5py.File(path, "r", locking=False) as file:
-        yield Source(file, path, error)
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            yield Source(file, path, error)
+    except _DAMAGE as cause:
+        raise error(f"{path}: {str(cause).strip(chr(39))}") from cause
 
 
 def _text(name: bytes | str) -> str:

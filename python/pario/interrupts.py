@@ -1,9 +1,9 @@
-"""Interrupts (Ctrl-C) are raised where they reach the program, and where no other rank waits for this one.
+"""Interrupts (Ctrl-C), raised only where they reach the program and no other rank waits.
 
-Python swallows a KeyboardInterrupt that is raised within ``__del__`` or the callback of a weak reference ("Exception
-ignored in"). So a call of the API postpones an interrupt to its next :func:`check`, or to its end.
-
-All of this is for interrupts of the main thread; nothing changes where the program has a handler of its own.
+Python swallows a KeyboardInterrupt that is raised within ``__del__`` or the callback of a weak
+reference ("Exception ignored in"). So a call of the API postpones an interrupt to its next
+:func:`check`, or to its end. This concerns the main thread only, and programs without a handler of
+their own.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: An interrupt that is postponed, until it is raised.
+#: The postponed interrupt, if there is one.
 _postponed: list[BaseException] = []
-#: Whether a body of :func:`postponed` runs; it may be within another one.
+#: True while a body of :func:`postponed` runs; bodies may be nested.
 _is_active = False
-#: Seconds after which a wait looks for an interrupt.
-_BREATH = 0.2
+#: Seconds between two checks for an interrupt during a wait.
+_CHECK_INTERVAL = 0.2
 
 
 def _postpone(number: int, frame: FrameType | None) -> None:
@@ -34,12 +34,17 @@ def _is_main() -> bool:
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """An interrupt of the body is raised by its next :func:`check`, or at its end. A second one is raised at once."""
+    """Postpones an interrupt of the body to its next :func:`check`, or to its end. A second one is
+    raised at once."""
     global _is_active
-    if _is_active or not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if (
+        _is_active
+        or not _is_main()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
         yield
         return
-    try:  # in which an interrupt may come after any line
+    try:  # an interrupt may come after any line
         _is_active = True
         _postponed.clear()
         signal.signal(signal.SIGINT, _postpone)
@@ -55,38 +60,42 @@ def postponed() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raises a postponed interrupt. Called where exceptions are expected: between two pieces of work, and while waiting."""
+    """Raises a postponed interrupt. Called where exceptions are safe: between two pieces of work,
+    and during waits."""
     if _postponed and _is_main():
         raise _postponed.pop()
 
 
 def join(thread: threading.Thread) -> None:
-    """Waits for the end of a thread, or for an interrupt, which is raised."""
+    """Waits for the end of a thread. Raises an interrupt."""
     if not _is_main():
         thread.join()
         return
     while thread.is_alive():
-        thread.join(_BREATH)
+        thread.join(_CHECK_INTERVAL)
         check()
 
 
 @contextmanager
 def kept(failed: list[BaseException]) -> Iterator[None]:
-    """Keeps an exception of the body for later; of interrupts only the first one."""
+    """Appends an exception of the body to ``failed``; a second interrupt is raised instead."""
     try:
         yield
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and any(isinstance(one, KeyboardInterrupt) for one in failed):
+        if isinstance(error, KeyboardInterrupt) and any(
+            isinstance(one, KeyboardInterrupt) for one in failed
+        ):
             raise
         failed.append(error)
 
 
 @contextmanager
 def deferred(failed: list[BaseException] | None = None) -> Iterator[None]:
-    """Puts an interrupt of the body into ``failed``, of which the body must take notice, or raises it at the end.
+    """Appends an interrupt of the body to ``failed``, which the body must check, or raises it at
+    the end.
 
-    For bodies with collective calls, which a rank may not leave out. A second interrupt is raised at once. Within another one the
-    outer one has it.
+    For bodies with collective calls, none of which a rank may omit. A second interrupt is raised at
+    once. In nested bodies the outer one receives it.
     """
     noted: list[BaseException] = [] if failed is None else failed
     before = signal.getsignal(signal.SIGINT)

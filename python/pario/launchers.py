@@ -53,8 +53,16 @@ class _Variables:
 
 #: Launchers of MPI, most specific first.
 _MPI = (
-    _Variables("mpiexec", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    _Variables("mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and its relatives, Slurm's PMI
+    _Variables(
+        "mpiexec",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    _Variables(
+        "mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
+    ),  # MPICH and its relatives, Slurm's PMI
     _Variables("mpiexec", "PMIX_RANK", "PMIX_SIZE", "", ""),
     _Variables("mpiexec", "PALS_RANKID", "PALS_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"),
     _Variables("flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "", ""),
@@ -67,7 +75,9 @@ def launch_of(environment: Mapping[str, str]) -> Launch:
     """The launch that the environment tells of; the innermost one where several do."""
     if environment.get(ALONE, "") not in ("", "0"):
         return _ALONE
-    torchrun = _launch_by(_TORCHRUN, environment) if environment.get("LOCAL_RANK", "").isdigit() else None
+    torchrun = (
+        _launch_by(_TORCHRUN, environment) if environment.get("LOCAL_RANK", "").isdigit() else None
+    )
     if torchrun and "TORCHELASTIC_RUN_ID" in environment:
         return torchrun
     step = _slurm_step(environment)
@@ -87,7 +97,9 @@ def _seat(rank: str, size: str) -> Seat | None:
     return Seat(int(rank), int(size)) if rank.isdigit() and size.isdigit() else None
 
 
-def _launch_by(row: _Variables, environment: Mapping[str, str], *, mpi: bool = False) -> Launch | None:
+def _launch_by(
+    row: _Variables, environment: Mapping[str, str], *, mpi: bool = False
+) -> Launch | None:
     seat = _seat(environment.get(row.rank, ""), environment.get(row.size, ""))
     local = _seat(environment.get(row.local_rank, ""), environment.get(row.local_size, ""))
     return Launch(row.launcher, seat, local, mpi) if seat else None
@@ -113,7 +125,9 @@ def _has_terminal(step: Launch, environment: Mapping[str, str]) -> bool:
 def _tasks_of_node(environment: Mapping[str, str]) -> str:
     """Of ``SLURM_STEP_TASKS_PER_NODE`` ("4(x2),2") the number for this node."""
     counts: list[str] = []
-    for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_STEP_TASKS_PER_NODE", "")):
+    for count, times in re.findall(
+        r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_STEP_TASKS_PER_NODE", "")
+    ):
         counts += [count] * min(int(times or 1), 1 << 20)
     node = environment.get("SLURM_NODEID", "")
     return counts[int(node)] if node.isdigit() and int(node) < len(counts) else ""

@@ -1,5 +1,5 @@
-"""Checksums of a run's output files, kept in its log directory: ``outputs.json``. Written by ``pario run --verify``, compared by
-``pario compare``.
+"""Checksums of a run's output files, kept in its log directory: ``outputs.json``. Written by
+``pario run --verify``, compared by ``pario compare``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pario.errors import ParioError
 NAME = "outputs.json"
 _FORMAT = "pario-outputs-1"
 
-#: What changes when a file is written: modification time, size, number.
+#: The facts that change when a file is written: modification time, size, inode.
 State = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file after the run. ``path`` is relative to the directory of the run where it lies below it."""
+    """A file after the run. ``path`` is relative to the directory of the run where it lies below
+    it."""
 
     path: str
     size: int
@@ -32,12 +33,15 @@ class Output:
 
 
 def state_before(patterns: Iterable[str]) -> dict[str, State]:
-    """What is there before the run, so that :func:`record` can tell what the run has written."""
+    """The matching files before the run, by which :func:`record` knows the files it wrote."""
     return {path: state for path in _matching(patterns) if (state := _state(path))}
 
 
-def record(directory: Path, patterns: Iterable[str], before: Mapping[str, State]) -> tuple[Output, ...]:
-    """Sums up the files that match, and keeps the sums in the log directory. Raises ParioError when one cannot be read."""
+def record(
+    directory: Path, patterns: Iterable[str], before: Mapping[str, State]
+) -> tuple[Output, ...]:
+    """Computes the checksums of matching files and keeps them in the log directory. Raises
+    ParioError if a file cannot be read."""
     found = tuple(_sum(path, before.get(path)) for path in _matching(patterns))
     document = {"format": _FORMAT, "outputs": [asdict(output) for output in found]}
     try:
@@ -48,7 +52,7 @@ def record(directory: Path, patterns: Iterable[str], before: Mapping[str, State]
 
 
 def read(directory: Path) -> tuple[Output, ...] | None:
-    """The outputs that a run recorded; None where it recorded none. Raises ParioError when the file is damaged."""
+    """The outputs that a run recorded, or None. Raises ParioError if the file is damaged."""
     path = directory / NAME
     if not path.exists():
         return None
@@ -62,8 +66,13 @@ def read(directory: Path) -> tuple[Output, ...] | None:
 
 
 def _matching(patterns: Iterable[str]) -> list[str]:
-    """Regular files that match, each once, in order; ``**`` stands for any directories. Names stay relative."""
-    found = {os.path.normpath(path) for pattern in patterns for path in glob.glob(pattern, recursive=True)}  # noqa: PTH207
+    """Regular files that match, each once, in order; ``**`` stands for any directories. Names stay
+    relative."""
+    found = {
+        os.path.normpath(path)
+        for pattern in patterns
+        for path in glob.glob(pattern, recursive=True)  # noqa: PTH207
+    }
     return sorted(path for path in found if Path(path).is_file())
 
 
@@ -81,5 +90,5 @@ def _sum(path: str, before: State | None) -> Output:
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise ParioError(f"cannot read {path} to sum it up: {error.strerror}") from error
+        raise ParioError(f"cannot read {path} for its checksum: {error.strerror}") from error
     return Output(path, size, digest, written=_state(path) != before)

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from pario.errors import ParioError
 
-#: Schemes of URLs that are accepted. A file interface that supports one registers it here; it takes such paths as text,
-#: because pathlib makes "s3:/bucket" of "s3://bucket".
+#: Schemes of URLs that are accepted. A file interface that supports one registers it here; it takes
+#: such paths as text, because pathlib makes "s3:/bucket" of "s3://bucket".
 SUPPORTED: set[str] = set()
 #: "s3://bucket", "s3:/bucket" as pathlib has it, and chains such as "simplecache::s3://bucket".
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioError) -> Path:
-    """The path. Raises ``error`` if it has a scheme that is not supported: it would become a local directory such as ``s3:``."""
+    """The path. Raises ``error`` if it has a scheme that is not supported: it would become a local
+    directory such as ``s3:``."""
     text = os.fspath(path)
     scheme = _SCHEME.match(text)
     if scheme and scheme[1].lower() not in SUPPORTED:

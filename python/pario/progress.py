@@ -1,61 +1,73 @@
-"""How far something is, for a person who waits for it: on standard error where that is a terminal."""
+"""Progress on standard error, for a user who waits; only where standard error is a terminal."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pario import wording
+from pario.errors import ParioError
 from pario.wording import printable
 
-#: Told how many of how many bytes are done.
+#: Receives the bytes done so far and the bytes of the whole work.
 Show = Callable[[int, int], object]
 
-#: Seconds after which a library speaks.
+#: Seconds after which a library shows progress.
 _LONG = 3.0
+#: Seconds after which a command shows progress.
+_PATIENCE = 1.0
+#: Seconds between two updates of a line.
+_PAUSE = 0.2
 
 
 def silent(done: int, whole: int) -> None:
-    """Shows nothing."""
+    """A :data:`Show` that shows no progress."""
 
 
 class Line:
-    """How far a file is: a line on standard error where that is a terminal."""
+    """A line with the progress of a file in percent."""
 
     def __init__(self, path: str) -> None:
         self._path = printable(path)
         self._shown = -1  # percent
 
     def show(self, done: int, whole: int) -> None:
-        """So many of all bytes."""
+        """Shows the percentage when it has changed."""
         percent = 100 * done // whole if whole else 100
         if percent != self._shown and sys.stderr.isatty():
             self._shown = percent
             print(f"\r{self._path}: {percent} %", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Nothing of it stays."""
+        """Erases the line."""
         if self._shown >= 0:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
             self._shown = -1
 
 
 class RateLine(Line):
-    """The same with bytes per second and the time that is left, for what takes long."""
+    """A line with percent, bytes per second and remaining time, for long work."""
 
-    def __init__(self, path: str, patience: float = 1.0) -> None:
+    def __init__(self, path: str, patience: float = _PATIENCE) -> None:
         super().__init__(path)
-        self._patience = patience  # seconds before anything is shown
-        self._start, self._said = time.monotonic(), 0.0
+        self._patience = patience  # seconds before the line appears
+        self._start, self._updated = time.monotonic(), 0.0
 
     def show(self, done: int, whole: int) -> None:
-        """So many of all bytes; at most a few times a second."""
+        """Shows the progress, at most five times a second."""
         now = time.monotonic()
-        if not done or now - self._start < self._patience or now - self._said < 0.2 or not sys.stderr.isatty():
+        if (
+            not done
+            or now - self._start < self._patience
+            or now - self._updated < _PAUSE
+            or not sys.stderr.isatty()
+        ):
             return
-        self._shown, self._said = 0, now
+        self._shown, self._updated = 0, now
         rate = done / (now - self._start)
         left = wording.seconds(max(0, whole - done) / rate)
         text = f"{self._path}: {100 * done // max(whole, 1)} %, {wording.size(rate)}/s, {left} left"
@@ -63,10 +75,47 @@ class RateLine(Line):
 
 
 @contextmanager
-def told(text: str, *, here: bool) -> Iterator[Show]:
-    """What takes long in a library that a program calls; ``here``: in this process, one of several."""
+def show_long_work(text: str, *, here: bool) -> Iterator[Show]:
+    """Shows progress of a library call that takes more than a few seconds.
+
+    ``here``: True in the process that shows it, one of several.
+    """
     line = RateLine(text, _LONG)
     try:
         yield line.show if here else silent
+    finally:
+        line.clear()
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Shows ``text`` while the body of a command takes more than a second, then erases it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(text)
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+@contextmanager
+def shown(path: str) -> Iterator[Show]:
+    """Shows the progress of a command's body; its OSErrors become ParioErrors."""
+    line = RateLine(path)
+    try:
+        yield line.show
+    except BrokenPipeError:
+        raise  # the reader of standard output has ended
+    except OSError as error:
+        named = f"{printable(os.fsdecode(error.filename))}: " if error.filename else ""
+        raise ParioError(f"{named}{printable(str(error.strerror or error))}") from error
     finally:
         line.clear()

@@ -1,24 +1,66 @@
-"""New files that take their names when they are whole; until then they have names of their own beside them.
+"""Publishes files: they are written aside and get their names when they are complete.
 
-What is in the way of such a name, a file that a killed process left or a link, is removed. No link is followed.
+A temporary file lies beside its target as ``.NAME.HOST8SLOT8.pario-part``. It is locked while it is
+written, by which stale ones of killed processes are recognised and removed
+(``src/core/file/publication.hpp``). A symbolic link in its place is removed, never followed.
+
+A target that appeared or changed meanwhile is kept where the caller asks for that. Local file
+systems exchange two names in one step (``renameat2``). Network file systems cannot: there the
+replaced file gets a second name, by which it is put back if it is not the expected one.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import hashlib
 import os
+import re
 import shutil
 import socket
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from pario.copying import part_of
 from pario.errors import ParioError
+
+_NO_REPLACE, _EXCHANGE = 1, 2
+_HERE = -100  # AT_FDCWD
+_NO_RENAME_FLAGS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+#: The second form is that of earlier versions.
+_PART = re.compile(r"\..+\.[0-9a-f]{16}\.pario-part|\.[0-9a-f]{20}\.pario-part", re.DOTALL)
+#: Writers whose parts had names of their own in earlier versions.
+_FORMER_WRITERS = ("launcher", "merge", "note", "safetensors", "settings")
+
+#: Device, inode, size and modification time. A file with the same values is unchanged.
+Identity = tuple[int, int, int, int]
+
+
+def part_path(target: Path) -> Path:
+    """The path of the first temporary file of a target."""
+    from pario._native import part_path
+
+    return Path(os.fsdecode(part_path(os.fsencode(target))))
+
+
+def is_part(name: str) -> bool:
+    """True for names of temporary files, of any host."""
+    return _PART.fullmatch(name) is not None
+
+
+def former_part(target: Path, writer: str) -> Path:
+    """The path that earlier versions used for a temporary file."""
+    digest = hashlib.sha256(os.fsencode(f"{writer}:{target.name}")).hexdigest()
+    return target.with_name(f".{digest[:20]}.pario-part")
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a directory with all in it, or a link, but never what a link points to; nothing if there is none."""
+    """Removes a file, a directory with its contents, or a link, but never a link's target. A
+    missing path is no error."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -26,34 +68,69 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def new_file(target: Path, maker: str) -> Iterator[tuple[Path, int]]:
-    """A new file beside ``target``: its path, and a descriptor to write and read it.
+def new_file(target: Path) -> Iterator[tuple[Path, int]]:
+    """A new locked file beside ``target``: its path, and a descriptor to read and write it.
 
-    The body gives it its name; it is removed if the body does not. ``maker``: those with another one have another file.
-    Raises OSError that names ``target`` if it names no other file.
+    The body renames it to its target; otherwise it is removed. Raises OSError that names
+    ``target`` if it names no other file.
     """
-    aside = part_of(target, f"{maker}:{socket.gethostname()}")
     try:
-        remove(aside)
-        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        part, descriptor = _create_part(target)
         try:
-            yield aside, descriptor
+            yield part, descriptor
         finally:
-            if is_named(descriptor, aside):
-                aside.unlink()
+            if _is_named(descriptor, part):
+                part.unlink()
             os.close(descriptor)
     except OSError as error:
         error.filename = error.filename or str(target)
         raise
 
 
-def require_ours(aside: Path, descriptor: int, target: Path, error: type[ParioError] = ParioError) -> None:
+def require_own_part(
+    part: Path, descriptor: int, target: Path, error: type[ParioError] = ParioError
+) -> None:
     """Raises ``error`` if another process has removed a new file to make the same ``target``."""
-    if not is_named(descriptor, aside):
+    if not _is_named(descriptor, part):
         raise error(f"{target} is made by another process, too")
 
 
-def is_named(descriptor: int, path: Path) -> bool:
+@contextmanager
+def replacing(
+    target: Path, error: type[ParioError] = ParioError, *, durable: bool = True
+) -> Iterator[IO[bytes]]:
+    """A file to be written, which replaces ``target`` at the end of the body. ``durable``: after
+    its bytes and its name are on the disk.
+
+    Raises ``error`` that names ``target``, which is unchanged then.
+    """
+    try:
+        with new_file(target) as (part, descriptor):
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                yield file
+            require_own_part(part, descriptor, target, error)
+            if durable:
+                os.fsync(descriptor)
+            part.replace(target)
+            if durable:
+                with suppress(OSError):
+                    sync_directory(target.parent)
+    except OSError as cause:
+        raise error(f"cannot write {target}: {cause.strerror or cause}") from cause
+
+
+def _create_part(target: Path) -> tuple[Path, int]:
+    from pario._native import create_part
+
+    for writer in _FORMER_WRITERS:
+        remove(former_part(target, f"{writer}:{socket.gethostname()}"))
+    name, descriptor = create_part(os.fsencode(target))
+    part = Path(os.fsdecode(name))
+    sys.audit("open", str(part), "x+b", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+    return part, descriptor
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
     """True if an open file has this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
@@ -61,37 +138,113 @@ def is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-@contextmanager
-def replacing(
-    target: Path,
-    maker: str,
-    error: type[ParioError] = ParioError,
-    *,
-    durable: bool = True,
-) -> Iterator[IO[bytes]]:
-    """A file to be written, which replaces ``target`` at the end of the body. ``durable``: when it is on the disk.
-
-    Raises ``error`` that names ``target``; then that is as before.
-    """
+def identity_of(path: Path) -> Identity | None:
+    """The identity of a file or a link; None if it does not exist."""
     try:
-        with new_file(target, maker) as (aside, descriptor):
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                yield file
-            require_ours(aside, descriptor, target, error)
-            if durable:
-                os.fsync(descriptor)
-            aside.replace(target)
-            if durable:
-                _sync_directory(target.parent)
-    except OSError as cause:
-        raise error(f"cannot write {target}: {cause.strerror or cause}") from cause
+        facts = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def _sync_directory(path: Path) -> None:
-    """Names in a directory are on the disk then, where the file system can."""
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def publish_new(part: Path, target: Path) -> None:
+    """Renames a file to a free name. Raises FileExistsError if the name is not free."""
+    if _rename(part, target, _NO_REPLACE):
+        return
+    try:
+        os.link(part, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        part.rename(target)  # the file system has neither
+    else:
+        part.unlink()
+
+
+def replace_if_unchanged(part: Path, target: Path, before: Identity | None) -> bool:
+    """Renames a file over a target that still has the identity ``before`` (None: no file).
+
+    False if the target has changed, which is kept then. A file that was replaced is removed; one
+    that was not published remains at ``part``.
+    """
+    if before is None:
         try:
+            publish_new(part, target)
+        except FileExistsError:
+            return False
+        return True
+    try:
+        if stat.S_ISDIR(target.lstat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        done = _exchange(part, target, before)
+        return _replace(part, target, before) if done is None else done
+    except FileNotFoundError:
+        if identity_of(target) is None:
+            return False
+        raise
+
+
+def sync_directory(directory: Path) -> None:
+    """Writes the names in a directory to the disk, if the file system can.
+
+    Raises OSError if the directory cannot be opened.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _exchange(part: Path, target: Path, before: Identity) -> bool | None:
+    """As replace_if_unchanged(); None if the file system cannot exchange names."""
+    ours = identity_of(part)
+    if not _rename(part, target, _EXCHANGE):
+        return None
+    if identity_of(part) == before:
+        with suppress(OSError):
+            part.unlink()
+        return True
+    if not _rename(part, target, _EXCHANGE) or identity_of(part) != ours:
+        # Another process has replaced ours meanwhile; its file is the newest.
+        _rename(part, target, _EXCHANGE)
+    return False
+
+
+def _replace(part: Path, target: Path, before: Identity) -> bool:
+    """As replace_if_unchanged(), by a second name for the replaced file."""
+    spare = part_path(part)
+    spare.unlink(missing_ok=True)
+    with suppress(OSError):
+        # Links to files of other users may be forbidden, or the file system has none. Then only the
+        # look at the target before the rename protects it.
+        os.link(target, spare, follow_symlinks=False)
+    try:
+        if identity_of(target) != before:
+            return False
+        ours = identity_of(part)
+        part.rename(target)
+        displaced = identity_of(spare)
+        if displaced in (None, before):
+            return True
+        if identity_of(target) == ours:
+            spare.rename(target)  # the target was written between the look and the rename
+        return False
+    finally:
+        spare.unlink(missing_ok=True)
+
+
+def _rename(source: Path, target: Path, flags: int) -> bool:
+    """renameat2(2). False if the kernel, C library or file system does not know the flags."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return False
+    if function(_HERE, os.fsencode(source), _HERE, os.fsencode(target), flags) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_RENAME_FLAGS:
+        return False
+    raise OSError(number, os.strerror(number), str(source), None, str(target))

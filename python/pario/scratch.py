@@ -1,4 +1,4 @@
-"""Directories of which nothing stays."""
+"""Temporary directories that are removed at the end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ def _end(number: int, _frame: object) -> None:
 
 @contextmanager
 def scratch(directory: Path, prefix: str) -> Iterator[Path]:
-    """A new directory below one, gone afterwards, also where a signal asks for the end (unless it is ignored, as under nohup).
+    """A new directory below another. It is removed afterwards, also if a signal ends the program
+    (unless the signal is ignored, as under nohup).
 
-    For the main thread. Raises OSError where it cannot be made.
+    For the main thread. Raises OSError if it cannot be created.
     """
-    asking = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    asking = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, _end) for number in asking}
     try:
         root = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.absolute()))

@@ -1,4 +1,4 @@
-"""Where pario keeps what outlives its runs: below ``$XDG_STATE_HOME/pario``."""
+"""The directory of files that pario keeps between runs: ``$XDG_STATE_HOME/pario``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 
 
 def folder(kind: str) -> Path:
-    """For things of a kind; need not be there."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "pario" / kind
+    """The directory for files of a kind; it may not exist."""
+    return (
+        Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "pario" / kind
+    )
 
 
 def name_of(type: str, source: str, point: str) -> str:
-    """Of a mounted file system: the same each time, and readable."""
+    """A readable name for a mounted file system, the same each time."""
     known = "\n".join((type, source, point))
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", f"{type}-{point}").strip("-")[:60]
     return f"{readable}-{hashlib.sha256(os.fsencode(known)).hexdigest()[:8]}"

@@ -1,6 +1,8 @@
-"""How numbers, sizes and names look, in findings, terminal and HTML alike. Pure functions of one value to one short text.
+"""How numbers, sizes and names look, in findings, terminal and HTML alike. Pure functions of one
+value to one short text.
 
-Amounts of data have SI units; blocks, stripes and buffers, which are powers of two, have binary ones.
+Amounts of data have SI units; blocks, stripes and buffers, which are powers of two, have binary
+ones.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ GROUP = ","
 NOT_KNOWN = "not known"
 
 _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-#: Unicode categories: controls, invisible characters (some reorder the text around them), surrogates, and what is not assigned.
+#: Unicode categories: controls, invisible characters (some reorder the text around them),
+#: surrogates, and what is not assigned.
 _NOT_SHOWN = frozenset(("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"))
 _BLOCK_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
@@ -39,7 +42,8 @@ def _three_digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: ``850 ns``, ``12.0 µs``, ``3.40 ms``, ``0.42 s``, ``12.3 s``, ``1,469 s``, ``2 h 07 min``."""
+    """A duration: ``850 ns``, ``12.0 µs``, ``3.40 ms``, ``0.42 s``, ``12.3 s``, ``1,469 s``, ``2 h
+    07 min``."""
     if not math.isfinite(value):
         return NOT_KNOWN
     if value == 0:
@@ -106,7 +110,11 @@ def count(value: float) -> str:
 def short_count(value: float) -> str:
     """A number of things where room is short: ``950``, ``1.2k``, ``34M``."""
     scaled, unit = _scaled(value, _COUNT_UNITS)
-    return f"{scaled:.0f}{unit}" if not unit or scaled >= 9.95 else f"{scaled:.1f}{unit}".replace(".0", "")
+    return (
+        f"{scaled:.0f}{unit}"
+        if not unit or scaled >= 9.95
+        else f"{scaled:.1f}{unit}".replace(".0", "")
+    )
 
 
 def share(value: float) -> str:
@@ -160,7 +168,8 @@ def hint_reason(key: str, value: str, reason: str) -> str:
 
 
 def elided(text: str, width: int) -> str:
-    """At most ``width`` characters: the middle of a longer text becomes an ellipsis, the end (a file's name) keeps two thirds."""
+    """At most ``width`` characters: the middle of a longer text becomes an ellipsis, the end (a
+    file's name) keeps two thirds."""
     if len(text) <= width:
         return text
     tail = max((width - 1) * 2 // 3, 0)
@@ -169,17 +178,21 @@ def elided(text: str, width: int) -> str:
 
 
 def command(text: str, width: int) -> str:
-    """A command in at most ``width`` characters: first its long paths lose their directories, then it loses its end."""
+    """A command in at most ``width`` characters: first its long paths lose their directories, then
+    it loses its end."""
     if len(text) > width:
-        text = " ".join("…/" + word.rpartition("/")[2] if len(word) > 20 and word.startswith("/") else word for word in text.split(" "))
+        text = " ".join(
+            "…/" + word.rpartition("/")[2] if len(word) > 20 and word.startswith("/") else word
+            for word in text.split(" ")
+        )
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def printable(text: str) -> str:
     r"""The text with everything that cannot be shown as itself spelt out.
 
-    Control characters (no escape sequence of a path reaches the terminal), undecodable bytes (``\xff``), and the invisible characters that
-    reorder text.
+    Control characters (no escape sequence of a path reaches the terminal), undecodable bytes
+    (``\xff``), and the invisible characters that reorder text.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -193,5 +206,11 @@ def _spelt(character: str) -> str:
     if character in "\n\t\r":
         return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[character]
     if unicodedata.category(character) in _NOT_SHOWN:
-        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        return (
+            f"\\x{code:02x}"
+            if code < 0x100
+            else f"\\u{code:04x}"
+            if code < 0x10000
+            else f"\\U{code:08x}"
+        )
     return character

@@ -1,23 +1,30 @@
-// Room bindings: the Python extension module pario._native. One source file per topic, each with a function that adds its part to the
-// module. Arrays go in and out as numpy arrays without copies; the GIL is released where work is done.
+// Module bindings: the Python extension module pario._native. One source file per topic, each with
+// a function that adds its part to the module. Arrays are passed as numpy arrays without copies;
+// long functions release the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
-#include "base/base.hpp"
+#include "core/base/base.hpp"
 
 namespace pario::bindings {
+
+/// The tables of counters: counter_table, process_table, op_table, layer_names, size_bins,
+/// mpiio_table.
+void add_tables(nanobind::module_& module);
 
 /// Event chunks of process logs: checksum, frame_events, decode_events, permute_rows.
 void add_events(nanobind::module_& module);
 
-/// The tables of options: check_variables, file_hints, check_file_hint.
+/// The tables of options and hints: hint_table, check_variables, check_file_hint,
+/// check_stream_specifications.
 void add_hints(nanobind::module_& module);
 
-/// Where the bytes of files lie: stripes_of, set_stripes, choose_stripes and what goes with them.
+/// Layouts of files and file systems: stripes_of, set_stripes, choose_stripes, file_system_names
+/// and related functions.
 void add_stripes(nanobind::module_& module);
 
-/// Files of records: indices, shuffling, packing, RecordFile.
+/// Files of records: indexes, shuffling, packing, RecordFile.
 void add_records(nanobind::module_& module);
 
 /// Directories as shards of tar and an index: pack_directory, Archive.
@@ -26,22 +33,25 @@ void add_archive(nanobind::module_& module);
 /// Batches of records, read ahead: RecordLoader, record_order. After add_records.
 void add_loader(nanobind::module_& module);
 
+/// Ranks of another library: Comm, SplitBarrier.
+void add_comm(nanobind::module_& module);
+
 /// Checksums of boxes of arrays: box_checksum.
 void add_checkpoint(nanobind::module_& module);
 
-/// What accesses cost on described machines: model_cost, model_turns, model_call, model_parameters.
+/// Costs of accesses on described machines: model_cost, model_turns, model_call, model_parameters.
 void add_model(nanobind::module_& module);
 
-/// Calls that move the bytes of a file, timed: time_way, resident.
+/// Timing of calls that move the bytes of a file: time_way, resident.
 void add_ways(nanobind::module_& module);
 
-/// Calls performed as they are written down: replay_verbs, ReplayPlayer.
+/// Replay of recorded calls: replay_verbs, ReplayPlayer.
 void add_replay(nanobind::module_& module);
 
 /// Files that consist of subfiles: join.
 void add_storage(nanobind::module_& module);
 
-/// The same as a Python exception.
+/// Raises an error as a Python exception.
 [[noreturn]] void raise_os_error(const base::Error& error);
 
 }  // namespace pario::bindings

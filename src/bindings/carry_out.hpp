@@ -1,4 +1,4 @@
-// Work of a room that takes long, from Python: without the GIL, showing how far it is.
+// Runs long work of a module for Python, without the GIL and with progress.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,21 +9,21 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
-#include "records/records.hpp"
+#include "data/records/records.hpp"
 
 namespace pario::bindings {
 
-/// Called with bytes that are done, and all.
+/// Called with the bytes done and the total.
 using Show = nanobind::callable;
 
-/// Does `work` without the GIL, with `show` called now and then, if there is one; it, and Ctrl-C, end the work by raising. Raises OSError
-/// of an Error.
+/// Does `work` without the GIL; calls `show` (may be None) at intervals. An exception of `show` and
+/// Ctrl-C end the work and are raised. Raises OSError for an Error.
 template <class Work>
 auto carry_out(nanobind::handle show, Work work) {
   std::exception_ptr raised;
   const records::Show shown = [&](std::uint64_t done, std::uint64_t whole) {
     if (raised) return false;
-    raised = raised_by([&] {
+    raised = catch_exception([&] {
       if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
       if (show) call(show, done, whole);
     });

@@ -1,4 +1,4 @@
-// Checksums of boxes of arrays, and meetings of processes.
+// Checksums of boxes of arrays.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,7 +7,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
-#include "checkpoint/checkpoint.hpp"
+#include "data/checkpoint/checkpoint.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -17,59 +17,59 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-/// By address: arrays of structures are beyond the buffers that nanobind knows. The caller holds the array.
-std::uint64_t box_checksum(std::uintptr_t address, std::size_t element, const Counts& whole, const Counts& begin, const Counts& shape,
+/// Computes the checksum of a box. Takes an address, because nanobind has no buffers of structures.
+/// The caller keeps the array alive.
+std::uint64_t box_checksum(std::uintptr_t address, std::size_t element, const Counts& whole,
+                           const Counts& begin, const Counts& shape,
                            const std::vector<std::int64_t>& strides) {
-  if (begin.size() != whole.size() || shape.size() != whole.size() || strides.size() != whole.size())
+  if (begin.size() != whole.size() || shape.size() != whole.size() ||
+      strides.size() != whole.size())
     throw nb::value_error("box_checksum: one number for each axis is expected");
   const Released free;
-  return checkpoint::checksum(reinterpret_cast<const std::byte*>(address),
-                              {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides});
+  return checkpoint::checksum(
+      reinterpret_cast<const std::byte*>(address),
+      {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides});
 }
 
 using Sums = nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// By address, as above. The caller has made sure that the box lies in the block, and its chunks in `sums`.
-void add_chunk_checksums(std::uintptr_t address, std::size_t element, const Counts& whole, const Counts& begin, const Counts& shape,
-                         const std::vector<std::int64_t>& strides, const Counts& block, const Counts& chunk, const Counts& counts,
-                         std::uint64_t first_chunk, const Sums& sums) {
-  for (const std::size_t axes : {begin.size(), shape.size(), strides.size(), block.size(), chunk.size(), counts.size()})
-    if (axes != whole.size()) throw nb::value_error("add_chunk_checksums: one number for each axis is expected");
+/// Adds checksums of chunks to `sums`. The caller has checked that the box lies in the block, and
+/// its chunks in `sums`.
+void add_chunk_checksums(std::uintptr_t address, std::size_t element, const Counts& whole,
+                         const Counts& begin, const Counts& shape,
+                         const std::vector<std::int64_t>& strides, const Counts& block,
+                         const Counts& chunk, const Counts& counts, std::uint64_t first_chunk,
+                         const Sums& sums) {
+  for (const std::size_t axes :
+       {begin.size(), shape.size(), strides.size(), block.size(), chunk.size(), counts.size()})
+    if (axes != whole.size())
+      throw nb::value_error("add_chunk_checksums: one number for each axis is expected");
   const std::span<std::uint64_t> out{sums.data(), sums.size()};
   const Released free;
-  checkpoint::add_chunk_checksums(reinterpret_cast<const std::byte*>(address),
-                                  {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides},
-                                  {.begin = block, .chunk = chunk, .counts = counts}, first_chunk, out);
+  checkpoint::add_chunk_checksums(
+      reinterpret_cast<const std::byte*>(address),
+      {.element = element, .whole = whole, .begin = begin, .shape = shape, .strides = strides},
+      {.begin = block, .chunk = chunk, .counts = counts}, first_chunk, out);
 }
 
 using Description = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Of boxes that were packed by the one who described them (pario/checkpoint/packing.py).
+/// Computes the checksums of boxes that pario/checkpoint/packing.py has described.
 Counts packed_checksums(const nb::bytes& data, const Description& boxes) {
   const std::span packed{static_cast<const std::byte*>(data.data()), data.size()};
   const Released free;
   return checkpoint::checksums(packed, {boxes.data(), boxes.size()});
 }
 
-/// The caller holds the memory, which is that of a word of 32 bits.
-base::FutexWord& word_at(std::uintptr_t address) { return *reinterpret_cast<base::FutexWord*>(address); }
-
-void arrive(std::uintptr_t address, std::uint32_t everyone) { checkpoint::arrive(word_at(address), everyone); }
-
-bool await(std::uintptr_t address, std::uint32_t everyone, double seconds) {
-  const Released free;
-  return checkpoint::await(word_at(address), everyone, static_cast<std::uint64_t>(seconds * 1e9));
-}
-
 }  // namespace
 
 void add_checkpoint(nb::module_& module) {
-  module.def("box_checksum", box_checksum, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a);
-  module.def("add_chunk_checksums", add_chunk_checksums, "address"_a, "element"_a, "whole"_a, "begin"_a, "shape"_a, "strides"_a, "block"_a,
-             "chunk"_a, "counts"_a, "first_chunk"_a, "sums"_a);
+  module.def("box_checksum", box_checksum, "address"_a, "element"_a, "whole"_a, "begin"_a,
+             "shape"_a, "strides"_a);
+  module.def("add_chunk_checksums", add_chunk_checksums, "address"_a, "element"_a, "whole"_a,
+             "begin"_a, "shape"_a, "strides"_a, "block"_a, "chunk"_a, "counts"_a, "first_chunk"_a,
+             "sums"_a);
   module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
-  module.def("arrive", arrive, "address"_a, "everyone"_a);
-  module.def("await_all", await, "address"_a, "everyone"_a, "seconds"_a);
 }
 
 }  // namespace pario::bindings

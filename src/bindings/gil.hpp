@@ -1,4 +1,5 @@
-// Python's lock, let go where work is done and taken again: also by daemon threads, which Python leaves behind when it ends.
+// Scopes that release and acquire the GIL, also in daemon threads, which may outlive the
+// interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,13 +9,14 @@
 
 namespace pario::bindings {
 
-/// Of a thread that wants back to Python when that has ended: keeps still until the process has, as CPython has it do from 3.14 on.
-/// Before, CPython unwinds its stack, which is not to pass destructors, rooms and nanobind: they would end the process.
+/// Blocks a thread that needs the GIL after the interpreter has ended, until the process ends, as
+/// CPython does from 3.14 on. Earlier versions unwind the stack, which must not pass destructors,
+/// other modules and nanobind: that would abort the process.
 [[noreturn]] inline void stay() {
   for (;;) ::pause();
 }
 
-/// Python runs without this thread.
+/// Releases the GIL during its lifetime.
 class Released {
  public:
   Released() : state_(PyEval_SaveThread()) {}
@@ -32,7 +34,7 @@ class Released {
   PyThreadState* state_;
 };
 
-/// The opposite, in work that was begun without it.
+/// Acquires the GIL during its lifetime, in work that runs without it.
 class Acquired {
  public:
   Acquired() : state_(ensure()) {}
@@ -52,7 +54,7 @@ class Acquired {
   PyGILState_STATE state_;
 };
 
-/// Calls a function of Python, in which that may end, too.
+/// Calls a function of Python; blocks the thread if the interpreter ends meanwhile.
 template <class... Arguments>
 nanobind::object call(nanobind::handle function, const Arguments&... arguments) {
   const nanobind::tuple all = nanobind::make_tuple(arguments...);
@@ -66,9 +68,10 @@ nanobind::object call(nanobind::handle function, const Arguments&... arguments) 
   return nanobind::steal(result);
 }
 
-/// Returns what `with_python` raises, in work that was begun without Python: no exceptions through rooms.
+/// Calls `with_python` with the GIL, in work that runs without it. Returns its exception, which
+/// must not pass the functions of other modules.
 template <class WithPython>
-std::exception_ptr raised_by(WithPython with_python) {
+std::exception_ptr catch_exception(WithPython with_python) {
   const Acquired acquired;
   try {
     with_python();

@@ -1,4 +1,4 @@
-// Batches of records, read ahead.
+// Batches of records, with read-ahead.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -17,7 +17,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
-#include "records/records.hpp"
+#include "data/records/records.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,10 +27,12 @@ namespace {
 
 using records::Loader;
 
-/// In the child of a fork there is nothing to end: the threads are the parent's, and its locks are as they were.
+/// A loader that is not destroyed in the child of a fork: the threads belong to the parent, and
+/// locks may be held.
 class HeldLoader {
  public:
-  explicit HeldLoader(std::unique_ptr<Loader> loader) : loader_(loader.release()), owner_(::getpid()) {}
+  explicit HeldLoader(std::unique_ptr<Loader> loader)
+      : loader_(loader.release()), owner_(::getpid()) {}
   ~HeldLoader() {
     if (::getpid() == owner_) delete loader_;
   }
@@ -50,75 +52,95 @@ using Numbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
 using Places = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>>;
 using Memory = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
 /// Kind, seed, epoch, records of a block, blocks of a group or files that take turns.
-using OrderTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+using OrderTuple =
+    std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
-std::vector<std::uint64_t> numbers_of(const GivenNumbers& given) { return {given.data(), given.data() + given.size()}; }
+std::vector<std::uint64_t> numbers_of(const GivenNumbers& given) {
+  return {given.data(), given.data() + given.size()};
+}
 
-/// `files`: records of each.
+/// `files`: the number of records of each.
 records::OrderRequest order_request(const OrderTuple& order, std::vector<std::uint64_t> files) {
   constexpr const char* kNames[] = {"as they lie", "shuffled", "blocks", "interleaved"};
   const auto& [name, seed, epoch, block, group] = order;
   const auto* found = std::ranges::find(kNames, name);
   if (found == std::end(kNames)) throw nb::value_error(("no order of records: " + name).c_str());
-  if (block == 0 || group == 0) throw nb::value_error("blocks and groups of blocks have at least one record");
+  if (block == 0 || group == 0)
+    throw nb::value_error("blocks and groups of blocks have at least one record");
   const std::uint64_t count = std::accumulate(files.begin(), files.end(), std::uint64_t{0});
-  records::OrderRequest request{static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group};
+  records::OrderRequest request{
+      static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group};
   request.files = std::move(files);
   return request;
 }
 
 std::uint64_t* new_numbers(std::size_t count, nb::capsule& owner) {
   auto* const numbers = new std::uint64_t[std::max<std::size_t>(count, 1)];
-  owner = nb::capsule(numbers, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
+  owner = nb::capsule(numbers,
+                      [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
   return numbers;
 }
 
-/// Positions read before, records of a batch, ranks, rank, stride, offset, treatment of the remainder.
-using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+/// Positions read before, records of a batch, ranks, rank, stride, offset, treatment of the
+/// remainder.
+using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                         std::uint64_t, std::string>;
 
 records::Remainder remainder_of(const std::string& name) {
   constexpr const char* kNames[] = {"exact", "pad", "drop", "full batches"};
   const auto* found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames)) throw nb::value_error(("no treatment of remaining records: " + name).c_str());
+  if (found == std::end(kNames))
+    throw nb::value_error(("no treatment of remaining records: " + name).c_str());
   return static_cast<records::Remainder>(found - std::begin(kNames));
 }
 
 records::Schedule schedule_of(const Share& share, std::uint64_t count) {
   const auto& [begin, batch, ranks, rank, stride, offset, remainder] = share;
   std::uint64_t together = 0;
-  const bool too_many = __builtin_mul_overflow(batch, ranks, &together) || __builtin_add_overflow(together, count, &together);
-  if (batch == 0 || rank >= ranks || stride == 0 || too_many) throw nb::value_error("no such share of an epoch");
+  const bool too_many = __builtin_mul_overflow(batch, ranks, &together) ||
+                        __builtin_add_overflow(together, count, &together);
+  if (batch == 0 || rank >= ranks || stride == 0 || too_many)
+    throw nb::value_error("no such share of an epoch");
   return {count, begin, batch, ranks, rank, stride, offset, remainder_of(remainder)};
 }
 
-/// An order of records, for who reads them otherwise. `groups`: where blocks begin that differ in length, and the end; or none.
+/// An order of records, for readers other than the loader. `groups`: the beginnings of blocks of
+/// different lengths, and the end; or empty.
 class RecordOrder {
  public:
   RecordOrder(const OrderTuple& order, const GivenNumbers& files, const GivenNumbers& groups)
-      : count_(std::accumulate(files.data(), files.data() + files.size(), std::uint64_t{0})), order_(request_of(order, files, groups)) {}
+      : count_(std::accumulate(files.data(), files.data() + files.size(), std::uint64_t{0})),
+        order_(request_of(order, files, groups)) {}
 
-  /// The records at the positions [first, last).
+  /// Returns the records at the positions [first, last).
   Numbers numbers(std::uint64_t first, std::uint64_t last) const {
-    if (first > last || last > count_) throw nb::index_error("no such positions of an order of records");
+    if (first > last || last > count_)
+      throw nb::index_error("no such positions of an order of records");
     nb::capsule owner;
     std::uint64_t* const out = new_numbers(last - first, owner);
-    for (std::uint64_t position = first; position < last; ++position) out[position - first] = order_.at(position);
+    for (std::uint64_t position = first; position < last; ++position)
+      out[position - first] = order_.at(position);
     return {out, {last - first}, owner};
   }
 
-  /// First position, the one behind the last, and the blocks of those whose records are mixed with the one at `position`; of blocks.
-  std::tuple<std::uint64_t, std::uint64_t, std::vector<std::uint64_t>> turn(std::uint64_t position) const {
+  /// Returns first position, end position, and the blocks whose records are mixed with the one at
+  /// `position`.
+  std::tuple<std::uint64_t, std::uint64_t, std::vector<std::uint64_t>> turn(
+      std::uint64_t position) const {
     if (position >= count_) throw nb::index_error("no such position of an order of records");
     records::BlockOrder::Turn turn = order_.turn_of(position);
     return {turn.positions.begin, turn.positions.end, std::move(turn.blocks)};
   }
 
  private:
-  static records::OrderRequest request_of(const OrderTuple& order, const GivenNumbers& files, const GivenNumbers& groups) {
+  static records::OrderRequest request_of(const OrderTuple& order, const GivenNumbers& files,
+                                          const GivenNumbers& groups) {
     records::OrderRequest request = order_request(order, numbers_of(files));
     request.begins = numbers_of(groups);
-    const bool fits = groups.size() == 0 || (groups.data()[0] == 0 && groups.data()[groups.size() - 1] == request.count);
-    if (!fits || !std::ranges::is_sorted(request.begins)) throw nb::value_error("blocks do not divide the records");
+    const bool fits = groups.size() == 0 ||
+                      (groups.data()[0] == 0 && groups.data()[groups.size() - 1] == request.count);
+    if (!fits || !std::ranges::is_sorted(request.begins))
+      throw nb::value_error("blocks do not divide the records");
     return request;
   }
 
@@ -126,23 +148,32 @@ class RecordOrder {
   records::Order order_;
 };
 
-/// Of a step of schedule_steps(): positions [first, last), and those that all ranks have taken with it.
-std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> schedule_step(const Share& share, std::uint64_t count, std::uint64_t number) {
+/// Returns the positions [first, last) of a step of schedule_steps(), and the number of positions
+/// that all ranks have read after it.
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> schedule_step(const Share& share,
+                                                                      std::uint64_t count,
+                                                                      std::uint64_t number) {
   const records::Schedule schedule = schedule_of(share, count);
   if (number >= schedule.steps()) throw nb::index_error("no such step of an epoch");
   const records::Schedule::Step step = schedule.step(number);
   return {step.first, step.last, step.end};
 }
 
-std::uint64_t schedule_steps(const Share& share, std::uint64_t count) { return schedule_of(share, count).steps(); }
+std::uint64_t schedule_steps(const Share& share, std::uint64_t count) {
+  return schedule_of(share, count).steps();
+}
 
-std::unique_ptr<HeldLoader> start_loader(const std::vector<std::shared_ptr<records::Dataset>>& datasets, const OrderTuple& order,
-                                         const Share& share, std::uint64_t memory, unsigned threads, bool direct) {
-  records::LoadRequest request{.datasets = {datasets.begin(), datasets.end()}, .memory = memory, .most_threads = std::max(1U, threads)};
+std::unique_ptr<HeldLoader> start_loader(
+    const std::vector<std::shared_ptr<records::Dataset>>& datasets, const OrderTuple& order,
+    const Share& share, std::uint64_t memory, unsigned threads, bool direct) {
+  records::LoadRequest request{.datasets = {datasets.begin(), datasets.end()},
+                               .memory = memory,
+                               .most_threads = std::max(1U, threads)};
   std::vector<std::uint64_t> files;
   for (const auto& dataset : datasets) files.push_back(dataset->count());
   request.order = order_request(order, std::move(files));
-  if (datasets.size() == 1 && datasets[0]->index().bucketing()) request.order.bucketed = datasets[0]->index();
+  if (datasets.size() == 1 && datasets[0]->index().bucketing())
+    request.order.bucketed = datasets[0]->index();
   request.schedule = schedule_of(share, request.order.count);
   request.caching = direct ? records::Caching::direct : records::Caching::page_cache;
   auto loader = Loader::start(request);
@@ -165,15 +196,18 @@ PythonBatch to_python(const records::Batch& batch) {
   }
   Failures failures;
   for (const records::Failure& failure : batch.reading->failures())
-    if (std::find(numbers, numbers + count, failure.number) != numbers + count) failures.emplace_back(failure.number, failure.error.text());
+    if (std::find(numbers, numbers + count, failure.number) != numbers + count)
+      failures.emplace_back(failure.number, failure.error.text());
   const auto memory = batch.reading->memory();
-  const nb::capsule owner(new std::shared_ptr<records::Buffer>(memory),
-                          [](void* held) noexcept { delete static_cast<std::shared_ptr<records::Buffer>*>(held); });
-  return {Memory(reinterpret_cast<const std::uint8_t*>(memory->data()), {memory->size()}, owner), Numbers(numbers, {count}, own_numbers),
-          Places(places, {count, 2}, own_places), std::move(failures), batch.end};
+  const nb::capsule owner(new std::shared_ptr<records::Buffer>(memory), [](void* held) noexcept {
+    delete static_cast<std::shared_ptr<records::Buffer>*>(held);
+  });
+  return {Memory(reinterpret_cast<const std::uint8_t*>(memory->data()), {memory->size()}, owner),
+          Numbers(numbers, {count}, own_numbers), Places(places, {count, 2}, own_places),
+          std::move(failures), batch.end};
 }
 
-/// None: the epoch has ended.
+/// Returns the next batch; None: the epoch has ended.
 nb::object next(const HeldLoader& loader) {
   records::Batch batch{};
   for (;;) {
@@ -192,15 +226,17 @@ nb::object next(const HeldLoader& loader) {
 
 void add_loader(nb::module_& module) {
   nb::class_<RecordOrder>(module, "RecordOrder")
-      .def(nb::init<const OrderTuple&, const GivenNumbers&, const GivenNumbers&>(), "order"_a, "files"_a, "groups"_a)
+      .def(nb::init<const OrderTuple&, const GivenNumbers&, const GivenNumbers&>(), "order"_a,
+           "files"_a, "groups"_a)
       .def("numbers", &RecordOrder::numbers, "first"_a, "last"_a)
       .def("turn", &RecordOrder::turn, "position"_a);
   module.def("schedule_step", schedule_step, "share"_a, "count"_a, "number"_a);
   module.def("schedule_steps", schedule_steps, "share"_a, "count"_a);
-  module.def("start_loader", start_loader, "datasets"_a, "order"_a, "share"_a, "memory"_a, "threads"_a, "direct"_a);
-  nb::class_<HeldLoader>(module, "RecordLoader").def("next", next).def("threads", [](const HeldLoader& loader) {
-    return loader.get().threads();
-  });
+  module.def("start_loader", start_loader, "datasets"_a, "order"_a, "share"_a, "memory"_a,
+             "threads"_a, "direct"_a);
+  nb::class_<HeldLoader>(module, "RecordLoader")
+      .def("next", next)
+      .def("threads", [](const HeldLoader& loader) { return loader.get().threads(); });
 }
 
 }  // namespace pario::bindings

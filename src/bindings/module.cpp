@@ -2,13 +2,16 @@
 
 NB_MODULE(_native, module) {
 #ifdef NDEBUG
-  nanobind::set_leak_warnings(false);  // what daemon threads hold in the end is no news to users
+  // objects that daemon threads hold at exit do not concern users
+  nanobind::set_leak_warnings(false);
 #endif
+  pario::bindings::add_tables(module);
   pario::bindings::add_events(module);
   pario::bindings::add_hints(module);
   pario::bindings::add_records(module);
   pario::bindings::add_loader(module);
   pario::bindings::add_archive(module);
+  pario::bindings::add_comm(module);
   pario::bindings::add_checkpoint(module);
   pario::bindings::add_model(module);
   pario::bindings::add_replay(module);

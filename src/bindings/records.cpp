@@ -1,4 +1,4 @@
-// Files of records: indices, shuffling, packing, and records by number.
+// Files of records: indexes, shuffling, packing, and records by number.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -20,7 +20,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/carry_out.hpp"
 #include "bindings/gil.hpp"
-#include "records/records.hpp"
+#include "data/records/records.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -47,15 +47,16 @@ records::Kind kind_named(const std::string& name) {
   return format->kind;
 }
 
-/// "ignore", "raise" or "skip".
+/// Parses "ignore", "raise" or "skip".
 records::OnDamage reaction_named(const std::string& name) {
   constexpr const char* kReactions[] = {"ignore", "raise", "skip"};
   const auto* found = std::ranges::find(kReactions, name);
-  if (found == std::end(kReactions)) throw nb::value_error(("no reaction to damaged records: " + name).c_str());
+  if (found == std::end(kReactions))
+    throw nb::value_error(("no reaction to damaged records: " + name).c_str());
   return static_cast<records::OnDamage>(found - std::begin(kReactions));
 }
 
-/// Name, endings, meaning; whether the file alone says where records begin.
+/// Lists name, endings, meaning; True if the file alone determines the places of its records.
 std::vector<std::tuple<std::string, std::string, std::string, bool>> record_formats() {
   std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
   for (const records::Format& format : records::formats())
@@ -68,8 +69,9 @@ std::string guess_format(const nb::bytes& path) {
   return format == nullptr ? "" : format->name;
 }
 
-records::IndexRequest index_request(const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
-                                    unsigned threads, const std::string& damaged) {
+records::IndexRequest index_request(const nb::bytes& path, const std::string& format,
+                                    std::uint64_t size, const Numbers& lengths, unsigned threads,
+                                    const std::string& damaged) {
   return {.path = text_of(path),
           .kind = kind_named(format),
           .record_size = size,
@@ -78,39 +80,45 @@ records::IndexRequest index_request(const nb::bytes& path, const std::string& fo
           .damaged = reaction_named(damaged)};
 }
 
-/// Records, bytes of the index, its path.
-std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(const nb::bytes& path, const std::string& format, std::uint64_t size,
-                                                                const Numbers& lengths, unsigned threads, bool update,
-                                                                const std::string& damaged, const Show& show) {
-  const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
+/// Returns records, bytes of the index, its path.
+std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
+    const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
+    unsigned threads, bool update, const std::string& damaged, const Show& show) {
+  const records::IndexRequest request =
+      index_request(path, format, size, lengths, threads, damaged);
   const std::string name = records::index_path(request.path);
   using Written = std::tuple<std::uint64_t, std::uint64_t, std::string>;
-  const auto [count, bytes, place] = carry_out(show, [&](const records::Show& shown) -> base::Result<Written> {
-    const base::Result<records::Index> older = update ? records::Index::open(name) : base::Error{.number = ENOENT};
-    if (update && !older.ok() && older.error().number != ENOENT) return older.error();
-    auto image = older.ok() ? records::grow_index(request, *older, shown) : records::make_index(request, shown);
-    if (!image.ok()) return image.error();
-    base::Result<std::string> written = records::write_index(request.path, *image);
-    if (!written.ok()) return written.error();
-    const std::uint64_t size = image->size();
-    const auto index = records::Index::read(std::move(*image), *written);
-    if (!index.ok()) return index.error();
-    return Written{index->count(), size, *written};
-  });
+  const auto [count, bytes, place] =
+      carry_out(show, [&](const records::Show& shown) -> base::Result<Written> {
+        const base::Result<records::Index> older =
+            update ? records::Index::open(name) : base::Error{.number = ENOENT};
+        if (update && !older.ok() && older.error().number != ENOENT) return older.error();
+        auto image = older.ok() ? records::grow_index(request, *older, shown)
+                                : records::make_index(request, shown);
+        if (!image.ok()) return image.error();
+        base::Result<std::string> written = records::write_index(request.path, *image);
+        if (!written.ok()) return written.error();
+        const std::uint64_t size = image->size();
+        const auto index = records::Index::read(std::move(*image), *written);
+        if (!index.ok()) return index.error();
+        return Written{index->count(), size, *written};
+      });
   return {count, bytes, nb::bytes(place.data(), place.size())};
 }
 
-/// The path of the index of a file, beside it, its own or in the cache; empty: there is none.
+/// Finds the index of a file: beside it, in it or in the cache; empty: none.
 nb::bytes find_index_path(const nb::bytes& path) {
   const std::string name = text_of(path);
-  const std::string found =
-      carry_out({}, [&](const records::Show&) -> base::Result<std::string> { return records::find_index_path(name); });
+  const std::string found = carry_out({}, [&](const records::Show&) -> base::Result<std::string> {
+    return records::find_index_path(name);
+  });
   return nb::bytes(found.data(), found.size());
 }
 
-records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
-                                        std::uint64_t memory, const nb::bytes& temporary, unsigned threads, const std::string& way,
-                                        bool compress) {
+records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format,
+                                        const Paths& outputs, std::uint64_t seed,
+                                        std::uint64_t memory, const nb::bytes& temporary,
+                                        unsigned threads, const std::string& way, bool compress) {
   constexpr const char* kWays[] = {"automatic", "memory", "gather", "buckets", "fused"};
   const auto* found = std::ranges::find(kWays, way);
   if (found == std::end(kWays)) throw nb::value_error(("no way to shuffle: " + way).c_str());
@@ -125,57 +133,75 @@ records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& 
           .compress = compress};
 }
 
-/// The exchange between ranks as Python does it.
+/// Makes an exchange between ranks of a Python function.
 records::Gather gather_of(const nb::object& gather) {
   return [&gather](const std::string& mine) {
     base::Result<std::vector<std::string>> all{std::vector<std::string>{}};
-    raised_by([&] {
+    catch_exception([&] {
       try {
         all = texts_of(nb::cast<Paths>(call(gather, nb::bytes(mine.data(), mine.size()))));
       } catch (const std::exception& error) {
-        all = base::Error{.number = EIO, .operation = "exchange between ranks", .detail = error.what()};
+        all = base::Error{
+            .number = EIO, .operation = "exchange between ranks", .detail = error.what()};
       }
     });
     return all;
   };
 }
 
-/// The plan as text, without doing it; of `ranks` ranks like this one.
-std::string explain_shuffle(const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed, std::uint64_t memory,
-                            const nb::bytes& temporary, unsigned threads, const std::string& way, bool compress, unsigned ranks) {
-  records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
-  request.ranks = {.count = ranks, .gather = [ranks](const std::string& mine) { return std::vector<std::string>(ranks, mine); }};
-  const auto preview = carry_out({}, [&](const records::Show&) { return records::preview_shuffle(request); });
+/// Returns the plan as text without executing it; for `ranks` ranks like this one.
+std::string explain_shuffle(const Paths& inputs, const std::string& format, const Paths& outputs,
+                            std::uint64_t seed, std::uint64_t memory, const nb::bytes& temporary,
+                            unsigned threads, const std::string& way, bool compress,
+                            unsigned ranks) {
+  records::ShuffleRequest request =
+      shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+  request.ranks = {.count = ranks, .gather = [ranks](const std::string& mine) {
+                     return std::vector<std::string>(ranks, mine);
+                   }};
+  const auto preview =
+      carry_out({}, [&](const records::Show&) { return records::preview_shuffle(request); });
   return records::text_of(preview.plan, preview.facts);
 }
 
-/// Records, bytes, the plan as text; records that were skipped, and the error of the first one. Collective if there are several ranks.
+/// Returns records, bytes, the plan as text; skipped records, and the error of the first one.
+/// Collective if there are several ranks.
 std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string> shuffle(
-    const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed, std::uint64_t memory,
-    const nb::bytes& temporary, unsigned threads, const std::string& way, bool compress, const std::string& damaged, const Show& show,
-    unsigned rank, unsigned ranks, const nb::object& gather) {
-  records::ShuffleRequest request = shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+    const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
+    std::uint64_t memory, const nb::bytes& temporary, unsigned threads, const std::string& way,
+    bool compress, const std::string& damaged, const Show& show, unsigned rank, unsigned ranks,
+    const nb::object& gather) {
+  records::ShuffleRequest request =
+      shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
   request.damaged = reaction_named(damaged);
   request.ranks = {.rank = rank, .count = ranks, .gather = gather_of(gather)};
-  const auto done = carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
-  return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts), done.skipped, done.first_skipped};
+  const auto done =
+      carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
+  return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts),
+          done.skipped, done.first_skipped};
 }
 
-std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled, std::uint64_t seed, unsigned threads,
-                   const Show& show) {
+std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled,
+                   std::uint64_t seed, unsigned threads, const Show& show) {
   const records::PackRequest request{text_of(directory), text_of(output), shuffled, seed, threads};
   return carry_out(show, [&](const records::Show& shown) { return records::pack(request, shown); });
 }
 
-/// Records written and skipped, and the error of the first one skipped.
-std::tuple<std::uint64_t, std::uint64_t, std::string> convert(const Paths& inputs, const Paths& outputs, const std::string& format,
-                                                              const std::string& damaged, const Show& show) {
-  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs), reaction_named(damaged), kind_named(format)};
-  const auto done = carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
+/// Returns records written and skipped, and the error of the first one skipped.
+std::tuple<std::uint64_t, std::uint64_t, std::string> convert(const Paths& inputs,
+                                                              const Paths& outputs,
+                                                              const std::string& format,
+                                                              const std::string& damaged,
+                                                              const Show& show) {
+  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs),
+                                        reaction_named(damaged), kind_named(format)};
+  const auto done =
+      carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
   return {done.records, done.skipped, done.first_skipped};
 }
 
-/// Bytes per second in order, requests per second here and there; nothing where it cannot be measured.
+/// Returns bytes per second of sequential reads, and requests per second of random reads beside the
+/// time for their bytes; empty if they cannot be measured.
 std::vector<double> measure_device(const nb::bytes& path, std::uint64_t length) {
   const std::string name = text_of(path);
   const Released released;
@@ -188,42 +214,53 @@ Dataset open_dataset(const nb::bytes& path, bool verify) {
   return carry_out({}, [&](const records::Show&) { return Dataset::open(name, verify); });
 }
 
-base::Result<records::FoundIndex> index_in_memory(const records::IndexRequest& request, const records::Show& show) {
+base::Result<records::FoundIndex> index_in_memory(const records::IndexRequest& request,
+                                                  const records::Show& show) {
   auto image = records::make_index(request, show);
   if (!image.ok()) return image.error();
   auto index = records::Index::read(std::move(*image), request.path);
   return index.ok() ? base::Result<records::FoundIndex>({std::move(*index), {}}) : index.error();
 }
 
-/// The records, whether their index is kept in the cache directory, and the error that prevents it.
-std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path, const std::string& format, std::uint64_t size,
-                                                    const Numbers& lengths, unsigned threads, const std::string& damaged) {
-  const records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
+/// Returns the records, whether their index is kept in the cache directory, and the error that
+/// prevents it.
+std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path,
+                                                    const std::string& format, std::uint64_t size,
+                                                    const Numbers& lengths, unsigned threads,
+                                                    const std::string& damaged) {
+  const records::IndexRequest request =
+      index_request(path, format, size, lengths, threads, damaged);
   const bool searches = records::format_of(request.kind).find != nullptr;
   std::string trouble;
   Dataset dataset = carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
-    base::Result<records::FoundIndex> found = searches ? records::find_index(request, shown) : index_in_memory(request, shown);
+    base::Result<records::FoundIndex> found =
+        searches ? records::find_index(request, shown) : index_in_memory(request, shown);
     if (!found.ok()) return found.error();
     if (!found->kept) trouble = found->kept.error().text();
-    return Dataset::open(request.path, std::move(found->index), request.damaged != records::OnDamage::ignore);
+    return Dataset::open(request.path, std::move(found->index),
+                         request.damaged != records::OnDamage::ignore);
   });
-  return {std::move(dataset), searches && trouble.empty() && request.damaged != records::OnDamage::ignore, trouble};
+  return {std::move(dataset),
+          searches && trouble.empty() && request.damaged != records::OnDamage::ignore, trouble};
 }
 
 void require_record(const Dataset& dataset, std::uint64_t record) {
   if (record >= dataset.count())
-    throw nb::index_error(("record " + std::to_string(record) + " of " + std::to_string(dataset.count())).c_str());
+    throw nb::index_error(
+        ("record " + std::to_string(record) + " of " + std::to_string(dataset.count())).c_str());
 }
 
-/// The record as it lies, and where in it its data begin and end.
-std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset, std::uint64_t record) {
+/// Returns the stored record, and the begin and end of its data in it.
+std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset,
+                                                         std::uint64_t record) {
   require_record(dataset, record);
   const std::uint64_t length = dataset.index().span(record).length();
   PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
   if (bytes == nullptr) throw nb::python_error();
   const auto out = nb::steal<nb::bytes>(bytes);
   const std::span memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes)), length);
-  const auto data = carry_out({}, [&](const records::Show&) { return dataset.read(record, memory); });
+  const auto data =
+      carry_out({}, [&](const records::Show&) { return dataset.read(record, memory); });
   return {out, data.begin, data.end};
 }
 
@@ -232,16 +269,23 @@ using OutputPlaces = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::d
 /// Positions in the request, and errors.
 using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
 
-/// Reads records into one stretch of memory, by several threads.
+/// Reads records into one buffer with several threads.
 class ManyReader {
  public:
-  ManyReader(const Dataset& dataset, const Numbers& numbers, const Output& out, const OutputPlaces& places, bool skip)
-      : dataset_(dataset), numbers_(numbers.data(), numbers.size()), out_(out.data()), place_(places.data()), skip_(skip) {
-    if (places.shape(0) != numbers_.size() || places.shape(1) != 2) throw nb::value_error("read_many: arrays do not fit");
+  ManyReader(const Dataset& dataset, const Numbers& numbers, const Output& out,
+             const OutputPlaces& places, bool skip)
+      : dataset_(dataset),
+        numbers_(numbers.data(), numbers.size()),
+        out_(out.data()),
+        place_(places.data()),
+        skip_(skip) {
+    if (places.shape(0) != numbers_.size() || places.shape(1) != 2)
+      throw nb::value_error("read_many: arrays do not fit");
     place_records(out.size());
     order_.resize(numbers_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::sort(order_, {}, [&](std::size_t i) { return numbers_[i]; });  // as they lie in the file
+    std::ranges::sort(order_, {},
+                      [&](std::size_t i) { return numbers_[i]; });  // in the order of the file
   }
 
   base::Status read_some(const records::Meter& meter) {
@@ -287,22 +331,23 @@ class ManyReader {
   Failures failures_;
 };
 
-/// Records one behind the other as they lie; places[i] becomes begin and end of the data of numbers[i].
-/// `skip`: a record that cannot be read becomes empty, and is returned.
-Failures read_many(const Dataset& dataset, const Numbers& numbers, const Output& out, const OutputPlaces& places, unsigned threads,
-                   bool skip) {
+/// Reads stored records into consecutive bytes; places[i] is set to begin and end of the data of
+/// numbers[i]. `skip`: a record that cannot be read becomes empty, and is returned.
+Failures read_many(const Dataset& dataset, const Numbers& numbers, const Output& out,
+                   const OutputPlaces& places, unsigned threads, bool skip) {
   ManyReader reader(dataset, numbers, out, places, skip);
   return carry_out({}, [&](const records::Show& shown) -> base::Result<Failures> {
     records::Meter meter(shown);
-    base::Status status = records::run_team(threads, meter, [&](unsigned) { return reader.read_some(meter); });
+    base::Status status =
+        records::run_team(threads, meter, [&](unsigned) { return reader.read_some(meter); });
     return status ? base::Result<Failures>(reader.failures()) : status.error();
   });
 }
 
-/// Bytes and path of the index. `begins`: of each group, and the end of the last one; `firsts`: the first record of each group, and the
-/// number of all records.
-std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const std::string& format, const Numbers& begins,
-                                                  const Numbers& firsts) {
+/// Returns bytes and path of the index. `begins`: the beginning of each group, and the end of the
+/// last one; `firsts`: the first record of each group, and the number of all records.
+std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const std::string& format,
+                                                  const Numbers& begins, const Numbers& firsts) {
   records::IndexRequest request{.path = text_of(path), .kind = kind_named(format)};
   request.begins = {begins.data(), begins.size()};
   request.firsts = {firsts.data(), firsts.size()};
@@ -318,28 +363,34 @@ std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const s
 
 using NewNumbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
 
-NewNumbers new_numbers(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& number) {
+NewNumbers new_numbers(std::uint64_t count,
+                       const std::function<std::uint64_t(std::uint64_t)>& number) {
   auto* const out = new std::uint64_t[count];
-  const nb::capsule owner(out, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
+  const nb::capsule owner(
+      out, [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
   for (std::uint64_t i = 0; i < count; ++i) out[i] = number(i);
   return {out, {count}, owner};
 }
 
-/// Format, begins and firsts as they were written, bytes of the index.
+/// Returns format, begins and firsts of write_groups(), and the bytes of the index.
 std::tuple<std::string, NewNumbers, NewNumbers, std::uint64_t> read_groups(const nb::bytes& path) {
   const std::string name = text_of(path);
-  const records::Index index = carry_out({}, [&](const records::Show&) -> base::Result<records::Index> {
-    base::Result<records::Index> opened = records::open_groups(name);
-    base::Status status = opened.ok() ? opened->verify() : opened.status();
-    return status ? std::move(opened) : status.error();
-  });
+  const records::Index index =
+      carry_out({}, [&](const records::Show&) -> base::Result<records::Index> {
+        base::Result<records::Index> opened = records::open_groups(name);
+        base::Status status = opened.ok() ? opened->verify() : opened.status();
+        return status ? std::move(opened) : status.error();
+      });
   const std::uint64_t count = index.count();
-  const auto begin_of = [&](std::uint64_t group) { return group < count ? index.span(group).begin : index.whole().end; };
+  const auto begin_of = [&](std::uint64_t group) {
+    return group < count ? index.span(group).begin : index.whole().end;
+  };
   const auto first_of = [&](std::uint64_t group) { return index.first_of_group(group); };
-  return {records::format_of(index.kind()).name, new_numbers(count + 1, begin_of), new_numbers(count + 1, first_of), index.bytes()};
+  return {records::format_of(index.kind()).name, new_numbers(count + 1, begin_of),
+          new_numbers(count + 1, first_of), index.bytes()};
 }
 
-/// Bytes of records as they lie.
+/// Returns the bytes of stored records.
 std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -349,29 +400,36 @@ std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
   return bytes;
 }
 
-/// Where the records first to last - 1 begin, and where the last ends.
+/// Returns the offsets of the records first to last - 1, and the end of the last one.
 NewNumbers offsets(const Dataset& dataset, std::uint64_t first, std::uint64_t last) {
   if (first > last || last > dataset.count()) throw nb::index_error("offsets: no such records");
   const std::uint64_t end = last == first ? 0 : dataset.index().span(last - 1).end;
-  return new_numbers(last - first + 1, [&](std::uint64_t i) { return first + i < last ? dataset.index().span(first + i).begin : end; });
+  return new_numbers(last - first + 1, [&](std::uint64_t i) {
+    return first + i < last ? dataset.index().span(first + i).begin : end;
+  });
 }
 
-/// Name (empty: none), permissions, nanoseconds since 1970.
-std::tuple<nb::bytes, std::uint32_t, std::int64_t> attributes(const Dataset& dataset, std::uint64_t record) {
+/// Returns name (empty: none), permissions, nanoseconds since 1970.
+std::tuple<nb::bytes, std::uint32_t, std::int64_t> attributes(const Dataset& dataset,
+                                                              std::uint64_t record) {
   require_record(dataset, record);
   const std::string_view name = dataset.index().name(record);
-  return {nb::bytes(name.data(), name.size()), dataset.index().mode(record), dataset.index().modified(record)};
+  return {nb::bytes(name.data(), name.size()), dataset.index().mode(record),
+          dataset.index().modified(record)};
 }
 
-/// Seed and number of the buckets that a shuffle put the records into; none: it is another file.
+/// Returns seed and number of the buckets of a shuffled file; None for other files.
 std::optional<std::tuple<std::uint64_t, std::uint64_t>> bucketing(const Dataset& dataset) {
   const auto& found = dataset.index().bucketing();
   return found ? std::optional(std::tuple(found->seed, found->buckets)) : std::nullopt;
 }
 
-std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& dataset, unsigned threads, std::uint64_t most, const Show& show) {
+std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& dataset, unsigned threads,
+                                                           std::uint64_t most, const Show& show) {
   std::vector<std::tuple<std::uint64_t, std::string>> out;
-  for (auto& damage : carry_out(show, [&](const records::Show& shown) { return records::verify(dataset, threads, most, shown); }))
+  for (auto& damage : carry_out(show, [&](const records::Show& shown) {
+         return records::verify(dataset, threads, most, shown);
+       }))
     out.emplace_back(damage.record, damage.what);
   return out;
 }
@@ -381,20 +439,24 @@ std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& datase
 void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
-  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "update"_a, "damaged"_a,
-             "show"_a);
+  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a,
+             "threads"_a, "update"_a, "damaged"_a, "show"_a);
   module.def("find_record_index", find_index_path, "path"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);
-  module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a,
-             "way"_a, "compress"_a, "ranks"_a = 1);
-  module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a, "temporary"_a, "threads"_a, "way"_a,
-             "compress"_a, "damaged"_a, "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
-  module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a, "show"_a);
-  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a, "show"_a);
+  module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a,
+             "memory"_a, "temporary"_a, "threads"_a, "way"_a, "compress"_a, "ranks"_a = 1);
+  module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a,
+             "temporary"_a, "threads"_a, "way"_a, "compress"_a, "damaged"_a, "show"_a, "rank"_a = 0,
+             "ranks"_a = 1, "gather"_a.none() = nb::none());
+  module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a,
+             "show"_a);
+  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a,
+             "show"_a);
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
-  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a, "damaged"_a);
+  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a,
+             "damaged"_a);
   nb::class_<Dataset>(module, "RecordFile")
       .def("__len__", &Dataset::count)
       .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })

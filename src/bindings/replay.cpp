@@ -1,5 +1,5 @@
-// Calls performed as they are written down.
-#include "replay/replay.hpp"
+// Replay of recorded calls.
+#include "instruments/replay/replay.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -25,32 +25,36 @@ using Rows = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::devi
 std::vector<std::string> verbs() {
   return {
 #define PARIO_VERB(name) #name,
-#include "replay/verbs.def"
+#include "instruments/replay/verbs.def"
 #undef PARIO_VERB
   };
 }
 
-void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots, std::size_t largest) {
+void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots,
+          std::size_t largest) {
   std::vector<std::string> names;
   names.reserve(paths.size());
   for (const nb::bytes& path : paths) names.emplace_back(path.c_str(), path.size());
   new (player) Player(std::move(names), slots, largest);
 }
 
-/// Functions by their addresses; 0: not called.
+/// Sets functions of MPI by their addresses; 0: not used.
 void use(Player& player, const std::vector<std::uintptr_t>& functions, std::uintptr_t byte) {
   replay::Mpi mpi{.byte = byte};
-  for (const std::uintptr_t address : functions) mpi.functions.push_back(reinterpret_cast<void*>(address));
+  for (const std::uintptr_t address : functions)
+    mpi.functions.push_back(reinterpret_cast<void*>(address));
   player.use(std::move(mpi));
 }
 
-/// Raises OSError.
+/// Plays rows. Raises OSError.
 void play(Player& player, const Rows& rows, bool with_pauses) {
-  if (rows.shape(1) != sizeof(Operation)) throw nb::value_error("rows of another size than an operation has");
+  if (rows.shape(1) != sizeof(Operation))
+    throw nb::value_error("rows of another size than an operation has");
   base::Status status;
   {
     const Released released;
-    status = player.play({reinterpret_cast<const Operation*>(rows.data()), rows.shape(0)}, with_pauses);
+    status =
+        player.play({reinterpret_cast<const Operation*>(rows.data()), rows.shape(0)}, with_pauses);
   }
   if (!status) raise_os_error(status.error());
 }

@@ -1,13 +1,15 @@
-// Files as pario's MPI-IO writes them.
+// Files that pario's MPI-IO has written.
 #include <nanobind/stl/string.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <exception>
 #include <string>
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
-#include "storage/storage.hpp"
+#include "core/file/file.hpp"
+#include "core/file/publication.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -15,20 +17,42 @@ using namespace nb::literals;
 namespace pario::bindings {
 namespace {
 
-/// Raises OSError. What `show` raises is raised when the file is whole.
+/// Joins subfiles. Raises OSError; an exception of `show` is raised once the file is complete.
 void join(const nb::bytes& path, const nb::callable& show) {
   const std::string name(path.c_str(), path.size());
   std::exception_ptr raised;
   const auto progress = [&](std::uint64_t done, std::uint64_t whole) {
-    if (!raised) raised = raised_by([&] { call(show, done, whole); });
+    if (!raised) raised = catch_exception([&] { call(show, done, whole); });
   };
   base::Status status;
   {
     const Released released;
-    status = storage::join(name, progress);
+    status = file::join(name, progress);
   }
   if (raised) std::rethrow_exception(raised);
   if (!status) raise_os_error(status.error());
+}
+
+/// The path of a new locked file beside a target, and its descriptor. Raises OSError.
+nb::tuple create_part(const nb::bytes& target) {
+  const std::string path(target.c_str(), target.size());
+  base::Result<file::Publication> made = [&] {
+    const Released released;
+    return file::Publication::of_file(path);
+  }();
+  if (!made.ok()) {
+    errno = made.error().number;
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
+  const std::string part = made->part();
+  return nb::make_tuple(nb::bytes(part.data(), part.size()), made->release());
+}
+
+nb::bytes part_path(const nb::bytes& target) {
+  const std::string part =
+      file::part_path(std::string(target.c_str(), target.size()), file::part_number(0));
+  return nb::bytes(part.data(), part.size());
 }
 
 }  // namespace
@@ -39,6 +63,10 @@ void raise_os_error(const base::Error& error) {
   throw nb::python_error();
 }
 
-void add_storage(nb::module_& module) { module.def("join", join, "path"_a, "show"_a); }
+void add_storage(nb::module_& module) {
+  module.def("join", join, "path"_a, "show"_a);
+  module.def("create_part", create_part, "target"_a);
+  module.def("part_path", part_path, "target"_a);
+}
 
 }  // namespace pario::bindings

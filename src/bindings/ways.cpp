@@ -1,5 +1,5 @@
-// Calls that move the bytes of a file, timed.
-#include "ways/ways.hpp"
+// Timing of calls that move the bytes of a file.
+#include "instruments/ways/ways.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -22,19 +22,21 @@ namespace {
 ways::Call call_of(std::string_view name) {
   constexpr std::string_view kNames[] = {"read", "pread", "readv", "stdio", "mmap", "uring"};
   const auto* const found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames)) throw nb::value_error("call: read, pread, readv, stdio, mmap or uring is expected");
+  if (found == std::end(kNames))
+    throw nb::value_error("call: read, pread, readv, stdio, mmap or uring is expected");
   return static_cast<ways::Call>(found - kNames);
 }
 
-/// As pario.bench.ways has them: call, at a time, buffer, direct, advised.
+/// The fields of pario.prove.bench.ways: call, at a time, buffer, direct, advised.
 using Way = std::tuple<std::string, std::uint32_t, std::uint64_t, bool, bool>;
 /// writes, random, synced, piece, seconds
 using Work = std::tuple<bool, bool, bool, std::uint64_t, double>;
 
 std::string path_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
-/// Seconds, bytes, and pieces that were wrong. Raises OSError.
-std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path, const Way& way, const Work& work) {
+/// Returns seconds, bytes, and the number of wrong pieces. Raises OSError.
+std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path, const Way& way,
+                                                          const Work& work) {
   const auto& [call, at_a_time, buffer, direct, advised] = way;
   const auto& [writes, random, synced, piece, seconds] = work;
   const ways::Way native{call_of(call), at_a_time, buffer, direct, advised};
@@ -47,7 +49,7 @@ std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path,
   return {taken->seconds, taken->bytes, taken->wrong};
 }
 
-/// Raises OSError.
+/// Returns the fraction of a file's pages in memory. Raises OSError.
 double resident(const nb::bytes& path) {
   const auto part = ways::resident(path_of(path));
   if (!part.ok()) raise_os_error(part.error());

@@ -1,5 +1,6 @@
-/* Every step, every rank reads the whole of that step's table and uses its own part. Repaired: every rank reads its part.
- * O_DIRECT stands for ranks on several nodes: without it the page cache of one machine would hide what the others fetch again. */
+/* Every step, every rank reads the whole of that step's table and uses its own part. Repaired:
+ * every rank reads its part. O_DIRECT stands for ranks on several nodes: without it the page cache
+ * of one machine would hide what the others fetch again. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 enum { STEPS = 10, TABLE = 64 << 20, BLOCK = 1 << 20 };
 
-static void read_table(Program* p, const char* path, char* table, size_t start, size_t begin, size_t end) {
+static void read_table(Program* p, const char* path, char* table, size_t start, size_t begin,
+                       size_t end) {
   const int fd = open_file(p, path, O_RDONLY | O_DIRECT);
   if (start + begin > 0) seek(p, fd, (off_t)(start + begin), SEEK_SET);
   for (size_t at = begin; at < end; at += BLOCK) read_next(p, fd, table + at, BLOCK);

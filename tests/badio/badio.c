@@ -29,7 +29,8 @@ void begin(Program* p, const char* name, const char* layer, int argc, char** arg
     else if (strcmp(argv[i], "--scale") == 0 && !last)
       p->scale = strtod(argv[++i], NULL);
     else {
-      fprintf(stderr, "usage: %s [--repaired] [--prepare] [--dir DIRECTORY] [--scale FACTOR]\n", name);
+      fprintf(stderr, "usage: %s [--repaired] [--prepare] [--dir DIRECTORY] [--scale FACTOR]\n",
+              name);
       exit(2);
     }
   }
@@ -38,10 +39,15 @@ void begin(Program* p, const char* name, const char* layer, int argc, char** arg
 
 int finish(const Program* p, bool verified) {
   const Counts* c = &p->counts;
-  printf("{\"program\": \"%s\", \"layer\": \"%s\", \"repaired\": %s, \"verified\": %s, \"seconds\": %.3f, \"io_seconds\": %.3f, ", p->name,
-         p->layer, p->repaired ? "true" : "false", verified ? "true" : "false", now() - p->started, p->io_seconds);
-  printf("\"opens\": %ld, \"closes\": %ld, \"reads\": %ld, \"writes\": %ld, \"seeks\": %ld, \"stats\": %ld, \"syncs\": %ld, ", c->opens,
-         c->closes, c->reads, c->writes, c->seeks, c->stats, c->syncs);
+  printf(
+      "{\"program\": \"%s\", \"layer\": \"%s\", \"repaired\": %s, \"verified\": %s, \"seconds\": "
+      "%.3f, \"io_seconds\": %.3f, ",
+      p->name, p->layer, p->repaired ? "true" : "false", verified ? "true" : "false",
+      now() - p->started, p->io_seconds);
+  printf(
+      "\"opens\": %ld, \"closes\": %ld, \"reads\": %ld, \"writes\": %ld, \"seeks\": %ld, "
+      "\"stats\": %ld, \"syncs\": %ld, ",
+      c->opens, c->closes, c->reads, c->writes, c->seeks, c->stats, c->syncs);
   printf("\"bytes_read\": %ld, \"bytes_written\": %ld}\n", c->bytes_read, c->bytes_written);
   return verified ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -77,7 +83,8 @@ void compute(const Program* p, long sweeps) {
   for (long s = 0; s < scaled(p, sweeps); s++) {
     double (*from)[SIDE] = planes[s % 2], (*to)[SIDE] = planes[1 - s % 2];
     for (int y = 1; y < SIDE - 1; y++)
-      for (int x = 1; x < SIDE - 1; x++) to[y][x] = 0.25 * (from[y][x - 1] + from[y][x + 1] + from[y - 1][x] + from[y + 1][x]);
+      for (int x = 1; x < SIDE - 1; x++)
+        to[y][x] = 0.25 * (from[y][x - 1] + from[y][x + 1] + from[y - 1][x] + from[y + 1][x]);
   }
 }
 
@@ -126,7 +133,9 @@ void write_at(Program* p, int fd, const void* buffer, size_t bytes, off_t offset
   count_write(p, pwrite(fd, buffer, bytes, offset), bytes);
 }
 
-void write_next(Program* p, int fd, const void* buffer, size_t bytes) { count_write(p, write(fd, buffer, bytes), bytes); }
+void write_next(Program* p, int fd, const void* buffer, size_t bytes) {
+  count_write(p, write(fd, buffer, bytes), bytes);
+}
 
 void read_next(Program* p, int fd, void* buffer, size_t bytes) {
   if (read(fd, buffer, bytes) != (ssize_t)bytes) fail("read", p->name);

@@ -1,5 +1,6 @@
-/* What the bad programs share: the command line, a computation, and I/O calls that count themselves and end the program on an error.
- * A program makes the same results with and without --repaired; the counts it prints are the truth that a tracer must find. */
+/* What the bad programs share: the command line, a computation, and I/O calls that count themselves
+ * and end the program on an error. A program makes the same results with and without --repaired;
+ * the counts it prints are the truth that a tracer must find. */
 #ifndef BADIO_H
 #define BADIO_H
 
@@ -8,7 +9,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Calls on the program's files as the program made them, in its own layer (stdio's own system calls are not its calls). */
+/* Calls on the program's files as the program made them, in its own layer (stdio's own system calls
+ * are not its calls). */
 typedef struct {
   long opens, closes, reads, writes, seeks, stats, syncs, bytes_read, bytes_written;
 } Counts;

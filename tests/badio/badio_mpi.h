@@ -17,7 +17,8 @@ static inline void check(int code, const char* operation, const char* path) {
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-static inline void begin_mpi(Program* p, const char* name, const char* layer, int* argc, char*** argv, int* rank, int* ranks) {
+static inline void begin_mpi(Program* p, const char* name, const char* layer, int* argc,
+                             char*** argv, int* rank, int* ranks) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, rank);
   MPI_Comm_size(MPI_COMM_WORLD, ranks);

@@ -15,14 +15,16 @@ int main(int argc, char** argv) {
   if (p.prepare) return MPI_Finalize();
   char* part = allocate(PART);
   MPI_File f;
-  check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &f), "MPI_File_open", path);
+  check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &f), "MPI_File_open",
+        path);
   p.counts.opens++;
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 800);
     memset(part, step + rank, PART);
     const double start = now();
     const MPI_Offset at = ((MPI_Offset)step * ranks + rank) * PART;
-    check(MPI_File_write_at_all(f, at, part, PART, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_write_at_all", path);
+    check(MPI_File_write_at_all(f, at, part, PART, MPI_BYTE, MPI_STATUS_IGNORE),
+          "MPI_File_write_at_all", path);
     p.io_seconds += now() - start;
     p.counts.writes++;
     p.counts.bytes_written += PART;

@@ -8,7 +8,8 @@ enum { STEPS = 20, BLOCKS = 4, BLOCK = 4 << 20 };
 int main(int argc, char** argv) {
   Program p;
   begin(&p, "healthy_stream", "posix", argc, argv);
-  const char *in = in_directory(&p, "healthy_stream.in"), *out = in_directory(&p, "healthy_stream.out");
+  const char *in = in_directory(&p, "healthy_stream.in"),
+             *out = in_directory(&p, "healthy_stream.out");
   make_file(&p, in, (size_t)STEPS * BLOCKS * BLOCK);
   make_file(&p, out, (size_t)STEPS * BLOCKS * BLOCK);
   if (p.prepare) return 0;

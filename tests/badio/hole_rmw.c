@@ -1,5 +1,6 @@
-/* A few bytes of every 64 KiB written through a view: data sieving reads whole windows, changes the few bytes and writes the windows
- * back. Repaired: sieving switched off for this file, so that only the few bytes are written. */
+/* A few bytes of every 64 KiB written through a view: data sieving reads whole windows, changes the
+ * few bytes and writes the windows back. Repaired: sieving switched off for this file, so that only
+ * the few bytes are written. */
 #include <string.h>
 
 #include "badio_mpi.h"
@@ -31,12 +32,15 @@ int main(int argc, char** argv) {
   MPI_Datatype sparse;
   MPI_Type_vector((int)n, PIECE, PITCH, MPI_BYTE, &sparse);
   MPI_Type_commit(&sparse);
-  check(MPI_File_set_view(f, (MPI_Offset)rank * n * PITCH, MPI_BYTE, sparse, "native", MPI_INFO_NULL), "MPI_File_set_view", path);
+  check(
+      MPI_File_set_view(f, (MPI_Offset)rank * n * PITCH, MPI_BYTE, sparse, "native", MPI_INFO_NULL),
+      "MPI_File_set_view", path);
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 200);
     memset(pieces, 'a' + step % 26, (size_t)n * PIECE);
     const double start = now();
-    check(MPI_File_write_at(f, 0, pieces, (int)n * PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_write_at", path);
+    check(MPI_File_write_at(f, 0, pieces, (int)n * PIECE, MPI_BYTE, MPI_STATUS_IGNORE),
+          "MPI_File_write_at", path);
     p.io_seconds += now() - start;
     p.counts.writes++;
     p.counts.bytes_written += n * PIECE;

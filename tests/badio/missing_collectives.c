@@ -1,5 +1,5 @@
-/* Ranks that own every other block of a shared file, and write each block by an independent call. Repaired: one collective write
- * per step through a view of the blocks. */
+/* Ranks that own every other block of a shared file, and write each block by an independent call.
+ * Repaired: one collective write per step through a view of the blocks. */
 #include <string.h>
 
 #include "badio_mpi.h"
@@ -11,19 +11,24 @@ static void count(Program* p, long bytes) {
   p->counts.bytes_written += bytes;
 }
 
-static void write_blocks(Program* p, MPI_File f, MPI_Offset at, int stride, const char* blocks, long n) {
+static void write_blocks(Program* p, MPI_File f, MPI_Offset at, int stride, const char* blocks,
+                         long n) {
   for (long i = 0; i < n; i++, at += stride) {
-    check(MPI_File_write_at(f, at, blocks + i * BLOCK, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_write_at", p->name);
+    check(MPI_File_write_at(f, at, blocks + i * BLOCK, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
+          "MPI_File_write_at", p->name);
     count(p, BLOCK);
   }
 }
 
-static void write_together(Program* p, MPI_File f, MPI_Offset at, int stride, const char* blocks, long n) {
+static void write_together(Program* p, MPI_File f, MPI_Offset at, int stride, const char* blocks,
+                           long n) {
   MPI_Datatype every;
   MPI_Type_vector((int)n, BLOCK, stride, MPI_BYTE, &every);
   MPI_Type_commit(&every);
-  check(MPI_File_set_view(f, at, MPI_BYTE, every, "native", MPI_INFO_NULL), "MPI_File_set_view", p->name);
-  check(MPI_File_write_all(f, blocks, (int)n * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_write_all", p->name);
+  check(MPI_File_set_view(f, at, MPI_BYTE, every, "native", MPI_INFO_NULL), "MPI_File_set_view",
+        p->name);
+  check(MPI_File_write_all(f, blocks, (int)n * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
+        "MPI_File_write_all", p->name);
   MPI_Type_free(&every);
   count(p, n * BLOCK);
 }
@@ -39,7 +44,8 @@ int main(int argc, char** argv) {
   if (p.prepare) return MPI_Finalize();
   char* blocks = allocate((size_t)n * BLOCK);
   MPI_File f;
-  check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &f), "MPI_File_open", path);
+  check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &f), "MPI_File_open",
+        path);
   p.counts.opens++;
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 400);

@@ -1,4 +1,5 @@
-/* Rank 0 receives the results of all ranks and writes a file for each. Repaired: every rank writes its own. */
+/* Rank 0 receives the results of all ranks and writes a file for each. Repaired: every rank writes
+ * its own. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -10,11 +11,13 @@ static void write_result(Program* p, int owner, const char* result, size_t bytes
   char name[64];
   snprintf(name, sizeof name, "one_rank.%d.dat", owner);
   const int fd = open_file(p, in_directory(p, name), O_WRONLY);
-  for (size_t at = 0; at < bytes; at += BLOCK) write_next(p, fd, result + at, bytes - at < BLOCK ? bytes - at : BLOCK);
+  for (size_t at = 0; at < bytes; at += BLOCK)
+    write_next(p, fd, result + at, bytes - at < BLOCK ? bytes - at : BLOCK);
   close_file(p, fd);
 }
 
-static void write_for_all(Program* p, int rank, int ranks, const char* result, char* received, size_t bytes) {
+static void write_for_all(Program* p, int rank, int ranks, const char* result, char* received,
+                          size_t bytes) {
   if (rank != 0) MPI_Send(result, (int)bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
   if (rank == 0) write_result(p, 0, result, bytes);
   for (int other = 1; rank == 0 && other < ranks; other++) {

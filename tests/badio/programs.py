@@ -1,4 +1,5 @@
-"""The bad programs: their table, how they are built, and how one is run, with or without pario's library."""
+"""The bad programs: their table, and functions that build and run them, with or without pario's
+library."""
 
 from __future__ import annotations
 
@@ -39,13 +40,16 @@ class Run:
 
 
 def library() -> Path | None:
-    """The library that is preloaded; None where there is none."""
+    """Returns the library to preload; None if it is not built."""
     return find_library()
 
 
 def table() -> list[Program]:
     rows = tomllib.loads((HERE / "programs.toml").read_text())
-    bad = [Program(row["name"], row["ranks"], row["rule"], tuple(row["results"])) for row in rows["program"]]
+    bad = [
+        Program(row["name"], row["ranks"], row["rule"], tuple(row["results"]))
+        for row in rows["program"]
+    ]
     return bad + [Program(row["name"], row["ranks"]) for row in rows["healthy"]]
 
 
@@ -54,9 +58,14 @@ def mpiexec() -> Path | None:
     return launcher if launcher.exists() and (BIN / "mpicc").exists() else None
 
 
-def build(directory: Path) -> None:
-    """Builds the programs into ``directory``; those with MPI where this Python has the MPI wheel."""
+def build(directory: Path, *names: str) -> None:
+    """Builds the named programs into ``directory``.
+
+    Without names it builds all, those with MPI only if this Python has an MPI wheel.
+    """
     targets = ["serial", "parallel"] if mpiexec() else ["serial"]
+    if names:
+        targets = [str(directory / name) for name in names]
     command = [
         "make",
         "-s",
@@ -76,7 +85,7 @@ def command(program: Program, build_directory: Path, work: Path, *arguments: str
 
 
 def prepare(program: Program, build_directory: Path, work: Path, scale: float = 1) -> None:
-    """Makes the input files and takes away what an earlier run left: never a part of what is measured."""
+    """Creates the input files and removes the files of earlier runs; never measured."""
     run_command(
         command(program, build_directory, work, "--prepare", "--scale", str(scale)),
         status=0,
@@ -96,11 +105,19 @@ class Tracing:
 
 
 def run(
-    program: Program, build_directory: Path, work: Path, *, repaired: bool = False, scale: float = 1, tracing: Tracing | None = None
+    program: Program,
+    build_directory: Path,
+    work: Path,
+    *,
+    repaired: bool = False,
+    scale: float = 1,
+    tracing: Tracing | None = None,
 ) -> Run:
     """Runs the program to its end."""
     environment = {**os.environ, **(tracing.environment() if tracing else {})}
-    words = command(program, build_directory, work, "--scale", str(scale), *(["--repaired"] if repaired else []))
+    words = command(
+        program, build_directory, work, "--scale", str(scale), *(["--repaired"] if repaired else [])
+    )
     start = time.perf_counter()
     done = run_command(words, status=0, env=environment, limit=3 * PATIENCE)
     return Run(time.perf_counter() - start, json.loads(done.stdout))

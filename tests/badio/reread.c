@@ -7,7 +7,8 @@ enum { STEPS = 200, TABLE = 32 << 20, BLOCK = 1 << 20 };
 
 static void read_table(Program* p, const char* path, char* table, size_t bytes) {
   const int fd = open_file(p, path, O_RDONLY);
-  for (size_t at = 0; at < bytes; at += BLOCK) read_next(p, fd, table + at, bytes - at < BLOCK ? bytes - at : BLOCK);
+  for (size_t at = 0; at < bytes; at += BLOCK)
+    read_next(p, fd, table + at, bytes - at < BLOCK ? bytes - at : BLOCK);
   close_file(p, fd);
 }
 

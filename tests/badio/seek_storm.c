@@ -1,5 +1,6 @@
-/* Small records read in random order, with three seeks before each (where am I, how long is the file, go there).
- * Repaired: the file is read once, in large blocks, and the records are taken from memory. */
+/* Small records read in random order, with three seeks before each (where am I, how long is the
+ * file, go there). Repaired: the file is read once, in large blocks, and the records are taken from
+ * memory. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 enum { STEPS = 16, RECORDS = 1 << 18, RECORD = 64, BLOCK = 4 << 20 };
 
 static void read_record(Program* p, int fd, size_t number, char* record) {
-  const off_t here = seek(p, fd, 0, SEEK_CUR), end = seek(p, fd, 0, SEEK_END), there = (off_t)(number * RECORD);
+  const off_t here = seek(p, fd, 0, SEEK_CUR), end = seek(p, fd, 0, SEEK_END),
+              there = (off_t)(number * RECORD);
   if (there + RECORD > end) fail("seek past the end, from", here ? "a record" : "the start");
   seek(p, fd, there, SEEK_SET);
   read_next(p, fd, record, RECORD);
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
         memcpy(record, all + number * RECORD, RECORD);
       else
         read_record(&p, fd, number, record);
-      if (i % 1024 == 0) fill(wanted, RECORD, number * RECORD), right = right && memcmp(record, wanted, RECORD) == 0;
+      if (i % 1024 == 0)
+        fill(wanted, RECORD, number * RECORD), right = right && memcmp(record, wanted, RECORD) == 0;
     }
     p.io_seconds += now() - start;
   }

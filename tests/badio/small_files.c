@@ -1,4 +1,5 @@
-/* Every sample of a data set in a file of its own: 12,000 files in one directory. Repaired: one file. */
+/* Every sample of a data set in a file of its own: 12,000 files in one directory. Repaired: one
+ * file. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,7 +19,8 @@ static void write_step(Program* p, long first, long n, char* samples) {
   }
 }
 
-/* Not deleted: for a minute ext4 avoids inodes that were just deleted, and searches past all of them at every new file. */
+/* Not deleted: for a minute ext4 avoids inodes that were just deleted, and searches past all of
+ * them at every new file. */
 static int put_aside(const Program* p) {
   char name[64];
   snprintf(name, sizeof name, "small_files.%ld", (long)getpid());
@@ -33,7 +35,9 @@ int main(int argc, char** argv) {
   if (p.prepare) return put_aside(&p);
   mkdir(in_directory(&p, "small_files"), 0755);
   char* samples = allocate((size_t)n * SAMPLE);
-  const int all = p.repaired ? open_file(&p, in_directory(&p, "small_files/all.samples"), O_CREAT | O_TRUNC | O_WRONLY) : -1;
+  const int all = p.repaired ? open_file(&p, in_directory(&p, "small_files/all.samples"),
+                                         O_CREAT | O_TRUNC | O_WRONLY)
+                             : -1;
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 600);
     fill(samples, (size_t)n * SAMPLE, (size_t)(step * n) * SAMPLE);

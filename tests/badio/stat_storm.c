@@ -1,4 +1,5 @@
-/* A program that asks for the size of its parameter file before every piece of work. Repaired: once per step. */
+/* A program that asks for the size of its parameter file before every piece of work. Repaired: once
+ * per step. */
 #include "badio.h"
 
 enum { STEPS = 20, PIECES = 75000, SIZE = 5000 };

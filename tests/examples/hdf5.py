@@ -11,7 +11,8 @@ from tests.support.commands import run_command
 
 
 def need_hdf5() -> None:
-    """Skips where there are no headers of it: HDF5_CFLAGS and HDF5_LIBS say where it is, else pkg-config."""
+    """Skips where there are no headers of it: HDF5_CFLAGS and HDF5_LIBS say where it is, else
+    pkg-config."""
     if "HDF5_LIBS" in os.environ:
         return
     if not shutil.which("pkg-config"):

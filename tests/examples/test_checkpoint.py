@@ -1,4 +1,5 @@
-"""Checkpoints written by C and Fortran without pario: the same file from both, which pario reads; and they read those of pario."""
+"""Checkpoints written by C and Fortran without pario: the same file from both, which pario reads;
+and they read those of pario."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from tests.support.commands import run_command
 SOURCE = ROOT / "examples" / "checkpoint"
 SHAPE = (20, 30, 40)
 Z, Y, X = np.indices(SHAPE)
-ARRAYS = {"temperature": 0.5 + X + 40 * (Y + 30.0 * Z), "phase": ((X + 2 * Y + 3 * Z) % 7).astype("<i4")}
+ARRAYS = {
+    "temperature": 0.5 + X + 40 * (Y + 30.0 * Z),
+    "phase": ((X + 2 * Y + 3 * Z) % 7).astype("<i4"),
+}
 
 pytestmark = [pytest.mark.mpi, pytest.mark.system]
 pytest.importorskip("mpi4py")
@@ -44,17 +48,30 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 def programs(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     build = tmp_path_factory.mktemp(mpi.name)
     run(
-        "make", "-C", SOURCE, "all", "fortran", f"MPICC={mpi.cc}", f"MPIFORT={mpi.fc}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Werror"
+        "make",
+        "-C",
+        SOURCE,
+        "all",
+        "fortran",
+        f"MPICC={mpi.cc}",
+        f"MPIFORT={mpi.fc}",
+        f"BUILD={build}",
+        "CFLAGS=-O2 -Wall -Wextra -Werror",
     )
     return [build / "checkpoint", build / "checkpoint_f90"]
 
 
 def load_and_compare(mpi: Mpi, programs: list[Path], path: Path) -> None:
     for program, ranks in zip(programs, (3, 2), strict=False):
-        assert run(*mpi.start(str(program), "load", str(path), ranks=ranks)) == f"{path}: step 2, time 0.25, {ranks} ranks, 0 wrong\n"
+        assert (
+            run(*mpi.start(str(program), "load", str(path), ranks=ranks))
+            == f"{path}: step 2, time 0.25, {ranks} ranks, 0 wrong\n"
+        )
 
 
-def test_c_and_fortran_write_what_pario_reads(mpi: Mpi, programs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_c_and_fortran_write_what_pario_reads(
+    mpi: Mpi, programs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     places = [tmp_path / program.name for program in programs]
     for program, place, ranks in zip(programs, places, (4, 1), strict=True):
         place.mkdir()
@@ -74,17 +91,24 @@ def test_c_and_fortran_write_what_pario_reads(mpi: Mpi, programs: list[Path], tm
     assert capsys.readouterr().out == ""
 
 
-def test_c_and_fortran_read_what_pario_writes(mpi: Mpi, programs: list[Path], tmp_path: Path) -> None:
+def test_c_and_fortran_read_what_pario_writes(
+    mpi: Mpi, programs: list[Path], tmp_path: Path
+) -> None:
     def save(ranks: threads.ThreadRanks) -> Path:
         box = checkpoint.divide(SHAPE, ranks.size, ranks.rank)
-        parts = {name: checkpoint.block(array[box.within(whole(SHAPE))], SHAPE, box.begin) for name, array in ARRAYS.items()}
+        parts = {
+            name: checkpoint.block(array[box.within(whole(SHAPE))], SHAPE, box.begin)
+            for name, array in ARRAYS.items()
+        }
         with checkpoint.Writer(ranks, tmp_path, durable=False) as writer:
             return writer.save(2, parts, {"time": 0.25})
 
     load_and_compare(mpi, programs, threads.run(3, save)[0])
 
 
-def test_what_only_hdf5_can_read_is_read_by_it(mpi: Mpi, programs: list[Path], tmp_path: Path) -> None:
+def test_what_only_hdf5_can_read_is_read_by_it(
+    mpi: Mpi, programs: list[Path], tmp_path: Path
+) -> None:
     path = tmp_path / "chunks.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("temperature", data=ARRAYS["temperature"], compression="gzip")

@@ -31,7 +31,15 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (BIN / "mpicc").exists():
         pytest.skip("no mpicc beside this Python (pip install mpich)")
     build = tmp_path_factory.mktemp("ladder")
-    run("make", "-s", "-C", SOURCE, f"MPICC={BIN / 'mpicc'}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Werror")
+    run(
+        "make",
+        "-s",
+        "-C",
+        SOURCE,
+        f"MPICC={BIN / 'mpicc'}",
+        f"BUILD={build}",
+        "CFLAGS=-O2 -Wall -Wextra -Werror",
+    )
     return build
 
 
@@ -40,7 +48,8 @@ def mpiexec(ranks: int, *words: object) -> list[object]:
 
 
 def calls(log: Path, data: Path, *command: object, options: tuple[str, ...] = ()) -> dict[str, int]:
-    """Calls to `data` of the program run under pario, by function; of MPI-IO, those that reached the file system."""
+    """Calls to `data` of the program run under pario, by function; of MPI-IO, those that reached
+    the file system."""
     run(BIN / "pario", "run", "--no-report", *options, "-o", log, "--", *command, data)
     report: dict[str, Any] = json.loads(run(BIN / "pario", "report", log, "--json"))
     return {row["name"]: row["calls"] for row in report["functions"]}
@@ -48,7 +57,10 @@ def calls(log: Path, data: Path, *command: object, options: tuple[str, ...] = ()
 
 @pytest.mark.system
 def test_data_describe_themselves(steps: Path) -> None:
-    assert run(steps / "1_memory") == "500 x 1000 integers of iteration 1, 2000000 bytes behind a header of 12\n"
+    assert (
+        run(steps / "1_memory")
+        == "500 x 1000 integers of iteration 1, 2000000 bytes behind a header of 12\n"
+    )
 
 
 @pytest.mark.system
@@ -74,17 +86,26 @@ def test_master_gathers_and_writes_alone(steps: Path, tmp_path: Path) -> None:
 
 def test_all_write_together_what_the_master_writes(steps: Path, tmp_path: Path) -> None:
     run(*mpiexec(4, steps / "3_master", tmp_path / "master.dat"))
-    made = calls(tmp_path / "log", tmp_path / "together.dat", *mpiexec(4, steps / "5_mpiio"), options=("--mpiio",))
+    made = calls(
+        tmp_path / "log",
+        tmp_path / "together.dat",
+        *mpiexec(4, steps / "5_mpiio"),
+        options=("--mpiio",),
+    )
     assert (made["MPI_File_write"], made["MPI_File_write_at_all"], made["pwrite"]) == (1, 4, 5)
     assert (tmp_path / "together.dat").read_bytes() == (tmp_path / "master.dat").read_bytes()
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("options", [(), ("--mpiio",)])
-def test_columns_are_read_in_large_pieces(steps: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_columns_are_read_in_large_pieces(
+    steps: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
     data = tmp_path / "together.dat"
     run(*mpiexec(4, steps / "5_mpiio", data))
-    assert run(*mpiexec(3, steps / "6_column", data)) == "columns 500 to 502 of 2000 rows, 0 wrong\n"
+    assert (
+        run(*mpiexec(3, steps / "6_column", data)) == "columns 500 to 502 of 2000 rows, 0 wrong\n"
+    )
     made = calls(tmp_path / "log", data, *mpiexec(3, steps / "6_column"), options=options)
     assert made["MPI_File_read_all"] == 3
     assert made["pread"] < 100

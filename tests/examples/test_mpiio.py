@@ -36,17 +36,27 @@ def run(*words: object) -> str:
 
 
 def under(mpiio: str, logs: Path) -> list[object]:
-    return [BIN / "pario", "run", "--no-report", "--mpiio", "-o", logs, "--"] if mpiio == "pario" else []
+    return (
+        [BIN / "pario", "run", "--no-report", "--mpiio", "-o", logs, "--"]
+        if mpiio == "pario"
+        else []
+    )
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("mpiio", ["own", "pario"])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_example_reads_back_what_it_wrote(built: Path, tmp_path: Path, program: str, ranks: int, mpiio: str) -> None:
+def test_example_reads_back_what_it_wrote(
+    built: Path, tmp_path: Path, program: str, ranks: int, mpiio: str
+) -> None:
     interpreter = [sys.executable] if program.endswith(".py") else []
     launcher = [*under(mpiio, tmp_path / "run.pario"), BIN / "mpiexec", "-n", ranks]
-    assert run(*launcher, *interpreter, built / program, tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")
+    assert (
+        run(*launcher, *interpreter, built / program, tmp_path / "out.dat")
+        .splitlines()[-1]
+        .endswith(" 0 wrong")
+    )
 
 
 @pytest.mark.system
@@ -56,4 +66,8 @@ def test_fortran_example_reads_back_what_it_wrote(tmp_path: Path, mpiio: str) ->
         pytest.skip(f"{missing[0]} is not here (make test-all installs it)")
     run("make", "-s", "-C", SOURCE, "MPIFORT=mpif90.mpich", f"BUILD={tmp_path}", "fortran")
     launcher = [*under(mpiio, tmp_path / "run.pario"), "mpiexec.mpich", "-n", 2]
-    assert run(*launcher, tmp_path / "column_f90", tmp_path / "out.dat").splitlines()[-1].endswith(" 0 wrong")
+    assert (
+        run(*launcher, tmp_path / "column_f90", tmp_path / "out.dat")
+        .splitlines()[-1]
+        .endswith(" 0 wrong")
+    )

@@ -1,4 +1,5 @@
-"""The S3D-like kernel writes one canonical checkpoint, restarts on other numbers of ranks, and makes the calls its README promises."""
+"""The S3D-like kernel: one canonical checkpoint, restarts on other numbers of ranks, and the calls
+that its README promises."""
 
 from __future__ import annotations
 
@@ -31,22 +32,33 @@ def run(command: list[str | Path], *, status: int | None = 0) -> subprocess.Comp
     return done
 
 
+def make(build: Path, *words: str) -> None:
+    """Builds the example into a folder, without warnings of the C compiler."""
+    flags = "CFLAGS=-O2 -Wall -Wextra -Wshadow -Werror"
+    run(["make", "-C", SOURCE, f"BUILD={build}", flags, *words])
+
+
 @pytest.fixture(scope="session")
 def s3d(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpicc = WHEEL_BIN / "mpicc"
     if not mpicc.exists():
         pytest.skip("no mpicc beside this Python (pip install mpich)")
     build = tmp_path_factory.mktemp("s3d")
-    run(["make", "-C", SOURCE, f"MPICC={mpicc}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Wshadow -Werror"])
+    make(build, f"MPICC={mpicc}")
     return build / "s3d"
 
 
-def mpiexec(ranks: int, *command: str | Path, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+def mpiexec(
+    ranks: int, *command: str | Path, status: int | None = 0
+) -> subprocess.CompletedProcess[str]:
     return run([WHEEL_BIN / "mpiexec", "-n", str(ranks), *command], status=status)
 
 
-def complaint(*command: str | Path) -> str:
-    """What a command that fails on two ranks says. A busy Hydra may lose what a rank printed just before it aborted."""
+def find_errors(*command: str | Path) -> str:
+    """Returns the errors of a command that fails on two ranks.
+
+    A busy Hydra may lose the output of a rank just before it aborts.
+    """
     for _ in range(5):
         done = mpiexec(2, *command, status=None)
         assert done.returncode != 0
@@ -68,8 +80,8 @@ def reference(without_restart: list[bytes]) -> bytes:
     return without_restart[1]
 
 
-def goes_on(s3d: Path, ranks: int, path: Path, expected: bytes, directory: Path) -> None:
-    """The step after a restart ends in the same bytes as without one."""
+def check_restart(s3d: Path, ranks: int, path: Path, expected: bytes, directory: Path) -> None:
+    """Asserts that the step after a restart writes the same bytes as without one."""
     done = mpiexec(ranks, s3d, "--restart", path, "--steps", "1", "--dir", directory)
     assert f"restart: step 2 on {ranks} ranks" in done.stdout
     assert (directory / "s3d-0003.ckpt").read_bytes() == expected
@@ -77,19 +89,21 @@ def goes_on(s3d: Path, ranks: int, path: Path, expected: bytes, directory: Path)
 
 @pytest.mark.system
 @pytest.mark.parametrize("mode", MODES)
-def test_checkpoint_restarts_on_other_ranks(s3d: Path, without_restart: list[bytes], tmp_path: Path, mode: str) -> None:
+def test_checkpoint_restarts_on_other_ranks(
+    s3d: Path, without_restart: list[bytes], tmp_path: Path, mode: str
+) -> None:
     mpiexec(4, s3d, *GRID, "--steps", "2", "--write", mode, "--dir", tmp_path)
     if mode != "files":
         assert (tmp_path / "s3d-0002.ckpt").read_bytes() == without_restart[1]
     for ranks in (1, 3):
-        goes_on(s3d, ranks, tmp_path / "s3d-0002.ckpt", without_restart[2], tmp_path)
+        check_restart(s3d, ranks, tmp_path / "s3d-0002.ckpt", without_restart[2], tmp_path)
 
 
 @pytest.fixture(scope="session")
 def s3d_hdf5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_hdf5()
     build = tmp_path_factory.mktemp("s3d_hdf5")
-    run(["make", "-C", SOURCE, f"MPICC={WHEEL_BIN / 'mpicc'}", f"BUILD={build}", "CFLAGS=-O2 -Wall -Wextra -Wshadow -Werror", "hdf5"])
+    make(build, f"MPICC={WHEEL_BIN / 'mpicc'}", "hdf5")
     return build / "s3d_hdf5"
 
 
@@ -106,13 +120,17 @@ def from_hdf5(s3d: Path, s3d_hdf5: Path, tmp_path_factory: pytest.TempPathFactor
 def test_hdf5_checkpoint_restarts_on_other_ranks(
     s3d_hdf5: Path, from_hdf5: Path, without_restart: list[bytes], tmp_path: Path, ranks: int
 ) -> None:
-    goes_on(s3d_hdf5, ranks, from_hdf5 / "step-00000002.h5", without_restart[2], tmp_path)
+    check_restart(s3d_hdf5, ranks, from_hdf5 / "step-00000002.h5", without_restart[2], tmp_path)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("options", [{}, {"files": 2}, {"files": "rank"}], ids=str)
 def test_what_pario_loads_and_saves_again_restarts(
-    s3d_hdf5: Path, from_hdf5: Path, without_restart: list[bytes], tmp_path: Path, options: dict[str, object]
+    s3d_hdf5: Path,
+    from_hdf5: Path,
+    without_restart: list[bytes],
+    tmp_path: Path,
+    options: dict[str, object],
 ) -> None:
     def copied(ranks: Ranks) -> Path:
         state = checkpoint.load(ranks, from_hdf5)
@@ -120,12 +138,16 @@ def test_what_pario_loads_and_saves_again_restarts(
         for name in state:
             box = checkpoint.divide(state.shape(name), ranks.size, ranks.rank)
             part = state.read(name, box.begin, box.shape)
-            given[name] = checkpoint.block(part, state.shape(name), box.begin, dims=state.dims(name))
+            given[name] = checkpoint.block(
+                part, state.shape(name), box.begin, dims=state.dims(name)
+            )
         with checkpoint.Writer(ranks, tmp_path / "ckpt", durable=False, **options) as writer:
             return writer.save(state.step, given, state.attrs)
 
     saved = threads.run(5, copied)[0]
-    goes_on(s3d_hdf5, 3, saved / "master.h5" if saved.is_dir() else saved, without_restart[2], tmp_path)
+    check_restart(
+        s3d_hdf5, 3, saved / "master.h5" if saved.is_dir() else saved, without_restart[2], tmp_path
+    )
 
 
 @pytest.mark.system
@@ -134,8 +156,10 @@ def test_damaged_checkpoint_is_refused(s3d: Path, reference: bytes, tmp_path: Pa
     damaged[104 + 8 * 600 + 6] ^= 0x40  # in the exponent of a double
     (tmp_path / "damaged").write_bytes(damaged)
     (tmp_path / "short").write_bytes(reference[:-8])
-    assert "differ from the exact solution" in complaint(s3d, "--restart", tmp_path / "damaged")
-    assert f"{tmp_path}/short: the file ends too early" in complaint(s3d, "--restart", tmp_path / "short")
+    assert "differ from the exact solution" in find_errors(s3d, "--restart", tmp_path / "damaged")
+    assert f"{tmp_path}/short: the file ends too early" in find_errors(
+        s3d, "--restart", tmp_path / "short"
+    )
 
 
 @pytest.mark.system
@@ -145,7 +169,10 @@ def test_damaged_checkpoint_is_refused(s3d: Path, reference: bytes, tmp_path: Pa
         (["--size", "10x10"], "expected three numbers such as 64x64x64"),
         (["--write", "fast"], "expected one, files, independent, sieving, collective or hdf5"),
         (["--steps"], "not known, or without its value"),
-        (["--dir", "/nonexistent"], "MPI_File_open /nonexistent/s3d-0001.ckpt: File does not exist"),
+        (
+            ["--dir", "/nonexistent"],
+            "MPI_File_open /nonexistent/s3d-0001.ckpt: File does not exist",
+        ),
         (["--write", "hdf5"], "built without HDF5"),
         (["--restart", "/nonexistent"], "neither this file nor a first piece of it"),
         (["--restart", __file__], "not a checkpoint of s3d"),
@@ -153,27 +180,62 @@ def test_damaged_checkpoint_is_refused(s3d: Path, reference: bytes, tmp_path: Pa
     ],
 )
 def test_errors_name_operation_and_value(s3d: Path, arguments: list[str], message: str) -> None:
-    assert message in complaint(s3d, *arguments)
+    assert message in find_errors(s3d, *arguments)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("mode", "writes", "mib"), [("independent", 102401, "6.25"), ("sieving", 81, "87.11"), ("collective", 5, "6.25")])
-def test_published_table_is_reproduced(s3d: Path, tmp_path: Path, mode: str, writes: int, mib: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "writes", "mib"),
+    [("independent", 102401, "6.25"), ("sieving", 81, "87.11"), ("collective", 5, "6.25")],
+)
+def test_published_table_is_reproduced(
+    s3d: Path, tmp_path: Path, mode: str, writes: int, mib: str
+) -> None:
     strace = ["strace", "-ff", "-y", "-e", "trace=pwrite64,write", "-o", tmp_path / "trace"]
-    run([*strace, WHEEL_BIN / "mpiexec", "-n", "16", s3d, "--size", "32x40x40", "--write", mode, "--dir", tmp_path])
-    calls = [line for file in tmp_path.glob("trace.*") for line in file.read_text(errors="replace").splitlines() if "0001.ckpt>" in line]
+    run(
+        [
+            *strace,
+            WHEEL_BIN / "mpiexec",
+            "-n",
+            "16",
+            s3d,
+            "--size",
+            "32x40x40",
+            "--write",
+            mode,
+            "--dir",
+            tmp_path,
+        ]
+    )
+    calls = [
+        line
+        for file in tmp_path.glob("trace.*")
+        for line in file.read_text(errors="replace").splitlines()
+        if "0001.ckpt>" in line
+    ]
     moved = sum(int(re.search(r"= (\d+)$", line)[1]) for line in calls)
     assert (len(calls), f"{moved / 2**20:.2f}") == (writes, mib)
 
 
+@pytest.fixture(scope="session")
+def s3d_fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("mpif90.mpich") is None:
+        pytest.skip("no mpif90.mpich (apt install libmpich-dev gfortran)")
+    build = tmp_path_factory.mktemp("s3d_f90")
+    make(build, "MPIFORT=mpif90.mpich", "fortran")
+    return build / "s3d_f90"
+
+
 @pytest.mark.system
-@pytest.mark.skipif(shutil.which("mpif90.mpich") is None, reason="no mpif90.mpich (apt install libmpich-dev gfortran)")
 @pytest.mark.parametrize("mode", MODES[2:])
-def test_fortran_twin_has_the_same_checkpoint(s3d: Path, reference: bytes, tmp_path: Path, mode: str) -> None:
-    run(["make", "-C", SOURCE, "MPIFORT=mpif90.mpich", f"BUILD={tmp_path}", "fortran"])
-    twin = tmp_path / "s3d_f90"
+def test_fortran_twin_has_the_same_checkpoint(
+    s3d: Path, s3d_fortran: Path, reference: bytes, tmp_path: Path, mode: str
+) -> None:
     (tmp_path / "c.ckpt").write_bytes(reference)
-    run(["mpiexec.mpich", "-n", "3", twin, "--restart", tmp_path / "c.ckpt"])
-    run(["mpiexec.mpich", "-n", "3", twin, *GRID, "--write", mode, "--dir", tmp_path])
-    assert "restart: step 1 on 2 ranks" in mpiexec(2, s3d, "--restart", tmp_path / "s3d-0001.ckpt").stdout
+    run(["mpiexec.mpich", "-n", "3", s3d_fortran, "--restart", tmp_path / "c.ckpt"])
+    run(["mpiexec.mpich", "-n", "3", s3d_fortran, *GRID, "--write", mode, "--dir", tmp_path])
+    assert (
+        "restart: step 1 on 2 ranks"
+        in mpiexec(2, s3d, "--restart", tmp_path / "s3d-0001.ckpt").stdout
+    )

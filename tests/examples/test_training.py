@@ -1,4 +1,5 @@
-"""The training example learns from a shuffled file, and goes on where it was killed as if nothing had been."""
+"""The training example learns from a shuffled file, and goes on where it was killed as if nothing
+had been."""
 
 from __future__ import annotations
 

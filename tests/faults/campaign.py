@@ -9,8 +9,8 @@ faults   fails, shortens or is killed before every call of every family, one run
 crashes  lays out each state of the disk that a crash during the work may leave (crash_states.py):
          the newest result is whole, or the one before it is.
 
-Each line of the result file is one scenario with one kind of fault, with its counts. A campaign goes
-on where an interrupted one was left.
+Each line of the result file is one scenario with one kind of fault, with its counts. A campaign
+goes on where an interrupted one was left.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ ERRORS = {
 #: Defects that are known: the beginning of a line's name, and what breaks. Such a line is an
 #: expected failure; one that keeps its promises passes.
 KNOWN = {
-    "faults::checkpoint": "an error of closing a file names no path",
     "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
 }
 #: Most problems that a reason names.
@@ -168,7 +167,9 @@ def count_calls(scenario: Scenario, folder: Path) -> dict[str, int]:
 def list_faults(counts: dict[str, int]) -> dict[str, list[Fault]]:
     """All faults by group, such as `write,ENOSPC`."""
     return {
-        f"{call},{error}": [Fault(call, error.rstrip("+"), index + 1, error.endswith("+")) for index in range(count)]
+        f"{call},{error}": [
+            Fault(call, error.rstrip("+"), index + 1, error.endswith("+")) for index in range(count)
+        ]
         for call, count in counts.items()
         for error in ERRORS[call].split()
         if count

@@ -146,7 +146,9 @@ class Interpreter:
         place = self._place(path)
         assert place is not None, path
         directory, name = place
-        return Event("names", (directory,), lambda disk: disk.names(directory).update({name: number}))
+        return Event(
+            "names", (directory,), lambda disk: disk.names(directory).update({name: number})
+        )
 
     def _open(self, record: Record) -> Iterator[Event]:
         flags = record.arguments[2]
@@ -279,7 +281,9 @@ def find_durable(events: Sequence[Event], at: int) -> set[int]:
     durable: set[int] = set()
     for number, event in enumerate(events[:at]):
         if event.kind == "sync":
-            durable.update(i for i in _changes(events, number) if set(events[i].objects) & set(event.objects))
+            durable.update(
+                i for i in _changes(events, number) if set(events[i].objects) & set(event.objects)
+            )
     return durable
 
 
@@ -302,12 +306,16 @@ def _ordered_states(events: Sequence[Event], at: int) -> Iterator[State]:
     first = sum(i < last_sync for i in names)
     for count in range(first, len(names) + 1):
         kept = set(names[:count])
-        flushed = {i for i in data for j in kept if i < j and events[j].replaced_by == events[i].objects[0]}
+        flushed = {
+            i for i in data for j in kept if i < j and events[j].replaced_by == events[i].objects[0]
+        }
         yield State(frozenset(kept | synced | flushed), at)
         yield State(frozenset(kept | set(data)), at)
 
 
-def apply_state(disk: Disk, created: dict[int, Object], events: Sequence[Event], state: State) -> Disk:
+def apply_state(
+    disk: Disk, created: dict[int, Object], events: Sequence[Event], state: State
+) -> Disk:
     """The disk after a crash."""
     after = Disk(deepcopy(disk.objects) | deepcopy(created))
     for number in range(state.at):

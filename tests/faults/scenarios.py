@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from pario import checkpoint
-from pario.archive import Archive
 from pario.cli import main as pario
 from pario.errors import ParioError
+from pario.fix.stripe.layout import Part as StripedPart
+from pario.fix.stripe.layout import Stripes, Wanted, stripes_of
+from pario.fix.stripe.restripe import restripe
+from pario.move.archive import Archive
 from pario.records import Dataset
-from pario.stripe.layout import Part as StripedPart
-from pario.stripe.layout import Stripes, Wanted, stripes_of
-from pario.stripe.restripe import restripe
-from pario.tables import read
+from pario.see.tables import read
 
 #: What breaks a promise, one text each.
 Problems = Iterator[str]
@@ -60,7 +60,11 @@ class Scenario:
 
 def names_in(root: Path) -> set[str]:
     """The paths of all files and links beneath a directory, relative to it."""
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or not path.is_dir()}
+    return {
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
 
 
 def report_error(work: Callable[[], int | None]) -> int | None:
@@ -323,7 +327,9 @@ def remove_logs(root: Path) -> None:
 
 _ORDER = {"ck/MANIFEST", "ck/latest"}
 _CHECKPOINTS = {"ck/step-00000001.h5", "ck/step-00000002.h5"} | _ORDER
-_PARTS = {f"ck/step-0000000{step}/{name}" for step in (1, 2) for name in ("master.h5", "part-00000.h5")}
+_PARTS = {
+    f"ck/step-0000000{step}/{name}" for step in (1, 2) for name in ("master.h5", "part-00000.h5")
+}
 _UNPACKED = {f"out/{name}" for name in (*_TREE, "link")}
 _STAGED = frozenset({"shared/data", "node/shared/data", "node/.pario-stage.json"})
 SCENARIOS = (
@@ -334,7 +340,9 @@ SCENARIOS = (
         make_tree,
         pack,
         check_pack,
-        frozenset({f"tree/{name}" for name in (*_TREE, "link")} | {"out/00000.tar.zst", "out/index"}),
+        frozenset(
+            {f"tree/{name}" for name in (*_TREE, "link")} | {"out/00000.tar.zst", "out/index"}
+        ),
         clear=remove_output,
     ),
     Scenario(

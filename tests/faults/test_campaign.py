@@ -1,4 +1,4 @@
-"""The campaigns find what breaks a promise, and pario's operations keep theirs in a sample."""
+"""The campaigns find broken promises; in a sample of them pario's operations keep theirs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def tracer() -> None:
         pytest.skip(str(error))
 
 
-def run_campaign(module: str, campaign: str, results: Path, *options: str) -> tuple[int, list[Result]]:
+def run_campaign(
+    module: str, campaign: str, results: Path, *options: str
+) -> tuple[int, list[Result]]:
     command = [sys.executable, "-m", f"tests.faults.{module}", campaign, *options]
     done = run_command([*command, f"--results={results}"], cwd=ROOT)
     assert "Traceback" not in done.stderr, done.stderr
@@ -44,8 +46,11 @@ def test_a_careful_writer_keeps_its_promise_at_every_call(tmp_path):
     assert counts["faults::aside[rename,kill]"] == {"runs": 1, "killed": 1}
 
 
-def test_a_writer_in_place_is_found_out_by_faults(tmp_path):
-    status, results = run_campaign("examples", "faults", tmp_path / "results", "--scenario=in-place")
+@pytest.mark.system
+def test_faults_expose_a_writer_in_place(tmp_path):
+    status, results = run_campaign(
+        "examples", "faults", tmp_path / "results", "--scenario=in-place"
+    )
     found = violated(results)
     assert status == BROKEN
     assert found["faults::in-place[write,ENOSPC+]"] == "failed, and the file holds ''"
@@ -53,7 +58,8 @@ def test_a_writer_in_place_is_found_out_by_faults(tmp_path):
     assert "faults::in-place[open,EIO]" not in found
 
 
-def test_crashes_find_out_the_writer_in_place_alone(tmp_path):
+@pytest.mark.system
+def test_crashes_expose_the_writer_in_place_alone(tmp_path):
     status, results = run_campaign("examples", "crashes", tmp_path / "results")
     assert status == BROKEN
     assert list(violated(results)) == ["crashes::in-place"]

@@ -79,7 +79,9 @@ def test_a_name_stays_only_when_its_directory_is_synchronised(tmp_path):
 
 
 def test_a_nameless_file_gets_its_name_with_its_bytes(tmp_path):
-    opened = record("open", str(tmp_path), _NEW, before=1, arguments=(0, 0, os.O_TMPFILE | 1, 0, 0, 0))
+    opened = record(
+        "open", str(tmp_path), _NEW, before=1, arguments=(0, 0, os.O_TMPFILE | 1, 0, 0, 0)
+    )
     calls = [
         opened,
         record("pwrite", f"{tmp_path}/#{_NEW} (deleted)", _NEW, data=b"x"),
@@ -109,6 +111,8 @@ def test_of_files_written_later_the_time_is_later(tmp_path):
     disk, by_inode = read_disk(root)
     interpreter = Interpreter(root, disk, by_inode)
     events = list(interpreter.interpret(replace_file(root, sync=False)[:-1]))
-    write_disk(apply_state(disk, interpreter.created, events, State(frozenset({0, 1}), 2)), root / "after")
+    write_disk(
+        apply_state(disk, interpreter.created, events, State(frozenset({0, 1}), 2)), root / "after"
+    )
     times = [(root / "after" / name).stat().st_mtime_ns for name in ("a", "aside")]
     assert times[0] < times[1]

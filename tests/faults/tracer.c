@@ -26,7 +26,21 @@
 
 #include <linux/ptrace.h>
 
-enum family { WRITE, READ, FSYNC, OPEN, CLOSE, MMAP, TRUNCATE, MKDIR, UNLINK, RENAME, LINK, COPY, FAMILIES };
+enum family {
+  WRITE,
+  READ,
+  FSYNC,
+  OPEN,
+  CLOSE,
+  MMAP,
+  TRUNCATE,
+  MKDIR,
+  UNLINK,
+  RENAME,
+  LINK,
+  COPY,
+  FAMILIES
+};
 /* What the first arguments are: descriptor, path, directory and path, two of these. `OUT`: the
  * descriptor is argument 2; `MAPPED`: argument 4; `SYMLINK`: a text, then a path. */
 enum shape { FD, OUT, MAPPED, PATH, AT, PATHS, ATS, SYMLINK, SYMLINK_AT };
@@ -185,7 +199,8 @@ static void find_path(pid_t id, int directory, uint64_t text, char* to) {
   } else if (given[0] == '/') {
     strcpy(to, given);
   } else {
-    read_link(id, directory == AT_FDCWD ? "cwd" : "fd", directory == AT_FDCWD ? -1 : directory, base);
+    read_link(id, directory == AT_FDCWD ? "cwd" : "fd", directory == AT_FDCWD ? -1 : directory,
+              base);
     if (snprintf(to, PATH_MAX, given[0] ? "%s/%s" : "%s%s", base, given) >= PATH_MAX) to[0] = 0;
   }
 }
@@ -262,7 +277,8 @@ static void keep_data(struct thread* thread) {
   for (size_t i = 0; i < count; ++i) size += pieces[i].iov_len;
   thread->data = malloc(size + 1);
   for (size_t i = 0; i < count; ++i)
-    thread->size += read_memory(thread->id, (uint64_t)pieces[i].iov_base, thread->data + thread->size, pieces[i].iov_len);
+    thread->size += read_memory(thread->id, (uint64_t)pieces[i].iov_base,
+                                thread->data + thread->size, pieces[i].iov_len);
 }
 
 static uint64_t position_of(pid_t id, int descriptor) {
@@ -290,7 +306,8 @@ static void read_copied(struct thread* thread, uint64_t offset, uint64_t size) {
 static uint64_t offset_of(const struct thread* thread, uint64_t result) {
   const long number = thread->kind->number;
   uint64_t offset = 0;
-  if (number == SYS_pwrite64 || number == SYS_pwritev || (number == SYS_pwritev2 && thread->arguments[3] != ~0ULL))
+  if (number == SYS_pwrite64 || number == SYS_pwritev ||
+      (number == SYS_pwritev2 && thread->arguments[3] != ~0ULL))
     return thread->arguments[3];
   if (number == SYS_copy_file_range && thread->arguments[3]) { /* has been moved on */
     read_memory(thread->id, thread->arguments[3], &offset, sizeof offset);
@@ -312,11 +329,13 @@ static void write_record(struct thread* thread, int64_t result, int to) {
   struct record record = {.result = result, .before = thread->before, .ino = thread->ino};
   strncpy(record.name, thread->kind->name, sizeof record.name - 1);
   memcpy(record.arguments, thread->arguments, sizeof record.arguments);
-  if (thread->kind->family == WRITE || thread->kind->family == COPY) record.offset = offset_of(thread, (uint64_t)result);
+  if (thread->kind->family == WRITE || thread->kind->family == COPY)
+    record.offset = offset_of(thread, (uint64_t)result);
   if (thread->kind->family == COPY) read_copied(thread, record.offset, (uint64_t)result);
   if (thread->kind->family == OPEN) record.ino = inode_of(thread->id, (int)result);
   if (thread->kind->family == MKDIR) record.ino = inode_at(thread->path);
-  if (thread->kind->shape == SYMLINK || thread->kind->shape == SYMLINK_AT) record.ino = inode_at(thread->other);
+  if (thread->kind->shape == SYMLINK || thread->kind->shape == SYMLINK_AT)
+    record.ino = inode_at(thread->other);
   record.path = (uint32_t)strlen(thread->path);
   record.other = (uint32_t)strlen(thread->other);
   record.data = thread->size;
@@ -328,21 +347,25 @@ static void write_record(struct thread* thread, int64_t result, int to) {
 
 /* ---- what is done to calls */
 
-static void set_register(pid_t id, size_t offset, uint64_t value) { ptrace(PTRACE_POKEUSER, id, offset, value); }
+static void set_register(pid_t id, size_t offset, uint64_t value) {
+  ptrace(PTRACE_POKEUSER, id, offset, value);
+}
 #define SET(id, name, value) set_register(id, offsetof(struct user_regs_struct, name), value)
 
 /* Vectors keep half of their first piece. A transfer of one byte cannot be short. */
 static int shorten(struct thread* thread) {
   const long number = thread->kind->number;
   uint64_t* a = thread->arguments;
-  if (number == SYS_write || number == SYS_pwrite64 || number == SYS_read || number == SYS_pread64) {
+  if (number == SYS_write || number == SYS_pwrite64 || number == SYS_read ||
+      number == SYS_pread64) {
     if (a[2] < 2) return 0;
     SET(thread->id, rdx, a[2] /= 2);
     return 1;
   }
   if (thread->kind->family != WRITE && thread->kind->family != READ) return 0;
   struct iovec piece;
-  if (read_memory(thread->id, a[1], &piece, sizeof piece) != sizeof piece || piece.iov_len < 2) return 0;
+  if (read_memory(thread->id, a[1], &piece, sizeof piece) != sizeof piece || piece.iov_len < 2)
+    return 0;
   thread->place = a[1] + offsetof(struct iovec, iov_len);
   thread->length = piece.iov_len;
   thread->restored = 1;
@@ -363,12 +386,14 @@ static void inject(struct thread* thread, const struct plan* plan, struct outcom
     if (!shorten(thread)) return;
   } else {
     thread->failing = 1;
-    if (thread->kind->family != CLOSE) SET(thread->id, orig_rax, ~0ULL); /* no call; a descriptor is closed all the same */
+    if (thread->kind->family != CLOSE)
+      SET(thread->id, orig_rax, ~0ULL); /* no call; a descriptor is closed all the same */
   }
   ++outcome->injected;
 }
 
-static void enter(struct thread* thread, const struct ptrace_syscall_info* info, const struct plan* plan, struct outcome* outcome) {
+static void enter(struct thread* thread, const struct ptrace_syscall_info* info,
+                  const struct plan* plan, struct outcome* outcome) {
   thread->kind = find_kind((long)info->entry.nr);
   if (!thread->kind) return;
   memcpy(thread->arguments, info->entry.args, sizeof thread->arguments);
@@ -379,18 +404,22 @@ static void enter(struct thread* thread, const struct ptrace_syscall_info* info,
   }
   const enum family family = thread->kind->family;
   const int index = ++outcome->counts[family];
-  if (plan->action != NOTHING && plan->family == (int)family && (index == plan->index || (plan->onwards && index > plan->index)))
+  if (plan->action != NOTHING && plan->family == (int)family &&
+      (index == plan->index || (plan->onwards && index > plan->index)))
     inject(thread, plan, outcome);
   if (plan->record < 0) return;
   thread->before = inode_at(thread->other[0] ? thread->other : thread->path);
-  thread->ino = thread->kind->shape <= MAPPED ? inode_of(thread->id, descriptor_of(thread)) : inode_at(thread->path);
+  thread->ino = thread->kind->shape <= MAPPED ? inode_of(thread->id, descriptor_of(thread))
+                                              : inode_at(thread->path);
   keep_data(thread);
 }
 
-static void leave(struct thread* thread, const struct ptrace_syscall_info* info, const struct plan* plan) {
+static void leave(struct thread* thread, const struct ptrace_syscall_info* info,
+                  const struct plan* plan) {
   if (thread->failing) SET(thread->id, rax, (uint64_t)-plan->error);
   if (thread->restored) ptrace(PTRACE_POKEDATA, thread->id, thread->place, thread->length);
-  if (plan->record >= 0 && !thread->failing && !info->exit.is_error) write_record(thread, info->exit.rval, plan->record);
+  if (plan->record >= 0 && !thread->failing && !info->exit.is_error)
+    write_record(thread, info->exit.rval, plan->record);
   free(thread->data);
   thread->data = NULL;
   thread->failing = thread->restored = 0;
@@ -441,7 +470,8 @@ static void watch(pid_t child, const struct plan* plan, struct outcome* outcome)
   }
 }
 
-/* `child` has asked for PTRACE_TRACEME and stopped itself. Returns when all of its tree has ended. */
+/* `child` has asked for PTRACE_TRACEME and stopped itself. Returns when all of its tree has ended.
+ */
 int trace_tree(pid_t child, const struct plan* plan, struct outcome* outcome);
 int trace_tree(pid_t child, const struct plan* plan, struct outcome* outcome) {
   int status;
@@ -450,8 +480,8 @@ int trace_tree(pid_t child, const struct plan* plan, struct outcome* outcome) {
   alarmed = 0;
   if (waitpid(child, &status, __WALL) != child || !WIFSTOPPED(status)) return -1;
   find_thread(child, 1);
-  const long options =
-      PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+  const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                       PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
   if (ptrace(PTRACE_SETOPTIONS, child, 0, options) != 0) return -1;
   struct sigaction action = {.sa_handler = note_alarm}, before;
   const struct itimerval limit = {.it_value = {.tv_sec = plan->seconds}}, none = {0};

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pario.errors import ParioError
-from pario.lab.mount import Model, down, status, up
-from pario.stripe.layout import Part, Wanted, set_stripes
+from pario.fix.stripe.layout import Part, Wanted, set_stripes
+from pario.prove.lab.mount import Model, down, status, up
 from tests.hosts.conftest import made, on
 from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
@@ -29,7 +29,8 @@ OSDS = 4
 
 @dataclass(frozen=True)
 class Ceph:
-    """A CephFS that this machine and each of its pretend hosts have mounted at the same place, each by a client of its own."""
+    """A CephFS that this machine and each of its pretend hosts have mounted at the same place, each
+    by a client of its own."""
 
     mount: Path
     hosts: list[str]
@@ -84,11 +85,14 @@ Small = Callable[[int], Path]
 
 @pytest.fixture
 def image(tmp_path: Path) -> Iterator[Image]:
-    """``image("xfs", 400)``: a new file system of that kind and so many MiB, mounted. Its device is an image file in ``where``."""
+    """``image("xfs", 400)``: a new file system of that kind and so many MiB, mounted. Its device is
+    an image file in ``where``."""
     with ExitStack() as stack:
 
         def make(kind: str, mebibytes: int, *options: str, where: Path = tmp_path) -> Path:
-            needs_root_and([f"mkfs.{kind}"], {"xfs": "xfsprogs", "btrfs": "btrfs-progs"}.get(kind, "e2fsprogs"))
+            needs_root_and(
+                [f"mkfs.{kind}"], {"xfs": "xfsprogs", "btrfs": "btrfs-progs"}.get(kind, "e2fsprogs")
+            )
             device = where / f"{kind}.image"
             with device.open("wb") as file:
                 file.truncate(mebibytes << 20)
@@ -105,7 +109,9 @@ def small(tmp_path: Path) -> Iterator[Small]:
 
         def make(mebibytes: int) -> Path:
             needs_root_and([], "")
-            return stack.enter_context(mounted(tmp_path / "tmpfs", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none"))
+            return stack.enter_context(
+                mounted(tmp_path / "tmpfs", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none")
+            )
 
         yield make
 
@@ -162,7 +168,8 @@ def labs(tmp_path: Path) -> Iterator[Labs]:
 
 @pytest.fixture
 def lustre(labs: Labs) -> Path:
-    """A new lab, which takes and tells stripes as Lustre does, with eight OSTs; the next file begins on the fourth."""
+    """A new lab, which takes and tells stripes as Lustre does, with eight OSTs; the next file
+    begins on the fourth."""
     point = labs()
     set_stripes(point / "first", Wanted((Part(count=3),)))
     return point

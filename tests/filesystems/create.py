@@ -38,7 +38,13 @@ def temporary(call, pattern: str, *numbers: int) -> None:  # type: ignore[no-unt
     name = ctypes.create_string_buffer(pattern.encode())
     descriptor = call(name, *numbers)
     chosen = name.value.decode()
-    print(pattern, len(chosen), chosen != pattern, oct(fcntl.fcntl(descriptor, fcntl.F_GETFL)), fcntl.fcntl(descriptor, fcntl.F_GETFD))
+    print(
+        pattern,
+        len(chosen),
+        chosen != pattern,
+        oct(fcntl.fcntl(descriptor, fcntl.F_GETFL)),
+        fcntl.fcntl(descriptor, fcntl.F_GETFD),
+    )
     os.write(descriptor, b"bytes")
     print(os.pread(descriptor, 10, 0), oct(stat.S_IMODE(os.stat(chosen).st_mode)))
     os.close(descriptor)
@@ -73,7 +79,11 @@ for call, pattern, numbers in [
     (libc.mkostemps64, "ostemps", (4, os.O_APPEND)),
 ]:
     temporary(call, pattern + "-XXXXXX" + (".dat" if pattern.endswith("s") else ""), *numbers)
-print("bad pattern", libc.mkstemp(ctypes.create_string_buffer(b"nothing.dat")), os.strerror(ctypes.get_errno()))
+print(
+    "bad pattern",
+    libc.mkstemp(ctypes.create_string_buffer(b"nothing.dat")),
+    os.strerror(ctypes.get_errno()),
+)
 os.mkdir("made")
 os.mkdir("plain")
 print(*sorted(name.split("-")[0] for name in os.listdir(".")))

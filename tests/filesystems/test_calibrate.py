@@ -1,4 +1,5 @@
-"""``pario bench --calibrate`` finds what a lab has been told to be, and ``pario whatif --machine this`` takes it."""
+"""``pario bench --calibrate`` finds what a lab has been told to be, and ``pario whatif --machine
+this`` takes it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import pytest
 
 from pario.cli import main
 from pario.errors import ParioError
-from pario.lab.mount import Model
-from pario.model.machine import load
+from pario.prove.lab.mount import Model
+from pario.prove.model.machine import load
 from tests.filesystems.conftest import Labs
 
 
@@ -34,5 +35,7 @@ def test_a_lab_is_found_to_be_what_it_was_told(labs: Labs, tmp_path: Path) -> No
 
 
 def test_without_a_measurement_this_machine_is_not_known() -> None:
-    with pytest.raises(ParioError, match="this machine has not been measured; pario bench --calibrate DIR"):
+    with pytest.raises(
+        ParioError, match="this machine has not been measured; pario bench --calibrate DIR"
+    ):
         load("this")

@@ -21,8 +21,8 @@ import pytest
 
 from pario.cli import main
 from pario.errors import ParioError
-from pario.lab.mount import down, is_running, reset, status, up
-from pario.stripe.layout import Part, Wanted, set_stripes, stripes_of
+from pario.fix.stripe.layout import Part, Wanted, set_stripes, stripes_of
+from pario.prove.lab.mount import down, is_running, reset, status, up
 from tests.filesystems.conftest import Labs, fast
 from tests.hosts.conftest import made, on
 from tests.support.commands import run_command
@@ -91,8 +91,12 @@ def actions(path: Path, rng: random.Random) -> list[Callable[[], Any]]:
     ]
 
 
-@pytest.mark.parametrize("model", [{}, {"cache": True}, {"ceph": True}], ids=["lustre", "cached", "ceph"])
-def test_random_calls_have_the_results_of_another_file_system(model: dict[str, Any], labs: Labs, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "model", [{}, {"cache": True}, {"ceph": True}], ids=["lustre", "cached", "ceph"]
+)
+def test_random_calls_have_the_results_of_another_file_system(
+    model: dict[str, Any], labs: Labs, tmp_path: Path
+) -> None:
     point, plain, seed = labs(**model), tmp_path / "plain", random.randrange(1 << 30)
     plain.mkdir()
     print("seed", seed)
@@ -125,7 +129,11 @@ def test_what_is_not_bytes(labs: Labs) -> None:
     file.chmod(0o640)
     os.utime(file, ns=(10**18, 10**18 + 7))
     os.setxattr(file, "user.note", b"kept")
-    assert (file.stat().st_mode & 0o777, file.stat().st_mtime_ns, os.getxattr(file, "user.note")) == (0o640, 10**18 + 7, b"kept")
+    assert (
+        file.stat().st_mode & 0o777,
+        file.stat().st_mtime_ns,
+        os.getxattr(file, "user.note"),
+    ) == (0o640, 10**18 + 7, b"kept")
     assert set(os.listxattr(file)) == {"user.note", "lustre.lov"}
     with pytest.raises(OSError, match="not empty"):
         (point / "c").rmdir()
@@ -148,7 +156,9 @@ def test_locks_hold_between_processes(labs: Labs) -> None:
     file = labs() / "file"
     with file.open("wb") as opened:
         fcntl.lockf(opened, fcntl.LOCK_EX)
-        code = f"import fcntl; fcntl.lockf(open({str(file)!r}, 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        code = (
+            f"import fcntl; fcntl.lockf(open({str(file)!r}, 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        )
         assert "BlockingIOError" in run_command([sys.executable, "-c", code]).stderr
 
 
@@ -255,7 +265,9 @@ def test_files_stay_where_a_place_was_given(tmp_path: Path, labs: Labs) -> None:
         assert names(point) == expected
         if not expected:
             striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
-        assert (point / "file").read_bytes() == b"bytes" * 100_000 and stripes_of(point / "file").parts[0].count == 3
+        assert (point / "file").read_bytes() == b"bytes" * 100_000 and stripes_of(
+            point / "file"
+        ).parts[0].count == 3
         down(point)
     with pytest.raises(ParioError, match="more than 2 targets"):
         labs(backing=kept, targets=2)
@@ -280,13 +292,19 @@ def test_a_lab_that_was_killed_is_mounted_again(labs: Labs) -> None:
 
 def test_the_command_line(labs: Labs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     point = tmp_path / "lab"
-    assert main(["lab", "up", str(point), "--targets", "3", "--latency", "0.5ms", "--rate", "1G"]) == 0
+    assert (
+        main(["lab", "up", str(point), "--targets", "3", "--latency", "0.5ms", "--rate", "1G"]) == 0
+    )
     assert "3 targets of 1 GiB/s" in capsys.readouterr().out
     (point / "file").write_bytes(b"bytes")
     assert main(["lab", "status", str(point)]) == 0
-    assert "latency 500 µs" in (page := capsys.readouterr().out) and page.splitlines()[-1].split()[:3] == ["all", "1", "5"]
+    assert "latency 500 µs" in (page := capsys.readouterr().out) and page.splitlines()[-1].split()[
+        :3
+    ] == ["all", "1", "5"]
     assert main(["lab", "status", str(point), "--json", "--reset"]) == 0
-    assert json.loads(capsys.readouterr().out)["latency_ns"] == 500_000 and total(point, "writes") == 0
+    assert (
+        json.loads(capsys.readouterr().out)["latency_ns"] == 500_000 and total(point, "writes") == 0
+    )
     assert main(["lab", "up", str(point)]) == 2 and "is a lab already" in capsys.readouterr().err
     assert main(["lab", "down", str(point)]) == 0 and main(["lab", "down", str(point)]) == 2
     assert "is no lab" in capsys.readouterr().err

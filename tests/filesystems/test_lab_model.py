@@ -1,4 +1,5 @@
-"""What the model predicts for the lab, and what the lab's targets have booked when it really happened."""
+"""What the model predicts for the lab, and what the lab's targets have booked when it really
+happened."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pario.lab.mount import Model, reset, status
-from pario.model.load import Flow, Job, Phase, call, cost, turns
-from pario.model.machine import load
-from pario.model.whatif import phase_of, uses_of
-from pario.stripe.layout import Part, Wanted, set_stripes
-from pario.tables import read
+from pario.fix.stripe.layout import Part, Wanted, set_stripes
+from pario.prove.lab.mount import Model, reset, status
+from pario.prove.model.load import Flow, Job, Phase, call, cost, turns
+from pario.prove.model.machine import load
+from pario.prove.model.whatif import phase_of, uses_of
+from pario.see.tables import read
 from tests.filesystems.conftest import Labs
 from tests.filesystems.test_lab import by_another_process
 from tests.support.commands import run_command
@@ -50,7 +51,9 @@ def write(path: Path, size: int, times: int) -> float:
 
 @pytest.mark.parametrize("stripes", [1, 2, 8])
 @pytest.mark.parametrize(("size", "times"), [(MIB, 16), (4096, 64)])
-def test_targets_are_occupied_as_predicted(point: Path, stripes: int, size: int, times: int) -> None:
+def test_targets_are_occupied_as_predicted(
+    point: Path, stripes: int, size: int, times: int
+) -> None:
     path = striped(point / "file", stripes)
     phase = call(Job(1, 1, "lustre", MIB, stripes), True, False, str(size), [0])
     used = min(stripes, max(size * times // MIB, 1))
@@ -74,7 +77,9 @@ with open(path, "r+b" if writes else "rb", buffering=0) as opened:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("direction", ["write", "read"])
-@pytest.mark.parametrize(("size", "times", "stripes"), [(MIB, 16, 8), (4096, 64, 1), (65536, 64, 2)])
+@pytest.mark.parametrize(
+    ("size", "times", "stripes"), [(MIB, 16, 8), (4096, 64, 1), (65536, 64, 2)]
+)
 def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
     point: Path, tmp_path: Path, direction: str, size: int, times: int, stripes: int
 ) -> None:
@@ -90,13 +95,17 @@ def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
     )
     told = status(point)["targets"]
     job = read([log])
-    job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]  # not what Python itself reads
+    job.records = job.records[
+        [job.path(file) == str(path) for file in job.records["file"]]
+    ]  # not what Python itself reads
     (use,) = uses_of(job)
     phase = phase_of(LAB, use, stripes, "as it is")
     asked, moved = ("writes", "bytes_written") if direction == "write" else ("reads", "bytes_read")
     assert phase.requests == sum(int(target[asked]) for target in told) == times
     assert phase.bytes == sum(int(target[moved]) for target in told)
-    taken = LAB.values["handover_seconds"] if direction == "read" else 0  # the lock of its object, from who wrote it
+    taken = (
+        LAB.values["handover_seconds"] if direction == "read" else 0
+    )  # the lock of its object, from who wrote it
     assert busiest(point) == pytest.approx(cost(LAB, phase).busiest_target + taken, rel=0.02)
 
 
@@ -130,7 +139,17 @@ def test_whatif_says_what_the_ranks_of_a_recorded_run_have_cost_the_lab(
         striped(Path(f"{name}{rank}"), stripes)
     reset(point)
     log = tmp_path / "run.pario"
-    ranks = [Path(sys.executable).with_name("mpiexec"), "-n", "4", sys.executable, "-c", RANKS, name, str(size), manner]
+    ranks = [
+        Path(sys.executable).with_name("mpiexec"),
+        "-n",
+        "4",
+        sys.executable,
+        "-c",
+        RANKS,
+        name,
+        str(size),
+        manner,
+    ]
     run_command(
         [sys.executable, "-m", "pario", "run", "--mpiio", "--no-report", "-o", log, "--", *ranks],
         status=0,
@@ -142,8 +161,11 @@ def test_whatif_says_what_the_ranks_of_a_recorded_run_have_cost_the_lab(
     phase = phase_of(LAB, use, stripes, "collective" if manner == "shared" else "as it is")
     assert use.manner == manner
     assert phase.requests == sum(int(target["writes"]) for target in told)
-    assert phase.bytes == pytest.approx(sum(int(target["bytes_written"]) for target in told), abs=4)  # equal parts are rounded
-    # The lab takes each process for a client; for the model those of one node are one, as they are on Lustre.
+    assert phase.bytes == pytest.approx(
+        sum(int(target["bytes_written"]) for target in told), abs=4
+    )  # equal parts are rounded
+    # The lab takes each process for a client; for the model those of one node are one, as they are
+    # on Lustre.
     locks = LAB.values["handover_seconds"]
     booked = [int(target["busy_ns"]) / 1e9 - locks * int(target["hand_overs"]) for target in told]
     assert sum(booked) == pytest.approx(sum(_booked(phase)), rel=0.02)

@@ -11,12 +11,23 @@ import pytest
 
 import pario
 from pario.errors import ParioError
-from pario.lab.mount import program
+from pario.prove.lab.mount import program
 from tests.support.commands import run_command
 
 TOOLS = ["fusermount3", "setpriv", "unshare", "mount"]
 #: By a shell: setpriv itself may still execute what only root can.
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", 'exec "$@"', "sh"]
+NOBODY = [
+    "setpriv",
+    "--reuid",
+    "65534",
+    "--regid",
+    "65534",
+    "--clear-groups",
+    "sh",
+    "-c",
+    'exec "$@"',
+    "sh",
+]
 #: FUSE's device is root's alone in some containers: here the user has another one.
 ENTER = 'mknod -m 666 "$1/fuse" c 10 229 && mount --bind "$1/fuse" /dev/fuse && shift && exec "$@"'
 SESSION = r"""
@@ -38,7 +49,7 @@ print("has died" in pario("lab", "status", "L"))
 print("had died" in pario("lab", "up", "L", "--targets", "4"), open("L/file").read())
 os.kill(told()["process"], signal.SIGKILL)
 print(repr(pario("lab", "down", "L")), os.listdir("."))
-"""
+"""  # noqa: E501
 
 
 def interpreter(place: Path) -> str:
@@ -68,8 +79,16 @@ def test_a_lab_of_an_ordinary_user(tmp_path: Path) -> None:
         (work := place / "work").mkdir()
         os.chown(work, 65534, 65534)
         shutil.copy(lab, place / "pario-lab")
-        shutil.copytree(Path(pario.__file__).parent, place / "python" / "pario", ignore=shutil.ignore_patterns("__pycache__"))
-        environment = {"PATH": os.environ["PATH"], "PARIO_LAB": str(place / "pario-lab"), "PYTHONPATH": str(place / "python")}
+        shutil.copytree(
+            Path(pario.__file__).parent,
+            place / "python" / "pario",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PARIO_LAB": str(place / "pario-lab"),
+            "PYTHONPATH": str(place / "python"),
+        }
         user = [*NOBODY, interpreter(place), "-c", SESSION]
         started = ["unshare", "-m", "sh", "-c", ENTER, "sh", str(place), *user]
         done = run_command(started, cwd=work, env=environment)

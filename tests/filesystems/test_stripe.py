@@ -1,4 +1,5 @@
-"""``pario stripe`` on file systems with stripes: a real CephFS, and a lab, which answers as Lustre does."""
+"""``pario stripe`` on file systems with stripes: a real CephFS, and a lab, which answers as Lustre
+does."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
-from pario.stripe.layout import Part, Wanted, stripes_of
-from pario.stripe.restripe import restripe
+from pario.fix.stripe.layout import Part, Wanted, stripes_of
+from pario.fix.stripe.restripe import restripe
 from tests.filesystems.conftest import Ceph
 from tests.support.commands import start_command
 
@@ -61,7 +62,14 @@ def with_facts(path: Path) -> tuple[object, ...]:
 
 def facts(path: Path) -> tuple[object, ...]:
     told = path.stat()
-    return path.read_bytes(), told.st_mode, told.st_uid, told.st_gid, told.st_mtime_ns, os.getxattr(path, "user.note")
+    return (
+        path.read_bytes(),
+        told.st_mode,
+        told.st_uid,
+        told.st_gid,
+        told.st_mtime_ns,
+        os.getxattr(path, "user.note"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,24 +79,38 @@ def facts(path: Path) -> tuple[object, ...]:
         (["--count", "2", "--size", "4M", "--start", "3"], "2 stripes of 4 MiB on OSTs 3, 4"),
         (["--targets", "0,2,4,6"], "4 stripes of 1 MiB on OSTs 0, 2, 4, 6"),
         (["--count", "all"], "8 stripes of 1 MiB on OSTs 3, 4, 5, 6, 7, 0, 1, 2"),
-        (["--count", "10", "--overstripe"], "10 stripes of 1 MiB on OSTs 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, overstriped"),
+        (
+            ["--count", "10", "--overstripe"],
+            "10 stripes of 1 MiB on OSTs 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, overstriped",
+        ),
         (["--count", "1", "--pool", "fast"], "1 stripe of 1 MiB on OST 3, pool fast"),
         (
             ["--part", "64M:1", "--part", "end:8:4M"],
-            "2 parts\n  up to 64 MiB: 1 stripe of 1 MiB on OST 3\n  up to the end: 8 stripes of 4 MiB on OSTs 4, 5, 6, 7, 0, 1, 2, 3",
+            (
+                "2 parts\n  up to 64 MiB: 1 stripe of 1 MiB on OST 3\n  up to the end: 8 stripes of"
+                " 4 MiB on OSTs 4, 5, 6, 7, 0, 1, 2, 3"
+            ),
         ),
     ],
 )
-def test_lustre_files(options: list[str], text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lustre_files(
+    options: list[str], text: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said(capsys, "set", *options, folder / "new") == f"{folder}/new: {text}\n"
     assert said(capsys, "show", folder / "new") == f"{folder}/new: {text}\n"
 
 
-def test_lustre_gives_fewer_stripes_than_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "asked for 50 stripes, it has 8" in said(capsys, "set", "--count", "50", folder / "new", status=1)
+def test_lustre_gives_fewer_stripes_than_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "asked for 50 stripes, it has 8" in said(
+        capsys, "set", "--count", "50", folder / "new", status=1
+    )
 
 
-def test_lustre_keeps_the_stripes_of_a_file_without_a_word_but_not_pario(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lustre_keeps_the_stripes_of_a_file_without_a_word_but_not_pario(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "old").touch()
     text = said(capsys, "set", "--count", "4", folder / "old", status=1)
     assert "asked for 4 stripes, it has 1; a file keeps the stripes it has" in text
@@ -101,19 +123,27 @@ def test_lustre_directories(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     (folder / "new").write_bytes(b"bytes")
     assert part(folder / "new") == Part(unit=2 * MIB, count=3, start=3, targets=(3, 4, 5))
     above = folder.parent
-    assert said(capsys, "set", "--inherit", folder) == f"{folder}: new files have 1 stripe of 1 MiB, as {above} says\n"
+    assert (
+        said(capsys, "set", "--inherit", folder)
+        == f"{folder}: new files have 1 stripe of 1 MiB, as {above} says\n"
+    )
 
 
 def test_lustre_restripe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "data"
     said(capsys, "set", "--count", "1", "--pool", "fast", path)
     before = with_facts(path)
-    assert said(capsys, "restripe", "--count", "4", path) == f"{path}: 4 stripes of 1 MiB on OSTs 5, 6, 7, 0, pool fast\n"
+    assert (
+        said(capsys, "restripe", "--count", "4", path)
+        == f"{path}: 4 stripes of 1 MiB on OSTs 5, 6, 7, 0, pool fast\n"
+    )
     assert facts(path) == before and list(folder.iterdir()) == [path]
     assert said(capsys, "restripe", "--count", "4", path).endswith(", as it was\n")
 
 
-def test_lustre_is_known_by_its_attributes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lustre_is_known_by_its_attributes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["fs", "--json", str(folder)]) == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert told["mount"]["type"] == "fuse.pario-lab" and told["targets"] == 8
@@ -123,11 +153,21 @@ def test_lustre_is_known_by_its_attributes(folder: Path, capsys: pytest.CaptureF
 @pytest.mark.system
 def test_ceph_files_and_directories(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "3 stripes of 1 MiB, pool data, objects of 4 MiB"
-    assert said(capsys, "set", "--count", "3", "--size", "1M", place / "new") == f"{place}/new: {text}\n"
-    assert os.getxattr(place / "new", "ceph.file.layout") == b"stripe_unit=1048576 stripe_count=3 object_size=4194304 pool=data"
-    assert said(capsys, "set", "--count", "2", "--object-size", "8M", place).endswith("2 stripes of 4 MiB, pool data, objects of 8 MiB\n")
+    assert (
+        said(capsys, "set", "--count", "3", "--size", "1M", place / "new")
+        == f"{place}/new: {text}\n"
+    )
+    assert (
+        os.getxattr(place / "new", "ceph.file.layout")
+        == b"stripe_unit=1048576 stripe_count=3 object_size=4194304 pool=data"
+    )
+    assert said(capsys, "set", "--count", "2", "--object-size", "8M", place).endswith(
+        "2 stripes of 4 MiB, pool data, objects of 8 MiB\n"
+    )
     (place / "below").mkdir()
-    assert said(capsys, "set", "--count", "3", place / "below").endswith("3 stripes of 4 MiB, pool data, objects of 8 MiB\n")
+    assert said(capsys, "set", "--count", "3", place / "below").endswith(
+        "3 stripes of 4 MiB, pool data, objects of 8 MiB\n"
+    )
     (place / "heir").write_bytes(b"bytes")
     assert (part(place / "heir").count, stripes_of(place / "heir").object_size) == (2, 8 * MIB)
     assert f"as {place.parent} says" in said(capsys, "set", "--inherit", place)
@@ -135,8 +175,16 @@ def test_ceph_files_and_directories(place: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.system
 def test_ceph_says_what_it_has_not(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options in (["--count", "2", "--start", "1"], ["--targets", "0,1"], ["--count", "all"], ["--count", "2", "--overstripe"]):
-        assert "Ceph" in (text := said(capsys, "set", *options, place / "new", status=2)) or "only Lustre" in text
+    for options in (
+        ["--count", "2", "--start", "1"],
+        ["--targets", "0,1"],
+        ["--count", "all"],
+        ["--count", "2", "--overstripe"],
+    ):
+        assert (
+            "Ceph" in (text := said(capsys, "set", *options, place / "new", status=2))
+            or "only Lustre" in text
+        )
     assert "EINVAL" in said(capsys, "set", "--pool", "nothing", place / "new", status=2)
     assert list(place.iterdir()) == []
 
@@ -166,9 +214,11 @@ def test_ceph_zeros_become_holes_again(place: Path) -> None:
 @pytest.mark.system
 def test_ceph_tells_quotas(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.setxattr(place, "ceph.quota.max_bytes", b"1000000000")
-    assert main(["fs", "--json", str(place / "new")]) == 0
+    assert main(["fs", "--json", str(place)]) == 0
     (told,) = json.loads(capsys.readouterr().out)
-    assert [(quota["whose"], quota["limit"]) for quota in told["quotas"]] == [(f"directory {place}", 10**9)]
+    assert [(quota["whose"], quota["limit"]) for quota in told["quotas"]] == [
+        (f"directory {place}", 10**9)
+    ]
 
 
 @pytest.mark.exhaustive

@@ -41,7 +41,9 @@ def outcomes(mpi: Mpi, logs: Path, *words: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-def test_a_full_file_system(kind: str, mpi: Mpi, image: Image, small: Small, tmp_path: Path) -> None:
+def test_a_full_file_system(
+    kind: str, mpi: Mpi, image: Image, small: Small, tmp_path: Path
+) -> None:
     place = small(8) if kind == "tmpfs" else image("ext4", 16)
     said = outcomes(mpi, tmp_path, place / "file", "write", 8 * MIB)
     assert said["write"].startswith("no space: ") and "ENOSPC" in said["write"]
@@ -52,7 +54,11 @@ def test_a_full_file_system(kind: str, mpi: Mpi, image: Image, small: Small, tmp
 
 def test_a_quota(mpi: Mpi, image: Image, tmp_path: Path) -> None:
     place = image("btrfs", 200)
-    for command in (["quota", "enable", place], ["subvolume", "create", place / "sub"], ["qgroup", "limit", "8M", place / "sub"]):
+    for command in (
+        ["quota", "enable", place],
+        ["subvolume", "create", place / "sub"],
+        ["qgroup", "limit", "8M", place / "sub"],
+    ):
         run_command(["btrfs", *command], status=0)
     said = outcomes(mpi, tmp_path, place / "sub" / "file", "write", 8 * MIB)
     assert said["write"].startswith("quota: ") and "EDQUOT" in said["write"]
@@ -65,8 +71,16 @@ def test_a_file_system_that_is_only_read(mpi: Mpi, small: Small, tmp_path: Path)
     run_command(["mount", "-o", "remount,ro", place], status=0)
     for name in ("file", "new"):
         said = outcomes(mpi, tmp_path, place / name, "open")
-        assert said.keys() == {"open"} and said["open"].startswith("read only: ") and "EROFS" in said["open"]
-    assert outcomes(mpi, tmp_path, place / "file", "read", 1000) == {"open": "good", "read": "good", "close": "good"}
+        assert (
+            said.keys() == {"open"}
+            and said["open"].startswith("read only: ")
+            and "EROFS" in said["open"]
+        )
+    assert outcomes(mpi, tmp_path, place / "file", "read", 1000) == {
+        "open": "good",
+        "read": "good",
+        "close": "good",
+    }
 
 
 def test_a_disk_that_loses_what_it_has(mpi: Mpi, image: Image, tmp_path: Path) -> None:
@@ -80,7 +94,9 @@ def test_a_disk_that_loses_what_it_has(mpi: Mpi, image: Image, tmp_path: Path) -
     assert said["close"] == "good"
 
 
-def test_a_disk_that_does_not_keep_what_it_is_given(mpi: Mpi, small: Small, image: Image, tmp_path: Path) -> None:
+def test_a_disk_that_does_not_keep_what_it_is_given(
+    mpi: Mpi, small: Small, image: Image, tmp_path: Path
+) -> None:
     """The image of the file system has no room to grow."""
     needs_root_and(["mkfs.ext4"], "e2fsprogs")
     place = image("ext4", 64, where=small(4))
@@ -95,4 +111,6 @@ def test_bytes_beyond_the_largest_file(mpi: Mpi, image: Image, tmp_path: Path) -
     said = outcomes(mpi, tmp_path, place / "file", "write", MIB, 1 << 45)
     assert "EFBIG" in said["write"]
     assert outcomes(mpi, tmp_path, place / "file", "sync", MIB, (1 << 43) + 12345)["sync"] == "good"
-    assert (place / "file").stat().st_size == (1 << 43) + 12345 + MIB // 1000 * 1000 * RANKS + 1000 * (RANKS - 1) + MIB % 1000
+    assert (place / "file").stat().st_size == (
+        1 << 43
+    ) + 12345 + MIB // 1000 * 1000 * RANKS + 1000 * (RANKS - 1) + MIB % 1000

@@ -1,6 +1,8 @@
-"""Ranks do something to a file together. Rank 0 prints what became of each step on each: "rank R: step: good", or "class: text".
+"""Ranks do something to a file together. Rank 0 prints what became of each step on each: "rank R:
+step: good", or "class: text".
 
-Usage: troubles.py PATH open|read|write|sync [BYTES [OFFSET]]    BYTES of each rank, in turns of 1000 from OFFSET on
+Usage: troubles.py PATH open|read|write|sync [BYTES [OFFSET]]    BYTES of each rank, in turns of
+1000 from OFFSET on
 """
 
 from __future__ import annotations
@@ -10,7 +12,13 @@ from collections.abc import Callable
 
 from mpi4py import MPI
 
-CLASSES = {MPI.ERR_NO_SPACE: "no space", MPI.ERR_QUOTA: "quota", MPI.ERR_READ_ONLY: "read only", MPI.ERR_IO: "I/O", MPI.ERR_FILE: "file"}
+CLASSES = {
+    MPI.ERR_NO_SPACE: "no space",
+    MPI.ERR_QUOTA: "quota",
+    MPI.ERR_READ_ONLY: "read only",
+    MPI.ERR_IO: "I/O",
+    MPI.ERR_FILE: "file",
+}
 TURN = 1000
 path, what = sys.argv[1:3]
 count, offset = (int(word) for word in (*sys.argv[3:], *["1000", "0"][len(sys.argv) - 3 :]))
@@ -23,7 +31,10 @@ def say(what: str, call: Callable[[], object]) -> object:
     try:
         result = call()
     except MPI.Exception as error:
-        outcome = f"{CLASSES.get(error.Get_error_class(), error.Get_error_class())}: {error.Get_error_string()}"
+        outcome = (
+            f"{CLASSES.get(error.Get_error_class(), error.Get_error_class())}:"
+            f" {error.Get_error_string()}"
+        )
     said.append(f"rank {world.rank}: {what}: {outcome}")
     return result
 

@@ -1,6 +1,8 @@
-"""Ranks write, and read back, BYTES each, in turn or one part after the other; rank 0 prints how many bytes were wrong.
+"""Ranks write, and read back, BYTES each, in turn or one part after the other; rank 0 prints how
+many bytes were wrong.
 
-Usage: write.py PATH BYTES PIECE [read] [KEY=VALUE ...]    PIECE: bytes of a turn; 0: parts. read: only that. KEY=VALUE: hints
+Usage: write.py PATH BYTES PIECE [read] [KEY=VALUE ...]    PIECE: bytes of a turn; 0: parts. read:
+only that. KEY=VALUE: hints
 """
 
 from __future__ import annotations

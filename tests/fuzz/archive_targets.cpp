@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "archive/header.hpp"
-#include "archive/packed.hpp"
-#include "base/base.hpp"
+#include "core/base/base.hpp"
+#include "data/archive/header.hpp"
+#include "data/archive/packed.hpp"
 #include "targets.hpp"
 
 namespace pario::fuzz {
@@ -21,12 +21,15 @@ bool has_zero(const std::string& text) { return text.find('\0') != text.npos; }
 
 /// A header that is written again is read as the same one.
 void write_again(const archive::Header& header) {
-  if (static_cast<char>(header.type) == 'x' || has_zero(header.name) || has_zero(header.target)) return;
+  if (static_cast<char>(header.type) == 'x' || has_zero(header.name) || has_zero(header.target))
+    return;
   archive::Header again;
   const std::string text = archive::text_of(header);
   require(text.size() % archive::kBlock == 0, "a header has whole blocks");
   require(archive::parse(text, again) == text.size(), "a header that was written is one");
-  require(again.name == header.name && again.target == header.target && again.stored == header.stored, "a header keeps names and size");
+  require(
+      again.name == header.name && again.target == header.target && again.stored == header.stored,
+      "a header keeps names and size");
   require(again.attributes == header.attributes, "a header keeps attributes");
 }
 
@@ -36,8 +39,10 @@ Bytes repair_archive_index(Input input) {
   if (image.size() < kIndexHead) return image;
   const auto members = number_at<std::uint64_t>(image, 8);
   const Input body = Input(image).subspan(kIndexHead);
-  const std::uint64_t rows = std::min<std::uint64_t>(members, body.size() / sizeof(archive::Row)) * sizeof(archive::Row);
-  put_number(image, kIndexSum, base::xxh64(as_text(body.subspan(rows)), base::xxh64(body.data(), rows)));
+  const std::uint64_t rows =
+      std::min<std::uint64_t>(members, body.size() / sizeof(archive::Row)) * sizeof(archive::Row);
+  put_number(image, kIndexSum,
+             base::xxh64(as_text(body.subspan(rows)), base::xxh64(body.data(), rows)));
   return image;
 }
 
@@ -49,9 +54,11 @@ void read_archive_index(Input input) {
   for (std::size_t i = 0; i < std::min(index->count(), kMostMembers); ++i) {
     const std::string_view name = index->name(i);
     require(name.size() <= input.size(), "a name is no longer than its index");
-    if (const auto found = index->find(name)) require(index->name(*found) == name, "a member that was found has the name");
+    if (const auto found = index->find(name))
+      require(index->name(*found) == name, "a member that was found has the name");
     const archive::Row& row = index->row(i);
-    if (row.is_within(1 << 20)) require(row.place().end <= 1 << 20, "a member that is within a shard ends there");
+    if (row.is_within(1 << 20))
+      require(row.place().end <= 1 << 20, "a member that is within a shard ends there");
   }
 }
 
@@ -69,8 +76,10 @@ class Folder {
   const std::string& path() const { return path_; }
 
   void write(const std::string& name, Input content) const {
-    const int descriptor = ::open((path_ + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    require(base::write_all(descriptor, content.data(), content.size(), 0) >= 0, "a temporary file takes its bytes");
+    const int descriptor =
+        ::open((path_ + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    require(base::write_all(descriptor, content.data(), content.size(), 0) >= 0,
+            "a temporary file takes its bytes");
     ::close(descriptor);
   }
 
@@ -83,7 +92,8 @@ Bytes shard_of(Input tar) {
   archive::Compressor compressor(1);
   auto frame = compressor.frame(tar);
   require(frame.ok(), "zstd compresses");
-  const archive::FrameSize size{static_cast<std::uint32_t>(frame->size()), static_cast<std::uint32_t>(tar.size())};
+  const archive::FrameSize size{static_cast<std::uint32_t>(frame->size()),
+                                static_cast<std::uint32_t>(tar.size())};
   const Bytes table = archive::table_of({&size, 1});
   frame->insert(frame->end(), table.begin(), table.end());
   return *std::move(frame);
@@ -94,12 +104,14 @@ Bytes shard_of(Input tar) {
 void archive_header(Input input) {
   archive::Header header;
   const std::size_t length = archive::parse(as_text(input), header);
-  require(length <= input.size() && length % archive::kBlock == 0, "a header lies within its bytes");
+  require(length <= input.size() && length % archive::kBlock == 0,
+          "a header lies within its bytes");
   if (length > 0) write_again(header);
   std::vector<base::Extent> data;
   const std::size_t map = archive::parse_map(as_text(input), data);
   require(map <= base::round_up(input.size(), archive::kBlock), "a map lies within its blocks");
-  for (const base::Extent& piece : data) require(piece.begin < piece.end, "a piece of a map has bytes");
+  for (const base::Extent& piece : data)
+    require(piece.begin < piece.end, "a piece of a map has bytes");
 }
 
 void archive_index(Input input) {
@@ -117,7 +129,8 @@ void archive_shard(Input input) {
     const auto part = (*shard)->read_part(begin);
     if (!part.ok()) continue;
     require(part->bytes.size() == part->place.length(), "a part is as long as its place");
-    require(part->place.begin <= begin && begin < part->place.end, "a part holds the byte asked for");
+    require(part->place.begin <= begin && begin < part->place.end,
+            "a part holds the byte asked for");
   }
 }
 
@@ -132,9 +145,11 @@ void archive_members(Input input) {
   auto archive = archive::Archive::open(folder.path());
   if (!archive.ok()) return;
   for (std::size_t i = 0; i < std::min(archive->index().count(), kMostMembers); ++i) {
-    if (archive->index().row(i).size > kLargestMember) continue;  // memory for it is the caller's wish
+    if (archive->index().row(i).size > kLargestMember)
+      continue;  // memory for it is the caller's wish
     const auto content = archive->read(i);
-    require(!content.ok() || content->empty() || content->size() == archive->index().row(i).size, "a member has the size of its row");
+    require(!content.ok() || content->empty() || content->size() == archive->index().row(i).size,
+            "a member has the size of its row");
   }
 }
 

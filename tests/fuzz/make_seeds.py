@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pario.archive import pack
 from pario.cli import main as pario
+from pario.move.archive import pack
 
 LUSTRE = bytes.fromhex(
     "d00bd10b01000000" + "00" * 16 + "000010000400ffff",
@@ -32,8 +32,17 @@ TEXTS: dict[str, list[bytes]] = {
         b"stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs.data",
     ],
     "subfile_map": [b"pario subfiles 1\nfiles 4\nunit 4194304\n"],
-    "layout_text": [b"4x8/16", b"3x(2x8/16)/100", b"[0:8 24:4x8/16]", b"8@-8+32", b"[0:3 5:(2x1/3)@0+9]"],
-    "mountinfo": [b"36 35 98:0 /root /mount\\040a rw,noatime master:1 - ext4 /dev/root rw\n37 36 0:31 / /proc rw - proc proc rw\n"],
+    "layout_text": [
+        b"4x8/16",
+        b"3x(2x8/16)/100",
+        b"[0:8 24:4x8/16]",
+        b"8@-8+32",
+        b"[0:3 5:(2x1/3)@0+9]",
+    ],
+    "mountinfo": [
+        b"36 35 98:0 /root /mount\\040a rw,noatime master:1 - ext4 /dev/root rw\n37 36 0:31 / /proc"
+        b" rw - proc proc rw\n"
+    ],
     "stream_hints": [
         b"/data/a.out\n*.out:size=4M:count=2:prefetch=1,/data/*:verbose,%stdout:size=64K",
         b"mesh.e\n*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*:size=12M:verbos",

@@ -29,25 +29,25 @@ from tools.run_files import open_results
 from pario import checkpoint
 from pario.checkpoint import write_safetensors
 from pario.errors import ParioError
-from pario.model import machine
+from pario.move.staging import NOTE, Staged
+from pario.prove.model import machine
+from pario.see.tables import read
 from pario.settings import load as load_settings
-from pario.staging import NOTE, Staged
-from pario.tables import read
 from tests.faults.apart import run_apart
 from tests.fuzz.mutate import mutate
 from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).with_name("corpus")
-#: Parsers with known defects: their lines are expected failures.
-KNOWN = {"checkpoint": "HDF5 loops on a damaged attribute"}
+#: Parsers with known defects: their failures in a campaign are expected.
+KNOWN = {"checkpoint": "HDF5 loops on a damaged attribute of a file of another program"}
 _MEMORY = 8 << 30  # bytes of address space
 _SECONDS = 20  # for one file
 
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser: valid files, the name that a file must have, and what reads it."""
+    """A parser: valid files, the name that a file must have, and the function that reads it."""
 
     name: str
     seeds: Callable[[], Sequence[bytes]]
@@ -55,7 +55,7 @@ class Parser:
     parse: Callable[[Path], object]
 
     def corpus(self) -> list[bytes]:
-        """Files that once broke it."""
+        """Files that once broke a promise of the parser."""
         return [path.read_bytes() for path in sorted((CORPUS / f"python-{self.name}").glob("*"))]
 
 
@@ -109,7 +109,12 @@ def make_checkpoint() -> list[bytes]:
 
 
 def make_note() -> list[bytes]:
-    note = {"format": "pario-stage-1", "roots": {"a": "/shared/a"}, "since": 1, "known": {"a/b": [3, 5]}}
+    note = {
+        "format": "pario-stage-1",
+        "roots": {"a": "/shared/a"},
+        "since": 1,
+        "known": {"a/b": [3, 5]},
+    }
     return [json.dumps(note).encode()]
 
 
@@ -137,7 +142,7 @@ PARSERS = (
 
 
 def try_file(parser: Parser, content: bytes, folder: Path) -> str:
-    """What is wrong with the way a file was read; empty: nothing."""
+    """Returns the promise that the parser broke for a file; empty if it broke none."""
     path = folder / parser.file
     path.write_bytes(content)
 
@@ -152,8 +157,10 @@ def try_file(parser: Parser, content: bytes, folder: Path) -> str:
     return (run_apart(parse, _SECONDS) or [""])[0]
 
 
-def try_mutations(parser: Parser, numbers: Iterator[int], until: Callable[[], bool]) -> tuple[int, dict[int, str]]:
-    """Files that were tried, and the problems by the number of the mutation."""
+def try_mutations(
+    parser: Parser, numbers: Iterator[int], until: Callable[[], bool]
+) -> tuple[int, dict[int, str]]:
+    """Returns the number of files tried, and the problems by the number of the mutation."""
     seeds, problems, tried = [*parser.seeds(), *parser.corpus()], dict[int, str](), 0
     with tempfile.TemporaryDirectory(prefix="pario-fuzz-") as name:
         for number in numbers:
@@ -167,7 +174,9 @@ def try_mutations(parser: Parser, numbers: Iterator[int], until: Callable[[], bo
 
 def fuzz(parser: Parser, seconds: float, first: int) -> Result:
     start = time.monotonic()
-    tried, problems = try_mutations(parser, count(first), lambda: time.monotonic() - start > seconds)
+    tried, problems = try_mutations(
+        parser, count(first), lambda: time.monotonic() - start > seconds
+    )
     reasons = dict.fromkeys(problems.values())
     examples = [f"{next(n for n, p in problems.items() if p == text)}: {text}" for text in reasons]
     counts = {"inputs": tried, "violated": len(problems)}
@@ -182,7 +191,9 @@ def fuzz(parser: Parser, seconds: float, first: int) -> Result:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(prog="python -m tests.fuzz.python_parsers", description=__doc__)
+    options = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.python_parsers", description=__doc__
+    )
     options.add_argument("parsers", nargs="*", metavar="PARSER")
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--first", type=int, default=0)

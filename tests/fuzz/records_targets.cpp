@@ -1,9 +1,9 @@
 // Indices of records, packed files, TFRecord and tar files.
 #include <algorithm>
 
-#include "base/base.hpp"
-#include "records/checksum.hpp"
-#include "records/records.hpp"
+#include "core/base/base.hpp"
+#include "data/records/checksum.hpp"
+#include "data/records/records.hpp"
 #include "targets.hpp"
 
 namespace pario::fuzz {
@@ -28,7 +28,8 @@ Bytes repair_index(Input input) {
   if (image.size() < kHeadSum + 8) return image;
   for (std::size_t i = 0; i < kSections; ++i) {
     const std::size_t at = kSectionAt + i * kSectionSize;
-    const Input body = stretch(image, number_at<std::uint64_t>(image, at + 8), number_at<std::uint64_t>(image, at + 16));
+    const Input body = stretch(image, number_at<std::uint64_t>(image, at + 8),
+                               number_at<std::uint64_t>(image, at + 16));
     put_number(image, at + 24, hash(body));
   }
   put_number(image, kHeadSum, hash(Input(image).first(kHeadSum)));
@@ -41,7 +42,8 @@ void look_at(const records::Index& index) {
   std::uint64_t end = whole.begin;
   for (std::uint64_t record = 0; record < std::min(index.count(), kMostRecords); ++record) {
     const base::Extent span = index.span(record);
-    require(span.begin <= span.end && span.begin >= std::min(whole.begin, span.begin) && span.end <= whole.end,
+    require(span.begin <= span.end && span.begin >= std::min(whole.begin, span.begin) &&
+                span.end <= whole.end,
             "a record lies within the records of its index");
     require(!sound || span.begin == end, "records of a verified index lie back to back");
     end = span.end;
@@ -53,18 +55,21 @@ void look_at(const records::Index& index) {
   require(index.first_from(whole.end / 2) <= index.count(), "a search ends at the last record");
   if (!index.bucketing()) return;
   for (std::uint64_t i = 0; i < std::min(index.stretches(), kMostRecords); ++i)
-    require(index.stretch(i).bucket < index.bucketing()->buckets, "a stretch lies in one of the buckets");
+    require(index.stretch(i).bucket < index.bucketing()->buckets,
+            "a stretch lies in one of the buckets");
 }
 
 void read_index(Bytes image) {
-  if (const auto index = records::Index::read(std::move(image), "fuzz"); index.ok()) look_at(*index);
+  if (const auto index = records::Index::read(std::move(image), "fuzz"); index.ok())
+    look_at(*index);
 }
 
 /// A packed file with the checksums of its trailer and of its index.
 Bytes repair_packed(Input input) {
   if (input.size() < kTrailer) return {input.begin(), input.end()};
   const Input trailer = input.last(kTrailer);
-  const auto offset = number_at<std::uint64_t>(trailer, 0), size = number_at<std::uint64_t>(trailer, 8);
+  const auto offset = number_at<std::uint64_t>(trailer, 0),
+             size = number_at<std::uint64_t>(trailer, 8);
   Bytes image(input.begin(), input.end());
   if (const Bytes index = repair_index(stretch(input, offset, size)); !index.empty())
     std::ranges::copy(index, image.begin() + static_cast<std::ptrdiff_t>(offset));
@@ -94,9 +99,11 @@ void search(Input input, records::Kind kind) {
 Bytes repair_tfrecords(Input input) {
   Bytes image(input.begin(), input.end());
   for (std::size_t at = 0; image.size() - at >= 16;) {
-    const auto length = std::min<std::uint64_t>(number_at<std::uint64_t>(image, at), image.size() - at - 16);
+    const auto length =
+        std::min<std::uint64_t>(number_at<std::uint64_t>(image, at), image.size() - at - 16);
     put_number(image, at + 8, records::masked_crc32c(Input(image).subspan(at, 8)));
-    put_number(image, at + 12 + length, records::masked_crc32c(Input(image).subspan(at + 12, length)));
+    put_number(image, at + 12 + length,
+               records::masked_crc32c(Input(image).subspan(at + 12, length)));
     at += 16 + length;
   }
   return image;
@@ -110,7 +117,8 @@ Bytes repair_tar(Input input) {
     unsigned sum = 8 * ' ';
     for (std::size_t i = 0; i < records::kTarBlock; ++i)
       if (i < 148 || i >= 156) sum += std::to_integer<unsigned>(image[at + i]);
-    for (std::size_t i = 6; i-- > 0; sum >>= 3) image[at + 148 + i] = static_cast<std::byte>('0' + (sum & 7));
+    for (std::size_t i = 6; i-- > 0; sum >>= 3)
+      image[at + 148 + i] = static_cast<std::byte>('0' + (sum & 7));
     image[at + 154] = std::byte{0};
   }
   return image;

@@ -30,7 +30,9 @@ inline void require(bool condition, const char* promise) {
   std::abort();
 }
 
-inline std::string_view as_text(Input input) { return {reinterpret_cast<const char*>(input.data()), input.size()}; }
+inline std::string_view as_text(Input input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
 
 /// Cuts the text up to `separator`, or all of it, off `rest`.
 inline std::string_view cut(std::string_view& rest, char separator) {
@@ -42,13 +44,15 @@ inline std::string_view cut(std::string_view& rest, char separator) {
 template <class T>
 T number_at(Input bytes, std::size_t offset) {
   T value{};
-  if (offset + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + offset, sizeof value);
+  if (offset + sizeof value <= bytes.size())
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
 template <class T>
 void put_number(Bytes& bytes, std::size_t offset, T value) {
-  if (offset + sizeof value <= bytes.size()) std::memcpy(bytes.data() + offset, &value, sizeof value);
+  if (offset + sizeof value <= bytes.size())
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
 /// A file in memory that holds the input, for parsers that open a path.

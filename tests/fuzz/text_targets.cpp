@@ -1,13 +1,13 @@
 // Stripes of Lustre and Ceph, subfiles, layouts, mounts, columns of events, hints.
 #include <algorithm>
 
-#include "base/base.hpp"
-#include "hints/hints.hpp"
-#include "layout/layout.hpp"
-#include "pattern/pattern.hpp"
+#include "core/base/base.hpp"
+#include "core/hints/hints.hpp"
+#include "core/layout/layout.hpp"
+#include "core/pattern/pattern.hpp"
+#include "core/trace/columns.hpp"
+#include "core/trace/mountinfo.hpp"
 #include "targets.hpp"
-#include "trace/columns.hpp"
-#include "trace/mountinfo.hpp"
 
 namespace pario::fuzz {
 
@@ -16,19 +16,24 @@ void stripes(Input input) {
   const layout::StripedFile file = layout::read_striped_file(input);
   if (!file.parts.empty()) {
     const auto attribute = layout::lustre_attribute(file.parts);
-    require(attribute.size() == layout::lustre_attribute_size(file.parts), "an attribute has the size that was asked for");
-    require(layout::read_striped_file(attribute).parts.size() == file.parts.size(), "an attribute keeps its parts");
+    require(attribute.size() == layout::lustre_attribute_size(file.parts),
+            "an attribute has the size that was asked for");
+    require(layout::read_striped_file(attribute).parts.size() == file.parts.size(),
+            "an attribute keeps its parts");
   }
   base::Text<512> text;
   layout::add_ceph_attribute(text, striping, input);
-  require(layout::read_striping(std::as_bytes(std::span(text.view()))).unit % layout::kStripeGranule == 0,
-          "a unit of Ceph is whole granules");
+  require(
+      layout::read_striping(std::as_bytes(std::span(text.view()))).unit % layout::kStripeGranule ==
+          0,
+      "a unit of Ceph is whole granules");
 }
 
 void subfile_map(Input input) {
   const auto map = layout::SubfileMap::parse(as_text(input));
   if (!map) return;
-  require(layout::SubfileMap::parse(map->text()) == map, "a map of subfiles that was written is the same");
+  require(layout::SubfileMap::parse(map->text()) == map,
+          "a map of subfiles that was written is the same");
   for (const std::uint64_t offset : {std::uint64_t{0}, map->unit - 1, std::uint64_t{1} << 40}) {
     const auto place = map->place_of(offset);
     require(place.file < map->files && place.length > 0, "a byte lies in one of the files");
@@ -55,7 +60,8 @@ void event_columns(Input input) {
   Bytes columns(events.size() * sizeof(trace::Event));
   trace::decode_columns(input.data(), events);
   trace::encode_columns(events, columns.data());
-  require(std::ranges::equal(columns, input.first(columns.size())), "columns that were written are the same");
+  require(std::ranges::equal(columns, input.first(columns.size())),
+          "columns that were written are the same");
 }
 
 /// Input: a path, a line end, specifications of buffers.
@@ -65,18 +71,21 @@ void stream_hints(Input input) {
   hints::StreamHints found = hints::default_stream_hints();
   const bool matches = hints::stream_hints_of(rest, path, found);
   const std::string_view own = hints::stream_specification_of(rest, path);
-  require(own.size() <= rest.size() && (matches || own.empty()), "a specification is a part of all");
+  require(own.size() <= rest.size() && (matches || own.empty()),
+          "a specification is a part of all");
   hints::check_stream_specifications("FUZZ", rest, [](std::string_view) {});
 }
 
 /// Input: a path, a line end, specifications of hints; each line of it is also a key and a value.
 void file_hints(Input input) {
   std::string_view rest = as_text(input);
-  const std::string path(cut(rest, '\n')), variable = "PARIO_HINTS=" + std::string(rest.substr(0, rest.find('\0')));
+  const std::string path(cut(rest, '\n')),
+      variable = "PARIO_HINTS=" + std::string(rest.substr(0, rest.find('\0')));
   const char* environment[] = {variable.c_str(), nullptr};
   std::vector<hints::Rejected> rejected;
   hints::FileHints file = hints::default_file_hints();
-  for (const auto& setting : hints::settings_from_environment(path, const_cast<char**>(environment), rejected)) {
+  for (const auto& setting :
+       hints::settings_from_environment(path, const_cast<char**>(environment), rejected)) {
     std::string reason;
     require(hints::set(file, setting, reason) || !reason.empty(), "a refused hint has a reason");
   }
@@ -86,7 +95,8 @@ void file_hints(Input input) {
   hints::HintSet set = hints::defaults();
   base::Text<1024> error;
   const std::string_view key = cut(rest, '=');
-  require(hints::set(set, key, rest, error) || !error.view().empty(), "a refused option has a reason");
+  require(hints::set(set, key, rest, error) || !error.view().empty(),
+          "a refused option has a reason");
 }
 
 }  // namespace pario::fuzz

@@ -58,8 +58,43 @@ def launcher(mpi: Mpi, hosts: list[str], each: int) -> list[str]:
     """An MPI's command line for some ranks on each host."""
     ranks = str(each * len(hosts))
     if mpi.name.startswith("mpich"):
-        return [mpi.launcher, "-launcher", "ssh", "-launcher-exec", AGENT, "-hosts", ",".join(hosts), "-ppn", str(each), "-n", ranks]
+        return [
+            mpi.launcher,
+            "-launcher",
+            "ssh",
+            "-launcher-exec",
+            AGENT,
+            "-hosts",
+            ",".join(hosts),
+            "-ppn",
+            str(each),
+            "-n",
+            ranks,
+        ]
     slots = ",".join(f"{host}:{each}" for host in hosts)
     # Waiting ranks leave the processors to the others.
-    handed_on = ["--mca", "mpi_yield_when_idle", "1", "-x", "LD_PRELOAD", "-x", "PARIO_MPIIO", "-x", "PARIO_HINTS"]
-    return [mpi.launcher, *mpi.options, "--mca", "plm_ssh_agent", AGENT, "--host", slots, *handed_on, "--map-by", "slot", "-n", ranks]
+    handed_on = [
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+        "-x",
+        "LD_PRELOAD",
+        "-x",
+        "PARIO_MPIIO",
+        "-x",
+        "PARIO_HINTS",
+    ]
+    return [
+        mpi.launcher,
+        *mpi.options,
+        "--mca",
+        "plm_ssh_agent",
+        AGENT,
+        "--host",
+        slots,
+        *handed_on,
+        "--map-by",
+        "slot",
+        "-n",
+        ranks,
+    ]

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.tables import read
-from pario.tables.model import Job
+from pario.see.tables import read
+from pario.see.tables.model import Job
 from tests.hosts.conftest import HERE
 from tests.library import need_library
 from tests.support.commands import run_command
@@ -26,7 +26,10 @@ TOOLS = ["make", BIN / "mpiexec", BIN / "mpicc"]
 pytestmark = [
     pytest.mark.system,
     pytest.mark.mpi,
-    pytest.mark.skipif(any(not shutil.which(tool) for tool in TOOLS), reason=f"needs all of {', '.join(map(str, TOOLS))}"),
+    pytest.mark.skipif(
+        any(not shutil.which(tool) for tool in TOOLS),
+        reason=f"needs all of {', '.join(map(str, TOOLS))}",
+    ),
 ]
 
 
@@ -37,7 +40,8 @@ def library() -> Path:
 
 @pytest.fixture(scope="module")
 def job(hosts: list[str], library: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """The S3D-like kernel with two ranks, one on each of the last two hosts, started from this machine."""
+    """The S3D-like kernel with two ranks, one on each of the last two hosts, started from this
+    machine."""
     work = tmp_path_factory.mktemp("hosts")
     (work / "log").mkdir()
     run_command(["make", "-s", "-C", S3D, f"BUILD={work}", f"MPICC={BIN / 'mpicc'}"], status=0)
@@ -83,7 +87,8 @@ def test_ranks_are_on_their_hosts(job: Job, hosts: list[str]) -> None:
 
 
 def test_clocks_are_related(job: Job) -> None:
-    """No rank leaves an MPI_Allreduce before all have entered it, but for a millisecond (the clocks are 1000 seconds apart)."""
+    """No rank leaves an MPI_Allreduce before all have entered it, but for a millisecond (the clocks
+    are 1000 seconds apart)."""
     name = job.function_names.index("MPI_Allreduce")
     calls = job.events[job.events["function"] == name]
     processes = np.unique(calls["process"])
@@ -96,7 +101,11 @@ def test_clocks_are_related(job: Job) -> None:
 
 def test_files_are_shared_only_on_network_file_systems(job: Job) -> None:
     """One path on a local file system (as ext4 is) of two hosts is two files."""
-    written = [row for row in job.records if row["layer"] == 2 and job.path(row["file"]).endswith("s3d-0002.ckpt")]
+    written = [
+        row
+        for row in job.records
+        if row["layer"] == 2 and job.path(row["file"]).endswith("s3d-0002.ckpt")
+    ]
     files = {int(row["file"]) for row in written}
     network = {bool(job.filesystems["network"][job.files["filesystem"][file]]) for file in files}
     assert len(written) == 2

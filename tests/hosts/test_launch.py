@@ -1,6 +1,8 @@
-"""``pario run`` over several hosts, around the MPI launcher and under it; hosts that share no directory keep their logs, which merge.
+"""``pario run`` over several hosts, around the MPI launcher and under it; hosts that share no
+directory keep their logs, which merge.
 
-The agent gives the remote side a clean environment, as sshd does: what arrives there is what the MPI launcher hands on.
+The agent gives the remote side a clean environment, as sshd does: only variables that the MPI
+launcher exports arrive there.
 """
 
 from __future__ import annotations
@@ -12,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables import read
-from pario.tables.model import Job
-from tests.hosts.conftest import HERE, on
+from pario.see.tables import read
+from pario.see.tables.model import Job
+from tests.hosts import conftest
+from tests.hosts.conftest import AGENT, on
 from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
 from tests.support.commands import run_command
 
 pytestmark = [pytest.mark.system, pytest.mark.mpi]
-AGENT = str(HERE / "agent_clean.sh")
 RANKS = 4
 Build = Callable[[Mpi], str]
 
@@ -28,11 +30,26 @@ Build = Callable[[Mpi], str]
 def launcher(mpi: Mpi, hosts: list[str]) -> list[str]:
     """An MPI's command line for two ranks on each of two hosts."""
     if mpi.name == "mpich-5":
-        return [mpi.launcher, "-launcher", "ssh", "-launcher-exec", AGENT, "-hosts", ",".join(hosts), "-ppn", "2", "-n", str(RANKS)]
+        return conftest.launcher(mpi, hosts, RANKS // 2)
     agent = "plm_rsh_agent" if mpi.name == "openmpi-4" else "plm_ssh_agent"
     slots = ",".join(f"{host}:2" for host in hosts)
-    # PYTHONPATH is for checkouts that are not installed; -x must not stand in the way of what pario hands on.
-    return [mpi.launcher, *mpi.options, "--mca", agent, AGENT, "--host", slots, "-x", "PYTHONPATH", "--map-by", "slot", "-n", str(RANKS)]
+    # PYTHONPATH is for checkouts that are not installed; -x must not stand in the way of what pario
+    # hands on.
+    return [
+        mpi.launcher,
+        *mpi.options,
+        "--mca",
+        agent,
+        AGENT,
+        "--host",
+        slots,
+        "-x",
+        "PYTHONPATH",
+        "--map-by",
+        "slot",
+        "-n",
+        str(RANKS),
+    ]
 
 
 def start(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
@@ -45,7 +62,9 @@ def where_ranks_are(job: Job) -> dict[int, str]:
 
 
 # Debian's MPICH 4 hangs between name spaces, with and without pario.
-each_mpi = pytest.mark.parametrize("mpi", [MPIS[name] for name in ("mpich-5", "openmpi-4", "openmpi-5")], ids=lambda mpi: mpi.name)
+each_mpi = pytest.mark.parametrize(
+    "mpi", [MPIS[name] for name in ("mpich-5", "openmpi-4", "openmpi-5")], ids=lambda mpi: mpi.name
+)
 
 
 @each_mpi
@@ -54,7 +73,10 @@ def test_ranks_of_all_hosts_log_into_the_shared_directory(
     mpi: Mpi, form: str, hosts: list[str], ranks_program: Build, tmp_path: Path
 ) -> None:
     pario, job, program = [*PARIO, "run", "--"], launcher(mpi, hosts[:2]), ranks_program(mpi)
-    done = start([*pario, *job, program] if form == "around the launcher" else [*job, *pario, program], tmp_path)
+    done = start(
+        [*pario, *job, program] if form == "around the launcher" else [*job, *pario, program],
+        tmp_path,
+    )
     assert (done.returncode, done.stdout) == (0, f"{RANKS} ranks wrote\n"), done.stderr
     assert done.stderr.count("HTML report:") == 1
     log = read([tmp_path / "run.pario"])
@@ -88,12 +110,23 @@ def test_logs_stay_on_hosts_that_share_no_directory_and_merge(
 ) -> None:
     """The tracer makes the directory, and those above it, where they are missing."""
     logs = private / "deep" / "run.pario"
-    job = [*PARIO, "run", "--no-report", "-o", str(logs), "--", *launcher(mpi, hosts[:2]), ranks_program(mpi)]
+    job = [
+        *PARIO,
+        "run",
+        "--no-report",
+        "-o",
+        str(logs),
+        "--",
+        *launcher(mpi, hosts[:2]),
+        ranks_program(mpi),
+    ]
     done = start(job, tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{RANKS} ranks wrote\n"), done.stderr
     parts = gather(hosts[:2], logs, tmp_path / "gathered")
     assert [sorted(where_ranks_are(read([part]))) for part in parts] == [[0, 1], [2, 3]]
-    assert any("no logs of 2 of 4 ranks are here (2-3)" in message for message in read(parts[:1]).messages)
+    assert any(
+        "no logs of 2 of 4 ranks are here (2-3)" in message for message in read(parts[:1]).messages
+    )
     whole = read([logs, *parts])
     assert where_ranks_are(whole) == {0: hosts[0], 1: hosts[0], 2: hosts[1], 3: hosts[1]}
     assert whole.exit_status == 0
@@ -107,10 +140,18 @@ def test_launchers_on_hosts_that_share_no_directory_make_their_own(
 ) -> None:
     mpi = MPIS["mpich-5"]
     logs = private / "run.pario"
-    done = start([*launcher(mpi, hosts[:2]), *PARIO, "run", "-o", str(logs), "--", ranks_program(mpi)], tmp_path)
+    done = start(
+        [*launcher(mpi, hosts[:2]), *PARIO, "run", "-o", str(logs), "--", ranks_program(mpi)],
+        tmp_path,
+    )
     assert (done.returncode, done.stdout) == (0, f"{RANKS} ranks wrote\n"), done.stderr
     assert f"on {hosts[1]}" in done.stderr
     parts = gather(hosts[:2], logs, tmp_path / "gathered")
     assert [sorted(where_ranks_are(read([part]))) for part in parts] == [[0, 1], [2, 3]]
-    assert where_ranks_are(read(parts[::-1])) == {0: hosts[0], 1: hosts[0], 2: hosts[1], 3: hosts[1]}
+    assert where_ranks_are(read(parts[::-1])) == {
+        0: hosts[0],
+        1: hosts[0],
+        2: hosts[1],
+        3: hosts[1],
+    }
     assert read(parts[::-1]).exit_status == 0

@@ -1,4 +1,4 @@
-"""``pario replay`` with ranks on several hosts: as on one, where they share what they need; else it is refused, naming what they do not."""
+"""``pario replay`` with ranks on several hosts, which share the directories it needs or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables import read
+from pario.see.tables import read
 from tests.hosts.conftest import launcher, on
 from tests.mpi.conftest import MPIS, need
 from tests.support.commands import run_command
@@ -20,7 +20,9 @@ from tests.support.commands import run_command
 pytestmark = [
     pytest.mark.system,
     pytest.mark.mpi,
-    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)"
+    ),
 ]
 MPI = MPIS["mpich-5"]
 PROGRAM = """\
@@ -42,19 +44,31 @@ def ranks_on(hosts: list[str]) -> list[str]:
     return launcher(MPI, hosts, 2)
 
 
-@pytest.fixture
-def log(hosts: list[str], tmp_path: Path) -> Path:
-    """Of two ranks on each of two hosts."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *ranks_on(hosts[:2]), sys.executable, "program.py"]
-    done = run_command(words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    return tmp_path / "log"
+@pytest.fixture(scope="module")
+def log(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log of two ranks on each of two hosts."""
+    place = tmp_path_factory.mktemp("recorded")
+    (place / "program.py").write_text(PROGRAM)
+    words = [
+        sys.executable,
+        "-m",
+        "pario",
+        "run",
+        "--no-report",
+        "-o",
+        "log",
+        "--",
+        *ranks_on(hosts[:2]),
+        sys.executable,
+        "program.py",
+    ]
+    run_command(words, cwd=place, status=0)
+    return place / "log"
 
 
 @pytest.fixture
 def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
-    """A directory of which the second host has another one."""
+    """A directory that is another one on the second host."""
     place = tmp_path / "private"
     place.mkdir()
     on(hosts[1], f"mount -t tmpfs private {place}")
@@ -62,30 +76,57 @@ def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
     on(hosts[1], f"umount -l {place}")
 
 
-def replay(log: Path, hosts: list[str], on_directory: Path, temporary: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "pario", "replay", str(log), "--on", str(on_directory), "--mpiexec", shlex.join(ranks_on(hosts)[:-2])]
+def replay(
+    log: Path, hosts: list[str], on_directory: Path, temporary: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
+    words = [
+        sys.executable,
+        "-m",
+        "pario",
+        "replay",
+        str(log),
+        "--on",
+        str(on_directory),
+        "--mpiexec",
+        shlex.join(ranks_on(hosts)[:-2]),
+    ]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     return run_command([*words, *options], env=environment)
 
 
-def test_ranks_on_several_hosts_play_what_they_did(log: Path, hosts: list[str], tmp_path: Path) -> None:
+def test_ranks_on_several_hosts_replay_their_calls(
+    log: Path, hosts: list[str], tmp_path: Path
+) -> None:
     place = tmp_path / "scratch"
     place.mkdir()
     done = replay(log, hosts[:2], place, tmp_path, "-o", str(tmp_path / "played"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "MPI-IO calls were played as MPI-IO calls" in done.stdout
     of_ranks = {
-        int(row["rank"]): job.hosts[row["host"]] for job in [read([tmp_path / "played"])] for row in job.processes if row["rank"] >= 0
+        int(row["rank"]): job.hosts[row["host"]]
+        for job in [read([tmp_path / "played"])]
+        for row in job.processes
+        if row["rank"] >= 0
     }
     assert of_ranks == {0: hosts[0], 1: hosts[0], 2: hosts[1], 3: hosts[1]}
     assert not list(place.iterdir())
 
 
-@pytest.mark.parametrize("which", ["--on", "TMPDIR", "-o"])
-def test_a_directory_that_a_host_does_not_share_is_named(which: str, log: Path, hosts: list[str], private: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "which",
+    ["--on", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("TMPDIR", "-o"))],
+)
+def test_a_directory_that_a_host_does_not_share_is_named(
+    which: str, log: Path, hosts: list[str], private: Path, tmp_path: Path
+) -> None:
     log_place = (private if which == "-o" else tmp_path) / "played"
     done = replay(
-        log, hosts[:2], private if which == "--on" else tmp_path, private if which == "TMPDIR" else tmp_path, "-o", str(log_place)
+        log,
+        hosts[:2],
+        private if which == "--on" else tmp_path,
+        private if which == "TMPDIR" else tmp_path,
+        "-o",
+        str(log_place),
     )
     assert done.returncode == 2, done.stdout
     assert f"is not there on {hosts[1]}: ranks on several hosts need" in done.stderr

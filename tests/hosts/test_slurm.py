@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables import read
+from pario.see.tables import read
 from tests.hosts.conftest import HERE
 from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.mpi,
     pytest.mark.skipif(
-        any(not shutil.which(tool) for tool in TOOLS), reason=f"needs {', '.join(TOOLS)} (Debian: slurmctld slurmd slurm-client munge)"
+        any(not shutil.which(tool) for tool in TOOLS),
+        reason=f"needs {', '.join(TOOLS)} (Debian: slurmctld slurmd slurm-client munge)",
     ),
 ]
 RANKS = 4
@@ -41,14 +42,31 @@ def slurm(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterato
         run_command([HERE / "slurm.sh", "down", place], status=0)
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in MPIS.values() if "abi" not in mpi.name], ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize(
+    "mpi", [mpi for mpi in MPIS.values() if "abi" not in mpi.name], ids=lambda mpi: mpi.name
+)
 @pytest.mark.parametrize("form", ["around srun", "under srun"])
 @pytest.mark.parametrize("status", [0, 5])
 def test_job_step_reports_once(
-    mpi: Mpi, form: str, status: int, slurm: dict[str, str], hosts: list[str], ranks_program: Callable[[Mpi], str], tmp_path: Path
+    mpi: Mpi,
+    form: str,
+    status: int,
+    slurm: dict[str, str],
+    hosts: list[str],
+    ranks_program: Callable[[Mpi], str],
+    tmp_path: Path,
 ) -> None:
-    # Without kill-on-bad-exit, whose killing hangs now and then between name spaces, with and without pario.
-    srun = ["srun", f"--mpi={'pmix' if 'openmpi' in mpi.name else 'pmi2'}", "--kill-on-bad-exit=0", "-N", "2", "-n", str(RANKS)]
+    # Without kill-on-bad-exit, whose killing hangs now and then between name spaces, with and
+    # without pario.
+    srun = [
+        "srun",
+        f"--mpi={'pmix' if 'openmpi' in mpi.name else 'pmi2'}",
+        "--kill-on-bad-exit=0",
+        "-N",
+        "2",
+        "-n",
+        str(RANKS),
+    ]
     program = [ranks_program(mpi), *(["status"] if status else [])]
     pario = [*PARIO, "run", "--"]
     words = [*pario, *srun, *program] if form == "around srun" else [*srun, *pario, *program]
@@ -61,6 +79,8 @@ def test_job_step_reports_once(
     assert (done.returncode, done.stdout) == (status, f"{RANKS} ranks wrote\n"), done.stderr
     assert done.stderr.count("HTML report:") == 1
     job = read([tmp_path / "run.pario"])
-    assert {int(row["rank"]): job.hosts[row["host"]] for row in job.processes if row["rank"] >= 0} == dict(enumerate(sorted(hosts[:2] * 2)))
+    assert {
+        int(row["rank"]): job.hosts[row["host"]] for row in job.processes if row["rank"] >= 0
+    } == dict(enumerate(sorted(hosts[:2] * 2)))
     assert job.exit_status == status
     wait_for_end_of_processes(tmp_path / "run.pario")

@@ -1,4 +1,5 @@
-"""Training loops under ``pario run``: what they wait for is measured, and nothing of the program is changed."""
+"""Training loops under ``pario run``: what they wait for is measured, and nothing of the program is
+changed."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pario.analyze import analyze
-from pario.analyze.model import Analysis
-from pario.tables.read import read
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Analysis
+from pario.see.tables.read import read
 from tests.launch.conftest import PARIO
 from tests.support.commands import run_command
 
@@ -37,7 +38,7 @@ loader = torch.utils.data.DataLoader(Slow(), batch_size=8, num_workers=workers, 
 seen = [batch.tolist() for epoch in range(epochs) for batch in loader if time.sleep(0.01) is None]
 assert seen == [list(range(first, first + 8)) for epoch in range(epochs) for first in range(0, 128, 8)]
 print(type(iter(loader)).__name__)
-"""
+"""  # noqa: E501
 
 
 def run(place: Path, program: str, *arguments: object, **environment: str) -> tuple[str, Analysis]:
@@ -86,13 +87,18 @@ NOTHING_LEFT = """
 import sys
 assert not [entry for entry in sys.path if entry.endswith("launch/hook")], sys.path
 print("json" in sys.modules, "ctypes" in sys.modules, getattr(sys.modules.get("sitecustomize"), "MARK", None))
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize(("customised", "said"), [(True, "from the user's\nFalse False 7\n"), (False, "False False None\n")])
+@pytest.mark.parametrize(
+    ("customised", "said"),
+    [(True, "from the user's\nFalse False 7\n"), (False, "False False None\n")],
+)
 def test_the_sitecustomize_of_the_user_runs(customised: bool, said: str, tmp_path: Path) -> None:
     if customised:
-        (tmp_path / "sitecustomize.py").write_text('import os\nMARK = 7\nif "PARIO_TRACE_DIR" in os.environ: print("from the user\'s")\n')
+        (tmp_path / "sitecustomize.py").write_text(
+            'import os\nMARK = 7\nif "PARIO_TRACE_DIR" in os.environ: print("from the user\'s")\n'
+        )
     assert run(tmp_path, NOTHING_LEFT, PYTHONPATH=str(tmp_path))[0] == said
 
 
@@ -104,7 +110,9 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path
         run_command(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)})
         for words in (command, [*PARIO, "run", "--no-report", "--", *command])
     )
-    assert plain.stderr.count("ValueError: mine") == 1 and under.stderr.count("ValueError: mine") == 2  # also of pario itself
+    assert (
+        plain.stderr.count("ValueError: mine") == 1 and under.stderr.count("ValueError: mine") == 2
+    )  # also of pario itself
     assert (plain.returncode, plain.stdout) == (under.returncode, under.stdout)
 
 
@@ -118,13 +126,22 @@ class TestTorch:
         said, analysis = run(tmp_path, TORCH_LOOP, 0, 2)
         assert said == "_SingleProcessDataLoaderIter\n"
         (row,) = analysis.loaders
-        facts: tuple[Any, ...] = (row.loader, row.data, row.workers, row.batch_size, row.batches, row.loops)
+        facts: tuple[Any, ...] = (
+            row.loader,
+            row.data,
+            row.workers,
+            row.batch_size,
+            row.batches,
+            row.loops,
+        )
         assert facts == ("DataLoader", "Slow", 0, 8, 32, 1)
         assert row.waited >= 30 * 0.016 and row.worked >= 30 * 0.01
         finding = next(one for one in analysis.findings if one.rule == "loader-without-workers")
         assert "num_workers=0" in finding.title and finding.seconds > 0
         # All of the waiting can be saved; its parts are summed with rounding.
-        assert finding.seconds <= row.waited or finding.seconds == pytest.approx(row.waited, rel=1e-12)
+        assert finding.seconds <= row.waited or finding.seconds == pytest.approx(
+            row.waited, rel=1e-12
+        )
 
     def test_workers_are_counted_in_the_loop_alone(self, tmp_path: Path) -> None:
         _, analysis = run(tmp_path, TORCH_LOOP, 2, 3)
@@ -133,7 +150,10 @@ class TestTorch:
         assert "loader-without-workers" not in {one.rule for one in analysis.findings}
 
     def test_outside_of_pario_run_nothing_is_wrapped(self, tmp_path: Path) -> None:
-        program = "import torch.utils.data.dataloader as d; print(hasattr(d._BaseDataLoaderIter.__next__, '__wrapped__'))"
+        program = (
+            "import torch.utils.data.dataloader as d; print(hasattr(d._BaseDataLoaderIter.__next__,"
+            " '__wrapped__'))"
+        )
         done = run_command([sys.executable, "-c", program])
         assert done.stdout == "False\n"
 

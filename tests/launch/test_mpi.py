@@ -1,4 +1,5 @@
-"""``pario run`` before and after the MPI launcher: the job's output and status are its own, all ranks' logs lie in one directory."""
+"""``pario run`` before and after the MPI launcher: the job's output and status are its own, all
+ranks' logs lie in one directory."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.tables import read
-from pario.tables.model import Job
+from pario.see.tables import read
+from pario.see.tables.model import Job
 from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
 from tests.support.commands import run_command, start_command
@@ -46,7 +47,9 @@ def ranks_of(job: Job) -> list[int]:
 @pytest.mark.system
 @each_mpi
 @each_form
-def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_program: Build, tmp_path: Path) -> None:
+def test_job_reports_once_and_keeps_its_output(
+    mpi: Mpi, form: str, ranks_program: Build, tmp_path: Path
+) -> None:
     done = start(command(mpi, form, ranks_program(mpi), options=("-o", "logs/here")), tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{RANKS} ranks wrote\n"), done.stderr
     assert done.stderr.count("HTML report:") == 1
@@ -54,7 +57,10 @@ def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_progra
     job = read([tmp_path / "logs" / "here"])
     assert ranks_of(job) == list(range(RANKS))
     assert job.exit_status == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", *(f"out.{rank}" for rank in range(RANKS))]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "logs",
+        *(f"out.{rank}" for rank in range(RANKS)),
+    ]
     wait_for_end_of_processes(tmp_path / "logs" / "here")
 
 
@@ -62,7 +68,9 @@ def test_job_reports_once_and_keeps_its_output(mpi: Mpi, form: str, ranks_progra
 @each_mpi
 @each_form
 @pytest.mark.parametrize("fate", ["fail", "kill"])
-def test_job_that_loses_a_rank_ends_as_without_pario(mpi: Mpi, form: str, fate: str, ranks_program: Build, tmp_path: Path) -> None:
+def test_job_that_loses_a_rank_ends_as_without_pario(
+    mpi: Mpi, form: str, fate: str, ranks_program: Build, tmp_path: Path
+) -> None:
     """Launchers kill what they started, so under one there may be no report; the logs are there."""
     plain = start(mpi.start(ranks_program(mpi), fate, ranks=RANKS), tmp_path)
     done = start(command(mpi, form, ranks_program(mpi), fate), tmp_path)
@@ -85,7 +93,8 @@ def test_job_that_loses_a_rank_ends_as_without_pario(mpi: Mpi, form: str, fate: 
 def test_signal_ends_the_job_and_leaves_readable_logs(
     mpi: Mpi, form: str, number: signal.Signals, ranks_program: Build, tmp_path: Path
 ) -> None:
-    """SIGTERM reaches the outer command alone, as from a batch system; SIGINT the whole group, as from a terminal."""
+    """SIGTERM reaches the outer command alone, as from a batch system; SIGINT the whole group, as
+    from a terminal."""
     words = command(mpi, form, ranks_program(mpi), "wait")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start_command(words, cwd=tmp_path, **pipes, process_group=0) as job:
@@ -103,4 +112,6 @@ def test_signal_ends_the_job_and_leaves_readable_logs(
 def _values_written(job: Job) -> list[int]:
     """fprintf calls to the files of the ranks."""
     rows = job.records[job.records["layer"] == 1]
-    return [int(row["writes"]) for row in rows if Path(job.path(row["file"])).name.startswith("out.")]
+    return [
+        int(row["writes"]) for row in rows if Path(job.path(row["file"])).name.startswith("out.")
+    ]

@@ -1,4 +1,5 @@
-"""What a run leaves behind is the user's alone, and says no more of a command than the user allows."""
+"""What a run leaves behind is the user's alone, and says no more of a command than the user
+allows."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ SCRIPT = f"cat /dev/null; : {SECRET}"
 FEW_BYTES = 2 << 20
 
 
-def run_pario(place: Path, *words: str, env: dict[str, str] | None = None, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+def run_pario(
+    place: Path, *words: str, env: dict[str, str] | None = None, umask: int = 0o022
+) -> subprocess.CompletedProcess[str]:
     environment = os.environ | (env or {})
     return run_command([*PARIO, "run", *words], status=0, cwd=place, env=environment, umask=umask)
 

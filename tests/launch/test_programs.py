@@ -21,7 +21,9 @@ def pario_run(place: Path, *command: str, input: str = "") -> subprocess.Complet
 
 @pytest.mark.system
 def test_shell_command_is_traced_with_its_children(tmp_path: Path) -> None:
-    done = pario_run(tmp_path, "bash", "-c", "cat > copy; cat copy copy | wc -l", input="line\n" * 1000)
+    done = pario_run(
+        tmp_path, "bash", "-c", "cat > copy; cat copy copy | wc -l", input="line\n" * 1000
+    )
     assert (done.stdout.strip(), done.returncode) == ("2000", 0)
     assert len(list((tmp_path / "run.pario").glob("*.plog"))) >= 3
     assert "HTML report:" in done.stderr
@@ -36,7 +38,9 @@ def test_pario_run_inside_pario_run_has_logs_of_its_own(tmp_path: Path) -> None:
 
 
 def test_static_program_runs_and_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
-    (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
+    (tmp_path / "hello.c").write_text(
+        '#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n'
+    )
     built = run_command(["gcc", "-static", "hello.c", "-o", "hello"], cwd=tmp_path)
     if built.returncode:
         pytest.skip("needs gcc and a static C library")
@@ -56,7 +60,9 @@ def test_set_user_id_program_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
-    (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
+    (tmp_path / "hello.c").write_text(
+        '#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n'
+    )
     built = run_command(
         ["gcc", "-fsanitize=address", "hello.c", "-o", "hello"],
         cwd=tmp_path,
@@ -70,7 +76,10 @@ def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_what_a_killed_program_had_buffered_is_in_the_file(tmp_path: Path) -> None:
-    script = "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' % i)\nos.kill(os.getpid(), 9)"
+    script = (
+        "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' %"
+        " i)\nos.kill(os.getpid(), 9)"
+    )
     environment = os.environ | {"PARIO_STREAMS": "*.dat:size=1M:survive"}
     command = [*PARIO, "run", "--no-report", "--", sys.executable, "-c", script]
     done = run_command(command, cwd=tmp_path, env=environment)

@@ -33,7 +33,17 @@ def place(tmp_path: Path) -> Path:
 
 
 def words(place: Path, *launcher: str) -> list[str]:
-    run = [*PARIO, "run", "--no-report", "-o", str(place / "log"), "--stage", "out/*=$NODE", "--", *PROGRAM]
+    run = [
+        *PARIO,
+        "run",
+        "--no-report",
+        "-o",
+        str(place / "log"),
+        "--stage",
+        "out/*=$NODE",
+        "--",
+        *PROGRAM,
+    ]
     return [*launcher, *run, str(place / "out"), str(place / "seen")]
 
 
@@ -85,7 +95,7 @@ def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
 DISTURBED = """
 import os, signal, sys
 from pario.cli import main
-from pario.staging import Staged
+from pario.move.staging import Staged
 bring_back = Staged.bring_back
 def disturbed(*arguments):
     os.kill(os.getpid(), int(sys.argv[1]))

@@ -58,7 +58,11 @@ def shell(place: Path) -> Iterator[Terminal]:
     child, descriptor = pty.fork()
     if child == 0:
         os.chdir(place)
-        os.execvpe("bash", ["bash", "--norc", "--noediting", "-i"], {**os.environ, "PS1": "$ ", "HISTFILE": "", "TERM": "xterm"})
+        os.execvpe(
+            "bash",
+            ["bash", "--norc", "--noediting", "-i"],
+            {**os.environ, "PS1": "$ ", "HISTFILE": "", "TERM": "xterm"},
+        )
     terminal = Terminal(descriptor)
     try:
         terminal.type("stty -echo\n")
@@ -125,7 +129,7 @@ def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> 
 #: Works until a line comes. A number for the patience is put in: seconds before anything is shown.
 PROGRESS = """
 import sys
-import pario.cli.progress as module
+import pario.progress as module
 module._PATIENCE
 with module.progress("reading"): sys.stdin.readline()
 print("read")
@@ -151,7 +155,8 @@ def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> Non
 
 @pytest.mark.system
 def test_start_takes_little_time(tmp_path: Path) -> None:
-    """Measured and told (pytest -rP), not judged: machines differ. 0.3 s is what it must stay under."""
+    """Measured and told (pytest -rP), not judged: machines differ. 0.3 s is what it must stay
+    under."""
     times = []
     for _ in range(5):
         start = time.perf_counter()

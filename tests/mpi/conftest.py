@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pario.launch.environment import Settings, traced_environment
-from pario.tables.model import Job
-from pario.tables.read import read
+from pario.see.launch.environment import Settings, traced_environment
+from pario.see.tables.model import Job
+from pario.see.tables.read import read
 from tests.support.commands import run_command
 
 RANKS = 3
@@ -44,7 +44,14 @@ class Mpi:
 
     def missing(self, *tools: str | None) -> str | None:
         """The first of its tools (and of those named) that is not here."""
-        return next((tool for tool in (self.cc, self.launcher, *tools) if not tool or not shutil.which(tool)), None)
+        return next(
+            (
+                tool
+                for tool in (self.cc, self.launcher, *tools)
+                if not tool or not shutil.which(tool)
+            ),
+            None,
+        )
 
 
 def _here(name: str) -> str:
@@ -55,11 +62,39 @@ _OMPI = str(ROOT / ".venv-ompi" / "bin")
 MPIS = {
     mpi.name: mpi
     for mpi in (
-        Mpi("mpich-5", _here("mpicc"), _here("mpiexec"), "MPICH 5", python=sys.executable, file_prefix="ufs:"),
+        Mpi(
+            "mpich-5",
+            _here("mpicc"),
+            _here("mpiexec"),
+            "MPICH 5",
+            python=sys.executable,
+            file_prefix="ufs:",
+        ),
         Mpi("mpich-5-abi", _here("mpicc_abi"), _here("mpiexec"), "MPICH 5", file_prefix="ufs:"),
-        Mpi("mpich-4", "mpicc.mpich", "mpiexec.mpich", "MPICH 4", fc="mpif90.mpich", file_prefix="ufs:"),
-        Mpi("openmpi-4", "mpicc.openmpi", "mpiexec.openmpi", "Open MPI v4", AS_ROOT, fc="mpif90.openmpi"),
-        Mpi("openmpi-5", f"{_OMPI}/mpicc", f"{_OMPI}/mpiexec", "Open MPI v5", AS_ROOT, python=f"{_OMPI}/python"),
+        Mpi(
+            "mpich-4",
+            "mpicc.mpich",
+            "mpiexec.mpich",
+            "MPICH 4",
+            fc="mpif90.mpich",
+            file_prefix="ufs:",
+        ),
+        Mpi(
+            "openmpi-4",
+            "mpicc.openmpi",
+            "mpiexec.openmpi",
+            "Open MPI v4",
+            AS_ROOT,
+            fc="mpif90.openmpi",
+        ),
+        Mpi(
+            "openmpi-5",
+            f"{_OMPI}/mpicc",
+            f"{_OMPI}/mpiexec",
+            "Open MPI v5",
+            AS_ROOT,
+            python=f"{_OMPI}/python",
+        ),
     )
 }
 
@@ -79,7 +114,9 @@ class Run:
     output: str
     errors: str
     directory: Path
-    functions: dict[int, dict[str, tuple[int, int]]] = field(init=False)  # rank -> function -> calls, bytes
+    functions: dict[int, dict[str, tuple[int, int]]] = field(
+        init=False
+    )  # rank -> function -> calls, bytes
 
     def __post_init__(self) -> None:
         ranks = self.job.processes["rank"]
@@ -93,7 +130,8 @@ class Run:
 
 
 def environment(logs: Path) -> dict[str, str]:
-    """That of a traced program. PARIO_LIBRARY: another build of the library than the installed one."""
+    """That of a traced program. PARIO_LIBRARY: another build of the library than the installed
+    one."""
     traced = traced_environment(os.environ, logs, Settings())
     traced["LD_PRELOAD"] = os.environ.get("PARIO_LIBRARY", traced["LD_PRELOAD"])
     return traced
@@ -105,10 +143,14 @@ def need(mpi: Mpi, *tools: str | None) -> None:
 
 
 def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
-    """Variables with which the mpi4py of this Python, made for all MPIs, uses one of them. ``place``: for a link that it needs."""
+    """Variables with which the mpi4py of this Python, made for all MPIs, uses one of them.
+    ``place``: for a link that it needs."""
     if mpi.name.startswith("openmpi"):
         own = Path(mpi.launcher).parent.parent / "lib"
-        return {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": str(own / "libmpi.so.40") if mpi.python else "libmpi.so.40"}
+        return {
+            "MPI4PY_MPIABI": "openmpi",
+            "MPI4PY_LIBMPI": str(own / "libmpi.so.40") if mpi.python else "libmpi.so.40",
+        }
     if mpi.python:
         return {}
     asked = [mpi.cc, "-print-file-name=libmpich.so.12"]  # Debian's name of what others call libmpi
@@ -123,11 +165,14 @@ def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """Runs a program of ``programs`` under an MPI, once per session: ``traced(mpi, "talk.c")``.
 
-    ``tool``: source of a profiling tool to be preloaded behind pario's library. ``fails``: the program does not end well.
+    ``tool``: source of a profiling tool to be preloaded behind pario's library. ``fails``: the
+    program does not end well.
     """
 
     @cache
-    def run(mpi: Mpi, source: str, *arguments: str, tool: str | None = None, fails: bool = False) -> Run:
+    def run(
+        mpi: Mpi, source: str, *arguments: str, tool: str | None = None, fails: bool = False
+    ) -> Run:
         place = tmp_path_factory.mktemp(f"{mpi.name}-{Path(source).stem}")
         logs = place / "logs"
         logs.mkdir()

@@ -1,4 +1,5 @@
-"""``pario bench patterns``: every pattern puts the array into files and gets it back, with the calls that are its nature."""
+"""``pario bench patterns``: every pattern puts the array into files and gets it back, with the
+calls that are its nature."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.bench.array import Block, shape_of
-from pario.bench.results import Measure, rows_of
-from pario.bench.table import PATTERNS
 from pario.cli import main
+from pario.prove.bench.array import Block, shape_of
+from pario.prove.bench.results import Measure, rows_of
+from pario.prove.bench.table import PATTERNS
 from tests.support.commands import run_command, start_command
 
 
@@ -24,7 +25,9 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
-needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)")
+needs_mpi = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)"
+)
 
 
 @pytest.mark.parametrize("grid", [(4,), (2, 3), (2, 1, 2)])
@@ -34,7 +37,9 @@ def test_blocks_tile_the_array(grid: tuple[int, ...]) -> None:
     for rank in range(int(np.prod(grid))):
         block = Block.of(rank, grid, whole)
         seen[block.indices] += 1
-        assert np.array_equal(block.make(), np.arange(seen.size, dtype=float).reshape(whole)[block.indices])
+        assert np.array_equal(
+            block.make(), np.arange(seen.size, dtype=float).reshape(whole)[block.indices]
+        )
     assert (seen == 1).all() and 50_000 < 8 * seen.size <= 110_000
 
 
@@ -44,7 +49,9 @@ def test_runs_are_where_the_elements_are() -> None:
     data = block.make().reshape(-1)
     for offset, position in block.runs():
         length = block.run // 8
-        assert np.array_equal(file[offset // 8 : offset // 8 + length], data[position // 8 : position // 8 + length])
+        assert np.array_equal(
+            file[offset // 8 : offset // 8 + length], data[position // 8 : position // 8 + length]
+        )
     assert sum(block.run for _ in block.runs()) == block.bytes
 
 
@@ -57,9 +64,23 @@ def test_rates_are_of_the_median() -> None:
 @needs_mpi
 @pytest.mark.mpi
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
-def test_every_pattern_reads_back_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+def test_every_pattern_reads_back_what_it_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
     kept = tmp_path / "kept.json"
-    words = ["--ranks", "4", "--size", "200K", "--groups", "2", "--repeat", "1", "--json", str(kept), *options]
+    words = [
+        "--ranks",
+        "4",
+        "--size",
+        "200K",
+        "--groups",
+        "2",
+        "--repeat",
+        "1",
+        "--json",
+        str(kept),
+        *options,
+    ]
     assert main(["bench", "patterns", str(tmp_path), *words]) == 0
     printed = capsys.readouterr().out
     result = json.loads(kept.read_text())
@@ -67,19 +88,34 @@ def test_every_pattern_reads_back_what_it_wrote(tmp_path: Path, capsys: pytest.C
     assert list(rows) == list(PATTERNS) and all(name in printed for name in rows)
     calls = {name: (row.write.calls, row.read.calls) for name, row in rows.items()}
     runs = result["shape"][0] * result["shape"][1]  # the ranks divide two of the three sides
-    assert calls["one"] == (1, 1) and calls["files"] == (4, 4) and calls["collective"] == (4, 4) and calls["groups-files"] == (2, 2)
     assert (
-        calls["independent"] == (runs, runs) and rows["independent"].write.system_calls >= runs > 4 * rows["collective"].write.system_calls
+        calls["one"] == (1, 1)
+        and calls["files"] == (4, 4)
+        and calls["collective"] == (4, 4)
+        and calls["groups-files"] == (2, 2)
+    )
+    assert (
+        calls["independent"] == (runs, runs)
+        and rows["independent"].write.system_calls
+        >= runs
+        > 4 * rows["collective"].write.system_calls
     )
     assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
+
+
+SMALL_RUN = "--ranks 2 --size 64K --array 2d --repeat 1".split()
 
 
 @pytest.mark.system
 @needs_mpi
 @pytest.mark.mpi
-def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--ranks", "2", "--size", "64K", "--array", "2d", "--repeat", "1", "--pattern", "files"]
-    assert main(["bench", "patterns", str(tmp_path), *words, "--json", str(tmp_path / "a.json")]) == 0
+def test_a_log_for_each_pattern_and_a_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*SMALL_RUN, "--pattern", "files"]
+    assert (
+        main(["bench", "patterns", str(tmp_path), *words, "--json", str(tmp_path / "a.json")]) == 0
+    )
     again = ["--compare", str(tmp_path / "a.json"), "--logs", str(tmp_path / "logs")]
     assert main(["bench", "patterns", str(tmp_path), *words, *again]) == 0
     assert "2 of 2 rates do not differ clearly from the earlier ones" in capsys.readouterr().out
@@ -91,7 +127,19 @@ def test_a_log_for_each_pattern_and_a_comparison(tmp_path: Path, capsys: pytest.
 @pytest.mark.mpi
 @pytest.mark.parametrize("options", [[], ["--mpiio"]])
 def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
-    command = [sys.executable, "-m", "pario", "bench", "patterns", str(tmp_path), "--size", "1M", "--repeat", "100000", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pario",
+        "bench",
+        "patterns",
+        str(tmp_path),
+        "--size",
+        "1M",
+        "--repeat",
+        "100000",
+        *options,
+    ]
     with start_command(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert any("repetitions" in line for line in process.stderr)
@@ -106,12 +154,14 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) ->
 @pytest.mark.mpi
 def test_a_picture_of_what_the_ranks_did(tmp_path: Path) -> None:
     patterns = ["--pattern", "one", "--pattern", "independent"]
-    words = ["--ranks", "2", "--size", "64K", "--array", "2d", "--repeat", "1", *patterns, "--plot", str(tmp_path / "ranks.svg")]
+    words = [*SMALL_RUN, *patterns, "--plot", str(tmp_path / "ranks.svg")]
     assert main(["bench", "patterns", str(tmp_path), *words]) == 0
     picture = (tmp_path / "ranks.svg").read_text()
     shown = [title.split(",")[0] for title in re.findall(r'font-weight="600">([^<]*)<', picture)]
     assert shown == ["one: write", "one: read", "independent: write", "independent: read"]
-    assert {"write", "read", "communication", "in MPI-IO"} <= set(re.findall(r"<title>([^<]*)</title>", picture))
+    assert {"write", "read", "communication", "in MPI-IO"} <= set(
+        re.findall(r"<title>([^<]*)</title>", picture)
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["ranks.svg"]
 
 
@@ -120,12 +170,17 @@ def test_a_picture_of_what_the_ranks_did(tmp_path: Path) -> None:
     [
         (["--pattern", "fast"], "--pattern fast: not known; expected one of one, one-text, files"),
         (["--compare", "/nonexistent"], "/nonexistent: No such file or directory"),
-        (["--plot", "ranks.pdf"], "--plot ranks.pdf: expected a name that ends in .svg, .html or .png"),
+        (
+            ["--plot", "ranks.pdf"],
+            "--plot ranks.pdf: expected a name that ends in .svg, .html or .png",
+        ),
         (["--mpiexec", "'mpiexec"], "--mpiexec 'mpiexec: No closing quotation"),
         (["--mpiexec", "true"], "the ranks ended with status 0: true -n 4"),
     ],
 )
-def test_errors_name_what_was_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+def test_errors_name_what_was_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
     assert main(["bench", "patterns", str(tmp_path), *words]) == 2
     assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

@@ -1,4 +1,5 @@
-"""Checkpoints under the other MPIs: saved with each one's MPI-IO and with pario's, loaded on another number of ranks."""
+"""Checkpoints under the other MPIs: saved with each one's MPI-IO and with pario's, loaded on
+another number of ranks."""
 
 import os
 import sys
@@ -24,10 +25,19 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpiio", ["own", "pario"])
 def test_saved_and_loaded(mpi: Mpi, mpiio: str, tmp_path: Path) -> None:
-    variables = environment(tmp_path) | {"PARIO_MPIIO": "1"} if mpiio == "pario" else dict(os.environ)
+    variables = (
+        environment(tmp_path) | {"PARIO_MPIIO": "1"} if mpiio == "pario" else dict(os.environ)
+    )
     for what, ranks in (("save", 3), ("load", 2)):
         command = mpi.start(
-            sys.executable, "-m", "mpi4py", str(PROGRAMS / "checkpoints.py"), what, str(tmp_path / "ckpt"), "30", ranks=ranks
+            sys.executable,
+            "-m",
+            "mpi4py",
+            str(PROGRAMS / "checkpoints.py"),
+            what,
+            str(tmp_path / "ckpt"),
+            "30",
+            ranks=ranks,
         )
         done = run_command(command, env=variables | mpi4py_of(mpi, tmp_path))
         assert done.stdout == "good\n", done.stderr

@@ -58,12 +58,17 @@ def events_of(run: Run, name: str, rank: int) -> np.ndarray:
 @pytest.mark.system
 def test_nothing_is_said_and_nothing_fails(run):
     assert "pario" not in run.errors
-    assert not run.job.functions["failed"][[c not in ("posix", "stdio") for c in run.job.functions["category"]]].any()
+    assert not run.job.functions["failed"][
+        [c not in ("posix", "stdio") for c in run.job.functions["category"]]
+    ].any()
 
 
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_every_call_is_counted_once_with_its_bytes(run, rank):
-    expected = {name: tuple(n(rank) if callable(n) else n for n in numbers) for name, numbers in EXPECTED.items()}
+    expected = {
+        name: tuple(n(rank) if callable(n) else n for n in numbers)
+        for name, numbers in EXPECTED.items()
+    }
     if rank < 2:
         expected |= {"MPI_Send": (1, 4), "MPI_Recv": (1, 4)}
     assert run.functions[rank] == expected
@@ -71,8 +76,12 @@ def test_every_call_is_counted_once_with_its_bytes(run, rank):
 
 def test_messages_name_peer_and_tag(run):
     assert events_of(run, "MPI_Send", 0)["offset"].tolist() == [1 << 32 | 7]
-    assert events_of(run, "MPI_Recv", 0)["offset"].tolist() == [1 << 32 | 8]  # from any source: the status told
-    assert events_of(run, "MPI_Recv", 1)["offset"].tolist() == [0xFFFFFFFF]  # any tag from rank 0, and no status
+    assert events_of(run, "MPI_Recv", 0)["offset"].tolist() == [
+        1 << 32 | 8
+    ]  # from any source: the status told
+    assert events_of(run, "MPI_Recv", 1)["offset"].tolist() == [
+        0xFFFFFFFF
+    ]  # any tag from rank 0, and no status
     assert events_of(run, "MPI_Irecv", 0)["offset"].tolist() == [(RANKS - 1) << 32 | 9]
 
 
@@ -80,14 +89,29 @@ def test_communicators_are_the_same_on_all_their_ranks(run):
     members = sorted((c.size, c.ranks) for c in run.job.communicators)
     everyone = tuple(range(RANKS))
     assert [c.ranks for c in run.job.communicators if c.id == 1] == [everyone]
-    singles = [(1, (0,)), (1, (0,)), (1, (1,)), (1, (1,)), (1, (2,))]  # MPI_COMM_SELF, the lone one, the half with one rank
-    assert members == sorted([(RANKS, everyone)] * 3 + [(2, (0, 2))] + singles[:1] * 2 + singles[2:3] * 2 + singles[4:])
+    singles = [
+        (1, (0,)),
+        (1, (0,)),
+        (1, (1,)),
+        (1, (1,)),
+        (1, (2,)),
+    ]  # MPI_COMM_SELF, the lone one, the half with one rank
+    assert members == sorted(
+        [(RANKS, everyone)] * 3 + [(2, (0, 2))] + singles[:1] * 2 + singles[2:3] * 2 + singles[4:]
+    )
 
 
 def test_collective_calls_agree_over_ranks_in_function_and_number(run):
     events = communication(run)
     events = events[events["flags"] & COLLECTIVE > 0]
-    calls = Counter(zip(events["file"].tolist(), events["offset"].tolist(), events["function"].tolist(), strict=True))
+    calls = Counter(
+        zip(
+            events["file"].tolist(),
+            events["offset"].tolist(),
+            events["function"].tolist(),
+            strict=True,
+        )
+    )
     sizes = [c.size for c in run.job.communicators]
     assert {sizes[comm] - count for (comm, _, _), count in calls.items()} == {0}
     places = Counter((comm, number) for comm, number, _ in calls)

@@ -28,9 +28,15 @@ def record(run: Run, name: str, rank: int):
 
 def calls(run: Run, rank: int) -> list[tuple[str, int, int, int]]:
     """Function, offset, length and flags of the rank's MPI-IO events on the file that opened."""
-    events = run.job.events[(run.job.events["layer"] == 2) & (run.job.processes["rank"][run.job.events["process"]] == rank)]
+    events = run.job.events[
+        (run.job.events["layer"] == 2)
+        & (run.job.processes["rank"][run.job.events["process"]] == rank)
+    ]
     here = [e for e in events if run.job.path(e["file"]).endswith("out.bin")]
-    return [(run.job.function_names[e["function"]], int(e["offset"]), int(e["length"]), int(e["flags"])) for e in here]
+    return [
+        (run.job.function_names[e["function"]], int(e["offset"]), int(e["length"]), int(e["flags"]))
+        for e in here
+    ]
 
 
 def counters(row, names: str) -> dict[str, int]:
@@ -42,10 +48,10 @@ def counters(row, names: str) -> dict[str, int]:
 def test_calls_and_bytes_are_counted_under_the_plain_path(run, rank):
     row = record(run, "out.bin", rank)
     assert counters(row, "opens closes reads writes seeks syncs truncates views") == {
-        "opens": 1, "closes": 1, "reads": 4, "writes": 6, "seeks": 1, "syncs": 1, "truncates": 1, "views": 2,
+        "opens": 1, "closes": 1, "reads": 4, "writes": 6, "seeks": 1, "syncs": 1, "truncates": 1, "views": 2,  # noqa: E501
     }  # fmt: skip
-    assert counters(row, "collective_opens collective_writes collective_reads nonblocking_calls noncontiguous_calls failed") == {
-        "collective_opens": 1, "collective_writes": 3, "collective_reads": 0, "nonblocking_calls": 1, "noncontiguous_calls": 1, "failed": 0,
+    assert counters(row, "collective_opens collective_writes collective_reads nonblocking_calls noncontiguous_calls failed") == {  # noqa: E501
+        "collective_opens": 1, "collective_writes": 3, "collective_reads": 0, "nonblocking_calls": 1, "noncontiguous_calls": 1, "failed": 0,  # noqa: E501
     }  # fmt: skip
     assert row["bytes_read"] == BLOCK + 100 + 10 + 10
     assert row["bytes_written"] == 4 * BLOCK + 8 + 16 * 8
@@ -53,7 +59,11 @@ def test_calls_and_bytes_are_counted_under_the_plain_path(run, rank):
 
 @pytest.mark.system
 def test_a_failed_open_is_counted_as_such(run):
-    assert counters(record(run, "nowhere/x", 0), "opens failed_opens failed") == {"opens": 0, "failed_opens": 1, "failed": 1}
+    assert counters(record(run, "nowhere/x", 0), "opens failed_opens failed") == {
+        "opens": 0,
+        "failed_opens": 1,
+        "failed": 1,
+    }
 
 
 def test_offsets_are_bytes_of_the_file(run):
@@ -64,8 +74,18 @@ def test_offsets_are_bytes_of_the_file(run):
     assert ("MPI_File_read_at", RANKS * BLOCK - 100, 100, SHORT) in found
     assert [c[1] for c in found if c[0] == "MPI_File_read"] == [50, 60]  # the individual pointer
     assert ("MPI_File_iwrite_at", rank * BLOCK, BLOCK, 0) in found
-    assert ("MPI_File_write_at", 8 + (2 + rank) * 8, 8, 0) in found  # a view of doubles behind a header
-    assert ("MPI_File_write_all", 0, 128, COLLECTIVE | IN_VIEW) in found  # of what a view with holes shows
+    assert (
+        "MPI_File_write_at",
+        8 + (2 + rank) * 8,
+        8,
+        0,
+    ) in found  # a view of doubles behind a header
+    assert (
+        "MPI_File_write_all",
+        0,
+        128,
+        COLLECTIVE | IN_VIEW,
+    ) in found  # of what a view with holes shows
     assert ("MPI_File_set_size", 5 * BLOCK, 0, COLLECTIVE) in found
 
 
@@ -90,13 +110,21 @@ def test_collective_calls_come_in_the_same_order_on_all_ranks(run):
 
 def test_posix_calls_of_the_mpi_library_are_nested(run):
     events, ranks = run.job.events, run.job.processes["rank"]
-    inner = [e for e in events[events["layer"] == 0] if ranks[e["process"]] >= 0 and run.job.path(e["file"]).endswith("out.bin")]
+    inner = [
+        e
+        for e in events[events["layer"] == 0]
+        if ranks[e["process"]] >= 0 and run.job.path(e["file"]).endswith("out.bin")
+    ]
     assert any(e["length"] == BLOCK for e in inner)
-    assert all(e["flags"] & (IN_MPI_IO | IN_MPI) for e in inner)  # non-blocking I/O may end in MPI_Wait
+    assert all(
+        e["flags"] & (IN_MPI_IO | IN_MPI) for e in inner
+    )  # non-blocking I/O may end in MPI_Wait
 
 
 def test_hints_are_noted_as_asked_and_as_effective(run):
-    noted = {(h.when, h.key): h.value for h in run.job.hints if h.process == run.job.hints[0].process}
+    noted = {
+        (h.when, h.key): h.value for h in run.job.hints if h.process == run.job.hints[0].process
+    }
     assert noted[("requested", "cb_buffer_size")] == "1048576"
     assert noted[("requested", "not_a_hint")] == '"quoted"'
     assert any(when == "effective" for when, _ in noted)

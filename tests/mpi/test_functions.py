@@ -8,15 +8,18 @@ import pytest
 
 HEADER = Path(sys.prefix) / "include" / "mpi_abi.h"
 SOURCES = Path(__file__).parents[2] / "src"
-TABLE = SOURCES / "pmpi" / "functions.def"
-OWN = SOURCES / "mpiio" / "files.def"
+TABLE = SOURCES / "observe" / "pmpi" / "functions.def"
+OWN = SOURCES / "parallel" / "mpiio" / "files.def"
 pytestmark = pytest.mark.skipif(not HEADER.exists(), reason=f"{HEADER} is not here (PyPI: mpich)")
 
 PROTOTYPE = re.compile(r"^(?:int|MPI_File) (MPI_\w+)\((.*)\);", re.MULTILINE)
 
 
 def prototypes() -> dict[str, list[str]]:
-    return {name: [] if arguments == "void" else arguments.split(",") for name, arguments in PROTOTYPE.findall(HEADER.read_text())}
+    return {
+        name: [] if arguments == "void" else arguments.split(",")
+        for name, arguments in PROTOTYPE.findall(HEADER.read_text())
+    }
 
 
 def rows() -> list[list[str]]:
@@ -26,7 +29,9 @@ def rows() -> list[list[str]]:
 
 def test_every_function_has_the_number_of_arguments_of_the_standard():
     known = prototypes()
-    assert [row[:2] for row in rows() if len(known.get("MPI_" + row[0], [None])) != int(row[1])] == []
+    assert [
+        row[:2] for row in rows() if len(known.get("MPI_" + row[0], [None])) != int(row[1])
+    ] == []
 
 
 def test_large_forms_are_those_of_the_standard():
@@ -51,13 +56,23 @@ def test_everything_that_moves_data_or_waits_is_in_the_table():
         r"|attach_buffer|Buffer_attach|detach_buffer|_i?flush"  # the buffers of MPI_Bsend
     )
     names = {"MPI_" + row[0] for row in rows()}
-    candidates = {name for name, arguments in prototypes().items() if any(moving.search(argument.strip()) for argument in arguments)}
-    assert {name for name in candidates - names if not name.endswith("_c") and not local.search(name)} == set()
+    candidates = {
+        name
+        for name, arguments in prototypes().items()
+        if any(moving.search(argument.strip()) for argument in arguments)
+    }
+    assert {
+        name for name in candidates - names if not name.endswith("_c") and not local.search(name)
+    } == set()
 
 
 def test_every_function_of_files_is_in_both_tables():
     """A call that is not pario's own would hand pario's file to the MPI."""
-    of_files = {name.removeprefix("MPI_") for name in prototypes() if name.startswith("MPI_File_") and not name.endswith("_c")}
+    of_files = {
+        name.removeprefix("MPI_")
+        for name in prototypes()
+        if name.startswith("MPI_File_") and not name.endswith("_c")
+    }
     own = set(re.findall(r"^PARIO_(?:FILE|DATA|END)\((\w+),", OWN.read_text(), re.MULTILINE))
     assert of_files - own == set()
     assert own - {row[0] for row in rows()} == set()

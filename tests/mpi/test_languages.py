@@ -36,6 +36,11 @@ def test_fortran_calls_are_counted_once(mpi, source, traced):
 def test_mpi4py_is_traced_and_finds_the_functions_its_mpi_has(mpi, traced):
     run = traced(mpi, "talk.py")
     for rank in range(RANKS):
-        assert run.functions[rank] == {**COMMON, "MPI_Init_thread": (1, 0), "MPI_Allgather": (1, 32), "MPI_Allgatherv": (1, 32)}
+        assert run.functions[rank] == {
+            **COMMON,
+            "MPI_Init_thread": (1, 0),
+            "MPI_Allgather": (1, 32),
+            "MPI_Allgatherv": (1, 32),
+        }
         assert f"rank {rank} done" in run.output
     assert "pario" not in run.errors

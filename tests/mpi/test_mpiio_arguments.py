@@ -1,4 +1,5 @@
-"""Wrong arguments of one rank in collective calls of pario's MPI-IO (programs/arguments.c): all ranks get the error."""
+"""Wrong arguments of one rank in collective calls of pario's MPI-IO (programs/arguments.c): all
+ranks get the error."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ CLASSES = {
     "usable": "none",
     "none": "none",
 }
-#: Lines that each rank prints: 56 mistakes in data accesses and 12 in other calls, each with the use after it; then opening,
-#: six calls on a file that is read-only, and closing.
+#: Lines that each rank prints: 56 mistakes in data accesses and 12 in other calls, each with the
+#: use after it; then opening, six calls on a file that is read-only, and closing.
 LINES = 2 * (56 + 12) + 1 + 6 + 1
 
 
@@ -46,8 +47,12 @@ def lines_of(mpi: Mpi, folder: Path, nodes: int) -> list[str]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_wrong_argument_of_one_rank_is_an_error_of_all_and_the_file_stays_usable(mpi: Mpi, nodes: int, tmp_path: Path) -> None:
+def test_a_wrong_argument_of_one_rank_is_an_error_of_all_and_the_file_stays_usable(
+    mpi: Mpi, nodes: int, tmp_path: Path
+) -> None:
     lines = lines_of(mpi, tmp_path, nodes)
     wrong = [line for line in lines if line.split()[3] != CLASSES[line.split()[2]]]
     assert wrong == []
-    assert sorted(line.split()[0] for line in lines) == sorted(str(rank) for rank in range(RANKS) for _ in range(LINES))
+    assert sorted(line.split()[0] for line in lines) == sorted(
+        str(rank) for rank in range(RANKS) for _ in range(LINES)
+    )

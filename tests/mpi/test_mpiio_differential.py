@@ -1,7 +1,9 @@
-"""Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a model of the file that is kept byte by byte.
+"""Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a model of the file
+that is kept byte by byte.
 
-The program (differential/*.c) says the seed of each failing case; `--seed THAT --cases 1 --verbose` repeats it. PARIO_DIFFERENTIAL_SEED and
-PARIO_DIFFERENTIAL_CASES (how many on one rank; on more there are fewer) choose others, PARIO_LIBRARY another build of the library.
+The program (differential/*.c) says the seed of each failing case; `--seed THAT --cases 1 --verbose`
+repeats it. PARIO_DIFFERENTIAL_SEED and PARIO_DIFFERENTIAL_CASES (how many on one rank; on more
+there are fewer) choose others, PARIO_LIBRARY another build of the library.
 """
 
 from __future__ import annotations
@@ -21,10 +23,18 @@ SEED = int(os.environ.get("PARIO_DIFFERENTIAL_SEED", "1"))
 QUICK = 10
 CASES = int(os.environ.get("PARIO_DIFFERENTIAL_CASES", "120"))
 #: What the MPIs' own MPI-IO is not asked, because it does it wrongly or MPI leaves it open.
-OPEN = [word for name in ("eof", "status", "holes", "nonblocking", "external32", "resize") for word in ("--without", name)]
+OPEN = [
+    word
+    for name in ("eof", "status", "holes", "nonblocking", "external32", "resize")
+    for word in ("--without", name)
+]
 _NODES = {"PARIO_NODES": "2"}
 _ALONE = {"PARIO_HINTS": "*:romio_cb_write=disable:romio_cb_read=disable"}
-_SMALL = {"PARIO_HINTS": "*:romio_cb_write=enable:romio_cb_read=enable:cb_buffer_size=4096:pario_buffers=2"}
+_SMALL = {
+    "PARIO_HINTS": (
+        "*:romio_cb_write=enable:romio_cb_read=enable:cb_buffer_size=4096:pario_buffers=2"
+    )
+}
 #: Ranks, and what makes them take other ways than they would.
 WAYS = {
     "1": (1, {}),
@@ -64,7 +74,17 @@ def test_a_few_cases(mpi: Mpi, ranks: int, folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.system
 def test_a_few_cases_with_the_standard_abi(folder: Path, tmp_path: Path) -> None:
-    run(MPIS["mpich-5-abi"], 2, folder, tmp_path, under_pario(need_library()), "--seed", SEED, "--cases", QUICK)
+    run(
+        MPIS["mpich-5-abi"],
+        2,
+        folder,
+        tmp_path,
+        under_pario(need_library()),
+        "--seed",
+        SEED,
+        "--cases",
+        QUICK,
+    )
 
 
 @pytest.mark.exhaustive
@@ -80,5 +100,17 @@ def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_the_model_agrees_with_romio(folder: Path, tmp_path: Path) -> None:
-    """Where MPI says what the bytes are and ROMIO has no known fault: else the model could be wrong together with pario."""
-    run(MPIS["mpich-5"], 3, folder, tmp_path, under_pario(None), "--seed", SEED, "--cases", QUICK, *OPEN)
+    """Where MPI says what the bytes are and ROMIO has no known fault: else the model could be wrong
+    together with pario."""
+    run(
+        MPIS["mpich-5"],
+        3,
+        folder,
+        tmp_path,
+        under_pario(None),
+        "--seed",
+        SEED,
+        "--cases",
+        QUICK,
+        *OPEN,
+    )

@@ -1,4 +1,5 @@
-"""Several handles of one file at the same time (programs/handles.c): none undoes what another writes."""
+"""Several handles of one file at the same time (programs/handles.c): none undoes what another
+writes."""
 
 from __future__ import annotations
 
@@ -23,8 +24,12 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize("how", ["alone", "together"])
-def test_holes_are_not_written_back_over_what_others_write(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> None:
+def test_holes_are_not_written_back_over_what_others_write(
+    mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path
+) -> None:
     environment = under_pario(need_library(), {"PARIO_NODES": str(nodes)})
     command = mpi.start(program, str(tmp_path), how, str(ROUNDS), ranks=RANKS)
     done = run_job(command, tmp_path, environment)
-    assert done.returncode == 0 and f"0 of {RANKS * ROUNDS * 64 * 24} bytes are wrong" in done.stdout, done.stdout
+    assert (
+        done.returncode == 0 and f"0 of {RANKS * ROUNDS * 64 * 24} bytes are wrong" in done.stdout
+    ), done.stdout

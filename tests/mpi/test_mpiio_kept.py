@@ -1,4 +1,5 @@
-"""Writes that are kept back by hint (programs/kept.c): what other ranks see of them, how few they become, that none is lost."""
+"""Writes that are kept back by hint (programs/kept.c): what other ranks see of them, how few they
+become, that none is lost."""
 
 from __future__ import annotations
 
@@ -25,14 +26,18 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def said(mpi: Mpi, program: str, how: str, hints: str, place: Path, **variables: str) -> list[str]:
-    environment = under_pario(need_library(), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"})
+    environment = under_pario(
+        need_library(), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"}
+    )
     done = run_job(mpi.start(program, str(place), how, ranks=RANKS), place, environment)
     assert done.returncode == 0, done.stdout
     return done.stdout.splitlines()
 
 
 def statistic(name: str, lines: list[str]) -> int:
-    found = [int(match[1]) for line in lines if (match := re.fullmatch(rf"\s+{name}\s+(\d+)", line))]
+    found = [
+        int(match[1]) for line in lines if (match := re.fullmatch(rf"\s+{name}\s+(\d+)", line))
+    ]
     assert len(found) == 1, lines
     return found[0]
 
@@ -43,19 +48,29 @@ def right(size: int) -> bytes:
 
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", ["1", "2"])
-def test_many_small_writes_become_few_and_are_there_when_others_are_told(mpi: Mpi, program: str, nodes: str, tmp_path: Path) -> None:
+def test_many_small_writes_become_few_and_are_there_when_others_are_told(
+    mpi: Mpi, program: str, nodes: str, tmp_path: Path
+) -> None:
     lines = said(mpi, program, "behind", BEHIND, tmp_path, PARIO_NODES=nodes)
     for rank in range(RANKS):
         mine = [line for line in lines if line.startswith(f"rank {rank}: ")]
-        assert mine == [f"rank {rank}: slot of the neighbour: same"] * 2 + [f"rank {rank}: size: right"], lines
-    assert statistic("written_behind", lines) == statistic("independent_writes", lines) == RANKS * SLOTS
+        assert mine == [f"rank {rank}: slot of the neighbour: same"] * 2 + [
+            f"rank {rank}: size: right"
+        ], lines
+    assert (
+        statistic("written_behind", lines)
+        == statistic("independent_writes", lines)
+        == RANKS * SLOTS
+    )
     assert statistic("system_writes", lines) == statistic("writes_behind", lines)
     assert (tmp_path / "kept").read_bytes() == right(RANKS * SLOTS * ROW)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", ["1", "2"])
-def test_collective_writes_become_one_exchange(mpi: Mpi, program: str, nodes: str, tmp_path: Path) -> None:
+def test_collective_writes_become_one_exchange(
+    mpi: Mpi, program: str, nodes: str, tmp_path: Path
+) -> None:
     lines = said(mpi, program, "merged", MERGE, tmp_path, PARIO_NODES=nodes)
     for rank in range(RANKS):
         mine = [line for line in lines if line.startswith(f"rank {rank}: ")]
@@ -65,6 +80,8 @@ def test_collective_writes_become_one_exchange(mpi: Mpi, program: str, nodes: st
     assert (tmp_path / "kept").read_bytes() == right(4 * ROWS * ROW * RANKS)
 
 
-def test_nothing_is_lost_when_a_file_is_never_closed(mpi: Mpi, program: str, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_a_file_is_never_closed(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
     said(mpi, program, "left", f"{BEHIND}:{MERGE}", tmp_path)
     assert (tmp_path / "kept").read_bytes() == right((4 * ROWS + SLOTS) * ROW * RANKS)

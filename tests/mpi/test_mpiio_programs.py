@@ -1,4 +1,5 @@
-"""Programs under pario's MPI-IO, traced and not: every routine of data access, views, modes, hints, error handlers of C and of Fortran."""
+"""Programs under pario's MPI-IO, traced and not: every routine of data access, views, modes, hints,
+error handlers of C and of Fortran."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def passes(mpi: Mpi, command: list[str], ranks: int, place: Path, traced: bool) 
 @both_ways
 @pytest.mark.parametrize("mpi", parameters())
 def test_views_requests_and_handlers(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
-    lines = passes(mpi, [str(compile_program(mpi, PROGRAMS / "mpiio.c", tmp_path))], ranks, tmp_path, traced)
+    lines = passes(
+        mpi, [str(compile_program(mpi, PROGRAMS / "mpiio.c", tmp_path))], ranks, tmp_path, traced
+    )
     assert "MPI_File_seek: the offset lies before the beginning of the view" in lines
 
 
@@ -49,16 +52,30 @@ def test_views_requests_and_handlers(mpi: Mpi, ranks: int, traced: bool, tmp_pat
 @both_ways
 @pytest.mark.parametrize("mpi", parameters())
 def test_modes_hints_and_types(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
-    lines = passes(mpi, [str(compile_program(mpi, PROGRAMS / "file_modes.c", tmp_path))], ranks, tmp_path, traced)
+    lines = passes(
+        mpi,
+        [str(compile_program(mpi, PROGRAMS / "file_modes.c", tmp_path))],
+        ranks,
+        tmp_path,
+        traced,
+    )
     assert "MPI_File_set_info: unknown hint cb_buffer_sise: did you mean cb_buffer_size?" in lines
 
 
 @pytest.mark.system
 @ranks_1_3
 @both_ways
-@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.name != "openmpi-4"))  # which has no sessions yet
+@pytest.mark.parametrize(
+    "mpi", parameters(lambda mpi: mpi.name != "openmpi-4")
+)  # which has no sessions yet
 def test_files_of_sessions(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
-    passes(mpi, [str(compile_program(mpi, PROGRAMS / "session_files.c", tmp_path))], ranks, tmp_path, traced)
+    passes(
+        mpi,
+        [str(compile_program(mpi, PROGRAMS / "session_files.c", tmp_path))],
+        ranks,
+        tmp_path,
+        traced,
+    )
 
 
 @pytest.mark.system
@@ -67,7 +84,9 @@ def test_files_of_sessions(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
 def test_every_routine_of_data_access(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
     need(mpi, mpi.python)
-    command = mpi.start(str(mpi.python), str(PROGRAMS / "all_access.py"), str(tmp_path), ranks=ranks)
+    command = mpi.start(
+        str(mpi.python), str(PROGRAMS / "all_access.py"), str(tmp_path), ranks=ranks
+    )
     done = run_job(command, tmp_path, with_pario(tmp_path, traced))
     assert done.returncode == 0, done.stdout
 

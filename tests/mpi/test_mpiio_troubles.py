@@ -1,4 +1,5 @@
-"""pario's MPI-IO in bad times (programs/troubles.c): ranks that die or come late, full disks, very large files and transfers."""
+"""pario's MPI-IO in bad times (programs/troubles.c): ranks that die or come late, full disks, very
+large files and transfers."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.suites.runs import under_pario
 from tests.support.commands import run_command, run_job, start_command
 
 SHARED = Path("/dev/shm")
-#: A killed rank's parent lives on until the others, so many, have said how their calls ended, else the launcher would end them too.
+#: A killed rank's parent lives on until the others, so many, have said how their calls ended, else
+#: the launcher would end them too.
 KEEPER = """#!/bin/sh
 left=$1
 shift
@@ -51,7 +53,9 @@ def environment(*, hints: str = "", nodes: int = 1) -> dict[str, str]:
     return variables | {"PARIO_NODES": str(nodes), "UCX_TLS": "^cma"}
 
 
-def said(mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1) -> list[str]:
+def said(
+    mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1
+) -> list[str]:
     """Returns the lines printed; a line of rank R begins with "rank R: "."""
     variables = environment(hints=hints, nodes=nodes)
     return run_job(mpi.start(*command, ranks=ranks), files, variables).stdout.splitlines()
@@ -64,25 +68,43 @@ def find_left_memory() -> set[str]:
 
 
 def of(rank: int, lines: list[str]) -> list[str]:
-    return [line.removeprefix(f"rank {rank}: ") for line in lines if line.startswith(f"rank {rank}: ")]
+    return [
+        line.removeprefix(f"rank {rank}: ") for line in lines if line.startswith(f"rank {rank}: ")
+    ]
 
 
 def expect_all_to_learn(lines: list[str], ranks: int, killed: int, *, silent: bool = False) -> None:
-    """Every survivor had two calls end with an error that names the killed rank, or that the MPI noticed. silent: it drops their texts."""
+    """Every survivor had two calls end with an error that names the killed rank, or that the MPI
+    noticed. silent: it drops their texts."""
     for rank in set(range(ranks)) - {killed}:
         assert len(of(rank, lines)) == 2, lines
         for line in of(rank, lines):
-            named = f"rank {killed} ({killed} of the program) has died" in line or "the MPI failed" in line
+            named = (
+                f"rank {killed} ({killed} of the program) has died" in line
+                or "the MPI failed" in line
+            )
             assert named or (silent and "Other I/O error" in line), line
 
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    "call", ["write_all", "iwrite_all", *(pytest.param(call, marks=pytest.mark.exhaustive) for call in ("write_at_all", "split", "open"))]
+    "call",
+    [
+        "write_all",
+        "iwrite_all",
+        *(
+            pytest.param(call, marks=pytest.mark.exhaustive)
+            for call in ("write_at_all", "split", "open")
+        ),
+    ],
 )
-def test_the_others_learn_which_rank_was_killed(mpi: Mpi, program: str, call: str, tmp_path: Path) -> None:
+def test_the_others_learn_which_rank_was_killed(
+    mpi: Mpi, program: str, call: str, tmp_path: Path
+) -> None:
     before = find_left_memory()
-    lines = said(mpi, [keeper(tmp_path), "2", program, str(tmp_path), "killed", call, "1"], tmp_path)
+    lines = said(
+        mpi, [keeper(tmp_path), "2", program, str(tmp_path), "killed", call, "1"], tmp_path
+    )
     expect_all_to_learn(lines, 3, 1, silent=mpi.name == "mpich-4")
     assert find_left_memory() <= before
 
@@ -112,7 +134,15 @@ def test_the_others_learn_which_rank_was_killed(mpi: Mpi, program: str, call: st
 def test_all_nodes_learn_which_rank_was_killed(
     mpi: Mpi, program: str, call: str, ranks: int, nodes: int, killed: int, tmp_path: Path
 ) -> None:
-    command = [keeper(tmp_path), str(ranks - 1), program, str(tmp_path), "killed", call, str(killed)]
+    command = [
+        keeper(tmp_path),
+        str(ranks - 1),
+        program,
+        str(tmp_path),
+        "killed",
+        call,
+        str(killed),
+    ]
     lines = said(mpi, command, tmp_path, ranks=ranks, nodes=nodes)
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
@@ -133,20 +163,30 @@ def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) 
 
 
 @pytest.mark.system
-def test_the_watchdog_names_the_ranks_that_have_come_to_the_first_opening(mpi: Mpi, program: str, tmp_path: Path) -> None:
+def test_the_watchdog_names_the_ranks_that_have_come_to_the_first_opening(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
     lines = lines_of_late(mpi, program, "late_open", 1, tmp_path)
     spoken = [line for line in lines if "has waited" in line]
-    come = f"MPI_File_open of {tmp_path / 'troubles'} has waited 0.5 s; of the 3 ranks of its communicator ranks 0 and 2 have come"
+    come = (
+        f"MPI_File_open of {tmp_path / 'troubles'} has waited 0.5 s; of the 3 ranks of its"
+        " communicator ranks 0 and 2 have come"
+    )
     assert len(spoken) == 1 and come in spoken[0], lines
     assert all(of(rank, lines) == ["close: good"] for rank in range(3)), lines
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_the_watchdog_names_the_rank_that_has_not_come(mpi: Mpi, program: str, nodes: int, tmp_path: Path) -> None:
+def test_the_watchdog_names_the_rank_that_has_not_come(
+    mpi: Mpi, program: str, nodes: int, tmp_path: Path
+) -> None:
     lines = lines_of_late(mpi, program, "late", nodes, tmp_path)
     spoken = [line for line in lines if "has waited" in line]
-    waiting = f"MPI_File_write_all of {tmp_path / 'troubles'} has waited 0.5 s for rank 1; ranks 0 and 2 have come"
+    waiting = (
+        f"MPI_File_write_all of {tmp_path / 'troubles'} has waited 0.5 s for rank 1; ranks 0 and 2"
+        " have come"
+    )
     assert len(spoken) == 1 and waiting in spoken[0], lines
     assert "rank 1: its last call on this file was MPI_File_s" in spoken[0], lines
     assert all(of(rank, lines) == ["write: good", "close: good"] for rank in range(3)), lines
@@ -170,7 +210,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("manner", ["pieces", "blocks"])
-def test_every_rank_is_told_that_there_is_no_space(mpi: Mpi, program: str, manner: str, small_disk: Path) -> None:
+def test_every_rank_is_told_that_there_is_no_space(
+    mpi: Mpi, program: str, manner: str, small_disk: Path
+) -> None:
     lines = said(mpi, [program, str(small_disk), "full", manner], small_disk)
     for rank in range(3):
         write, *then = of(rank, lines)
@@ -182,7 +224,12 @@ def test_bytes_far_behind_2_to_the_40(mpi: Mpi, program: str, tmp_path: Path) ->
     lines = said(mpi, [program, str(tmp_path), "far"], tmp_path)
     size = 3 * 1_048_500
     for rank in range(3):
-        assert of(rank, lines) == ["write: good", "read: good", f"same, begins +{100 * rank}, size +{size}", "close: good"], lines
+        assert of(rank, lines) == [
+            "write: good",
+            "read: good",
+            f"same, begins +{100 * rank}, size +{size}",
+            "close: good",
+        ], lines
 
 
 @pytest.fixture
@@ -202,9 +249,17 @@ def large_place() -> Iterator[Path]:
 @pytest.mark.exhaustive
 @pytest.mark.xdist_group("8 GiB of memory")
 @pytest.mark.parametrize("name", ["mpich-5", "openmpi-5"])
-def test_one_rank_moves_more_than_two_gigabytes(name: str, large_place: Path, tmp_path: Path) -> None:
+def test_one_rank_moves_more_than_two_gigabytes(
+    name: str, large_place: Path, tmp_path: Path
+) -> None:
     mpi = MPIS[name]
     made = str(compile_program(mpi, PROGRAMS / "troubles.c", tmp_path))
     lines = said(mpi, [made, str(large_place), "large"], large_place, ranks=2)
     for rank in range(2):
-        assert of(rank, lines) == ["write: good", "wrote all", "read: good", "read all, same", "close: good"], lines
+        assert of(rank, lines) == [
+            "write: good",
+            "wrote all",
+            "read: good",
+            "read all, same",
+            "close: good",
+        ], lines

@@ -14,7 +14,11 @@ SESSIONS = parameters(lambda mpi: mpi.name in ("mpich-5", "openmpi-5"))
 def test_another_tool_behind_pario_counts_what_it_counts_alone(mpi, traced):
     run = traced(mpi, "talk.c", tool="counter_tool.c")
     said = sorted(line for line in run.output.splitlines() if line.startswith("tool:"))
-    assert said == ["tool: rank 0 made 8 barriers", "tool: rank 1 made 7 barriers", "tool: rank 2 made 7 barriers"]
+    assert said == [
+        "tool: rank 0 made 8 barriers",
+        "tool: rank 1 made 7 barriers",
+        "tool: rank 2 made 7 barriers",
+    ]
     assert run.functions == traced(mpi, "talk.c").functions
 
 
@@ -24,7 +28,11 @@ def test_errors_that_the_program_wants_returned_are_returned(mpi, traced):
     run = traced(mpi, "errors.c")
     assert run.output.split() == ["1111"] * RANKS
     failed = run.job.functions[run.job.functions["failed"] > 0]
-    names = {run.job.function_names[row["name"]] for row in failed if row["category"] not in ("posix", "stdio")}
+    names = {
+        run.job.function_names[row["name"]]
+        for row in failed
+        if row["category"] not in ("posix", "stdio")
+    }
     assert names == {"MPI_Barrier", "MPI_Bcast", "MPI_Send", "MPI_File_open"}
 
 
@@ -42,8 +50,18 @@ def test_an_aborted_job_leaves_its_counters(mpi, traced, code, status):
 @pytest.mark.parametrize("mpi", SESSIONS)
 def test_programs_with_sessions_are_counted_without_a_world(mpi, traced):
     run = traced(mpi, "session.c")
-    names = [run.job.function_names[row["name"]] for row in run.job.functions if row["category"] in ("mpi", "collective")]
-    assert sorted(set(names)) == ["MPI_Barrier", "MPI_Comm_create_from_group", "MPI_Comm_free", "MPI_Session_finalize", "MPI_Session_init"]
+    names = [
+        run.job.function_names[row["name"]]
+        for row in run.job.functions
+        if row["category"] in ("mpi", "collective")
+    ]
+    assert sorted(set(names)) == [
+        "MPI_Barrier",
+        "MPI_Comm_create_from_group",
+        "MPI_Comm_free",
+        "MPI_Session_finalize",
+        "MPI_Session_init",
+    ]
     assert (run.job.processes["rank"] == -1).all()
 
 

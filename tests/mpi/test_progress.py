@@ -1,4 +1,5 @@
-"""pario's collective calls sleep; what the program has under way in the MPI must move on nevertheless."""
+"""pario's collective calls sleep; what the program has under way in the MPI must move on
+nevertheless."""
 
 from pathlib import Path
 
@@ -11,7 +12,9 @@ RANKS = 4
 
 
 @pytest.fixture(scope="module", params=parameters())
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mpi, Path]:
+def program(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Mpi, Path]:
     place = tmp_path_factory.mktemp("program")
     return request.param, compile_program(request.param, PROGRAMS / "under_way.c", place)
 
@@ -28,4 +31,6 @@ def test_a_large_message_arrives_while_its_sender_is_in_a_collective_call(
     done = run_command(command, env=variables)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     if how in ("blocking", "split", "started"):
-        assert (tmp_path / "out").read_bytes() == b"".join(bytes([ord("a") + rank]) * 1000 for rank in range(RANKS))
+        assert (tmp_path / "out").read_bytes() == b"".join(
+            bytes([ord("a") + rank]) * 1000 for rank in range(RANKS)
+        )

@@ -1,4 +1,5 @@
-"""Room comm on real MPIs: comm_ranks (tests/unit, built by `make unit`) on several ranks and pretended nodes."""
+"""Room comm on real MPIs: comm_ranks (tests/unit, built by `make unit`) on several ranks and
+pretended nodes."""
 
 import os
 from pathlib import Path
@@ -18,7 +19,8 @@ LIBRARIES = {
 
 
 def program() -> str:
-    """PARIO_TEST_RANKS, or that of preset dev: libraries of an MPI do not all load beside a sanitizer's."""
+    """PARIO_TEST_RANKS, or that of preset dev: libraries of an MPI do not all load beside a
+    sanitizer's."""
     path = Path(os.environ.get("PARIO_TEST_RANKS", ROOT / "build/dev/tests/unit/comm_ranks"))
     if not path.exists():
         pytest.skip(f"{path} is not built (make unit)")

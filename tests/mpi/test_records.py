@@ -1,4 +1,5 @@
-"""pario records shuffle by several ranks: the bytes of one process, an error of one is one of all, one speaks."""
+"""pario records shuffle by several ranks: the bytes of one process, an error of one is one of all,
+one speaks."""
 
 from __future__ import annotations
 
@@ -14,21 +15,39 @@ from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
 
-# The Pythons of other MPIs have an mpi4py of their own and no pario: they are shown the one of this Python, behind what is theirs.
-PARIO = f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); from pario.cli import main; sys.exit(main(sys.argv[1:]))"
+# The Pythons of other MPIs have an mpi4py of their own and no pario: they are shown the one of this
+# Python, behind what is theirs.
+PARIO = (
+    f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); from pario.cli import"
+    " main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.fixture
 def lines(tmp_path):
     chance = random.Random(1)
     path = tmp_path / "in.txt"
-    path.write_bytes(b"".join(b"%d %s\n" % (number, b"x" * chance.randrange(150)) for number in range(30_000)) + b"no end")
+    path.write_bytes(
+        b"".join(b"%d %s\n" % (number, b"x" * chance.randrange(150)) for number in range(30_000))
+        + b"no end"
+    )
     return path
 
 
 def shuffle(start, lines, name, *options):
     output = lines.with_name(name)
-    command = ["-c", PARIO, "records", "shuffle", str(lines), "-o", str(output), "--seed", "7", *options]
+    command = [
+        "-c",
+        PARIO,
+        "records",
+        "shuffle",
+        str(lines),
+        "-o",
+        str(output),
+        "--seed",
+        "7",
+        *options,
+    ]
     done = run_command([*start, *command], env=os.environ)
     return done, output
 
@@ -41,7 +60,9 @@ def ranks_of(mpi, ranks):
 
 @pytest.mark.system
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
-@pytest.mark.parametrize(("ranks", "options"), [(2, ()), (4, ("--way", "gather")), (3, ("--shards", "2"))])
+@pytest.mark.parametrize(
+    ("ranks", "options"), [(2, ()), (4, ("--way", "gather")), (3, ("--shards", "2"))]
+)
 def test_the_bytes_are_those_of_one(mpi, ranks, options, lines):
     _, alone = shuffle([sys.executable], lines, "alone")
     done, _ = shuffle(ranks_of(mpi, ranks), lines, "together", *options)
@@ -49,13 +70,21 @@ def test_the_bytes_are_those_of_one(mpi, ranks, options, lines):
     assert done.stderr.count("30,001 records") == 1, "one of them says so"
     shards = sorted(lines.parent.glob("together*"))
     assert b"".join(shard.read_bytes() for shard in shards) == alone.read_bytes()
-    assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "alone", *(shard.name for shard in shards)}
+    assert {path.name for path in lines.parent.iterdir()} == {
+        "in.txt",
+        "alone",
+        *(shard.name for shard in shards),
+    }
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
 def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
-    for options, said in ((("--tmp", "/none"), "/none"), (("--way", "memory"), "not in memory"), (("--format", "tar"), "in.txt")):
+    for options, said in (
+        (("--tmp", "/none"), "/none"),
+        (("--way", "memory"), "not in memory"),
+        (("--format", "tar"), "in.txt"),
+    ):
         done, _ = shuffle(ranks_of(mpi, 2), lines, "together", *options)
         assert done.returncode != 0
         assert done.stderr.count("pario records: ") == 1 and said in done.stderr
@@ -63,7 +92,16 @@ def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
 
 
 def test_ranks_of_a_foreign_mpi_are_noticed(lines):
-    command = [sys.executable, "-m", "pario", "records", "shuffle", str(lines), "-o", str(lines.with_name("out"))]
+    command = [
+        sys.executable,
+        "-m",
+        "pario",
+        "records",
+        "shuffle",
+        str(lines),
+        "-o",
+        str(lines.with_name("out")),
+    ]
     environment = os.environ | {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
     done = run_command(command, env=environment)
     assert done.returncode == 2 and "another MPI than the launcher" in done.stderr

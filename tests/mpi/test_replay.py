@@ -1,28 +1,33 @@
-"""Replays of MPI programs: MPI-IO as MPI-IO with its views and groups, POSIX calls in the order that barriers make."""
+"""Replays of MPI programs: MPI-IO calls with their views and groups, POSIX calls in the order of
+barriers."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pario.replay import Script, fidelity, perform, script_of
-from pario.replay.collective import method_of
-from pario.replay.perform import Manner
-from pario.replay.script import BARRIER
-from pario.tables import read
-from pario.tables.model import LAYERS, Job
+from pario.prove.replay import Script, fidelity, perform, script_of
+from pario.prove.replay.collective import method_of
+from pario.prove.replay.perform import Manner
+from pario.prove.replay.script import BARRIER
+from pario.see.tables import read
+from pario.see.tables.model import LAYERS, Job
 from tests.badio import programs
-from tests.badio.programs import Program, Tracing
+from tests.badio.programs import Tracing
 from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
 
-needs_mpi4py = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)")
+needs_mpi4py = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason="no mpi4py (pip install mpi4py)"
+)
 SMALL = 0.02
 CHOSEN = ["missing_collectives", "hole_rmw", "healthy_collective", "one_rank", "healthy_files"]
 
@@ -38,25 +43,32 @@ def mpiexec() -> tuple[str, ...]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpiexec()
     directory = tmp_path_factory.mktemp("badio")
-    programs.build(directory)
+    programs.build(directory, *CHOSEN)
     return directory
 
 
-def recorded(name: str, built: Path, place: Path) -> Job:
-    (program,) = [program for program in programs.table() if program.name == name]
+Record = Callable[[str], Job]
+
+
+@pytest.fixture(scope="module")
+def record(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Runs a bad program, once per module, and reads its log: ``record("one_rank")``."""
     library = programs.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
-    return _recorded(program, built, place, library)
 
+    @cache
+    def run(name: str) -> Path:
+        (program,) = [program for program in programs.table() if program.name == name]
+        place = tmp_path_factory.mktemp(name)
+        work, log = place / "work", place / "log"
+        work.mkdir()
+        log.mkdir()
+        programs.prepare(program, built, work, SMALL)
+        programs.run(program, built, work, scale=SMALL, tracing=Tracing(library, log))
+        return log
 
-def _recorded(program: Program, built: Path, place: Path, library: Path) -> Job:
-    work, log = place / "work", place / "log"
-    work.mkdir()
-    log.mkdir()
-    programs.prepare(program, built, work, SMALL)
-    programs.run(program, built, work, scale=SMALL, tracing=Tracing(library, log))
-    return read([log])
+    return lambda name: read([run(name)])
 
 
 def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
@@ -68,18 +80,20 @@ def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
 @pytest.mark.system
 @needs_mpi4py
 @pytest.mark.parametrize("name", CHOSEN)
-def test_calls_and_bytes_are_the_same(name: str, built: Path, tmp_path: Path) -> None:
-    job = recorded(name, built, tmp_path)
+def test_calls_and_bytes_are_the_same(name: str, record: Record, tmp_path: Path) -> None:
+    job = record(name)
     script, _, exact = played(job, tmp_path)
     assert exact
-    assert script.mpiio == ("as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else "")
+    assert script.mpiio == (
+        "as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else ""
+    )
 
 
 @pytest.mark.system
 @needs_mpi4py
-def test_what_is_computed_before_a_barrier_is_waited_for_before_it(built: Path, tmp_path: Path) -> None:
-    """Else ranks would leave it at different times."""
-    for seat in script_of(recorded("missing_collectives", built, tmp_path)).seats:
+def test_a_rank_pauses_for_its_computation_before_a_barrier(record: Record) -> None:
+    """Otherwise ranks would leave the barrier at different times."""
+    for seat in script_of(record("missing_collectives")).seats:
         barriers = np.flatnonzero(seat["verb"] == BARRIER)
         after_another = barriers[1:][np.diff(barriers) == 1]
         assert len(after_another) and (seat["pause"][after_another] > 0).all()
@@ -87,18 +101,18 @@ def test_what_is_computed_before_a_barrier_is_waited_for_before_it(built: Path, 
 
 @needs_mpi4py
 def test_blocking_transfers_are_played_natively() -> None:
-    """A process of its own: it starts MPI."""
+    """In a process of its own, because it starts MPI."""
     words = """if True:
         import numpy as np
-        from pario.replay.ranks import Ranks
-        from pario.replay.script import MPI, OPERATION
-        from pario.replay.verbs import numbers
+        from pario.prove.replay.ranks import Ranks
+        from pario.prove.replay.script import MPI, OPERATION
+        from pario.prove.replay.verbs import numbers
         names = ["Open", "Write_at_all", "Read", "Iwrite_at"]
         calls = Ranks().prepare({"groups": [], "paths": [], "names": names, "views": []})
         operations = np.zeros(5, OPERATION)
         operations["verb"], operations["other"], operations["length"] = MPI, (0, 1, 2, 3, 1), (0, 8, 8, 8, 1 << 31)
         print(*calls.native(operations)["verb"] - [MPI, numbers()["mpi_transfer_at"], numbers()["mpi_transfer"], MPI, MPI])
-    """
+    """  # noqa: E501
     library = programs.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
@@ -109,8 +123,9 @@ def test_blocking_transfers_are_played_natively() -> None:
 
 @pytest.mark.system
 @needs_mpi4py
-def test_of_a_log_without_all_calls_no_rank_waits_for_one_that_is_missing(built: Path, tmp_path: Path) -> None:
-    job = recorded("healthy_collective", built, tmp_path)
+def test_a_log_without_all_calls_is_replayed_without_mpi_io(record: Record) -> None:
+    """Otherwise ranks would wait for calls that are missing."""
+    job = record("healthy_collective")
     job.processes["lost"][0] = 1
     script = script_of(job, partial=True)
     assert script.mpiio == "as the POSIX calls that they became: the log does not hold all calls"
@@ -119,12 +134,17 @@ def test_of_a_log_without_all_calls_no_rank_waits_for_one_that_is_missing(built:
 
 @pytest.mark.system
 @needs_mpi4py
-def test_the_holes_of_a_view_are_left_in_a_replay_too(built: Path, tmp_path: Path) -> None:
-    job = recorded("hole_rmw", built, tmp_path)
+def test_the_holes_of_a_view_are_left_in_a_replay_too(record: Record, tmp_path: Path) -> None:
+    job = record("hole_rmw")
     _, replay, _ = played(job, tmp_path)
 
     def beneath(of: Job) -> set[tuple[int, int]]:
-        rows = [row for row in of.records if of.path(row["file"]).endswith("/hole_rmw.dat") and row["layer"] == LAYERS.index("posix")]
+        rows = [
+            row
+            for row in of.records
+            if of.path(row["file"]).endswith("/hole_rmw.dat")
+            and row["layer"] == LAYERS.index("posix")
+        ]
         return {(int(row["nested_writes"]), int(row["bytes_written"])) for row in rows}
 
     assert beneath(job) == beneath(replay) != set()
@@ -149,7 +169,7 @@ else:
 
 @pytest.mark.system
 @needs_mpi4py
-def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
+def test_a_rank_waits_for_a_file_that_another_rank_creates(tmp_path: Path) -> None:
     program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *program]
     run_command(words, cwd=tmp_path, status=0)
@@ -162,33 +182,39 @@ def test_a_file_that_another_rank_makes_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.system
 @pytest.mark.parametrize("name", ["missing_collectives", "hole_rmw"])
 def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
-    name: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = recorded(name, built, tmp_path)
+    job = record(name)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     script = script_of(job)
     assert script.mpiio == "as the POSIX calls that they became: mpi4py is not installed"
     assert script.names == []
 
 
+#: Size, lower bound and extent of the datatype of each layout.
+LAYOUTS = {
+    "8": "8 0 8",
+    "4x8/16": "32 0 56",
+    "3x(2x8/16)/100": "48 0 224",
+    "[0:8 24:4x8/16]": "40 0 80",
+    "8@-8+32": "8 -8 32",
+    "2x[0:4 12:4]/32": "16 0 48",
+    "4x8/24@0+96": "32 0 96",
+}
+
+
 @pytest.mark.system
 @needs_mpi4py
-@pytest.mark.parametrize(
-    "text", ["8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32", "2x[0:4 12:4]/32", "4x8/24@0+96"], ids=lambda text: text
-)
-def test_layouts_are_datatypes(text: str) -> None:
-    words = f"from pario.replay.layouts import datatype; kind = datatype({text!r}); print(kind.Get_size(), *kind.Get_extent())"
+def test_layouts_are_datatypes() -> None:
+    words = f"""if True:
+        from pario.prove.replay.layouts import datatype
+        for text in {list(LAYOUTS)}:
+            kind = datatype(text)
+            print(text, "=", kind.Get_size(), *kind.Get_extent())
+    """
     done = run_command([sys.executable, "-c", words])
-    expected = {
-        "8": "8 0 8",
-        "4x8/16": "32 0 56",
-        "3x(2x8/16)/100": "48 0 224",
-        "[0:8 24:4x8/16]": "40 0 80",
-        "8@-8+32": "8 -8 32",
-        "2x[0:4 12:4]/32": "16 0 48",
-        "4x8/24@0+96": "32 0 96",
-    }
-    assert done.stdout.strip() == expected[text], done.stderr
+    expected = [f"{text} = {numbers}" for text, numbers in LAYOUTS.items()]
+    assert done.stdout.splitlines() == expected, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -202,5 +228,5 @@ def test_layouts_are_datatypes(text: str) -> None:
         ("write", ""),
     ],
 )
-def test_what_mpi4py_calls_a_function(function: str, method: str) -> None:
+def test_a_function_has_its_method_of_mpi4py(function: str, method: str) -> None:
     assert method_of(function) == method

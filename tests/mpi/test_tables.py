@@ -8,7 +8,7 @@ import pytest
 from tests.mpi.conftest import Mpi, need, parameters
 from tests.support.commands import run_command
 
-TABLES = Path(__file__).parents[2] / "src" / "mpi"
+TABLES = Path(__file__).parents[2] / "src" / "core" / "mpi"
 COLUMNS = {"mpich-5": 1, "mpich-4": 1, "openmpi-4": 2, "openmpi-5": 2, "mpich-5-abi": 3}
 ABSENT = {"kNoConstant", "kNoHandle", "nullptr"}
 
@@ -20,15 +20,24 @@ def rows(table: str, kind: str) -> list[list[str]]:
 
 def constants(mpi: Mpi) -> list[tuple[str, str]]:
     """The names that this MPI has, with the table's values."""
-    return [(row[0], row[COLUMNS[mpi.name]]) for row in rows("constants.def", "PARIO_CONSTANT") if row[COLUMNS[mpi.name]] not in ABSENT]
+    return [
+        (row[0], row[COLUMNS[mpi.name]])
+        for row in rows("constants.def", "PARIO_CONSTANT")
+        if row[COLUMNS[mpi.name]] not in ABSENT
+    ]
 
 
 def handles(mpi: Mpi) -> list[tuple[str, str]]:
-    return [(row[0], row[COLUMNS[mpi.name]]) for row in rows("handles.def", "PARIO_HANDLE") if row[COLUMNS[mpi.name]] not in ABSENT]
+    return [
+        (row[0], row[COLUMNS[mpi.name]])
+        for row in rows("handles.def", "PARIO_HANDLE")
+        if row[COLUMNS[mpi.name]] not in ABSENT
+    ]
 
 
 def defined(mpi: Mpi, place: Path) -> set[str]:
-    """Names of the standard that its mpi.h has, without MPI_; not those that are only there to be refused."""
+    """Names of the standard that its mpi.h has, without MPI_; not those that are only there to be
+    refused."""
     source = place / "header.c"
     source.write_text("#include <mpi.h>\n")
     text = ""
@@ -42,7 +51,18 @@ def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
     """Which of these conditions of C do not hold under this MPI."""
     lines = [f'  if (!({condition})) puts("{name}");' for name, condition in checks.items()]
     source = place / "check.c"
-    source.write_text("\n".join(["#include <mpi.h>", "#include <stddef.h>", "#include <stdio.h>", "int main(void) {", *lines, "}"]))
+    source.write_text(
+        "\n".join(
+            [
+                "#include <mpi.h>",
+                "#include <stddef.h>",
+                "#include <stdio.h>",
+                "int main(void) {",
+                *lines,
+                "}",
+            ]
+        )
+    )
     program = place / "check"
     run_command([mpi.cc, "-w", "-o", str(program), str(source)], status=0, cwd=place)
     return run_command([str(program)], status=0).stdout.split()
@@ -52,7 +72,9 @@ def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
 def test_constants_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
     need(mpi)
     known = defined(mpi, tmp_path)
-    checks = {name: f"(long long)MPI_{name} == {value}" for name, value in constants(mpi) if name in known}
+    checks = {
+        name: f"(long long)MPI_{name} == {value}" for name, value in constants(mpi) if name in known
+    }
     assert len(checks) >= 100
     assert differences(mpi, tmp_path, checks) == []
 

@@ -1,4 +1,4 @@
-"""Victim programs run under libpario.so; what the log says of them is compared with what they really did."""
+"""Runs victim programs under libpario.so, and compares their logs with their calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.tables import read
-from pario.tables.model import LAYERS, Job
+from pario.see.tables import read
+from pario.see.tables.model import LAYERS, Job
 from tests.library import need_library
 from tests.support.commands import run_command
 
@@ -21,45 +21,78 @@ COMPILERS = {".c": ["gcc"], ".cpp": ["g++", "-std=c++17"], ".f90": ["gfortran"]}
 
 def summary(counter: str) -> Callable[[Iterable[int]], int]:
     """How a counter is put together from several processes."""
-    return max if counter.startswith(("end_", "slowest_", "buffer_", "size_", "block_", "kind", "open_flags")) else sum
+    return (
+        max
+        if counter.startswith(
+            ("end_", "slowest_", "buffer_", "size_", "block_", "kind", "open_flags")
+        )
+        else sum
+    )
 
 
 @dataclass
 class Run:
-    """One traced run: what the program said, and what the log says."""
+    """One traced run: the output of the program, and its log."""
 
     status: int
     stdout: str
     stderr: str
     job: Job
 
-    def counts(self, path: Path | str, layer: str = "posix", pid: int | None = None) -> dict[str, int]:
-        """The counters of a file in a layer, summed over processes (extremes: the largest). Zeros when it was never seen."""
-        rows = [row for row in self.job.records if LAYERS[row["layer"]] == layer and self.job.path(row["file"]) == str(path)]
+    def counts(
+        self, path: Path | str, layer: str = "posix", pid: int | None = None
+    ) -> dict[str, int]:
+        """The counters of a file in a layer, summed over processes (extremes: the largest). Zeros
+        when it was never seen."""
+        rows = [
+            row
+            for row in self.job.records
+            if LAYERS[row["layer"]] == layer and self.job.path(row["file"]) == str(path)
+        ]
         if pid is not None:
             rows = [row for row in rows if self.job.processes["pid"][row["process"]] == pid]
         kinds = self.job.records.dtype
-        names = [name for name in kinds.names or () if kinds[name].kind == "i" and kinds[name].shape == ()]
-        return {name: summary(name)(int(row[name]) for row in [*rows, np.zeros((), kinds)]) for name in names}
+        names = [
+            name
+            for name in kinds.names or ()
+            if kinds[name].kind == "i" and kinds[name].shape == ()
+        ]
+        return {
+            name: summary(name)(int(row[name]) for row in [*rows, np.zeros((), kinds)])
+            for name in names
+        }
 
     def calls(self, function: str) -> int:
         """How often a function was called, in all processes."""
         job = self.job
-        return sum(int(row["calls"]) for row in job.functions if job.function_names[row["name"]] == function)
+        return sum(
+            int(row["calls"])
+            for row in job.functions
+            if job.function_names[row["name"]] == function
+        )
 
     def paths(self, layer: str = "posix") -> set[str]:
         """The files that calls of a layer were counted on."""
-        return {self.job.path(row["file"]) for row in self.job.records if LAYERS[row["layer"]] == layer}
+        return {
+            self.job.path(row["file"]) for row in self.job.records if LAYERS[row["layer"]] == layer
+        }
 
     def events(self, path: Path | str, function: str) -> list[tuple[int, int]]:
         """Offset and length of a function's events on a file, in order of time."""
         job = self.job
-        chosen = [row for row in job.events if job.function_names[row["function"]] == function and job.path(row["file"]) == str(path)]
+        chosen = [
+            row
+            for row in job.events
+            if job.function_names[row["function"]] == function
+            and job.path(row["file"]) == str(path)
+        ]
         return [(int(row["offset"]), int(row["length"])) for row in chosen]
 
     def process(self, pid: int) -> list[tuple[int, int]]:
         """How the images of a process ended: kind and code, in order of time."""
-        rows = sorted((row for row in self.job.processes if row["pid"] == pid), key=lambda row: row["start"])
+        rows = sorted(
+            (row for row in self.job.processes if row["pid"] == pid), key=lambda row: row["start"]
+        )
         return [(int(row["end_kind"]), int(row["end_code"])) for row in rows]
 
 
@@ -82,7 +115,15 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         key = (source, *flags)
         if key not in built:
             program = folder / f"{Path(source).stem}{len(built)}"
-            command = [*COMPILERS[Path(source).suffix], "-g", *(flags or ("-O1",)), "-o", program, VICTIMS / source, "-pthread"]
+            command = [
+                *COMPILERS[Path(source).suffix],
+                "-g",
+                *(flags or ("-O1",)),
+                "-o",
+                program,
+                VICTIMS / source,
+                "-pthread",
+            ]
             run_command(command, status=0, cwd=folder)
             built[key] = program
         return built[key]
@@ -97,15 +138,31 @@ def trace(library: Path, tmp_path: Path) -> Iterator[Trace]:
     work.mkdir()
     number = 0
 
-    def run(*command: object, events: str = "16M", env: dict[str, str] | None = None, stdin: str = "", wrap: str = "") -> Run:
+    def run(
+        *command: object,
+        events: str = "16M",
+        env: dict[str, str] | None = None,
+        stdin: str = "",
+        wrap: str = "",
+    ) -> Run:
         nonlocal number
         number += 1
         logs = tmp_path / f"logs{number}"
         logs.mkdir()
         environment = (
-            os.environ | {"PARIO_TRACE_DIR": str(logs), "PARIO_TRACE_EVENTS_LIMIT": events, "LD_PRELOAD": str(library)} | (env or {})
+            os.environ
+            | {
+                "PARIO_TRACE_DIR": str(logs),
+                "PARIO_TRACE_EVENTS_LIMIT": events,
+                "LD_PRELOAD": str(library),
+            }
+            | (env or {})
         )
-        words = ["sh", "-c", f'exec "$@" {wrap}', "sh", *map(str, command)] if wrap else list(map(str, command))
+        words = (
+            ["sh", "-c", f'exec "$@" {wrap}', "sh", *map(str, command)]
+            if wrap
+            else list(map(str, command))
+        )
         done = run_command(words, cwd=work, env=environment, input=stdin)
         return Run(done.returncode, done.stdout, done.stderr, read(sorted(logs.iterdir())))
 

@@ -1,4 +1,4 @@
-"""Languages that bring their own I/O library: what reaches the kernel is what is counted (strace is the witness)."""
+"""Languages with their own I/O library: the calls counted are those of the kernel (strace)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LINE = re.compile(r"^(?:\d+ +)?(\w+)\(\d+<([^>]*)>.*\) += (\d+)")
 
 
 def whole_lines(listing: str) -> Iterator[str]:
-    """The calls of a listing; those that strace shows in two parts, because another process came between, in one."""
+    """The calls of a listing; those that strace shows in two parts, because another process came
+    between, in one."""
     begun: dict[str, str] = {}
     for line in listing.splitlines():
         process, _, call = line.partition(" ")
@@ -53,7 +54,10 @@ def traced(run: Run, folder: Path) -> dict[str, tuple[int, int]]:
     moved = {}
     for path in run.paths("posix") | run.paths("stdio"):
         layers = [run.counts(path, layer) for layer in ("posix", "stdio")]
-        both = sum(counts["bytes_read"] for counts in layers), sum(counts["bytes_written"] for counts in layers)
+        both = (
+            sum(counts["bytes_read"] for counts in layers),
+            sum(counts["bytes_written"] for counts in layers),
+        )
         if path.startswith(f"{folder}/") and both != (0, 0):
             moved[path.removeprefix(f"{folder}/")] = both
     return moved
@@ -95,7 +99,7 @@ with open("raw.bin", "wb", buffering=0) as f:
 lines = sum(1 for _ in open("text.txt"))
 done = subprocess.run(["sh", "-c", "cat text.txt | cat > copy.txt; wc -l < copy.txt"], capture_output=True, text=True, close_fds=True)
 json.dump([lines, int(done.stdout)], sys.stdout)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.system
@@ -107,8 +111,12 @@ def test_python_with_numpy_and_subprocesses(trace: Trace, work: Path, tmp_path: 
     assert run.counts(work / "raw.bin")["writes"] == 101
     ours = traced(run, work)
     assert ours["copy.txt"][1] == len("".join(f"line {i}\n" for i in range(1000)))
-    witness = witnessed(command, tmp_path / "bare")  # reads differ: numpy reads through stdio, ahead
-    assert {path: both[1] for path, both in ours.items()} == {path: both[1] for path, both in witness.items()}
+    witness = witnessed(
+        command, tmp_path / "bare"
+    )  # reads differ: numpy reads through stdio, ahead
+    assert {path: both[1] for path, both in ours.items()} == {
+        path: both[1] for path, both in witness.items()
+    }
 
 
 H5PY = """
@@ -118,7 +126,7 @@ with h5py.File("data.h5", "w") as f:
         f.create_dataset(f"set{i}", data=np.full((100, 100), i, "f8"), chunks=(10, 100) if i % 2 else None)
 with h5py.File("data.h5") as f:
     print(sum(float(f[name][0, 0]) for name in f))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.system

@@ -15,12 +15,16 @@ def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "flags", [("-O1",), ("-O2", "-D_FORTIFY_SOURCE=2"), ("-O1", "-D_FILE_OFFSET_BITS=64")], ids=["plain", "fortified", "large"]
+    "flags",
+    [("-O1",), ("-O2", "-D_FORTIFY_SOURCE=2"), ("-O1", "-D_FILE_OFFSET_BITS=64")],
+    ids=["plain", "fortified", "large"],
 )
-def test_reads_and_writes_are_counted_with_bytes_and_offsets(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+def test_reads_and_writes_are_counted_with_bytes_and_offsets(
+    trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]
+) -> None:
     run = trace(build("posix.c", *flags), "data")
     expected = {
-        "opens": 1, "closes": 1, "writes": 5, "reads": 6, "seeks": 2, "bytes_written": 1190, "bytes_read": 580,
+        "opens": 1, "closes": 1, "writes": 5, "reads": 6, "seeks": 2, "bytes_written": 1190, "bytes_read": 580,  # noqa: E501
         "end_written": 7030, "end_read": 7030, "short_calls": 1, "zero_reads": 1, "failed": 0,
     }  # fmt: skip
     assert run.status == 0
@@ -37,9 +41,19 @@ def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work
     assert run.events(path, "readv") == [(500, 30)]
 
 
-def test_metadata_calls_are_counted_on_their_names(trace: Trace, build: Compile, work: Path) -> None:
+def test_metadata_calls_are_counted_on_their_names(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "metadata")
-    expected = {"opens": 1, "closes": 1, "stats": 6, "syncs": 2, "truncates": 3, "others": 4, "failed": 0}
+    expected = {
+        "opens": 1,
+        "closes": 1,
+        "stats": 6,
+        "syncs": 2,
+        "truncates": 3,
+        "others": 4,
+        "failed": 0,
+    }
     missing = {"stats": 1, "failed": 2, "failed_opens": 1, "opens": 0}
     assert run.status == 0
     assert picked(run.counts(work / "meta"), **expected) == expected
@@ -48,10 +62,19 @@ def test_metadata_calls_are_counted_on_their_names(trace: Trace, build: Compile,
     assert run.counts(work / "folder")["others"] == 2
 
 
-def test_duplicates_share_an_offset_and_appending_writes_begin_at_the_end(trace: Trace, build: Compile, work: Path) -> None:
+def test_duplicates_share_an_offset_and_appending_writes_begin_at_the_end(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "offsets")
     assert run.status == 0
-    assert run.events(work / "offsets", "write") == [(0, 100), (100, 100), (200, 50), (250, 7), (257, 3), (260, 3)]
+    assert run.events(work / "offsets", "write") == [
+        (0, 100),
+        (100, 100),
+        (200, 50),
+        (250, 7),
+        (257, 3),
+        (260, 3),
+    ]
     assert run.counts(work / "offsets")["append_writes"] == 2
     assert run.counts(work / "offsets")["closes"] == 5
 
@@ -85,7 +108,9 @@ def test_calls_between_files_count_on_both(trace: Trace, build: Compile, work: P
     assert run.calls("sendfile") == 1
 
 
-def test_mappings_are_counted_and_their_ends_are_found_by_address(trace: Trace, build: Compile, work: Path) -> None:
+def test_mappings_are_counted_and_their_ends_are_found_by_address(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "mapped")
     expected = {"bytes_mapped": 1 << 20, "syncs": 1, "truncates": 1}
     assert run.status == 0
@@ -93,14 +118,18 @@ def test_mappings_are_counted_and_their_ends_are_found_by_address(trace: Trace, 
     assert run.calls("munmap") == 1
 
 
-def test_asynchronous_requests_are_counted_when_collected(trace: Trace, build: Compile, work: Path) -> None:
+def test_asynchronous_requests_are_counted_when_collected(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "asynchronous")
     assert run.status == 0
     assert run.events(work / "aio", "aio_return_write") == [(100, 2000)]
     assert run.events(work / "aio", "aio_return") == [(300, 500)]
 
 
-def test_closing_everything_spares_the_log_and_nothing_else(trace: Trace, build: Compile, work: Path) -> None:
+def test_closing_everything_spares_the_log_and_nothing_else(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "closing")
     assert run.status == 0
     assert run.counts(work / "many")["closes"] == 5
@@ -117,7 +146,9 @@ def test_inherited_descriptors_are_found_out(trace: Trace, build: Compile, work:
     assert run.counts("<stdout>")["bytes_written"] == 4
 
 
-def test_files_on_the_numbers_of_closed_standard_streams(trace: Trace, build: Compile, work: Path) -> None:
+def test_files_on_the_numbers_of_closed_standard_streams(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("posix.c"), "closed")
     assert run.status == 0
     assert run.counts(work / "first")["bytes_written"] == 10
@@ -125,18 +156,30 @@ def test_files_on_the_numbers_of_closed_standard_streams(trace: Trace, build: Co
 
 
 @pytest.mark.parametrize("name", ["./new", "$PWD/new"])
-def test_a_file_that_is_looked_for_before_it_is_made_is_known(trace: Trace, work: Path, name: str) -> None:
+def test_a_file_that_is_looked_for_before_it_is_made_is_known(
+    trace: Trace, work: Path, name: str
+) -> None:
     run = trace("sh", "-c", f"[ -e {name} ] || echo text >{name}")
-    (made,) = (row for number, row in enumerate(run.job.files) if run.job.path(number) == str(work / "new"))
+    (made,) = (
+        row for number, row in enumerate(run.job.files) if run.job.path(number) == str(work / "new")
+    )
     assert (work / "new").read_text() == "text\n"
     assert made["filesystem"] >= 0
 
 
 def test_the_library_exports_its_table_and_mpi_and_no_more(library: Path) -> None:
-    table = Path(__file__).parents[2] / "src/preload/symbols.def"
-    symbols = {line.split("(")[1].split(",")[0] for line in table.read_text().splitlines() if line.startswith("PARIO_SYMBOL(")}
+    table = Path(__file__).parents[2] / "src/core/symbols/symbols.def"
+    symbols = {
+        line.split("(")[1].split(",")[0]
+        for line in table.read_text().splitlines()
+        if line.startswith("PARIO_SYMBOL(")
+    }
     names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
     exported = {line.split()[2].split("@")[0] for line in names if line}
-    guarded = {"ucp_tag_send_nbx"}  # src/comm/send_guard.hpp: MPICH over UCX ends a program that sends to a dead rank
-    own = {"pario_note"}  # src/preload/public.cpp
-    assert {name for name in exported if not name.lower().startswith(("mpi", "pmpi", "ompi"))} == symbols | guarded | own
+    guarded = {
+        "ucp_tag_send_nbx"
+    }  # src/core/comm/send_guard.hpp: MPICH over UCX ends a program that sends to a dead rank
+    own = {"pario_note"}  # src/observe/preload/public.cpp
+    assert {
+        name for name in exported if not name.lower().startswith(("mpi", "pmpi", "ompi"))
+    } == symbols | guarded | own

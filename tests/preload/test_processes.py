@@ -20,7 +20,7 @@ FATAL = [
     *("SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGXCPU", "SIGXFSZ"),
     *("SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR", "SIGSYS"),
 ]
-#: What a program passes to exit, and what its parent sees.
+#: The argument of exit, and the status that the parent sees.
 STATUSES = [(0, 0), (1, 1), (255, 255), (256, 0), (-1, 255), (-(2**31), 0)]
 
 
@@ -48,7 +48,9 @@ def test_every_exit_keeps_the_log_and_the_status(
 
 
 @pytest.mark.parametrize("name", FATAL)
-def test_every_fatal_signal_keeps_the_log(trace: Trace, build: Compile, work: Path, name: str) -> None:
+def test_every_fatal_signal_keeps_the_log(
+    trace: Trace, build: Compile, work: Path, name: str
+) -> None:
     number = signal.Signals[name]
     check_end(trace(build("ends.c"), "signal", int(number)), work, -number, (KILLED, 0))
 
@@ -82,7 +84,9 @@ def test_the_last_thread_ends_the_process(trace: Trace, build: Compile, work: Pa
 
 
 @pytest.mark.parametrize(("given", "status"), STATUSES)
-def test_a_forked_child_keeps_its_log(trace: Trace, build: Compile, given: int, status: int) -> None:
+def test_a_forked_child_keeps_its_log(
+    trace: Trace, build: Compile, given: int, status: int
+) -> None:
     run = trace(build("ends.c"), "fork", given)
     assert run.status == status
     ends = [(int(row["end_kind"]), int(row["end_code"])) for row in run.job.processes]
@@ -103,26 +107,39 @@ def test_an_image_goes_on_when_exec_fails(trace: Trace, build: Compile, work: Pa
     assert run.counts(work / "ends")["bytes_written"] == 10004
 
 
-def test_fork_shares_the_offset_and_parts_the_logs(trace: Trace, build: Compile, work: Path) -> None:
+def test_fork_shares_the_offset_and_parts_the_logs(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("families.c"), "forked")
     assert run.status == 0
     assert run.events(work / "forked", "write") == [(0, 100), (100, 30), (130, 5)]
     assert run.counts(work / "forked")["bytes_written"] == 135
     assert run.counts(work / "child")["bytes_written"] == 3
-    assert sorted((int(row["end_kind"]), int(row["end_code"])) for row in run.job.processes) == [(EXIT, 0), (EXIT, 5)]
+    assert sorted((int(row["end_kind"]), int(row["end_code"])) for row in run.job.processes) == [
+        (EXIT, 0),
+        (EXIT, 5),
+    ]
 
 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["env", "-i", "/bin/true"], "/bin/true was started in an environment without pario's LD_PRELOAD"),
-        ([sys.executable, "-c", "import subprocess; subprocess.run(['/bin/true'], env={})"], "/bin/true was started in an environment"),
+        (
+            ["env", "-i", "/bin/true"],
+            "/bin/true was started in an environment without pario's LD_PRELOAD",
+        ),
+        (
+            [sys.executable, "-c", "import subprocess; subprocess.run(['/bin/true'], env={})"],
+            "/bin/true was started in an environment",
+        ),
         (["sh", "-c", "true; ./static"], "static was started though it is statically linked"),
         (["sh", "-c", "exec ls"], ""),
     ],
     ids=["exec", "vfork", "static", "seen"],
 )
-def test_programs_that_cannot_be_followed_are_told(trace: Trace, build: Compile, work: Path, command: list[str], told: str) -> None:
+def test_programs_that_cannot_be_followed_are_told(
+    trace: Trace, build: Compile, work: Path, command: list[str], told: str
+) -> None:
     shutil.copy(build("ends.c", "-static"), work / "static")
     run = trace(*command)
     messages = [message for message in run.job.messages if "was started" in message]
@@ -130,7 +147,9 @@ def test_programs_that_cannot_be_followed_are_told(trace: Trace, build: Compile,
     assert not told or told in messages[0]
 
 
-def test_a_child_of_what_used_files_before_main_names_its_calls(trace: Trace, build: Compile, library: Path, work: Path) -> None:
+def test_a_child_of_what_used_files_before_main_names_its_calls(
+    trace: Trace, build: Compile, library: Path, work: Path
+) -> None:
     early = build("early.c", "-shared", "-fPIC")
     run = trace(build("families.c"), "forked", env={"LD_PRELOAD": f"{library}:{early}"})
     assert run.status == 0
@@ -145,7 +164,9 @@ def test_every_generation_has_a_log(trace: Trace, build: Compile, work: Path) ->
     assert run.counts(work / "generations")["bytes_written"] == 40
 
 
-def test_the_child_of_a_vfork_leaves_its_parents_tables_alone(trace: Trace, build: Compile, work: Path) -> None:
+def test_the_child_of_a_vfork_leaves_its_parents_tables_alone(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("families.c", "-O2"), "vforked")
     assert run.status == 0
     assert run.events(work / "parent", "write") == [(0, 100), (100, 50)]
@@ -157,7 +178,11 @@ def test_the_child_of_a_vfork_leaves_its_parents_tables_alone(trace: Trace, buil
 def test_spawned_programs_are_traced(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("families.c"), "spawned")
     assert run.status == 0
-    assert [(work / name).read_text() for name in ("spawned", "system", "popen")] == ["spawned\n", "system\n", "popen\n"]
+    assert [(work / name).read_text() for name in ("spawned", "system", "popen")] == [
+        "spawned\n",
+        "system\n",
+        "popen\n",
+    ]
     assert run.counts(work / "popen")["bytes_written"] == 6
     assert (run.calls("posix_spawnp"), run.calls("system"), run.calls("popen")) == (2, 1, 1)
 
@@ -174,7 +199,10 @@ def test_threads_lose_nothing_while_others_fork(trace: Trace, build: Compile, wo
     assert run.status == 0
     assert {run.counts(work / f"thread{i}")["bytes_written"] for i in range(8)} == {7 * 5000}
     assert run.counts(work / "shared")["writes"] == 8 * 5000
-    assert (run.counts(work / "again")["opens"], run.counts(work / "again")["closes"]) == (1600, 1600)
+    assert (run.counts(work / "again")["opens"], run.counts(work / "again")["closes"]) == (
+        1600,
+        1600,
+    )
     assert run.counts(work / "forked")["bytes_written"] == 40
     assert len(run.job.processes) == 21
 
@@ -200,5 +228,10 @@ def test_a_bad_setting_is_said_and_kept_in_the_log(trace: Trace, build: Compile)
     assert run.status == 8
     assert "many" in run.stderr
     assert any("many" in message for message in run.job.messages)
-    quiet = trace(build("ends.c"), "exit", 8, env={"PARIO_TRACE_FILES_LIMIT": "many", "PARIO_TRACE_MESSAGES": "no"})
+    quiet = trace(
+        build("ends.c"),
+        "exit",
+        8,
+        env={"PARIO_TRACE_FILES_LIMIT": "many", "PARIO_TRACE_MESSAGES": "no"},
+    )
     assert quiet.stderr == ""

@@ -8,7 +8,11 @@ import pytest
 
 from tests.preload.conftest import Compile, Trace
 
-FLAGS = pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-D_FORTIFY_SOURCE=2")], ids=["plain", "inlined", "fortified"])
+FLAGS = pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O2",), ("-O2", "-D_FORTIFY_SOURCE=2")],
+    ids=["plain", "inlined", "fortified"],
+)
 
 
 def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
@@ -16,10 +20,12 @@ def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
 
 
 @FLAGS
-def test_blocks_strings_and_formats_are_counted(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+def test_blocks_strings_and_formats_are_counted(
+    trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]
+) -> None:
     run = trace(build("stdio.c", *flags), "blocks")
     expected = {
-        "opens": 1, "closes": 1, "writes": 5, "bytes_written": 1039, "reads": 4, "bytes_read": 100 + 14 + 1039, "seeks": 2,
+        "opens": 1, "closes": 1, "writes": 5, "bytes_written": 1039, "reads": 4, "bytes_read": 100 + 14 + 1039, "seeks": 2,  # noqa: E501
         "flushes": 1, "formatted_calls": 1, "zero_reads": 1, "end_written": 1039, "failed": 0,
     }  # fmt: skip
     assert run.status == 0
@@ -35,25 +41,38 @@ def test_streams_know_their_place(trace: Trace, build: Compile, work: Path) -> N
 
 
 @FLAGS
-def test_lines_and_scans_are_counted_with_their_bytes(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+def test_lines_and_scans_are_counted_with_their_bytes(
+    trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]
+) -> None:
     run = trace(build("stdio.c", *flags), "text")
-    expected = {"writes": 100, "bytes_written": 800, "reads": 101, "bytes_read": 800, "formatted_calls": 141, "failed": 0}
+    expected = {
+        "writes": 100,
+        "bytes_written": 800,
+        "reads": 101,
+        "bytes_read": 800,
+        "formatted_calls": 141,
+        "failed": 0,
+    }
     assert run.status == 0
     assert picked(run.counts(work / "text", "stdio"), **expected) == expected
 
 
 @FLAGS
-def test_every_character_is_counted_inlined_or_not(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+def test_every_character_is_counted_inlined_or_not(
+    trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]
+) -> None:
     run = trace(build("stdio.c", *flags), "characters")
     expected = {
-        "writes": 15078, "bytes_written": 15177, "bytes_read": 15178, "reads": 15000 + 1 + 1 + 77 + 1, "zero_reads": 1, "failed": 0,
+        "writes": 15078, "bytes_written": 15177, "bytes_read": 15178, "reads": 15000 + 1 + 1 + 77 + 1, "zero_reads": 1, "failed": 0,  # noqa: E501
         "end_written": 15177, "end_read": 15177,
     }  # fmt: skip
     assert run.status == 0
     assert picked(run.counts(work / "characters", "stdio"), **expected) == expected
 
 
-def test_characters_of_a_stream_that_is_never_closed_are_counted(trace: Trace, build: Compile, work: Path) -> None:
+def test_characters_of_a_stream_that_is_never_closed_are_counted(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("stdio.c"), "unclosed")
     assert run.counts(work / "unclosed", "stdio")["bytes_written"] == 6000
     assert (work / "unclosed").stat().st_size == 6000
@@ -69,8 +88,12 @@ def test_threads_on_one_stream_lose_nothing(trace: Trace, build: Compile, work: 
 
 def test_buffers_are_noted_with_size_and_mode(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("stdio.c"), "buffers")
-    buffers = {name: run.counts(work / name, "stdio") for name in ("large", "none", "lines", "usual")}
-    assert {name: (counts["buffer_size"], counts["buffer_mode"]) for name, counts in buffers.items()} == {
+    buffers = {
+        name: run.counts(work / name, "stdio") for name in ("large", "none", "lines", "usual")
+    }
+    assert {
+        name: (counts["buffer_size"], counts["buffer_mode"]) for name, counts in buffers.items()
+    } == {
         "large": (1 << 20, 0),
         "none": (1, 2),
         "lines": (4096, 1),
@@ -89,7 +112,9 @@ def test_streams_of_all_origins(trace: Trace, build: Compile, work: Path) -> Non
     assert run.counts(work / "no/such", "stdio")["failed_opens"] == 1
 
 
-def test_two_streams_on_one_file_and_a_fork_count_everything_once(trace: Trace, build: Compile, work: Path) -> None:
+def test_two_streams_on_one_file_and_a_fork_count_everything_once(
+    trace: Trace, build: Compile, work: Path
+) -> None:
     run = trace(build("stdio.c"), "shared")
     counts = run.counts(work / "shared", "stdio")
     assert run.status == 0
@@ -98,7 +123,9 @@ def test_two_streams_on_one_file_and_a_fork_count_everything_once(trace: Trace, 
 
 
 @FLAGS
-def test_the_standard_streams_are_files_like_others(trace: Trace, build: Compile, flags: tuple[str, ...]) -> None:
+def test_the_standard_streams_are_files_like_others(
+    trace: Trace, build: Compile, flags: tuple[str, ...]
+) -> None:
     run = trace(build("stdio.c", *flags), "standard", stdin="x" * 5000)
     assert (run.status, run.stderr) == (0, "to stderr\n")
     assert sorted(run.stdout.split()) == sorted("5000 characters puts ! dprintf".split())
@@ -109,10 +136,19 @@ def test_the_standard_streams_are_files_like_others(trace: Trace, build: Compile
 
 
 @FLAGS
-def test_wide_characters_are_counted_in_bytes_of_the_file(trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]) -> None:
+def test_wide_characters_are_counted_in_bytes_of_the_file(
+    trace: Trace, build: Compile, work: Path, flags: tuple[str, ...]
+) -> None:
     run = trace(build("stdio.c", *flags), "wide")
     size = 12 * 9 + 7 + 2 * 7
-    expected = {"writes": 12 + 5 + 2, "bytes_written": size, "reads": 12 + 5 + 2 + 2, "bytes_read": size, "zero_reads": 1, "failed": 0}
+    expected = {
+        "writes": 12 + 5 + 2,
+        "bytes_written": size,
+        "reads": 12 + 5 + 2 + 2,
+        "bytes_read": size,
+        "zero_reads": 1,
+        "failed": 0,
+    }
     assert run.status == 0
     assert (work / "wide").stat().st_size == size
     assert picked(run.counts(work / "wide", "stdio"), **expected) == expected

@@ -25,12 +25,21 @@ def prepare(folder: Path) -> None:
 
 
 def outcome(script: Path, folder: Path, environment: dict[str, str]) -> tuple[object, ...]:
-    """What a script says, returns and leaves."""
+    """The output, the status and the files of a script."""
     prepare(folder)
     environment = {**environment, "LC_ALL": "C", "HOME": str(folder), "PATH": PATH}
     done = run_command(["bash", script], cwd=folder, env=environment, text=False)
-    files = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
-    return done.returncode, done.stdout, PIDS.sub(rb"\1PID\2", done.stderr.replace(str(folder).encode(), b".")), files
+    files = {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return (
+        done.returncode,
+        done.stdout,
+        PIDS.sub(rb"\1PID\2", done.stderr.replace(str(folder).encode(), b".")),
+        files,
+    )
 
 
 @pytest.mark.system
@@ -50,22 +59,35 @@ def test_program_is_unchanged(script: Path, library: Path, tmp_path: Path) -> No
 def test_the_library_does_nothing_without_a_directory(library: Path, tmp_path: Path) -> None:
     script = Path(__file__).parent / "programs/copies.sh"
     bare = {key: value for key, value in os.environ.items() if key != "PARIO_TRACE_DIR"}
-    assert outcome(script, tmp_path / "off", bare | {"LD_PRELOAD": str(library)}) == outcome(script, tmp_path / "bare", bare)
+    assert outcome(script, tmp_path / "off", bare | {"LD_PRELOAD": str(library)}) == outcome(
+        script, tmp_path / "bare", bare
+    )
 
 
 def test_other_preloaded_libraries_go_on_working(trace: Trace, library: Path, work: Path) -> None:
     folder = Path("/usr/lib/x86_64-linux-gnu")
-    others = [path for path in (folder / "libjemalloc.so.2", folder / "libeatmydata.so") if path.exists()]
+    others = [
+        path for path in (folder / "libjemalloc.so.2", folder / "libeatmydata.so") if path.exists()
+    ]
     if not others:
         pytest.skip("needs jemalloc or eatmydata")
     for order in ([library, *others], [*others, library]):
-        run = trace("sort", "-n", "-o", "sorted", stdin="3\n1\n2\n", env={"LD_PRELOAD": ":".join(map(str, order))})
+        run = trace(
+            "sort",
+            "-n",
+            "-o",
+            "sorted",
+            stdin="3\n1\n2\n",
+            env={"LD_PRELOAD": ":".join(map(str, order))},
+        )
         assert run.status == 0
         assert (work / "sorted").read_text() == "1\n2\n3\n"
         assert run.counts(work / "sorted", "stdio")["bytes_written"] == 6
 
 
-def test_a_tool_built_as_darshan_is_counts_the_same_beside_pario(trace: Trace, build: Compile, library: Path, work: Path) -> None:
+def test_a_tool_built_as_darshan_is_counts_the_same_beside_pario(
+    trace: Trace, build: Compile, library: Path, work: Path
+) -> None:
     tool = build("tool.c", "-O1", "-shared", "-fPIC")
     for order in ([library, tool], [tool, library]):
         log = work / "tool.log"

@@ -1,4 +1,5 @@
-"""Runs a command plain and under pario's library, each in a directory of its own, and keeps what can be compared."""
+"""Runs a command plain and under pario's library, each in a directory of its own, and keeps what
+can be compared."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables import read
-from pario.tables.model import LAYERS, Job
+from pario.see.tables import read
+from pario.see.tables.model import LAYERS, Job
 from tests.library import need_library
 from tests.support.commands import run_command
 
@@ -35,9 +36,14 @@ class Traced:
     directory: Path
 
     def count(self, counter: str, path: str, layer: str = "posix") -> int:
-        """The sum of a counter over the files of this name below the directory (``*`` stands for anything)."""
+        """The sum of a counter over the files of this name below the directory (``*`` stands for
+        anything)."""
         pattern = re.compile(re.escape(str(self.directory / path)).replace(r"\*", ".*"))
-        rows = (row for row in self.job.records if LAYERS[row["layer"]] == layer and pattern.fullmatch(self.job.path(row["file"])))
+        rows = (
+            row
+            for row in self.job.records
+            if LAYERS[row["layer"]] == layer and pattern.fullmatch(self.job.path(row["file"]))
+        )
         return sum(int(row[counter]) for row in rows)
 
 
@@ -53,7 +59,10 @@ def library() -> Path:
 
 def digests(directory: Path) -> dict[str, str]:
     files = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 def run(command: list[str], directory: Path, environment: dict[str, str]) -> Ended:
@@ -63,11 +72,13 @@ def run(command: list[str], directory: Path, environment: dict[str, str]) -> End
 
 @pytest.fixture
 def same_under_pario(library: Path, tmp_path: Path) -> Compare:
-    """Runs ``command`` plain and traced; output, exit status and files must be equal. Returns what was traced.
+    """Runs ``command`` plain and traced; output, exit status and files must be equal. Returns what
+    was traced.
 
-    Both run in a directory of the same name (one after the other), so that paths in outputs and files are equal too. ``hide`` is a pattern
-    of what differs between any two runs (times, process numbers); ``ignore`` of files that do. Output that is not ``ordered`` is
-    compared as its letters: ranks print into each other's lines.
+    Both run in a directory of the same name (one after the other), so that paths in outputs and
+    files are equal too. ``hide`` is a pattern of what differs between any two runs (times, process
+    numbers); ``ignore`` of files that do. Output that is not ``ordered`` is compared as its
+    letters: ranks print into each other's lines.
     """
 
     def compare(

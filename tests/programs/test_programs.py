@@ -30,7 +30,9 @@ def needs_module(*modules: str) -> pytest.MarkDecorator:
 def samples(directory: Path) -> None:
     (directory / "samples").mkdir()
     for i in range(SAMPLES):
-        (directory / "samples" / f"{i:04}.bin").write_bytes(bytes((i + j) % 61 for j in range(SAMPLE)))
+        (directory / "samples" / f"{i:04}.bin").write_bytes(
+            bytes((i + j) % 61 for j in range(SAMPLE))
+        )
 
 
 def numbers(directory: Path) -> None:
@@ -62,25 +64,41 @@ def test_tar(same_under_pario: Compare) -> None:
 @needs("cp")
 def test_cp(same_under_pario: Compare) -> None:
     traced = same_under_pario(["cp", "-r", "samples", "copy"], samples)
-    assert traced.count("bytes_written", "copy/*") == traced.count("bytes_read", "samples/*") == SAMPLES * SAMPLE
+    assert (
+        traced.count("bytes_written", "copy/*")
+        == traced.count("bytes_read", "samples/*")
+        == SAMPLES * SAMPLE
+    )
 
 
 @needs("sort")
 def test_sort_with_temporary_files(same_under_pario: Compare) -> None:
-    traced = same_under_pario(["sort", "-n", "-S", "100K", "-T", ".", "-o", "sorted.txt", "numbers.txt"], numbers)
+    traced = same_under_pario(
+        ["sort", "-n", "-S", "100K", "-T", ".", "-o", "sorted.txt", "numbers.txt"], numbers
+    )
     size = (traced.directory / "numbers.txt").stat().st_size
-    assert traced.count("bytes_written", "sorted.txt", "stdio") + traced.count("bytes_written", "sorted.txt") == size
+    assert (
+        traced.count("bytes_written", "sorted.txt", "stdio")
+        + traced.count("bytes_written", "sorted.txt")
+        == size
+    )
 
 
 @needs("gzip")
 def test_gzip(same_under_pario: Compare) -> None:
     traced = same_under_pario(["gzip", "-nk", "numbers.txt"], numbers)
-    assert traced.count("bytes_written", "numbers.txt.gz") == (traced.directory / "numbers.txt.gz").stat().st_size
+    assert (
+        traced.count("bytes_written", "numbers.txt.gz")
+        == (traced.directory / "numbers.txt.gz").stat().st_size
+    )
 
 
 @needs("sh", "find", "xargs", "wc", "grep")
 def test_shell_pipeline(same_under_pario: Compare) -> None:
-    script = "find samples -name '*7.bin' | sort | xargs -n 5 cat | wc -c; grep -c 1 numbers.txt; exec sh -c 'exit 3'"
+    script = (
+        "find samples -name '*7.bin' | sort | xargs -n 5 cat | wc -c; grep -c 1 numbers.txt; exec"
+        " sh -c 'exit 3'"
+    )
     same_under_pario(["sh", "-c", script], samples_and_numbers, status=3)
 
 
@@ -88,7 +106,8 @@ def test_shell_pipeline(same_under_pario: Compare) -> None:
 def test_gcc(same_under_pario: Compare) -> None:
     source = '#include <stdio.h>\nint main(void) { return puts("made") < 0; }\n'
     same_under_pario(
-        ["sh", "-c", "gcc -c -o a.o a.c && gcc a.o && ./a.out"], lambda directory: void((directory / "a.c").write_text(source))
+        ["sh", "-c", "gcc -c -o a.o a.c && gcc a.o && ./a.out"],
+        lambda directory: void((directory / "a.c").write_text(source)),
     )
 
 
@@ -96,9 +115,9 @@ def test_gcc(same_under_pario: Compare) -> None:
 @needs("git")
 def test_git(same_under_pario: Compare) -> None:
     script = (
-        "export GIT_AUTHOR_DATE='1000000000 +0000' GIT_COMMITTER_DATE='1000000000 +0000' GIT_CONFIG_GLOBAL=/dev/null; "
-        "git init -q -b main . && git add . && git -c user.name=a -c user.email=b commit -qm x && git gc -q && git fsck && "
-        "git rev-parse HEAD"
+        "export GIT_AUTHOR_DATE='1000000000 +0000' GIT_COMMITTER_DATE='1000000000 +0000'"
+        " GIT_CONFIG_GLOBAL=/dev/null; git init -q -b main . && git add . && git -c user.name=a -c"
+        " user.email=b commit -qm x && git gc -q && git fsck && git rev-parse HEAD"
     )
     same_under_pario(["sh", "-c", script], samples, ignore=r"^\.git/")
 
@@ -106,9 +125,10 @@ def test_git(same_under_pario: Compare) -> None:
 @needs("sqlite3")
 def test_sqlite(same_under_pario: Compare) -> None:
     statements = (
-        "pragma journal_mode=wal; create table t(a integer primary key, b text); "
-        "with recursive n(i) as (select 1 union all select i+1 from n where i < 5000) insert into t select i, hex(i*i) from n; "
-        "create index x on t(b); select count(*), max(b) from t; pragma integrity_check;"
+        "pragma journal_mode=wal; create table t(a integer primary key, b text); with recursive"
+        " n(i) as (select 1 union all select i+1 from n where i < 5000) insert into t select i,"
+        " hex(i*i) from n; create index x on t(b); select count(*), max(b) from t; pragma"
+        " integrity_check;"
     )
     traced = same_under_pario(["sqlite3", "data.db", statements])
     assert traced.count("bytes_written", "data.db") >= (traced.directory / "data.db").stat().st_size
@@ -118,14 +138,34 @@ def test_sqlite(same_under_pario: Compare) -> None:
 @needs("fio")
 @pytest.mark.parametrize("engine", ["psync", "sync", "vsync", "posixaio", "mmap"])
 def test_fio(same_under_pario: Compare, engine: str) -> None:
-    job = [f"--ioengine={engine}", "--rw=randwrite", "--size=4m", "--bs=4k", "--filename=data", "--verify=crc32c", "--randseed=7"]
-    same_under_pario(["fio", "--name=job", *job, "--output=out.json", "--output-format=json"], ignore="out.json|data")
+    job = [
+        f"--ioengine={engine}",
+        "--rw=randwrite",
+        "--size=4m",
+        "--bs=4k",
+        "--filename=data",
+        "--verify=crc32c",
+        "--randseed=7",
+    ]
+    same_under_pario(
+        ["fio", "--name=job", *job, "--output=out.json", "--output-format=json"],
+        ignore="out.json|data",
+    )
 
 
 @pytest.mark.system
 @needs("fio")
 def test_fio_counts(same_under_pario: Compare) -> None:
-    job = ["--ioengine=psync", "--rw=randrw", "--size=4m", "--bs=4k", "--norandommap", "--filename=data", "--randseed=7", "--thread"]
+    job = [
+        "--ioengine=psync",
+        "--rw=randrw",
+        "--size=4m",
+        "--bs=4k",
+        "--norandommap",
+        "--filename=data",
+        "--randseed=7",
+        "--thread",
+    ]
     traced = same_under_pario(
         ["fio", "--name=job", *job, "--output=out.json", "--output-format=json"],
         lambda directory: void((directory / "data").write_bytes(bytes(4 << 20))),
@@ -139,27 +179,47 @@ def test_fio_counts(same_under_pario: Compare) -> None:
 @needs("h5dump", "h5repack", "h5diff")
 @needs_module("h5py")
 def test_hdf5_tools(same_under_pario: Compare) -> None:
-    script = "h5repack -f GZIP=6 in.h5 out.h5 && h5diff in.h5 out.h5 && h5dump -H out.h5 && h5dump -d /a/b -b LE -o raw out.h5"
+    script = (
+        "h5repack -f GZIP=6 in.h5 out.h5 && h5diff in.h5 out.h5 && h5dump -H out.h5 && h5dump -d"
+        " /a/b -b LE -o raw out.h5"
+    )
     traced = same_under_pario(["sh", "-c", script], dataset, ignore="out.h5")
     assert (traced.directory / "raw").stat().st_size == 5000 * 8
-    assert traced.count("bytes_written", "raw", "stdio") + traced.count("bytes_written", "raw") == 5000 * 8
+    assert (
+        traced.count("bytes_written", "raw", "stdio") + traced.count("bytes_written", "raw")
+        == 5000 * 8
+    )
 
 
 @needs_module("h5py")
 def test_h5py(same_under_pario: Compare) -> None:
     traced = same_under_pario([sys.executable, str(SCRIPTS / "h5py_chunks.py")])
-    assert traced.count("end_written", "chunks.h5") <= (traced.directory / "chunks.h5").stat().st_size
+    assert (
+        traced.count("end_written", "chunks.h5") <= (traced.directory / "chunks.h5").stat().st_size
+    )
     assert traced.count("bytes_written", "chunks.h5") >= 8 << 17
 
 
 @pytest.mark.system
 @needs_module("mpi4py")
 @pytest.mark.mpi
-@pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python (pip install mpich)")
+@pytest.mark.skipif(
+    not MPIEXEC.exists(), reason="no mpiexec beside this Python (pip install mpich)"
+)
 def test_mpi4py(same_under_pario: Compare) -> None:
-    traced = same_under_pario([str(MPIEXEC), "-n", "2", sys.executable, str(SCRIPTS / "mpi4py_views.py")])
-    assert traced.count("bytes_written", "matrix.dat", "mpiio") == traced.count("bytes_read", "matrix.dat", "mpiio") == 2 * 256 * 32 * 8
-    assert traced.count("collective_writes", "matrix.dat", "mpiio") == traced.count("writes", "matrix.dat", "mpiio") == 2
+    traced = same_under_pario(
+        [str(MPIEXEC), "-n", "2", sys.executable, str(SCRIPTS / "mpi4py_views.py")]
+    )
+    assert (
+        traced.count("bytes_written", "matrix.dat", "mpiio")
+        == traced.count("bytes_read", "matrix.dat", "mpiio")
+        == 2 * 256 * 32 * 8
+    )
+    assert (
+        traced.count("collective_writes", "matrix.dat", "mpiio")
+        == traced.count("writes", "matrix.dat", "mpiio")
+        == 2
+    )
     assert traced.count("collective_reads", "matrix.dat", "mpiio") == 0
 
 
@@ -173,8 +233,12 @@ def test_process_pool_loader(same_under_pario: Compare) -> None:
 @needs_module("torch")
 @pytest.mark.system
 def test_torch_loader(same_under_pario: Compare) -> None:
-    traced = same_under_pario([sys.executable, str(SCRIPTS / "torch_loader.py")], samples, ignore="network.pt")
-    read = traced.count("bytes_read", "samples/*", "stdio") + traced.count("bytes_read", "samples/*")
+    traced = same_under_pario(
+        [sys.executable, str(SCRIPTS / "torch_loader.py")], samples, ignore="network.pt"
+    )
+    read = traced.count("bytes_read", "samples/*", "stdio") + traced.count(
+        "bytes_read", "samples/*"
+    )
     assert read == SAMPLES * SAMPLE
 
 

@@ -1,4 +1,5 @@
-"""HDF5's and PnetCDF's own parallel tests pass under pario's tracing and say the same (tests/suites: under pario's MPI-IO)."""
+"""HDF5's and PnetCDF's own parallel tests pass under pario's tracing and say the same
+(tests/suites: under pario's MPI-IO)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ RANKS = 2
 MPI_OF = {"hdf5": MPIS["mpich-4"], "pnetcdf": MPIS["openmpi-4"]}
 CHOSEN = {
     "hdf5": ["t_mpi", "t_pread", "t_init_term"],
-    "pnetcdf": ["alignment_test", "flexible", "ivarn", "nonblocking", "one_record", "record", "scalar", "vectors", "varn_int"],
+    "pnetcdf": [
+        "alignment_test",
+        "flexible",
+        "ivarn",
+        "nonblocking",
+        "one_record",
+        "record",
+        "scalar",
+        "vectors",
+        "varn_int",
+    ],
 }
 #: Addresses, times, and what ranks print into each other's lines.
 DIFFERENT = r"0x[0-9a-f]+|\d+\.\d+ ?s(ec\w*)?\b|MPI-process \d\.|hostname=\S+"
@@ -23,7 +34,9 @@ DIFFERENT = r"0x[0-9a-f]+|\d+\.\d+ ?s(ec\w*)?\b|MPI-process \d\.|hostname=\S+"
 pytestmark = [pytest.mark.system, pytest.mark.mpi, pytest.mark.xdist_group("suites")]
 
 
-@pytest.mark.parametrize(("suite", "name"), [(suite, name) for suite, names in CHOSEN.items() for name in names])
+@pytest.mark.parametrize(
+    ("suite", "name"), [(suite, name) for suite, names in CHOSEN.items() for name in names]
+)
 def test_suite(suite: str, name: str, same_under_pario: Compare) -> None:
     mpi = MPI_OF[suite]
     need(mpi)
@@ -32,7 +45,14 @@ def test_suite(suite: str, name: str, same_under_pario: Compare) -> None:
     except Unavailable as unavailable:
         pytest.skip(str(unavailable))
     arguments = ["./test.nc"] if suite == "pnetcdf" else []
-    traced = same_under_pario(mpi.start(*program, *arguments, ranks=RANKS), hide=DIFFERENT, ordered=False)
-    assert len({process["rank"] for process in traced.job.processes if process["rank"] >= 0}) == RANKS
+    traced = same_under_pario(
+        mpi.start(*program, *arguments, ranks=RANKS), hide=DIFFERENT, ordered=False
+    )
+    assert (
+        len({process["rank"] for process in traced.job.processes if process["rank"] >= 0}) == RANKS
+    )
     if suite == "pnetcdf":
-        assert traced.count("writes", "test.nc", "mpiio") + traced.count("opens", "test.nc", "mpiio") > 0
+        assert (
+            traced.count("writes", "test.nc", "mpiio") + traced.count("opens", "test.nc", "mpiio")
+            > 0
+        )

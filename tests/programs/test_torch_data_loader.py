@@ -94,11 +94,16 @@ def join(*batches: Iterable[list[int]]) -> list[int]:
 
 
 class Ranks:
-    """The ranks of a job: ``measured`` ones load with DataLoaders, the others with Loaders alone."""
+    """The ranks of a job: ``measured`` ones load with DataLoaders, the others with Loaders
+    alone."""
 
-    def __init__(self, dataset: Dataset, world: int, measured: Sequence[int], remainder: str) -> None:
+    def __init__(
+        self, dataset: Dataset, world: int, measured: Sequence[int], remainder: str
+    ) -> None:
         self.remainder = remainder
-        self.loaders = [make_loader(dataset, world, rank, remainder=remainder) for rank in range(world)]
+        self.loaders = [
+            make_loader(dataset, world, rank, remainder=remainder) for rank in range(world)
+        ]
         self.others = [loader for rank, loader in enumerate(self.loaders) if rank not in measured]
         self.data_loaders: dict[int, Any] = dict.fromkeys(measured)
 
@@ -112,7 +117,9 @@ class Ranks:
         for loader in self.others:
             loader.load_state_dict(loader.state_dict() | place)
         return [
-            take(self.data_loaders[rank], count) if rank in self.data_loaders else list(map(numbers, islice(loader, count)))
+            take(self.data_loaders[rank], count)
+            if rank in self.data_loaders
+            else list(map(numbers, islice(loader, count)))
             for rank, loader in enumerate(self.loaders)
         ]
 
@@ -132,7 +139,10 @@ class Ranks:
 
     def check_first(self, order: list[int], epoch: int) -> None:
         """Takes the first steps of an epoch."""
-        assert join(*zip(*self.take(epoch, count=FEW), strict=True)) == order[: FEW * BATCH * len(self.loaders)]
+        assert (
+            join(*zip(*self.take(epoch, count=FEW), strict=True))
+            == order[: FEW * BATCH * len(self.loaders)]
+        )
 
 
 def check_each_pass_is_the_next_epoch(ranks: Ranks, again: Ranks, orders: list[list[int]]) -> None:
@@ -141,17 +151,23 @@ def check_each_pass_is_the_next_epoch(ranks: Ranks, again: Ranks, orders: list[l
         assert ranks.check_rest(order, epoch) == lengths
 
 
-def check_after_a_break_the_next_epoch_begins(ranks: Ranks, again: Ranks, orders: list[list[int]]) -> None:
+def check_after_a_break_the_next_epoch_begins(
+    ranks: Ranks, again: Ranks, orders: list[list[int]]
+) -> None:
     ranks.check_first(orders[0], 0)
     ranks.check_rest(orders[1], 1)
     ranks.check_first(orders[2], 2)
     ranks.check_rest(orders[3], 3)
 
 
-def check_a_state_continues_here_and_in_another_program(ranks: Ranks, again: Ranks, orders: list[list[int]]) -> None:
+def check_a_state_continues_here_and_in_another_program(
+    ranks: Ranks, again: Ranks, orders: list[list[int]]
+) -> None:
     ranks.check_rest(orders[0], 0)
     ranks.check_first(orders[1], 1)
-    states = {json.dumps(ranks.loaders[rank].torch().state_after(FEW)) for rank in ranks.data_loaders}
+    states = {
+        json.dumps(ranks.loaders[rank].torch().state_after(FEW)) for rank in ranks.data_loaders
+    }
     state = json.loads(states.pop())
     assert not states
     for each in (ranks, again):
@@ -214,7 +230,9 @@ def test_ranks_have_the_records_and_the_order_of_one_process(
 
 
 @pytest.mark.parametrize("world", [1, 3])
-def test_a_state_continues_the_epoch_on_other_ranks_and_workers(torch: Any, dataset: Dataset, world: int) -> None:
+def test_a_state_continues_the_epoch_on_other_ranks_and_workers(
+    torch: Any, dataset: Dataset, world: int
+) -> None:
     (order,) = list_epochs(dataset, 1)
     loader = make_loader(dataset, 2, 1)
     take(start(torch.utils.data.DataLoader, loader, (2, False)), FEW)
@@ -236,7 +254,9 @@ def test_a_state_continues_the_epoch_on_other_ranks_and_workers(torch: Any, data
     ],
 )
 @pytest.mark.exhaustive
-def test_workers_agree_however_they_are_started(torch: Any, dataset: Dataset, method: str, persistent: bool) -> None:
+def test_workers_agree_however_they_are_started(
+    torch: Any, dataset: Dataset, method: str, persistent: bool
+) -> None:
     data_loader = start(
         torch.utils.data.DataLoader,
         make_loader(dataset),
@@ -248,7 +268,9 @@ def test_workers_agree_however_they_are_started(torch: Any, dataset: Dataset, me
 
 
 @pytest.mark.parametrize("loop", [(0, False), (2, False), (2, True)], ids=str)
-def test_a_program_that_seeds_each_epoch_alike_gets_the_next_one(torch: Any, dataset: Dataset, loop: tuple[int, bool]) -> None:
+def test_a_program_that_seeds_each_epoch_alike_gets_the_next_one(
+    torch: Any, dataset: Dataset, loop: tuple[int, bool]
+) -> None:
     """The number by which workers know each other is then the same in each pass."""
     data_loader = start(torch.utils.data.DataLoader, make_loader(dataset), loop)
     for order in list_epochs(dataset, 3):
@@ -274,7 +296,10 @@ class TestTorchdata:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        first, after = (start(stateful, make_loader(dataset, transform=note_record), loop, collate_fn=list) for _ in range(2))
+        first, after = (
+            start(stateful, make_loader(dataset, transform=note_record), loop, collate_fn=list)
+            for _ in range(2)
+        )
         monkeypatch.setenv("NOTED_RECORDS", os.devnull)
         taken = [number for batch in islice(first, FEW) for number in batch]
         after.load_state_dict(first.state_dict())
@@ -287,7 +312,9 @@ class TestTorchdata:
 
     @pytest.mark.parametrize("taken", [0, 50, None])
     @pytest.mark.parametrize("loop", [(0, False), (2, False), (2, True)], ids=str)
-    def test_states_at_the_ends_of_an_epoch(self, stateful: Any, dataset: Dataset, loop: tuple[int, bool], taken: int | None) -> None:
+    def test_states_at_the_ends_of_an_epoch(
+        self, stateful: Any, dataset: Dataset, loop: tuple[int, bool], taken: int | None
+    ) -> None:
         """Before the first batch, after the last one, and after the end was noticed."""
         first, second = list_epochs(dataset, 2)
         data_loader, after = (start(stateful, make_loader(dataset), loop) for _ in range(2))
@@ -305,7 +332,9 @@ class TestTorchdata:
         next(iter(data_loader))
         other = start(stateful, Loader(dataset, 5, shuffle=True, seed=3), (0, False))
         other.load_state_dict(data_loader.state_dict())
-        with pytest.raises(ParioError, match=r"share were \[4, 1, 0, 'pad', 1, 0\], now they are \[5,"):
+        with pytest.raises(
+            ParioError, match=r"share were \[4, 1, 0, 'pad', 1, 0\], now they are \[5,"
+        ):
             next(iter(other))
 
 
@@ -335,13 +364,18 @@ def reverse(record: memoryview) -> memoryview:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_records_stay_bytes_without_a_collate_function(torch: Any, dataset: Dataset, workers: int) -> None:
+def test_records_stay_bytes_without_a_collate_function(
+    torch: Any, dataset: Dataset, workers: int
+) -> None:
     def load(loader: Loader) -> Iterator[Any]:
         return iter(torch.utils.data.DataLoader(loader.torch(), None, num_workers=workers))
 
     expected = next(iter(make_loader(dataset)))
     batch = next(load(make_loader(dataset)))
     assert isinstance(batch, Batch)
-    assert (numbers(batch), batch.array().tolist()) == (numbers(expected), expected.array().tolist())
+    assert (numbers(batch), batch.array().tolist()) == (
+        numbers(expected),
+        expected.array().tolist(),
+    )
     reversed_records = next(load(make_loader(dataset, transform=reverse)))
     assert reversed_records == [bytes(record)[::-1] for record in expected]

@@ -1,4 +1,5 @@
-"""Writes Darshan logs (format 3.21) with what a test asks for; the modules that logs in the darshan package do not have."""
+"""Writes Darshan logs (format 3.21) with what a test asks for; the modules that logs in the darshan
+package do not have."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-MODULES = {"POSIX": 1, "MPI-IO": 2, "STDIO": 8, "DXT_POSIX": 9, "DXT_MPIIO": 10, "HEATMAP": 14}  # numbers in format 3.21
+MODULES = {
+    "POSIX": 1,
+    "MPI-IO": 2,
+    "STDIO": 8,
+    "DXT_POSIX": 9,
+    "DXT_MPIIO": 10,
+    "HEATMAP": 14,
+}  # numbers in format 3.21
 VERSIONS = {"POSIX": 4, "MPI-IO": 3, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2, "HEATMAP": 1}
 SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
 _SLOTS = 16
@@ -17,14 +25,21 @@ _HEADER_SIZE = 8 + 8 + 8 + 16 + _SLOTS * 16 + _SLOTS * 4
 _JOB_SIZE, _POSIX_COUNTERS, _POSIX_TIMES = 4096, 69, 17
 
 
-def posix_record(record: int, rank: int, counters: dict[int, int] | None = None, times: dict[int, float] | None = None) -> bytes:
+def posix_record(
+    record: int,
+    rank: int,
+    counters: dict[int, int] | None = None,
+    times: dict[int, float] | None = None,
+) -> bytes:
     """A POSIX record; counters and times by their index in Darshan's tables."""
     ints = [(counters or {}).get(i, 0) for i in range(_POSIX_COUNTERS)]
     floats = [(times or {}).get(i, 0.0) for i in range(_POSIX_TIMES)]
     return struct.pack(f"<Qq{_POSIX_COUNTERS}q{_POSIX_TIMES}d", record, rank, *ints, *floats)
 
 
-def dxt_record(record: int, rank: int, writes: np.ndarray, reads: np.ndarray, host: str = "node0") -> bytes:
+def dxt_record(
+    record: int, rank: int, writes: np.ndarray, reads: np.ndarray, host: str = "node0"
+) -> bytes:
     head = struct.pack("<Qqq64sqq", record, rank, 0, host.encode(), len(writes), len(reads))
     return head + writes.tobytes() + reads.tobytes()
 
@@ -54,10 +69,26 @@ class DarshanLog:
     partial: tuple[str, ...] = ()
 
     def write(self, path: Path) -> Path:
-        job = struct.pack("<qqqqq1024s", 1000, self.start, self.start + self.seconds, self.nprocs, self.jobid, b"lib_ver=3.2.1\n")
-        tail = "\n".join([self.command, *(f"{kind}\t{mount}" for mount, kind in self.mounts.items())])
+        job = struct.pack(
+            "<qqqqq1024s",
+            1000,
+            self.start,
+            self.start + self.seconds,
+            self.nprocs,
+            self.jobid,
+            b"lib_ver=3.2.1\n",
+        )
+        tail = "\n".join(
+            [self.command, *(f"{kind}\t{mount}" for mount, kind in self.mounts.items())]
+        )
         regions = [zlib.compress((job + tail.encode()).ljust(_JOB_SIZE, b"\0"))]
-        regions.append(zlib.compress(b"".join(struct.pack("<Q", i) + name.encode() + b"\0" for i, name in self.names.items())))
+        regions.append(
+            zlib.compress(
+                b"".join(
+                    struct.pack("<Q", i) + name.encode() + b"\0" for i, name in self.names.items()
+                )
+            )
+        )
         regions += [zlib.compress(self.modules[name], 1) for name in self.modules]
         path.write_bytes(self._header([len(region) for region in regions]) + b"".join(regions))
         return path

@@ -1,12 +1,13 @@
 """Synthetic jobs for tests: ``make_job`` and functions that add rows to it.
 
-Everything broadcasts: ``process`` may be one number or a sequence, every value a number or an array of that length, so that a
-thousand ranks or a million events are one call. Names of counters are those of ``pario.tables.model.RECORD``:
+Everything broadcasts: ``process`` may be one number or a sequence, every value a number or an array
+of that length, so that a thousand ranks or a million events are one call. Names of counters are
+those of ``pario.see.tables.model.RECORD``:
 
-    job = make_job(ranks=4, wall=10.0)
-    add_record(job, 0, "/scratch/out.dat", writes=1000, bytes_written=512_000, write_time=2.0, write_sizes={512: 1000})
-    add_record(job, range(4), "/scratch/in.dat", reads=[10, 10, 10, 40], read_time=[1.0, 1.1, 0.9, 4.0])
-    add_events(job, 0, "/scratch/out.dat", "write", start=np.arange(1000) * 0.01, duration=0.002, length=512)
+    job = make_job(ranks=4, wall=10.0) add_record(job, 0, "/scratch/out.dat", writes=1000,
+    bytes_written=512_000, write_time=2.0, write_sizes={512: 1000}) add_record(job, range(4),
+    "/scratch/in.dat", reads=[10, 10, 10, 40], read_time=[1.0, 1.1, 0.9, 4.0]) add_events(job, 0,
+    "/scratch/out.dat", "write", start=np.arange(1000) * 0.01, duration=0.002, length=512)
     add_function(job, range(4), "MPI_Barrier", "collective", calls=10, seconds=1.5)
 """
 
@@ -17,18 +18,37 @@ from typing import Any
 
 import numpy as np
 
-from pario.tables.model import EVENT, EVENT_KINDS, FUNCTION, LAYERS, SIZE_BINS, Communicator, Hint, Job, Layout
-from pario.tables.rows import new_files, new_filesystems, new_processes, new_records
+from pario.see.tables.model import (
+    EVENT,
+    EVENT_KINDS,
+    FUNCTION,
+    LAYERS,
+    SIZE_BINS,
+    Communicator,
+    Hint,
+    Job,
+    Layout,
+)
+from pario.see.tables.rows import new_files, new_filesystems, new_processes, new_records
 
 #: Every member of ``Job.has``.
-ALL_KNOWN = frozenset("posix stdio mpiio mpi sync events sizes sampled alignment per_rank streams layout hints threads meta_split".split())
+ALL_KNOWN = frozenset(
+    "posix stdio mpiio mpi sync events sizes sampled alignment per_rank streams layout hints"
+    " threads meta_split".split()
+)
 
 
 def make_job(
-    ranks: int = 4, wall: float = 10.0, hosts: int = 1, mpi: bool | None = None, has: Iterable[str] = ALL_KNOWN, **facts: Any
+    ranks: int = 4,
+    wall: float = 10.0,
+    hosts: int = 1,
+    mpi: bool | None = None,
+    has: Iterable[str] = ALL_KNOWN,
+    **facts: Any,
 ) -> Job:
-    """A job of ``ranks`` processes that start at 0 and end at ``wall``, without I/O. ``mpi`` defaults to
-    ``ranks > 1``; without it the processes are plain ones (rank -1). ``facts`` go to the Job (``command=...``, ``exit_status=...``).
+    """A job of ``ranks`` processes that start at 0 and end at ``wall``, without I/O. ``mpi``
+    defaults to ``ranks > 1``; without it the processes are plain ones (rank -1). ``facts`` go to
+    the Job (``command=...``, ``exit_status=...``).
     """
     mpi = ranks > 1 if mpi is None else mpi
     processes = new_processes(ranks)
@@ -42,7 +62,12 @@ def make_job(
     processes["threads"] = 1
     processes["mpi_start"] = 0.0 if mpi else np.nan
     processes["mpi_end"] = wall if mpi else np.nan
-    defaults: dict[str, Any] = {"command": "./app", "start": 1.7e9, "exit_status": 0, "mpi_library": "MPICH 5.0.2" if mpi else ""}
+    defaults: dict[str, Any] = {
+        "command": "./app",
+        "start": 1.7e9,
+        "exit_status": 0,
+        "mpi_library": "MPICH 5.0.2" if mpi else "",
+    }
     return Job(
         source="run.pario",
         format="pario",
@@ -57,7 +82,9 @@ def make_job(
     )
 
 
-def add_filesystem(job: Job, mount: str, type: str = "ext4", block_size: int = 4096, network: bool = False) -> int:
+def add_filesystem(
+    job: Job, mount: str, type: str = "ext4", block_size: int = 4096, network: bool = False
+) -> int:
     """Adds a file system; files added later below ``mount`` belong to it. Returns its row."""
     row = new_filesystems(1)
     row["type"], row["mount"], row["block_size"], row["network"] = type, mount, block_size, network
@@ -66,7 +93,8 @@ def add_filesystem(job: Job, mount: str, type: str = "ext4", block_size: int = 4
 
 
 def file_row(job: Job, path: str, **fields: Any) -> int:
-    """The row of ``path`` in ``job.files``, added when new. ``fields``: folded, stream, filesystem, layout."""
+    """The row of ``path`` in ``job.files``, added when new. ``fields``: folded, stream, filesystem,
+    layout."""
     if path in job.paths:
         number = job.paths.index(path)
     else:
@@ -82,19 +110,28 @@ def file_row(job: Job, path: str, **fields: Any) -> int:
 
 
 def _filesystem_of(job: Job, path: str) -> int:
-    mounts = [(len(str(mount)), i) for i, mount in enumerate(job.filesystems["mount"]) if path.startswith(str(mount))]
+    mounts = [
+        (len(str(mount)), i)
+        for i, mount in enumerate(job.filesystems["mount"])
+        if path.startswith(str(mount))
+    ]
     return max(mounts)[1] if mounts else -1
 
 
-def set_layout(job: Job, path: str, stripe_size: int, targets: Iterable[int], kind: str = "lustre") -> None:
+def set_layout(
+    job: Job, path: str, stripe_size: int, targets: Iterable[int], kind: str = "lustre"
+) -> None:
     """Gives ``path`` a striped layout on ``targets``."""
     numbers = tuple(targets)
     job.layouts.append(Layout(kind, stripe_size, len(numbers), numbers))
     file_row(job, path, layout=len(job.layouts) - 1)
 
 
-def add_record(job: Job, process: int | Iterable[int], path: str, layer: str = "posix", **counters: Any) -> None:
-    """Adds one row per process. ``read_sizes``/``write_sizes`` may be a mapping {bytes: calls}. ``process=-1``: a shared-file sum."""
+def add_record(
+    job: Job, process: int | Iterable[int], path: str, layer: str = "posix", **counters: Any
+) -> None:
+    """Adds one row per process. ``read_sizes``/``write_sizes`` may be a mapping {bytes: calls}.
+    ``process=-1``: a shared-file sum."""
     processes = np.atleast_1d(np.asarray(process if isinstance(process, int) else list(process)))
     rows = new_records(len(processes))
     rows["process"] = processes
@@ -126,14 +163,17 @@ def add_events(
     function: str | None = None,
     **fields: Any,
 ) -> None:
-    """Adds events on a file; kind ``communicate`` is an MPI call, then ``path`` is not used and ``file=0`` is the world. Arrays
-    broadcast against each other; ``process`` too. Events stay sorted by start.
+    """Adds events on a file; kind ``communicate`` is an MPI call, then ``path`` is not used and
+    ``file=0`` is the world. Arrays broadcast against each other; ``process`` too. Events stay
+    sorted by start.
     """
     communicate = kind == "communicate"
     processes = np.asarray(process if isinstance(process, int) else list(process))
     arrays = np.broadcast_arrays(processes, start, duration, offset, length)
     rows = np.zeros(arrays[0].size, EVENT)
-    for name, values in zip(("process", "start", "duration", "offset", "length"), arrays, strict=True):
+    for name, values in zip(
+        ("process", "start", "duration", "offset", "length"), arrays, strict=True
+    ):
         rows[name] = np.ravel(values)
     rows["kind"] = EVENT_KINDS.index(kind)
     rows["layer"] = 255 if communicate else LAYERS.index(layer)
@@ -148,7 +188,15 @@ def add_events(
 
 
 def add_function(
-    job: Job, process: int | Iterable[int], name: str, category: str, *, calls: Any = 1, seconds: Any = 0.0, thread: int = -1, **fields: Any
+    job: Job,
+    process: int | Iterable[int],
+    name: str,
+    category: str,
+    *,
+    calls: Any = 1,
+    seconds: Any = 0.0,
+    thread: int = -1,
+    **fields: Any,
 ) -> None:
     """Adds a row of function counters per process. Fields: bytes, slowest, failed."""
     processes = np.atleast_1d(np.asarray(process if isinstance(process, int) else list(process)))
@@ -168,6 +216,8 @@ def _function_number(job: Job, name: str) -> int:
     return job.function_names.index(name)
 
 
-def add_hint(job: Job, path: str, key: str, value: str, when: str = "effective", process: int = 0) -> None:
+def add_hint(
+    job: Job, path: str, key: str, value: str, when: str = "effective", process: int = 0
+) -> None:
     """Adds an MPI-IO hint of one file."""
     job.hints.append(Hint(file_row(job, path), process, key, value, when))  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Writes process logs as docs/log-format.md describes them, independently of the tracer; fields come from its .def tables."""
+"""Writes process logs as docs/log-format.md describes them, independently of the tracer; fields
+come from its .def tables."""
 
 from __future__ import annotations
 
@@ -32,11 +33,23 @@ FUNCTIONS = [
     {"id": 4, "name": "MPI_File_write_all", "category": "mpiio", "op": "write"},
     {"id": 5, "name": "MPI_Barrier", "category": "collective", "op": "other"},
 ]
-OPS = ["open", "close", "read", "write", "seek", "stat", "sync", "flush", "map", "truncate", "other"]
+OPS = [
+    "open",
+    "close",
+    "read",
+    "write",
+    "seek",
+    "stat",
+    "sync",
+    "flush",
+    "map",
+    "truncate",
+    "other",
+]
 
 
 def _fields(table: str) -> list[list[str]]:
-    text = (ROOT / "src/trace" / table).read_text()
+    text = (ROOT / "src/core/trace" / table).read_text()
     return [list(found) for found in re.findall(r"^PARIO_\w+\((\w+),\s*(\w+),", text, re.M)]
 
 
@@ -44,7 +57,8 @@ RECORD_FIELDS, PROCESS_FIELDS = _fields("counters.def"), _fields("process.def")
 
 
 def ticks(seconds: float) -> int:
-    """Ticks of a moment (seconds since the process started) or of a duration. Moments begin at RATE, so that none is 0."""
+    """Ticks of a moment (seconds since the process started) or of a duration. Moments begin at
+    RATE, so that none is 0."""
     return round(seconds * RATE)
 
 
@@ -52,15 +66,26 @@ def moment(seconds: float) -> int:
     return RATE + ticks(seconds)
 
 
-def block(kind: int, payload: bytes, *, count: int = 0, index: int = 0, aux: tuple[int, int, int] = (0, 0, 0), live: bool = True) -> bytes:
+def block(
+    kind: int,
+    payload: bytes,
+    *,
+    count: int = 0,
+    index: int = 0,
+    aux: tuple[int, int, int] = (0, 0, 0),
+    live: bool = True,
+) -> bytes:
     size = -(-(64 + len(payload)) // PAGE) * PAGE
     checksum = 0 if live else _native.checksum(np.frombuffer(payload, np.uint8))
-    head = struct.pack("<IHHQQQIIQQQ", 0x4B4C4250, kind, 1, size, len(payload), checksum, index, count, *aux)
+    head = struct.pack(
+        "<IHHQQQIIQQQ", 0x4B4C4250, kind, 1, size, len(payload), checksum, index, count, *aux
+    )
     return (head + payload).ljust(size, b"\0")
 
 
 def encode(events: np.ndarray) -> bytes:
-    """The columns of a chunk: differences to the previous row, byte-transposed, as one zstd frame."""
+    """The columns of a chunk: differences to the previous row, byte-transposed, as one zstd
+    frame."""
     columns = []
     for name in EVENT.names or ():
         column = np.ascontiguousarray(events[name])
@@ -92,9 +117,21 @@ class ProcessLog:
 
     def to_bytes(self) -> bytes:
         strings, rows = self._strings_and_rows()
-        schema = {"version": 1, "pario": "0.1.0", "process": PROCESS_FIELDS, "record": RECORD_FIELDS, "event": []}
+        schema = {
+            "version": 1,
+            "pario": "0.1.0",
+            "process": PROCESS_FIELDS,
+            "record": RECORD_FIELDS,
+            "event": [],
+        }
         schema |= {"functions": FUNCTIONS, "layers": ["posix", "stdio", "mpiio"], "ops": OPS}
-        about = {"note": "process", "host": self.host, "boot_id": self.boot or self.host, "exe": "/bin/app", "argv": ["app", "-x"]}
+        about = {
+            "note": "process",
+            "host": self.host,
+            "boot_id": self.boot or self.host,
+            "exe": "/bin/app",
+            "argv": ["app", "-x"],
+        }
         about["cwd"] = self.cwd
         counters = np.array(self.functions or np.zeros((0, 5)), "<u8").reshape(-1, 5)
         thread = counters.tobytes() + self.tail.tobytes()
@@ -107,7 +144,14 @@ class ProcessLog:
             block(5, thread, count=len(self.tail), aux=(0, counters.nbytes, len(counters))),
             b"\0" * PAGE * self.unwritten_pages,
             *(
-                block(6, encode(chunk), count=len(chunk), index=i, aux=(chunk.nbytes, 0, 0), live=False)
+                block(
+                    6,
+                    encode(chunk),
+                    count=len(chunk),
+                    index=i,
+                    aux=(chunk.nbytes, 0, 0),
+                    live=False,
+                )
                 for i, chunk in enumerate(self.chunks)
             ),
             block(7, lines),
@@ -120,13 +164,30 @@ class ProcessLog:
         return path
 
     def _process_row(self) -> bytes:
-        values = {"pid": self.pid, "ppid": 1, "start_mono_ns": self.start_mono_ns, "start_realtime_ns": self.start_realtime_ns}
-        values |= {"ticks_per_second": RATE, "anchor0_ticks": RATE, "anchor0_mono_ns": self.start_mono_ns, "anchor1_ticks": moment(1.0)}
-        values |= {"mpi_rank": self.rank + 1, "mpi_size": self.size, "threads": 1, "records": len(self.records)}
+        values = {
+            "pid": self.pid,
+            "ppid": 1,
+            "start_mono_ns": self.start_mono_ns,
+            "start_realtime_ns": self.start_realtime_ns,
+        }
+        values |= {
+            "ticks_per_second": RATE,
+            "anchor0_ticks": RATE,
+            "anchor0_mono_ns": self.start_mono_ns,
+            "anchor1_ticks": moment(1.0),
+        }
+        values |= {
+            "mpi_rank": self.rank + 1,
+            "mpi_size": self.size,
+            "threads": 1,
+            "records": len(self.records),
+        }
         if self.end is not None:
             values |= {"end": moment(self.end), "end_kind": 1}
         values |= self.process
-        return struct.pack(f"<{len(PROCESS_FIELDS)}Q", *(values.get(name, 0) for name, _ in PROCESS_FIELDS))
+        return struct.pack(
+            f"<{len(PROCESS_FIELDS)}Q", *(values.get(name, 0) for name, _ in PROCESS_FIELDS)
+        )
 
     def _strings_and_rows(self) -> tuple[bytes, bytes]:
         strings, rows = b"", b""
@@ -134,11 +195,21 @@ class ProcessLog:
             values = {"row": row, **record, "path": len(strings)}
             path = record["path"].encode()
             strings += struct.pack("<I", len(path)) + path
-            rows += struct.pack(f"<{len(RECORD_FIELDS)}Q", *(values.get(name, 0) for name, _ in RECORD_FIELDS))
+            rows += struct.pack(
+                f"<{len(RECORD_FIELDS)}Q", *(values.get(name, 0) for name, _ in RECORD_FIELDS)
+            )
         return strings, rows
 
 
-def events(number: int, *, function: int = 2, file: int = 0, first: float = 0.0, step: float = 0.001, **fields: Any) -> np.ndarray:
+def events(
+    number: int,
+    *,
+    function: int = 2,
+    file: int = 0,
+    first: float = 0.0,
+    step: float = 0.001,
+    **fields: Any,
+) -> np.ndarray:
     """``number`` events, one every ``step`` seconds."""
     rows = np.zeros(number, EVENT)
     rows["start"] = moment(first) + (np.arange(number) * ticks(step)).astype("<u8")

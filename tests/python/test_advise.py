@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pario.analyze.advise import advise, patterns, render
-from pario.analyze.model import Analysis, FileSetting, Finding, Fix
-from pario.cli.advise import allowed, told
+from pario.cli.advise import describe, parse_allowed
+from pario.see.analyze.advise import advise, patterns, render
+from pario.see.analyze.model import Analysis, FileSetting, Finding, Fix
 from pario.settings import load, variables
 from tests.python.support import analyses
 from tests.support.commands import run_command
@@ -25,8 +25,20 @@ def run(*findings: Finding) -> Analysis:
     return replace(analyses.small(), findings=findings)
 
 
-def finding(*settings: FileSetting, seconds: float = 1.0, files: tuple[str, ...] = ("/out/a.dat",), title: str = "a cause") -> Finding:
-    return replace(analyses.small().findings[0], settings=settings, seconds=seconds, files=files, file_count=len(files), title=title)
+def finding(
+    *settings: FileSetting,
+    seconds: float = 1.0,
+    files: tuple[str, ...] = ("/out/a.dat",),
+    title: str = "a cause",
+) -> Finding:
+    return replace(
+        analyses.small().findings[0],
+        settings=settings,
+        seconds=seconds,
+        files=files,
+        file_count=len(files),
+        title=title,
+    )
 
 
 def lines(analysis: Analysis, *allowed: str) -> list[str]:
@@ -76,9 +88,16 @@ def test_a_finding_with_risky_settings_alone_is_held_back() -> None:
 
 
 def test_what_needs_a_change_of_the_program_is_said_with_the_change_and_the_reason() -> None:
-    bad = replace(finding(title="one rank does it all"), why_not="only it has the data", fixes=(Fix("code", "Let all write."),))
+    bad = replace(
+        finding(title="one rank does it all"),
+        why_not="only it has the data",
+        fixes=(Fix("code", "Let all write."),),
+    )
     text = render(run(bad), advise(run(bad)))
-    assert "1.00 s (25 %): one rank does it all. Needs a change of the program: Let all write." in text.replace("\n# ", " ")
+    assert (
+        "1.00 s (25 %): one rank does it all. Needs a change of the program: Let all write."
+        in text.replace("\n# ", " ")
+    )
     assert "No setting does it: only it has the data." in text.replace("\n# ", " ")
     assert "There is nothing to set." in text
 
@@ -86,14 +105,20 @@ def test_what_needs_a_change_of_the_program_is_said_with_the_change_and_the_reas
 def test_where_the_program_is_not_to_blame_it_is_not_blamed() -> None:
     bad = replace(finding(title="a disk is slow"), fixes=(Fix("code", "Tell the administrators."),))
     text = render(run(bad), advise(run(bad)))
-    assert "a disk is slow. No setting repairs it. Tell the administrators." in text.replace("\n# ", " ")
+    assert "a disk is slow. No setting repairs it. Tell the administrators." in text.replace(
+        "\n# ", " "
+    )
     assert "change of the program" not in text
 
 
 def test_every_finding_is_told_with_what_is_done_about_it() -> None:
-    rank = replace(finding(title="one rank does it all"), why_not="only it has the data", fixes=(Fix("code", "Let all write."),))
+    rank = replace(
+        finding(title="one rank does it all"),
+        why_not="only it has the data",
+        fixes=(Fix("code", "Let all write."),),
+    )
     found = run(finding(SMALL, title="small"), finding(FLUSH, title="flushes"), rank)
-    assert list(told(advise(found))) == [
+    assert list(describe(advise(found))) == [
         "pario: settings for 1 of 3 findings, worth up to 1.00 s",
         "  1.00 s  small",
         "      Writes are collected.",
@@ -103,7 +128,7 @@ def test_every_finding_is_told_with_what_is_done_about_it() -> None:
         "      Needs a change of the program: Let all write.",
         "      No setting does it: only it has the data.",
     ]
-    assert "      Flushes write nothing." in told(advise(found, ["ignoreflush"]))
+    assert "      Flushes write nothing." in describe(advise(found, ["ignoreflush"]))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +143,9 @@ def test_every_finding_is_told_with_what_is_done_about_it() -> None:
         (("/out/*", "/out/1"), ("/out/*", "/out/1")),
     ],
 )
-def test_patterns_are_exact_for_one_file_and_join_numbered_ones(paths: tuple[str, ...], made: tuple[str, ...]) -> None:
+def test_patterns_are_exact_for_one_file_and_join_numbered_ones(
+    paths: tuple[str, ...], made: tuple[str, ...]
+) -> None:
     assert patterns(paths, len(paths)) == made
 
 
@@ -131,12 +158,19 @@ def test_patterns_are_exact_for_one_file_and_join_numbered_ones(paths: tuple[str
         ("./app", ("all",), ["./app"]),
     ],
 )
-def test_what_follows_allow_is_keys_or_the_next_word_of_the_command(said: str, keys: tuple[str, ...], words: list[str]) -> None:
-    assert allowed(said) == (keys, words)
+def test_what_follows_allow_is_keys_or_the_next_word_of_the_command(
+    said: str, keys: tuple[str, ...], words: list[str]
+) -> None:
+    assert parse_allowed(said) == (keys, words)
 
 
 def test_more_patterns_than_fit_into_their_variable_are_comments(tmp_path: Path) -> None:
-    analysis = run(*(finding(SMALL, files=(f"/{'x' * 100}/{letter}.dat",), title=letter) for letter in "abcdefghijklmnop"))
+    analysis = run(
+        *(
+            finding(SMALL, files=(f"/{'x' * 100}/{letter}.dat",), title=letter)
+            for letter in "abcdefghijklmnop"
+        )
+    )
     path = tmp_path / "pario.toml"
     path.write_text(render(analysis, advise(analysis)), encoding="utf-8")
     assert 6 <= len(load(path).sections) <= 8

@@ -1,4 +1,5 @@
-"""The logs inside the darshan package: all are analysed, and the known ones give the known answer."""
+"""The logs inside the darshan package: all are analysed, and the known ones give the known
+answer."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pario.analyze import Analysis, analyze
-from pario.tables import read
+from pario.see.analyze import Analysis, analyze
+from pario.see.tables import read
 
 darshan = pytest.importorskip("darshan")
-LOGS = sorted({path.name: path for path in Path(darshan.__file__).parent.rglob("*.darshan")}.values())
+LOGS = sorted(
+    {path.name: path for path in Path(darshan.__file__).parent.rglob("*.darshan")}.values()
+)
 
 
 def analysis(name: str) -> Analysis:

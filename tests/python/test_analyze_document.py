@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
-from pario.analyze.rules import RULES
-from pario.analyze.rules.document import document
+from pario.see.analyze.rules import RULES
+from pario.see.analyze.rules.document import document
 
 DOCUMENT = Path(__file__).parents[2] / "docs/findings.md"
 
 
 def test_document_is_in_step_with_the_rules() -> None:
-    assert DOCUMENT.read_text() == document(), "run python -m pario.analyze.rules.document > docs/findings.md"
+    assert DOCUMENT.read_text() == document(), (
+        "run python -m pario.see.analyze.rules.document > docs/findings.md"
+    )
 
 
 def test_every_remedy_completes_the_verdict_in_few_words() -> None:

@@ -5,32 +5,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pario.analyze.intervals import Intervals, IntervalSet, spread
+from pario.see.analyze.intervals import Intervals, IntervalSet, spread
 
 interval = st.tuples(st.integers(0, 90), st.integers(0, 20), st.integers(0, 2))
 
 
 def of(rows: list[tuple[int, int, int]]) -> Intervals:
-    start, length, lane = (np.array(column, float) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
+    start, length, lane = (
+        (np.array(column, float) for column in zip(*rows, strict=True))
+        if rows
+        else (np.zeros(0),) * 3
+    )
     return Intervals(start, start + length, lane.astype(np.int64))
 
 
 def cells_covered(rows: list[tuple[int, int, int]], lane: int, a: int, b: int) -> int:
-    covered = {second for start, length, own in rows if own == lane for second in range(start, start + length)}
+    covered = {
+        second
+        for start, length, own in rows
+        if own == lane
+        for second in range(start, start + length)
+    }
     return sum(a <= second < b for second in covered)
 
 
 @given(st.lists(interval, max_size=30), st.integers(0, 2), st.integers(0, 50), st.integers(0, 60))
-def test_measure_counts_overlapping_intervals_once(rows: list[tuple[int, int, int]], lane: int, a: int, length: int) -> None:
+def test_measure_counts_overlapping_intervals_once(
+    rows: list[tuple[int, int, int]], lane: int, a: int, length: int
+) -> None:
     measured = IntervalSet(of(rows), 120.0).measure(lane, float(a), float(a + length))
     assert measured == pytest.approx(cells_covered(rows, lane, a, a + length))
 
 
 @given(st.lists(interval, max_size=30))
-def test_runs_are_disjoint_and_cover_what_the_intervals_cover(rows: list[tuple[int, int, int]]) -> None:
+def test_runs_are_disjoint_and_cover_what_the_intervals_cover(
+    rows: list[tuple[int, int, int]],
+) -> None:
     start, end, lane = IntervalSet(of(rows), 120.0).runs()
     assert (start[1:] > end[:-1] - 1e-9)[lane[1:] == lane[:-1]].all()
-    assert (end - start).sum() == pytest.approx(sum(cells_covered(rows, own, 0, 120) for own in range(3)))
+    assert (end - start).sum() == pytest.approx(
+        sum(cells_covered(rows, own, 0, 120) for own in range(3))
+    )
 
 
 @given(st.lists(interval, max_size=30))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pario.analyze import analyze
-from pario.analyze.audit import _HARMLESS
-from pario.analyze.model import Finding
-from pario.tables.model import MPIIO, HintOutcome, Job
+from pario.see.analyze import analyze
+from pario.see.analyze.audit import _HARMLESS
+from pario.see.analyze.model import Finding
+from pario.see.tables.model import MPIIO, HintOutcome, Job
 from tests.python.jobs import add_hint, add_record, file_row, make_job, set_layout
 
 ROOT = Path(__file__).parents[2]
@@ -29,21 +29,33 @@ def job(hosts: int = 4) -> Job:
 
 
 def add_outcome(
-    made: Job, key: str, requested: str, applied: str = "", effective: str = "", reason: str = "", path: str = "/scratch/c"
+    made: Job,
+    key: str,
+    requested: str,
+    applied: str = "",
+    effective: str = "",
+    reason: str = "",
+    path: str = "/scratch/c",
 ) -> None:
-    made.audit.append(HintOutcome(file_row(made, path), path, key, requested, applied, effective, reason))
+    made.audit.append(
+        HintOutcome(file_row(made, path), path, key, requested, applied, effective, reason)
+    )
 
 
 def add_figures(made: Job, path: str = "/scratch/c", **figures: Any) -> None:
     row = np.zeros(1, MPIIO)
     row["path"] = row["file"] = file_row(made, path)
-    for name, value in ({"opens": 1, "ranks": 4, "nodes": 4, "aggregators": 1, "stripe_count": 1} | figures).items():
+    for name, value in (
+        {"opens": 1, "ranks": 4, "nodes": 4, "aggregators": 1, "stripe_count": 1} | figures
+    ).items():
         row[name] = value
     made.mpiio = np.concatenate([made.mpiio, row])
 
 
 def finding(made: Job) -> Finding | None:
-    return next((found for found in analyze(made).findings if found.rule == "hints-not-effective"), None)
+    return next(
+        (found for found in analyze(made).findings if found.rule == "hints-not-effective"), None
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +63,10 @@ def finding(made: Job) -> Finding | None:
     [
         (("8", "8", "8", ""), "in force"),
         (("8", "8", "4", "the file has 4 targets"), "not in force"),
-        (("8", "8", "8", "a file system of kind local has no stripes that can be set"), "not in force"),
+        (
+            ("8", "8", "8", "a file system of kind local has no stripes that can be set"),
+            "not in force",
+        ),
         (("4", "", "", GUESS), "not taken"),
         (("*:1", "", "", "known, but without a meaning here"), "without meaning"),
         (("8", "16", "16", "another setting of the same hint came later"), "overruled"),
@@ -65,7 +80,14 @@ def test_the_state_of_a_hint(values, state):
 
 
 def test_harmless_reasons_are_those_of_the_library():
-    source = "".join((ROOT / "src" / name).read_text() for name in ("engine/audit.cpp", "stream/audit.cpp", "storage/new_file.cpp"))
+    source = "".join(
+        (ROOT / "src" / name).read_text()
+        for name in (
+            "parallel/engine/audit.cpp",
+            "layers/buffers/audit.cpp",
+            "core/file/new_file.cpp",
+        )
+    )
     assert [text for text, _ in _HARMLESS if text not in source] == []
 
 
@@ -75,7 +97,10 @@ def test_rows_that_differ_in_their_file_only_are_one_and_the_worst_come_first():
         add_outcome(made, "cb_nodes", "4", "4", "4", path=f"/scratch/{number}")
         add_outcome(made, "cb_nods", "4", reason=GUESS, path=f"/scratch/{number}")
     rows = analyze(made).audit
-    assert [(row.key, row.file_count, len(row.files)) for row in rows] == [("cb_nods", 20, 10), ("cb_nodes", 20, 10)]
+    assert [(row.key, row.file_count, len(row.files)) for row in rows] == [
+        ("cb_nods", 20, 10),
+        ("cb_nodes", 20, 10),
+    ]
 
 
 def test_a_stripe_count_that_the_file_system_did_not_give_is_a_finding_with_its_reason():
@@ -99,8 +124,15 @@ def test_a_misspelt_hint_is_a_finding_where_it_would_have_counted():
     made = job()
     add_figures(made)
     add_outcome(made, "cb_nods", "4", reason=GUESS)
-    add_outcome(made, "striping_unit", "1M", "1048576", "65536", "existing file: its stripes are fixed")
-    add_outcome(made, "romio_ds_write", "perhaps", reason="romio_ds_write=perhaps: expected automatic, enable or disable")
+    add_outcome(
+        made, "striping_unit", "1M", "1048576", "65536", "existing file: its stripes are fixed"
+    )
+    add_outcome(
+        made,
+        "romio_ds_write",
+        "perhaps",
+        reason="romio_ds_write=perhaps: expected automatic, enable or disable",
+    )
     found = finding(made)
     assert found is not None
     assert [evidence.text for evidence in found.evidence[:3]] == [
@@ -116,7 +148,12 @@ def test_a_misspelt_hint_that_could_change_nothing_costs_nothing():
     add_figures(one_node, nodes=1)
     add_outcome(one_node, "cb_nods", "4", reason=GUESS)
     add_figures(no_stripes)
-    add_outcome(no_stripes, "striping_factr", "8", reason="unknown hint striping_factr: did you mean striping_factor?")
+    add_outcome(
+        no_stripes,
+        "striping_factr",
+        "8",
+        reason="unknown hint striping_factr: did you mean striping_factor?",
+    )
     assert finding(one_node) is None
     assert finding(no_stripes) is None
     set_layout(no_stripes, "/scratch/c", 1 << 20, [0])
@@ -126,14 +163,27 @@ def test_a_misspelt_hint_that_could_change_nothing_costs_nothing():
 def test_an_impossible_value_costs_nothing_that_could_be_told():
     made = job()
     add_figures(made)
-    add_outcome(made, "striping_factor", "99999999", reason="striping_factor=99999999: expected a number up to 65535")
+    add_outcome(
+        made,
+        "striping_factor",
+        "99999999",
+        reason="striping_factor=99999999: expected a number up to 65535",
+    )
     assert finding(made) is None
     assert analyze(made).audit[0].state == "not taken"
 
 
 def test_figures_of_a_file_and_its_rates():
     made = job()
-    add_figures(made, bytes_written=8 * GIB, calls_most=4.0, system_writes=16, system_write_bytes=8 * GIB, file_most=2.0, wait_mean=0.5)
+    add_figures(
+        made,
+        bytes_written=8 * GIB,
+        calls_most=4.0,
+        system_writes=16,
+        system_write_bytes=8 * GIB,
+        file_most=2.0,
+        wait_mean=0.5,
+    )
     (row,) = analyze(made).mpiio
     assert (row.path, row.ranks) == ("/scratch/c", 4)
     assert (row.average_system_write, row.net, row.raw) == (GIB / 2, 2 * GIB, 4 * GIB)
@@ -152,4 +202,8 @@ def test_files_are_by_time_and_limited():
     for number in range(1200):
         add_figures(made, f"/scratch/{number}", calls_most=number)
     analysis = analyze(made)
-    assert (len(analysis.mpiio), analysis.mpiio_total, analysis.mpiio[0].path) == (1000, 1200, "/scratch/1199")
+    assert (len(analysis.mpiio), analysis.mpiio_total, analysis.mpiio[0].path) == (
+        1000,
+        1200,
+        "/scratch/1199",
+    )

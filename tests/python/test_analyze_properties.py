@@ -1,4 +1,5 @@
-"""Whatever a log holds: analysis ends, splits sum to the wall time, findings never give back more than there was."""
+"""Whatever a log holds: analysis ends, splits sum to the wall time, findings never give back more
+than there was."""
 
 from __future__ import annotations
 
@@ -11,14 +12,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pario.analyze import analyze
-from pario.tables.model import EVENT_KINDS, LAYERS, Job
-from tests.python.jobs import ALL_KNOWN, add_events, add_filesystem, add_function, add_hint, add_record, make_job, set_layout
+from pario.see.analyze import analyze
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+from tests.python.jobs import (
+    ALL_KNOWN,
+    add_events,
+    add_filesystem,
+    add_function,
+    add_hint,
+    add_record,
+    make_job,
+    set_layout,
+)
 
-COUNTS = ("opens closes reads writes seeks stats syncs flushes maps zero_reads bytes_read bytes_written bytes_mapped end_read end_written "
-          "nested_reads nested_writes unaligned_writes sync_writes buffer_size formatted_calls sampled_writes sampled_numbers "
+COUNTS = ("opens closes reads writes seeks stats syncs flushes maps zero_reads bytes_read bytes_written bytes_mapped end_read end_written "  # noqa: E501
+          "nested_reads nested_writes unaligned_writes sync_writes buffer_size formatted_calls sampled_writes sampled_numbers "  # noqa: E501
           "collective_writes collective_reads block_size").split()  # fmt: skip
-TIMES = "open_time close_time read_time write_time seek_time stat_time sync_time flush_time nested_read_time nested_write_time".split()
+TIMES = (
+    "open_time close_time read_time write_time seek_time stat_time sync_time flush_time"
+    " nested_read_time nested_write_time".split()
+)
 
 
 @st.composite
@@ -33,27 +46,51 @@ def any_job(draw: st.DrawFn) -> Job:
         _add_random_record(job, random, ranks, wall)
     for _ in range(draw(st.integers(0, 8)) if "events" in has else 0):
         _add_random_events(job, random, ranks, wall)
-    add_function(job, range(ranks), "MPI_Allreduce", "collective", calls=3, seconds=random.random(ranks) * wall, bytes=100)
+    add_function(
+        job,
+        range(ranks),
+        "MPI_Allreduce",
+        "collective",
+        calls=3,
+        seconds=random.random(ranks) * wall,
+        bytes=100,
+    )
     add_hint(job, "/net/f0", "cb_nodes", "4", "requested")
     return job
 
 
 def _add_random_record(job: Job, random: np.random.Generator, ranks: int, wall: float) -> None:
     scale = 10 ** random.uniform(0, 8, len(COUNTS))
-    counters = {name: int(random.random() * most) * (random.random() < 0.7) for name, most in zip(COUNTS, scale, strict=True)}
+    counters = {
+        name: int(random.random() * most) * (random.random() < 0.7)
+        for name, most in zip(COUNTS, scale, strict=True)
+    }
     seconds = {name: random.random() * wall * (random.random() < 0.7) for name in TIMES}
     path = f"{random.choice(['/net', '/local', '/proc'])}/f{random.integers(3)}"
     process = int(random.integers(-1, ranks))
     layer = str(random.choice(LAYERS))
     moments = {"first_write": random.random() * wall, "last_write": random.random() * wall}
-    add_record(job, process, path, layer, **counters, **seconds, **moments, ranks=ranks if process < 0 else 1)
+    add_record(
+        job,
+        process,
+        path,
+        layer,
+        **counters,
+        **seconds,
+        **moments,
+        ranks=ranks if process < 0 else 1,
+    )
     if random.random() < 0.5:
         set_layout(job, path, 1 << 20, range(random.integers(1, 5)))
 
 
 def _add_random_events(job: Job, random: np.random.Generator, ranks: int, wall: float) -> None:
     number = int(random.integers(1, 20))
-    where = {"start": random.random(number) * wall, "duration": random.random(number) * wall, "offset": random.integers(-1, 10, number)}
+    where = {
+        "start": random.random(number) * wall,
+        "duration": random.random(number) * wall,
+        "offset": random.integers(-1, 10, number),
+    }
     kind = str(random.choice(EVENT_KINDS))
     flags, layer = int(random.integers(32)), str(random.choice(LAYERS))
     names = {"communicate": random.choice(["MPI_Barrier", "MPI_Recv", "MPI_Send"])}
@@ -85,14 +122,30 @@ def test_any_job_is_analysed_within_its_bounds(job: Job) -> None:
 
 
 def test_large_job_takes_seconds() -> None:
-    """A thousand ranks, ten thousand files; the bound is loose: it catches loops over rows, not slow machines."""
+    """A thousand ranks, ten thousand files; the bound is loose: it catches loops over rows, not
+    slow machines."""
     job = make_job(1000, 100.0)
     add_filesystem(job, "/net", "lustre", network=True)
     for rank in range(0, 1000, 100):
         add_record(
-            job, range(rank, rank + 100), f"/net/f{rank}", writes=100, bytes_written=100 << 20, write_time=5.0, end_written=100 << 20
+            job,
+            range(rank, rank + 100),
+            f"/net/f{rank}",
+            writes=100,
+            bytes_written=100 << 20,
+            write_time=5.0,
+            end_written=100 << 20,
         )
-        add_events(job, range(rank, rank + 100), f"/net/f{rank}", "write", start=1.0, duration=5.0, length=100 << 20, offset=0)
+        add_events(
+            job,
+            range(rank, rank + 100),
+            f"/net/f{rank}",
+            "write",
+            start=1.0,
+            duration=5.0,
+            length=100 << 20,
+            offset=0,
+        )
     many = np.repeat(job.events, 200)
     many["start"] += np.tile(np.arange(200) * 0.4, len(job.events))
     many["duration"], many["end"] = 0.05, many["start"] + 0.05

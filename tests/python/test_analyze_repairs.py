@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from pario.analyze import analyze
+from pario.see.analyze import analyze
 from tests.python.jobs import add_record
 from tests.python.test_analyze_rules import job
 
 
-@pytest.mark.parametrize(("size", "seconds", "kept"), [(1 << 20, 5.0, True), (1 << 30, 5000.0, False), (100 << 20, 2.0, False)])
-def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory(size: int, seconds: float, kept: bool) -> None:
+@pytest.mark.parametrize(
+    ("size", "seconds", "kept"),
+    [(1 << 20, 5.0, True), (1 << 30, 5000.0, False), (100 << 20, 2.0, False)],
+)
+def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory(
+    size: int, seconds: float, kept: bool
+) -> None:
     made = job(wall=10 * seconds)
-    add_record(made, 0, "/scratch/table", opens=100, reads=10_000, bytes_read=100 * size, read_time=seconds, end_read=size)
+    add_record(
+        made,
+        0,
+        "/scratch/table",
+        opens=100,
+        reads=10_000,
+        bytes_read=100 * size,
+        read_time=seconds,
+        end_read=size,
+    )
     (found,) = (finding for finding in analyze(made).findings if finding.rule == "re-read")
     assert [(one.key, one.value) for one in found.settings] == ([("whole", "1M")] if kept else [])

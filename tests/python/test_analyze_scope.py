@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pario.analyze import analyze
-from pario.analyze.model import FileRow
-from pario.tables.model import Job
-from pario.tables.rows import new_processes
+from pario.see.analyze import analyze
+from pario.see.analyze.model import FileRow
+from pario.see.tables.model import Job
+from pario.see.tables.rows import new_processes
 from tests.python.jobs import add_events, add_function, add_record, make_job
 
 IN_MPI_IO, IN_MPI = 2, 4
@@ -51,11 +51,19 @@ def test_files_touched_inside_mpi_calls_alone_are_the_librarys() -> None:
 
 def test_what_python_reads_because_pario_is_there_is_left_out() -> None:
     job = make_job(1, wall=10.0)
-    for path in ("/opt/lib/pario/launch/hook/sitecustomize.py", "/opt/lib/pario/launch/hook", "/home/ada/pario/launch/hooks.txt"):
+    for path in (
+        "/opt/lib/pario/launch/hook/sitecustomize.py",
+        "/opt/lib/pario/launch/hook",
+        "/home/ada/pario/launch/hooks.txt",
+    ):
         add_record(job, 0, path, opens=1, reads=1, read_time=1.0, bytes_read=100)
     analysis = analyze(job)
     assert [row.path for row in analysis.files] == ["/home/ada/pario/launch/hooks.txt"]
-    assert (analysis.job.files, analysis.job.bytes_read, analysis.verdict.critical.io) == (1, 100, 1.0)
+    assert (analysis.job.files, analysis.job.bytes_read, analysis.verdict.critical.io) == (
+        1,
+        100,
+        1.0,
+    )
 
 
 def test_known_files_of_the_library_are_told_without_events() -> None:
@@ -67,7 +75,9 @@ def test_known_files_of_the_library_are_told_without_events() -> None:
 
 def test_nonblocking_mpi_io_that_ends_in_a_wait_is_io() -> None:
     job = make_job(2, wall=10.0)
-    add_record(job, range(2), "/out", layer="mpiio", writes=1, bytes_written=100, nonblocking_calls=1)
+    add_record(
+        job, range(2), "/out", layer="mpiio", writes=1, bytes_written=100, nonblocking_calls=1
+    )
     add_record(job, range(2), "/out", writes=1, bytes_written=100, write_time=4.0)
     add_events(job, range(2), "", "communicate", start=1.0, duration=5.0, function="MPI_Wait")
     add_events(job, range(2), "/out", "write", start=1.0, duration=4.0, length=100, flags=IN_MPI)
@@ -80,7 +90,9 @@ def test_nonblocking_mpi_io_that_ends_in_a_wait_is_io() -> None:
 def test_what_was_looked_for_and_not_found_is_one_row_and_no_file() -> None:
     job = make_job(1, wall=10.0)
     for number in range(30):
-        add_record(job, 0, f"/lib{number}/module.py", stats=1, failed_opens=1, failed=2, stat_time=0.01)
+        add_record(
+            job, 0, f"/lib{number}/module.py", stats=1, failed_opens=1, failed=2, stat_time=0.01
+        )
     add_record(job, 0, "/lib/module.py", opens=1, stats=1, reads=1, bytes_read=10, read_time=0.01)
     analysis = analyze(job)
     assert analysis.job.files == analysis.file_total == 1
@@ -92,9 +104,22 @@ def test_functions_inside_others_say_so() -> None:
     add_function(job, range(2), "MPI_File_write_at", "mpiio", calls=1, seconds=5.0)
     add_function(job, range(2), "pwrite", "posix", calls=1, seconds=4.0)
     add_record(job, range(2), "/out", layer="mpiio", writes=1, write_time=5.0)
-    add_record(job, range(2), "/out", writes=1, write_time=4.0, nested_writes=1, nested_write_time=4.0)
-    add_events(job, range(2), "/out", "write", start=0.0, duration=5.0, layer="mpiio", function="MPI_File_write_at")
-    add_events(job, range(2), "/out", "write", start=0.5, duration=4.0, flags=IN_MPI_IO, function="pwrite")
+    add_record(
+        job, range(2), "/out", writes=1, write_time=4.0, nested_writes=1, nested_write_time=4.0
+    )
+    add_events(
+        job,
+        range(2),
+        "/out",
+        "write",
+        start=0.0,
+        duration=5.0,
+        layer="mpiio",
+        function="MPI_File_write_at",
+    )
+    add_events(
+        job, range(2), "/out", "write", start=0.5, duration=4.0, flags=IN_MPI_IO, function="pwrite"
+    )
     rows = {row.name: (row.inside, row.inside_seconds) for row in analyze(job).functions}
     assert rows == {"MPI_File_write_at": ("", 0.0), "pwrite": ("MPI-IO", 8.0)}
 
@@ -114,12 +139,32 @@ def test_without_mpi_a_function_has_the_share_that_it_has_of_the_process_with_mo
     assert (row.seconds, row.share) == (7.0, pytest.approx(0.6))
 
 
-@pytest.mark.parametrize(("path", "told"), [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)])
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)],
+)
 def test_where_sqlite_syncs_the_advice_is_for_sqlite(path: str, told: bool) -> None:
     job = make_job(1)
-    add_record(job, 0, path, opens=400, closes=400, open_time=2.0, writes=1000, bytes_written=1_000_000, syncs=800, sync_time=5.0)
-    said = {finding.rule: any(fix.text.startswith("SQLite:") for fix in finding.fixes) for finding in analyze(job).findings}
-    assert {name: said[name] for name in ("sync-storm", "open-close-loop")} == {"sync-storm": told, "open-close-loop": told}
+    add_record(
+        job,
+        0,
+        path,
+        opens=400,
+        closes=400,
+        open_time=2.0,
+        writes=1000,
+        bytes_written=1_000_000,
+        syncs=800,
+        sync_time=5.0,
+    )
+    said = {
+        finding.rule: any(fix.text.startswith("SQLite:") for fix in finding.fixes)
+        for finding in analyze(job).findings
+    }
+    assert {name: said[name] for name in ("sync-storm", "open-close-loop")} == {
+        "sync-storm": told,
+        "open-close-loop": told,
+    }
 
 
 def test_a_sum_over_ranks_has_no_slowest_rank() -> None:

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from pario.analyze import analyze
-from tests.python.jobs import add_events, add_filesystem, add_function, add_hint, add_record, make_job, set_layout
+from pario.see.analyze import analyze
+from tests.python.jobs import (
+    add_events,
+    add_filesystem,
+    add_function,
+    add_hint,
+    add_record,
+    make_job,
+    set_layout,
+)
 
 MIB = 1 << 20
 
@@ -12,33 +20,82 @@ MIB = 1 << 20
 def test_function_table_shows_imbalance_and_waiting_apart() -> None:
     job = make_job(4, wall=10.0)
     add_function(job, range(4), "MPI_Barrier", "collective", calls=1, seconds=[0.0, 3.0, 3.0, 6.0])
-    add_events(job, range(4), "", "communicate", start=[6.0, 3.0, 3.0, 0.0], duration=[0.0, 3.0, 3.0, 6.0], offset=0, flags=8)
+    add_events(
+        job,
+        range(4),
+        "",
+        "communicate",
+        start=[6.0, 3.0, 3.0, 0.0],
+        duration=[0.0, 3.0, 3.0, 6.0],
+        offset=0,
+        flags=8,
+    )
     (row,) = analyze(job).functions
     assert (row.name, row.calls, row.seconds, row.slowest_rank) == ("MPI_Barrier", 4, 12.0, 3)
-    assert (row.imbalance, row.waiting, row.share) == (pytest.approx(0.5), pytest.approx(12.0), pytest.approx(0.3))
+    assert (row.imbalance, row.waiting, row.share) == (
+        pytest.approx(0.5),
+        pytest.approx(12.0),
+        pytest.approx(0.3),
+    )
 
 
 def test_function_table_comes_from_counters_where_the_log_has_no_functions() -> None:
     job = make_job(2, wall=10.0, has={"posix"})
-    add_record(job, range(2), "/f", writes=5, write_time=[1.0, 3.0], bytes_written=100, opens=1, open_time=0.5)
+    add_record(
+        job,
+        range(2),
+        "/f",
+        writes=5,
+        write_time=[1.0, 3.0],
+        bytes_written=100,
+        opens=1,
+        open_time=0.5,
+    )
     rows = {row.name: row for row in analyze(job).functions}
     assert set(rows) == {"POSIX write", "POSIX open"}
-    assert (rows["POSIX write"].calls, rows["POSIX write"].seconds, rows["POSIX write"].slowest_rank) == (10, 4.0, 1)
+    assert (
+        rows["POSIX write"].calls,
+        rows["POSIX write"].seconds,
+        rows["POSIX write"].slowest_rank,
+    ) == (10, 4.0, 1)
 
 
 def test_file_table_names_slowest_and_fastest_rank() -> None:
     job = make_job(3, wall=10.0)
     add_filesystem(job, "/scratch", "lustre")
-    add_record(job, range(3), "/scratch/shared.dat", opens=1, writes=10, bytes_written=MIB, write_time=[2.0, 5.0, 1.0])
+    add_record(
+        job,
+        range(3),
+        "/scratch/shared.dat",
+        opens=1,
+        writes=10,
+        bytes_written=MIB,
+        write_time=[2.0, 5.0, 1.0],
+    )
     (row,) = analyze(job).files
-    assert (row.ranks, row.slowest_rank, row.slowest_seconds, row.fastest_rank, row.fastest_seconds) == (3, 1, 5.0, 2, 1.0)
+    assert (
+        row.ranks,
+        row.slowest_rank,
+        row.slowest_seconds,
+        row.fastest_rank,
+        row.fastest_seconds,
+    ) == (3, 1, 5.0, 2, 1.0)
     assert (row.filesystem, row.bytes_written, row.writes) == ("lustre", 3 * MIB, 30)
 
 
 def test_bytes_below_mpi_io_are_not_counted_again() -> None:
     job = make_job(2, wall=10.0)
     add_record(job, range(2), "/s.h5", layer="mpiio", writes=1, bytes_written=100, write_time=1.0)
-    add_record(job, 0, "/s.h5", writes=1, bytes_written=4096, nested_writes=1, write_time=0.5, nested_write_time=0.5)
+    add_record(
+        job,
+        0,
+        "/s.h5",
+        writes=1,
+        bytes_written=4096,
+        nested_writes=1,
+        write_time=0.5,
+        nested_write_time=0.5,
+    )
     analysis = analyze(job)
     assert analysis.files[0].bytes_written == 200
     assert analysis.job.bytes_written == 4096
@@ -48,10 +105,25 @@ def test_bytes_below_mpi_io_are_not_counted_again() -> None:
 def test_filesystems_and_sizes_sum_their_files() -> None:
     job = make_job(2, wall=10.0)
     add_filesystem(job, "/scratch", "lustre")
-    add_record(job, range(2), "/scratch/a", writes=3, bytes_written=1500, write_time=1.0, write_sizes={500: 3})
+    add_record(
+        job,
+        range(2),
+        "/scratch/a",
+        writes=3,
+        bytes_written=1500,
+        write_time=1.0,
+        write_sizes={500: 3},
+    )
     analysis = analyze(job)
     (row,) = analysis.filesystems
-    assert (row.type, row.mount, row.files, row.bytes_written, row.calls, row.seconds) == ("lustre", "/scratch", 1, 3000, 6, 2.0)
+    assert (row.type, row.mount, row.files, row.bytes_written, row.calls, row.seconds) == (
+        "lustre",
+        "/scratch",
+        1,
+        3000,
+        6,
+        2.0,
+    )
     assert analysis.sizes[0].writes == (0, 6, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -107,12 +179,24 @@ def test_phases_are_parted_by_pauses_of_all_ranks() -> None:
 
 
 def test_contention_map_of_an_unaligned_shared_file() -> None:
-    """Four ranks write 0.5, 2, 1 and 1 MiB one after the other into a file on 4 OSTs with stripes of 1 MiB: 3, 1, 2, 2 ranks per OST."""
+    """Four ranks write 0.5, 2, 1 and 1 MiB one after the other into a file on 4 OSTs with stripes
+    of 1 MiB: 3, 1, 2, 2 ranks per OST."""
     job = make_job(4)
     sizes = np.array([0.5, 2.0, 1.0, 1.0]) * MIB
     offsets = np.cumsum(sizes) - sizes
-    add_record(job, range(4), "/scratch/shared", writes=1, bytes_written=sizes.astype(int), write_time=0.1)
-    add_events(job, range(4), "/scratch/shared", "write", start=1.0, duration=0.1, offset=offsets.astype(int), length=sizes.astype(int))
+    add_record(
+        job, range(4), "/scratch/shared", writes=1, bytes_written=sizes.astype(int), write_time=0.1
+    )
+    add_events(
+        job,
+        range(4),
+        "/scratch/shared",
+        "write",
+        start=1.0,
+        duration=0.1,
+        offset=offsets.astype(int),
+        length=sizes.astype(int),
+    )
     set_layout(job, "/scratch/shared", MIB, [0, 1, 2, 3])
     (found,) = analyze(job).contention
     assert found.targets == ("OST 0", "OST 1", "OST 2", "OST 3")
@@ -123,8 +207,12 @@ def test_contention_map_of_an_unaligned_shared_file() -> None:
 
 def test_contention_map_without_stripes_uses_blocks() -> None:
     job = make_job(2)
-    add_record(job, range(2), "/shared", writes=1, bytes_written=6144, write_time=0.1, block_size=4096)
-    add_events(job, range(2), "/shared", "write", start=1.0, duration=0.1, offset=[0, 6144], length=6144)
+    add_record(
+        job, range(2), "/shared", writes=1, bytes_written=6144, write_time=0.1, block_size=4096
+    )
+    add_events(
+        job, range(2), "/shared", "write", start=1.0, duration=0.1, offset=[0, 6144], length=6144
+    )
     (found,) = analyze(job).contention
     assert found.unit == "4 KiB block"
     assert found.ranks_per_target == (1, 2, 1)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from pario.analyze import analyze
-from pario.analyze.lanes import find_lanes
-from pario.analyze.model import Split
-from pario.analyze.split import Times
-from pario.tables.model import Job
+from pario.see.analyze import analyze
+from pario.see.analyze.lanes import find_lanes
+from pario.see.analyze.model import Split
+from pario.see.analyze.split import Times
+from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
 
 COLLECTIVE = 8
@@ -17,11 +17,26 @@ def barrier(job: Job, number: int, arrivals: list[float]) -> None:
     """All ranks meet: each waits from its arrival to the last one."""
     arrived = np.array(arrivals)
     last = arrived.max() + 1e-6
-    add_events(job, range(len(arrivals)), "", "communicate", start=arrived, duration=last - arrived, offset=number, flags=COLLECTIVE)
+    add_events(
+        job,
+        range(len(arrivals)),
+        "",
+        "communicate",
+        start=arrived,
+        duration=last - arrived,
+        offset=number,
+        flags=COLLECTIVE,
+    )
 
 
 def io(
-    job: Job, rank: int, start: float, seconds: float, path: str = "/scratch/out.dat", kind: str = "write", length: int = 1 << 20
+    job: Job,
+    rank: int,
+    start: float,
+    seconds: float,
+    path: str = "/scratch/out.dat",
+    kind: str = "write",
+    length: int = 1 << 20,
 ) -> None:
     name = {"write": "bytes_written", "read": "bytes_read"}[kind]
     add_record(job, rank, path, **{kind + "s": 1, kind + "_time": seconds, name: length})
@@ -29,7 +44,9 @@ def io(
 
 
 def parts(split: Split) -> tuple[float, ...]:
-    return tuple(round(value, 3) for value in (split.compute, split.communication, split.waiting, split.io))
+    return tuple(
+        round(value, 3) for value in (split.compute, split.communication, split.waiting, split.io)
+    )
 
 
 def test_io_that_others_wait_for_is_io_on_the_critical_path() -> None:
@@ -66,8 +83,12 @@ def test_rank_that_computes_long_makes_the_job_compute_bound() -> None:
 def test_blocking_messages_are_matched_with_their_senders() -> None:
     job = make_job(2, wall=10.0)
     io(job, 1, 0.0, 5.0)
-    add_events(job, 0, "", "communicate", start=1.0, duration=4.5, offset=1 << 32 | 7, function="MPI_Recv")
-    add_events(job, 1, "", "communicate", start=5.0, duration=0.5, offset=0 << 32 | 7, function="MPI_Send")
+    add_events(
+        job, 0, "", "communicate", start=1.0, duration=4.5, offset=1 << 32 | 7, function="MPI_Recv"
+    )
+    add_events(
+        job, 1, "", "communicate", start=5.0, duration=0.5, offset=0 << 32 | 7, function="MPI_Send"
+    )
     waits = Times(job).waits
     assert waits.lane.tolist() == [0]
     assert waits.seconds == pytest.approx([4.0])
@@ -76,8 +97,25 @@ def test_blocking_messages_are_matched_with_their_senders() -> None:
 
 def test_collective_io_calls_are_matched_by_file_and_running_number() -> None:
     job = make_job(2, wall=10.0)
-    add_record(job, range(2), "/scratch/s.h5", layer="mpiio", writes=1, write_time=[5.0, 2.0], collective_writes=1)
-    add_events(job, [0, 1], "/scratch/s.h5", "write", layer="mpiio", start=[1.0, 4.0], duration=[5.0, 2.0], flags=COLLECTIVE)
+    add_record(
+        job,
+        range(2),
+        "/scratch/s.h5",
+        layer="mpiio",
+        writes=1,
+        write_time=[5.0, 2.0],
+        collective_writes=1,
+    )
+    add_events(
+        job,
+        [0, 1],
+        "/scratch/s.h5",
+        "write",
+        layer="mpiio",
+        start=[1.0, 4.0],
+        duration=[5.0, 2.0],
+        flags=COLLECTIVE,
+    )
     times = Times(job)
     assert times.waits.seconds == pytest.approx([3.0])
     assert times.active_cells[:, 1] == pytest.approx([2.0, 2.0])
@@ -145,7 +183,16 @@ def test_missing_knowledge_is_said() -> None:
 def test_sum_over_ranks_gives_the_slowest_rank_its_own_time() -> None:
     job = make_job(4, wall=10.0, has={"posix"})
     add_record(
-        job, -1, "/f", writes=4, write_time=9.0, slowest_rank=2, slowest_rank_time=6.0, fastest_rank=1, fastest_rank_time=1.0, ranks=4
+        job,
+        -1,
+        "/f",
+        writes=4,
+        write_time=9.0,
+        slowest_rank=2,
+        slowest_rank_time=6.0,
+        fastest_rank=1,
+        fastest_rank_time=1.0,
+        ranks=4,
     )
     verdict = analyze(job).verdict
     assert (verdict.slowest_rank, verdict.slowest.io) == (2, pytest.approx(6.0))
@@ -160,12 +207,17 @@ def test_short_run_with_hardly_any_io_is_told_so() -> None:
     job = make_job(1, wall=0.003)
     add_record(job, 0, "/etc/passwd", reads=1, read_time=0.002, bytes_read=100)
     verdict = analyze(job).verdict
-    assert (verdict.bound, verdict.sentence) == ("little", "Hardly any I/O: 2.00 ms of the 3.00 ms run.")
+    assert (verdict.bound, verdict.sentence) == (
+        "little",
+        "Hardly any I/O: 2.00 ms of the 3.00 ms run.",
+    )
 
 
 def test_sentence_says_what_to_gain_and_by_what_in_one_line() -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/out.dat", writes=1_000_000, bytes_written=8_000_000, write_time=8.0)
     analysis = analyze(job)
-    assert analysis.verdict.sentence.endswith("could be saved, mostly by joining small writes into large ones.")
+    assert analysis.verdict.sentence.endswith(
+        "could be saved, mostly by joining small writes into large ones."
+    )
     assert len(analysis.verdict.sentence) <= 140

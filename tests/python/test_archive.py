@@ -1,4 +1,5 @@
-"""Directories as shards: nothing of them is lost, ordinary tar reads them, members are read alone."""
+"""Directories as shards: nothing of them is lost, ordinary tar reads them, members are read
+alone."""
 
 import contextlib
 import os
@@ -16,13 +17,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pario.archive import Archive, pack
-from pario.archive.subdirs import Spreading
 from pario.cli import main
 from pario.errors import ParioError
+from pario.move.archive import Archive, pack
+from pario.move.archive.subdirs import Spreading
 from tests.support.commands import run_command
 
-needs_tar = pytest.mark.skipif(not (shutil.which("tar") and shutil.which("zstd")), reason="tar or zstd is not installed")
+needs_tar = pytest.mark.skipif(
+    not (shutil.which("tar") and shutil.which("zstd")), reason="tar or zstd is not installed"
+)
 
 
 def facts_of(root: Path) -> dict[str, tuple[object, ...]]:
@@ -32,16 +35,37 @@ def facts_of(root: Path) -> dict[str, tuple[object, ...]]:
     for path in sorted([root, *root.rglob("*")]):
         facts = path.lstat()
         kind = stat.S_IFMT(facts.st_mode)
-        content = path.readlink() if stat.S_ISLNK(kind) else path.read_bytes() if stat.S_ISREG(kind) else None
+        content = (
+            path.readlink()
+            if stat.S_ISLNK(kind)
+            else path.read_bytes()
+            if stat.S_ISREG(kind)
+            else None
+        )
         name = str(path.relative_to(root))
-        link = first.setdefault(facts.st_ino, name) if facts.st_nlink > 1 and not stat.S_ISDIR(kind) else None
-        found[name] = (facts.st_mode, facts.st_mtime_ns, facts.st_uid, facts.st_gid, content, link, attributes_of(path))
+        link = (
+            first.setdefault(facts.st_ino, name)
+            if facts.st_nlink > 1 and not stat.S_ISDIR(kind)
+            else None
+        )
+        found[name] = (
+            facts.st_mode,
+            facts.st_mtime_ns,
+            facts.st_uid,
+            facts.st_gid,
+            content,
+            link,
+            attributes_of(path),
+        )
     return found
 
 
 def attributes_of(path: Path) -> dict[str, bytes]:
     with contextlib.suppress(OSError):
-        return {name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)}
+        return {
+            name: os.getxattr(path, name, follow_symlinks=False)
+            for name in os.listxattr(path, follow_symlinks=False)
+        }
     return {}
 
 
@@ -104,23 +128,46 @@ def test_members_are_read_alone(tree: Path, tmp_path: Path) -> None:
             assert archive.read(name) == facts[4]
     with pytest.raises(ParioError, match="no member nowhere"):
         archive.read("nowhere")
-    with pytest.raises(ParioError, match=r"deep in .* is no file"):
+    with pytest.raises(ParioError, match=r"deep in .* is no regular file"):
         archive.read("deep")
 
 
-def test_a_part_is_unpacked(tree: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_part_is_unpacked(
+    tree: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     assert main(["pack", str(tree), "-o", str(tmp_path / "out.pack")]) == 0
-    assert main(["unpack", str(tmp_path / "out.pack"), "deep/" + "long" * 40, "large", "-o", str(tmp_path / "part")]) == 0
+    assert (
+        main(
+            [
+                "unpack",
+                str(tmp_path / "out.pack"),
+                "deep/" + "long" * 40,
+                "large",
+                "-o",
+                str(tmp_path / "part"),
+            ]
+        )
+        == 0
+    )
     everything = facts_of(tree)
     part = facts_of(tmp_path / "part")
-    assert sorted(part) == [".", "deep", "deep/" + "long" * 40, f"deep/{'long' * 40}/empty", f"deep/{'long' * 40}/{'name' * 30}", "large"]
+    assert sorted(part) == [
+        ".",
+        "deep",
+        "deep/" + "long" * 40,
+        f"deep/{'long' * 40}/empty",
+        f"deep/{'long' * 40}/{'name' * 30}",
+        "large",
+    ]
     assert part["large"] == everything["large"]
     capfdbinary.readouterr()
     assert main(["unpack", str(tmp_path / "out.pack"), "text", "--stdout"]) == 0
     assert capfdbinary.readouterr().out == b"hello"
 
 
-def test_a_hard_link_alone_is_an_error_that_says_what_is_missing(tree: Path, tmp_path: Path) -> None:
+def test_a_hard_link_alone_is_an_error_that_says_what_is_missing(
+    tree: Path, tmp_path: Path
+) -> None:
     pack(tree, tmp_path / "out")
     with pytest.raises(OSError, match="a hard link to deep/a second name: unpack that, too"):
         Archive(tmp_path / "out").unpack(tmp_path / "back", ["text"])
@@ -135,7 +182,9 @@ def test_ls_shows_members(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("-rwsr-x--x             5  ")
 
 
-def test_an_output_that_exists_stays(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_exists_stays(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "out").mkdir()
     assert main(["pack", str(tree), "-o", str(tmp_path / "out")]) == 2
     assert "out: EEXIST" in capsys.readouterr().err
@@ -177,7 +226,9 @@ def test_an_index_that_names_other_bytes_is_noticed(tmp_path: Path) -> None:
         (tmp_path / "two" / name).write_text(name)
     pack(tmp_path / "two", tmp_path / "out")
     index = bytearray((tmp_path / "out" / "index").read_bytes())
-    rows = [64 + 64 * number + 8 for number in (1, 2)]  # behind the directory's: where the offsets of a and b are
+    rows = [
+        64 + 64 * number + 8 for number in (1, 2)
+    ]  # behind the directory's: where the offsets of a and b are
     first, second = (bytes(index[at : at + 8]) for at in rows)
     index[rows[0] : rows[0] + 8], index[rows[1] : rows[1] + 8] = second, first
     (tmp_path / "out" / "index").write_bytes(index)
@@ -198,7 +249,8 @@ def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
     for number in range(2000):
         (tmp_path / "tree" / str(number)).write_bytes(os.urandom(4000))
     code = (
-        "import os, sys; from pario.archive import pack; pack(sys.argv[1], sys.argv[2], level=19, show=lambda *_: os.kill(os.getpid(), 9))"
+        "import os, sys; from pario.move.archive import pack; pack(sys.argv[1], sys.argv[2],"
+        " level=19, show=lambda *_: os.kill(os.getpid(), 9))"
     )
     killed = run_command([sys.executable, "-c", code, tmp_path / "tree", tmp_path / "out"])
     assert killed.returncode == -signal.SIGKILL
@@ -215,8 +267,9 @@ def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
         (tmp_path / "tree" / str(number)).write_bytes(b"1" * 4000)
     pack(tmp_path / "tree", tmp_path / "out")
     code = (
-        "import os, sys; from pario.archive import Archive;"
-        "Archive(sys.argv[1]).unpack(sys.argv[2], workers=1, show=lambda *_: os.kill(os.getpid(), 9))"
+        "import os, sys; from pario.move.archive import"
+        " Archive;Archive(sys.argv[1]).unpack(sys.argv[2], workers=1, show=lambda *_:"
+        " os.kill(os.getpid(), 9))"
     )
     killed = run_command([sys.executable, "-c", code, tmp_path / "out", tmp_path / "back"])
     assert killed.returncode == -signal.SIGKILL
@@ -235,7 +288,10 @@ def test_a_private_directory_stays_private(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o2777)
     Archive(tmp_path / "out").unpack(tmp_path / "shared" / "back")
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").rglob("*")] == [0o700, 0o700]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").rglob("*")] == [
+        0o700,
+        0o700,
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who alone gives files away")
@@ -255,11 +311,16 @@ def test_a_group_is_the_one_that_was_packed_and_not_the_directorys(tmp_path: Pat
 
 def default_acl(*permissions: int) -> bytes:
     """Of the owner, the group and others, as the kernel takes it."""
-    entries = (struct.pack("<HHI", tag, allowed, 0xFFFFFFFF) for tag, allowed in zip((0x01, 0x04, 0x20), permissions, strict=True))
+    entries = (
+        struct.pack("<HHI", tag, allowed, 0xFFFFFFFF)
+        for tag, allowed in zip((0x01, 0x04, 0x20), permissions, strict=True)
+    )
     return struct.pack("<I", 2) + b"".join(entries)
 
 
-def test_permissions_are_those_that_were_packed_whatever_a_directory_gives_to_new_files(tmp_path: Path) -> None:
+def test_permissions_are_those_that_were_packed_whatever_a_directory_gives_to_new_files(
+    tmp_path: Path,
+) -> None:
     tree, shared = tmp_path / "tree", tmp_path / "shared"
     for directory in (tree, shared):
         directory.mkdir()
@@ -272,7 +333,9 @@ def test_permissions_are_those_that_were_packed_whatever_a_directory_gives_to_ne
     except OSError:
         pytest.skip("no access control lists here")
     Archive(tmp_path / "out").unpack(shared / "back")
-    assert [stat.S_IMODE((shared / "back" / name).stat().st_mode) for name in ("small", "large")] == [0o644, 0o644]
+    assert [
+        stat.S_IMODE((shared / "back" / name).stat().st_mode) for name in ("small", "large")
+    ] == [0o644, 0o644]
 
 
 FULL = """
@@ -290,14 +353,19 @@ def test_where_no_more_can_be_written_nothing_stays(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / "tree" / str(number)).write_bytes(random.Random(number).randbytes(500_000))
     pack(tmp_path / "tree", tmp_path / "out")
-    for words in (["pack", tmp_path / "tree", "-o", tmp_path / "new"], ["unpack", tmp_path / "out", "-o", tmp_path / "new"]):
+    for words in (
+        ["pack", tmp_path / "tree", "-o", tmp_path / "new"],
+        ["unpack", tmp_path / "out", "-o", tmp_path / "new"],
+    ):
         done = run_command([sys.executable, "-c", FULL, *words])
         assert done.returncode == 2
         assert "EFBIG" in done.stderr
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "tree"]
 
 
-def test_sockets_are_left_out_and_names_may_have_any_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_are_left_out_and_names_may_have_any_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in (b"a\nline", b"tab\t", b"\xff\xfe", b" ", b"-x", b"n" * 255, b"back\\slash"):
@@ -325,7 +393,10 @@ def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, and setpriv to be less than that")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"),
+    reason="needs root, and setpriv to be less than that",
+)
 def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
@@ -352,7 +423,9 @@ def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
     assert "lost: owner of 1 member; the first: chown" in done.stderr
     assert "lost: devices, pipes and symbolic links of 1 member; the first: mknod" in done.stderr
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["tool"]
-    assert (tmp_path / "back" / "tool").stat().st_mode & 0o7777 == 0o755  # nobody else's program acts as us
+    assert (
+        tmp_path / "back" / "tool"
+    ).stat().st_mode & 0o7777 == 0o755  # nobody else's program acts as us
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
@@ -367,7 +440,9 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tree"]
 
 
-NAMES = st.binary(min_size=1, max_size=130).filter(lambda name: not {b"/"[0], 0} & set(name) and name not in (b".", b".."))
+NAMES = st.binary(min_size=1, max_size=130).filter(
+    lambda name: not {b"/"[0], 0} & set(name) and name not in (b".", b"..")
+)
 FILES = st.dictionaries(
     st.lists(NAMES, min_size=1, max_size=3).map(tuple),
     st.tuples(st.integers(0, 3_000_000), st.integers(0, 0o777), st.integers(-(10**18), 4 * 10**18)),
@@ -379,14 +454,18 @@ FILES = st.dictionaries(
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(files=FILES, shards=st.integers(1, 4))
 def test_any_tree_survives(
-    files: dict[tuple[bytes, ...], tuple[int, int, int]], shards: int, tmp_path_factory: pytest.TempPathFactory
+    files: dict[tuple[bytes, ...], tuple[int, int, int]],
+    shards: int,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     place = tmp_path_factory.mktemp("any")
     root = place / "tree"
     root.mkdir()
     for parts, (size, mode, modified) in files.items():
         path = root.joinpath(*map(os.fsdecode, parts))
-        with contextlib.suppress(OSError):  # a name is a directory in one and a file in another, or too long
+        with contextlib.suppress(
+            OSError
+        ):  # a name is a directory in one and a file in another, or too long
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(random.Random(size).randbytes(size))
             path.chmod(mode | 0o400)
@@ -428,20 +507,32 @@ def test_a_flat_directory_is_spread_and_gathered(tmp_path: Path) -> None:
     assert (flat / Spreading(12, "hash").place_of("f7") / "f7").read_text() == "7"
     (flat / "later").write_text("later")
     assert main(["pack", str(flat), "--subdirs", "12"]) == 0
-    assert sorted(path.name for path in flat.glob("*")) == [".pario-subdirs", *(f"{number:02d}" for number in range(12))]
+    assert sorted(path.name for path in flat.glob("*")) == [
+        ".pario-subdirs",
+        *(f"{number:02d}" for number in range(12)),
+    ]
     assert main(["unpack", str(flat)]) == 0
-    assert {path.name: path.read_text() for path in flat.iterdir()} == {f"f{n}": str(n) for n in range(100)} | {"later": "later"}
+    assert {path.name: path.read_text() for path in flat.iterdir()} == {
+        f"f{n}": str(n) for n in range(100)
+    } | {"later": "later"}
 
 
 def test_an_even_spread_is_even(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / f"f{number:02d}").touch()
     assert main(["pack", str(tmp_path), "--subdirs", "4", "--by", "even"]) == 0
-    assert [len(list((tmp_path / str(number)).iterdir())) for number in range(4)] == [25, 25, 25, 25]
+    assert [len(list((tmp_path / str(number)).iterdir())) for number in range(4)] == [
+        25,
+        25,
+        25,
+        25,
+    ]
     assert (tmp_path / "3" / "f75").exists()
 
 
-def test_a_file_named_like_a_subdirectory_is_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_named_like_a_subdirectory_is_in_the_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(6):
         (tmp_path / str(number)).touch()
     assert main(["pack", str(tmp_path), "--subdirs", "4"]) == 2

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pario.archive import Archive, pack
 from pario.cli import main
+from pario.move.archive import Archive, pack
 from tests.support.commands import run_command
 
 ROW = struct.Struct("<QQQQqIIIIBB6x")
@@ -77,13 +77,18 @@ class Index:
     def read(cls, path: Path) -> Index:
         data = path.read_bytes()
         _, members, names, _, shards, _ = HEAD.unpack_from(data)
-        rows = [dict(zip(FIELDS, ROW.unpack_from(data, 64 + 64 * row), strict=True)) for row in range(members)]
+        rows = [
+            dict(zip(FIELDS, ROW.unpack_from(data, 64 + 64 * row), strict=True))
+            for row in range(members)
+        ]
         return cls(rows, bytearray(data[len(data) - names :]), shards)
 
     def write(self, path: Path) -> None:
         rows = b"".join(ROW.pack(*(row[name] for name in FIELDS)) for row in self.rows)
         total = xxh64(bytes(self.names), xxh64(rows, 0))
-        head = HEAD.pack(0x314B4341504F4950, len(self.rows), len(self.names), total, self.shards, 64)
+        head = HEAD.pack(
+            0x314B4341504F4950, len(self.rows), len(self.names), total, self.shards, 64
+        )
         path.write_bytes(head + rows + self.names)
 
     def row(self, name: bytes) -> dict[str, int]:
@@ -152,7 +157,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_impossible_members_are_refused_by_name(archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+def test_impossible_members_are_refused_by_name(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
     edit, told = HOSTILE[case]
     change(archive, edit)
     assert main(["unpack", str(archive), "-o", str(tmp_path / "back")]) == 2
@@ -161,7 +168,9 @@ def test_impossible_members_are_refused_by_name(archive: Path, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_ls_shows_no_impossible_member_as_a_good_one(archive: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+def test_ls_shows_no_impossible_member_as_a_good_one(
+    archive: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
     change(archive, HOSTILE[case][0])
     status = main(["ls", "-l", str(archive)])
     shown = capsys.readouterr()
@@ -172,14 +181,18 @@ def test_ls_shows_no_impossible_member_as_a_good_one(archive: Path, capsys: pyte
         assert status in (1, 2) and re.search(HOSTILE[case][1], shown.err)
 
 
-def test_ls_says_that_the_index_is_verified(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_says_that_the_index_is_verified(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["ls", str(archive)]) == 0
     shown = capsys.readouterr()
     assert shown.out == ".\naa\nbb\ncc\n"
     assert shown.err == f"{archive}: 4 members in 1 shard, index verified\n"
 
 
-def test_ls_lists_what_a_missing_shard_had_and_says_so(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_lists_what_a_missing_shard_had_and_says_so(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (archive / "00000.tar.zst").unlink()
     assert main(["ls", str(archive)]) == 1
     shown = capsys.readouterr()
@@ -187,7 +200,9 @@ def test_ls_lists_what_a_missing_shard_had_and_says_so(archive: Path, capsys: py
     assert "00000.tar.zst" in shown.err and "not verified" in shown.err
 
 
-def test_ls_refuses_an_index_with_a_wrong_checksum(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_refuses_an_index_with_a_wrong_checksum(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = (archive / "index").read_bytes()
     (archive / "index").write_bytes(data[:-1] + b"!")
     assert main(["ls", str(archive)]) == 2
@@ -195,7 +210,9 @@ def test_ls_refuses_an_index_with_a_wrong_checksum(archive: Path, capsys: pytest
     assert shown.out == "" and "checksum" in shown.err
 
 
-def test_names_never_reach_the_terminal_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_never_reach_the_terminal_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in ("red\x1b[31m", "two\nlines", "tab\t", "back\x08\x7f", "left\u202eright"):
@@ -210,7 +227,9 @@ def test_names_never_reach_the_terminal_as_they_are(tmp_path: Path, capsys: pyte
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_an_archive_that_is_too_large_is_refused(archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_that_is_too_large_is_refused(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["unpack", str(archive), "-o", str(tmp_path / "back"), "--max-size"]
     assert main([*words, "5"]) == 2
     assert "more than the allowed 5 bytes in all" in capsys.readouterr().err
@@ -242,7 +261,10 @@ def test_permissions_can_be_those_of_new_files(tmp_path: Path) -> None:
     pack(tree, tmp_path / "out")
     unpack = [sys.executable, "-m", "pario", "unpack", tmp_path / "out", "-o", tmp_path / "back"]
     run_command([*unpack, "--no-same-permissions"], status=0, umask=0o027)
-    modes = {name: stat.S_IMODE((tmp_path / "back" / name).lstat().st_mode) for name in ("tool", "open", "pipe", ".")}
+    modes = {
+        name: stat.S_IMODE((tmp_path / "back" / name).lstat().st_mode)
+        for name in ("tool", "open", "pipe", ".")
+    }
     assert modes == {"tool": 0o750, "open": 0o750, "pipe": 0o640, ".": 0o750}
 
 
@@ -254,7 +276,7 @@ status = main(sys.argv[1:])
 # Not ru_maxrss, which counts the process that this one was forked from.
 print(re.search("VmHWM:.*?([0-9]+) kB", pathlib.Path("/proc/self/status").read_text())[1], file=sys.stderr)
 sys.exit(status)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.system

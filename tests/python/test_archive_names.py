@@ -4,12 +4,13 @@ import os
 import stat
 from pathlib import Path
 
-from pario.archive import Archive, pack
+from pario.move.archive import Archive, pack
 from tests.support.commands import run_command
 
 
 def make_deep(root: Path, levels: int) -> Path:
-    """Directories whose path no call takes; a hard link, a symbolic one, a pipe and a sparse file are in the last."""
+    """Directories whose path no call takes; a hard link, a symbolic one, a pipe and a sparse file
+    are in the last."""
     here = os.open(root, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d" * 200, dir_fd=here)
@@ -41,9 +42,22 @@ def deep_facts(root: Path) -> list[tuple[object, ...]]:
             facts = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             content: object = None
             if stat.S_ISREG(facts.st_mode):
-                with open(name, "rb", opener=lambda name, flags, at=descriptor: os.open(name, flags, dir_fd=at)) as file:
+                with open(
+                    name,
+                    "rb",
+                    opener=lambda name, flags, at=descriptor: os.open(name, flags, dir_fd=at),
+                ) as file:
                     content = file.read()
-            found.append((path[len(str(root)) :], name, facts.st_mode, facts.st_mtime_ns, facts.st_nlink, content))
+            found.append(
+                (
+                    path[len(str(root)) :],
+                    name,
+                    facts.st_mode,
+                    facts.st_mtime_ns,
+                    facts.st_nlink,
+                    content,
+                )
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""``pario bench api``: what is measured, what is said of it, the picture, and the history of a file system."""
+"""``pario bench api``: what is measured, what is said of it, the picture, and the history of a file
+system."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from xml.etree import ElementTree
 import pytest
 
 from pario import _native
-from pario.bench.history import changes, different, keep, last
-from pario.bench.verdicts import Rates, result_of, verdicts
-from pario.bench.ways import CONDITIONS, FORMAT, VERSION, WAYS, Request, make_file, measure
 from pario.cli import main
-from pario.report.lines import Axes, Panel, figure
-from pario.report.picture import check, draw
+from pario.prove.bench.history import changes, different, keep, last
+from pario.prove.bench.verdicts import Rates, result_of, verdicts
+from pario.prove.bench.ways import CONDITIONS, FORMAT, VERSION, WAYS, Request, make_file, measure
+from pario.see.report.lines import Axes, Panel, figure
+from pario.see.report.picture import check, draw
 
 IN_ORDER, AT_RANDOM = "read in order from memory", "read at random from memory"
 
@@ -31,11 +32,20 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def document(**rates: dict[int, list[float]]) -> dict[str, Any]:
     """A result of reading in order from memory, by way."""
     rows = [
-        {"way": way, "condition": IN_ORDER, "piece": piece, "rates": values} for way, by in rates.items() for piece, values in by.items()
+        {"way": way, "condition": IN_ORDER, "piece": piece, "rates": values}
+        for way, by in rates.items()
+        for piece, values in by.items()
     ]
     pieces = sorted({row["piece"] for row in rows})
     about = {"size": 1 << 20, "seconds": 0.01, "left_in_memory": 0.0, "missing": {}}
-    return {"format": FORMAT, "version": VERSION, "when": 0.0, "pieces": pieces, **about, "rows": rows}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "when": 0.0,
+        "pieces": pieces,
+        **about,
+        "rows": rows,
+    }
 
 
 def said(**rates: dict[int, list[float]]) -> list[str]:
@@ -46,7 +56,12 @@ def test_every_way_is_measured_under_every_condition_that_suits_it(tmp_path: Pat
     result = measure(Request(tmp_path, size=256 << 10, pieces=(4096,), repeat=2, seconds=0.01))
     missing = {what.split(", read ")[0].split(", write ")[0] for what in result["missing"]}
     measured = {(row["way"], row["condition"]) for row in result["rows"]}
-    expected = {(way.name, condition.name) for way in WAYS for condition in CONDITIONS if condition.suits(way) and way.name not in missing}
+    expected = {
+        (way.name, condition.name)
+        for way in WAYS
+        for condition in CONDITIONS
+        if condition.suits(way) and way.name not in missing
+    }
     assert expected <= measured
     assert {"read", "pread", "stdio", "mmap"}.isdisjoint(missing)
     assert all(len(row["rates"]) == 2 and min(row["rates"]) > 0 for row in result["rows"])
@@ -56,7 +71,9 @@ def test_a_file_of_words_that_know_their_place(tmp_path: Path) -> None:
     make_file(tmp_path / "file", 9 << 20)
     data = (tmp_path / "file").read_bytes()
     assert len(data) == 9 << 20
-    assert all(int.from_bytes(data[at : at + 8], "little") == at for at in (0, 8, 8 << 20, (9 << 20) - 8))
+    assert all(
+        int.from_bytes(data[at : at + 8], "little") == at for at in (0, 8, 8 << 20, (9 << 20) - 8)
+    )
 
 
 def test_what_is_wrong_in_the_file_is_seen(tmp_path: Path) -> None:
@@ -65,10 +82,14 @@ def test_what_is_wrong_in_the_file_is_seen(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(8192)
         file.write(b"x")
-    _, moved, wrong = _native.time_way(os.fsencode(path), ("pread", 1, 0, False, False), (False, True, False, 4096, 60.0))
+    _, moved, wrong = _native.time_way(
+        os.fsencode(path), ("pread", 1, 0, False, False), (False, True, False, 4096, 60.0)
+    )
     assert (moved, wrong) == (64 << 10, 1)
     with pytest.raises(ValueError, match="read, pread, readv"):
-        _native.time_way(os.fsencode(path), ("sendfile", 1, 0, False, False), (False, True, False, 4096, 60.0))
+        _native.time_way(
+            os.fsencode(path), ("sendfile", 1, 0, False, False), (False, True, False, 4096, 60.0)
+        )
 
 
 def test_the_break_even_points_are_told_in_words() -> None:
@@ -77,33 +98,68 @@ def test_the_break_even_points_are_told_in_words() -> None:
     first, largest, enough, pair = said(read=read, stdio=stdio)
     assert first == "Pieces of 512 B: stdio is fastest, 405 B/s."
     assert largest == "Pieces of 64 KiB: read is fastest, 1.00 kB/s."
-    assert enough == "read() needs pieces of 64 KiB for 90 % of its best rate; pieces of 512 B reach 10 %."
-    assert pair == (
-        "stdio is faster than read up to 512 B (3.9 times its rate at 512 B), "
+    assert (
+        enough
+        == "read() needs pieces of 64 KiB for 90 % of its best rate; pieces of 512 B reach 10 %."
+    )
+    assert (
+        pair == "stdio is faster than read up to 512 B (3.9 times its rate at 512 B), "
         "slower than read from 64 KiB on (0.5 times its rate at 64 KiB)."
     )
 
 
 def test_what_repetitions_do_not_separate_is_no_difference() -> None:
-    assert said(mmap={4096: [100.0, 300.0]}, pread={4096: [200.0, 250.0]})[-1] == "mmap and pread do not differ clearly."
-    assert Rates((3.0, 4.0)).beats(Rates((1.0, 2.0))) and not Rates((2.0, 4.0)).beats(Rates((1.0, 2.0)))
+    assert (
+        said(mmap={4096: [100.0, 300.0]}, pread={4096: [200.0, 250.0]})[-1]
+        == "mmap and pread do not differ clearly."
+    )
+    assert Rates((3.0, 4.0)).beats(Rates((1.0, 2.0))) and not Rates((2.0, 4.0)).beats(
+        Rates((1.0, 2.0))
+    )
 
 
 def test_the_order_matters_until_pieces_are_large() -> None:
     kept = document(pread={4096: [1000.0], 65536: [1000.0]})
     kept["rows"] += [
-        {"way": "pread", "condition": AT_RANDOM, "piece": piece, "rates": [rate]} for piece, rate in ((4096, 300.0), (65536, 950.0))
+        {"way": "pread", "condition": AT_RANDOM, "piece": piece, "rates": [rate]}
+        for piece, rate in ((4096, 300.0), (65536, 950.0))
     ]
     assert (
-        "Out of order, pieces of 4 KiB move at 30 % of the rate in order; from 64 KiB on the order does not matter."
-        in (dict(verdicts(result_of(kept)))[AT_RANDOM])
+        "Out of order, pieces of 4 KiB move at 30 % of the rate in order; from 64 KiB on the order"
+        " does not matter." in (dict(verdicts(result_of(kept)))[AT_RANDOM])
     )
 
 
 @pytest.mark.system
-def test_the_command_prints_plots_keeps_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", "api", str(tmp_path), "--size", "256K", "--pieces", "4K,8K", "--repeat", "2", "--seconds", "0.005"]
-    assert main([*words, "--compare", "--plot", str(tmp_path / "rates.svg"), "--json", str(tmp_path / "kept.json")]) == 0
+def test_the_command_prints_plots_keeps_and_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "bench",
+        "api",
+        str(tmp_path),
+        "--size",
+        "256K",
+        "--pieces",
+        "4K,8K",
+        "--repeat",
+        "2",
+        "--seconds",
+        "0.005",
+    ]
+    assert (
+        main(
+            [
+                *words,
+                "--compare",
+                "--plot",
+                str(tmp_path / "rates.svg"),
+                "--json",
+                str(tmp_path / "kept.json"),
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     assert all(condition.name in printed for condition in CONDITIONS)
     assert "No earlier result with these settings" in printed
@@ -124,18 +180,28 @@ def test_the_command_prints_plots_keeps_and_compares(tmp_path: Path, capsys: pyt
         (["--plot", "/nonexistent/rates.svg"], "no directory /nonexistent"),
         (["--compare", "/nonexistent"], "/nonexistent: No such file or directory"),
         (["--compare", "/"], "/: Is a directory"),
-        (["--compare", "/etc/passwd"], "/etc/passwd: no JSON; expected a result that --json has written"),
+        (
+            ["--compare", "/etc/passwd"],
+            "/etc/passwd: no JSON; expected a result that --json has written",
+        ),
         (["--compare", "/proc/self/exe"], "/proc/self/exe: no JSON"),
-        (["--json", "/nonexistent/a.json"], "cannot write /nonexistent/a.json: no directory /nonexistent"),
+        (
+            ["--json", "/nonexistent/a.json"],
+            "cannot write /nonexistent/a.json: no directory /nonexistent",
+        ),
     ],
 )
-def test_errors_name_what_was_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+def test_errors_name_what_was_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
     assert main(["bench", "api", str(tmp_path), *words]) == 2
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("pieces", ["4", "12", "2G", "4K,"])
-def test_pieces_that_no_call_can_move_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], pieces: str) -> None:
+def test_pieces_that_no_call_can_move_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pieces: str
+) -> None:
     with pytest.raises(SystemExit):
         main(["bench", "api", str(tmp_path), "--pieces", pieces, "--size", "1T"])
     assert "expected" in capsys.readouterr().err
@@ -154,7 +220,10 @@ def test_only_results_with_the_same_settings_are_compared(tmp_path: Path) -> Non
 
 def test_changes_are_clear_when_no_repetition_is_between() -> None:
     before = {"a": [1.0, 2.0], "b": [1.0, 2.0], "c": [1.0], "gone": [1.0]}
-    found = {change.name: (change.factor, change.clear) for change in changes(before, {"a": [3.0, 6.0], "b": [2.0, 4.0], "c": [9.0]})}
+    found = {
+        change.name: (change.factor, change.clear)
+        for change in changes(before, {"a": [3.0, 6.0], "b": [2.0, 4.0], "c": [9.0]})
+    }
     assert found == {"a": (3.0, True), "b": (2.0, False), "c": (9.0, False)}
 
 
@@ -162,8 +231,14 @@ def test_changes_are_clear_when_no_repetition_is_between() -> None:
     ("document", "said"),
     [
         ("[]", "no result of pario bench"),
-        ('{"format": "pario-bench-api", "version": 1}', "'rows' is missing; expected a result that --json has written"),
-        ('{"format": "pario-bench-patterns", "version": 1, "patterns": {}}', "a result of pario-bench-patterns; expected pario-bench-api"),
+        (
+            '{"format": "pario-bench-api", "version": 1}',
+            "'rows' is missing; expected a result that --json has written",
+        ),
+        (
+            '{"format": "pario-bench-patterns", "version": 1, "patterns": {}}',
+            "a result of pario-bench-patterns; expected pario-bench-api",
+        ),
     ],
 )
 def test_what_is_no_earlier_result_is_refused_before_anything_is_measured(
@@ -175,13 +250,19 @@ def test_what_is_no_earlier_result_is_refused_before_anything_is_measured(
 
 
 AXES = Axes("n", "rate", str, lambda value: f"{value:.0f}")
-PANELS = [Panel(f"panel {number}", {"a & b": [(1.0, 10.0), (10.0, 1000.0)]}) for number in range(3)] + [Panel("none", {})]
+PANELS = [
+    Panel(f"panel {number}", {"a & b": [(1.0, 10.0), (10.0, 1000.0)]}) for number in range(3)
+] + [Panel("none", {})]
 
 
 @pytest.mark.system
 def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    for suffix, begin in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG\r\n")):
+    for suffix, begin in (
+        (".svg", b"<svg "),
+        (".html", b"<!doctype html>"),
+        (".png", b"\x89PNG\r\n"),
+    ):
         path = tmp_path / f"picture{suffix}"
         check(path)
         draw(path, "<title>", PANELS, AXES, "what was <told>")
@@ -201,15 +282,42 @@ def test_without_matplotlib_png_is_refused_before_anything_is_measured(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["bench", "api", str(tmp_path), "--plot", str(tmp_path / "rates.png")]) == 2
     assert "needs matplotlib" in capsys.readouterr().err
-    assert main(["bench", "api", str(tmp_path), "--size", "8K", "--pieces", "8", "--plot", str(tmp_path)]) == 2
+    assert (
+        main(
+            [
+                "bench",
+                "api",
+                str(tmp_path),
+                "--size",
+                "8K",
+                "--pieces",
+                "8",
+                "--plot",
+                str(tmp_path),
+            ]
+        )
+        == 2
+    )
     assert not [path for path in tmp_path.iterdir() if path.name != "state"]
 
 
 def test_pictures_show_each_line_where_its_values_are() -> None:
-    text = figure([Panel("<one>", {"a & b": [(1.0, 10.0), (10.0, 1000.0)], "flat": [(1.0, 10.0)]}), Panel("none", {})], AXES)
+    text = figure(
+        [
+            Panel("<one>", {"a & b": [(1.0, 10.0), (10.0, 1000.0)], "flat": [(1.0, 10.0)]}),
+            Panel("none", {}),
+        ],
+        AXES,
+    )
     root = ElementTree.fromstring(text)
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["a & b: 1.0: 10, 10.0: 1000", "flat: 1.0: 10"]
-    lines = [element.get("d") or "" for element in root.iter("{http://www.w3.org/2000/svg}path") if " L" in (element.get("d") or "")]
-    (first, last_point) = [tuple(map(float, point.split())) for point in lines[0].removeprefix("M").split(" L")]
+    lines = [
+        element.get("d") or ""
+        for element in root.iter("{http://www.w3.org/2000/svg}path")
+        if " L" in (element.get("d") or "")
+    ]
+    first, last_point = [
+        tuple(map(float, point.split())) for point in lines[0].removeprefix("M").split(" L")
+    ]
     assert first[0] < last_point[0] and first[1] > last_point[1]

@@ -1,4 +1,5 @@
-"""What ``pario bench --calibrate`` measures says what it is, and nobody waits for a process that has failed."""
+"""What ``pario bench --calibrate`` measures says what it is, and nobody waits for a process that
+has failed."""
 
 from __future__ import annotations
 
@@ -11,21 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from pario.bench import calibrate
 from pario.cli import main
+from pario.prove.bench import calibrate
 from tests.support.commands import run_command
 
 
 @pytest.mark.parametrize(("left", "said"), [(0.5, True), (0.0, False)])
-def test_a_rate_of_what_stayed_in_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float, said: bool) -> None:
+def test_a_rate_of_what_stayed_in_memory_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float, said: bool
+) -> None:
     monkeypatch.setattr(calibrate, "resident", lambda _: left)
-    found = dict(islice(calibrate.measure(tmp_path, 1, lambda path, _: path.touch(), 4 << 20, 0.001), 2))
+    found = dict(
+        islice(calibrate.measure(tmp_path, 1, lambda path, _: path.touch(), 4 << 20, 0.001), 2)
+    )
     assert ("stayed in memory" in found["read_rate"].how) == said
     assert "stayed in memory" not in found["write_rate"].how
 
 
 @pytest.mark.parametrize(("first", "second"), [("no/a", "b"), ("a", "no/b")])
-def test_of_two_that_write_in_turn_one_that_fails_ends_both(tmp_path: Path, first: str, second: str) -> None:
+def test_of_two_that_write_in_turn_one_that_fails_ends_both(
+    tmp_path: Path, first: str, second: str
+) -> None:
     with pytest.raises(OSError, match="no/"):
         calibrate._in_turn(tmp_path / first, tmp_path / second)
 
@@ -43,7 +50,19 @@ def test_a_result_that_cannot_be_written_is_kept_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    words = ["bench", "api", str(tmp_path), "--size", "256K", "--pieces", "4K", "--repeat", "1", "--seconds", "0.001"]
+    words = [
+        "bench",
+        "api",
+        str(tmp_path),
+        "--size",
+        "256K",
+        "--pieces",
+        "4K",
+        "--repeat",
+        "1",
+        "--seconds",
+        "0.001",
+    ]
     too_long = tmp_path / ("x" * 300)
     assert main([*words, "--json", str(too_long)]) == 2
     assert f"cannot write {too_long}: File name too long" in capsys.readouterr().err
@@ -51,7 +70,9 @@ def test_a_result_that_cannot_be_written_is_kept_and_said(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_nothing_stays_of_a_comparison_that_a_signal_ends(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_stays_of_a_comparison_that_a_signal_ends(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     program = """\
 import os, signal, sys
 from pathlib import Path

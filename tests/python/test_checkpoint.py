@@ -1,4 +1,5 @@
-"""Checkpoints: what is saved in any decomposition is loaded in any other, bit by bit; errors name array, rank and extent, on every rank."""
+"""Checkpoints: what is saved in any decomposition is loaded in any other, bit by bit; errors name
+array, rank and extent, on every rank."""
 
 import re
 import resource
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some_numpy
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block, load, packing, transfer
+from pario.checkpoint import CheckpointError, Writer, block, container, load, transfer
 from pario.checkpoint.geometry import Box, whole
 from tests.python.support import threads
 from tests.python.test_checkpoint_geometry import tilings
@@ -29,7 +30,7 @@ def save(path: Path, step: int, arrays, attrs=None, **options) -> Path:
         return writer.save(step, arrays, attrs)
 
 
-def part(array: np.ndarray, ranks, **options) -> checkpoint.given.Saved:
+def part(array: np.ndarray, ranks, **options) -> checkpoint.arrays.Saved:
     """A rank's even share."""
     box = checkpoint.divide(array.shape, ranks.size, ranks.rank)
     return block(array[box.within(whole(array.shape))], array.shape, box.begin, **options)
@@ -44,18 +45,30 @@ TYPES = st.one_of(
     some_numpy.byte_string_dtypes(min_len=1, max_len=9),
     some_numpy.unicode_string_dtypes(min_len=1, max_len=5),
     some_numpy.datetime64_dtypes(max_period="Y", min_period="ns"),
-    st.just(np.dtype([("id", "<u4"), ("place", "<f8", (3,)), ("inner", [("flag", "?"), ("name", "S3")])])),
+    st.just(
+        np.dtype(
+            [("id", "<u4"), ("place", "<f8", (3,)), ("inner", [("flag", "?"), ("name", "S3")])]
+        )
+    ),
 )
-ARRAYS = TYPES.flatmap(lambda kind: some_numpy.arrays(kind, some_numpy.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)))
+ARRAYS = TYPES.flatmap(
+    lambda kind: some_numpy.arrays(
+        kind, some_numpy.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
+    )
+)
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
-    little = one.astype(one.dtype.newbyteorder("<"))
-    return little.dtype == other.dtype.newbyteorder("<") and little.shape == other.shape and little.tobytes() == other.tobytes()
+    return (
+        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    )
 
 
 @pytest.mark.system
-@given(st.dictionaries(st.sampled_from(("T", "flow/u", "flow/v", "names")), ARRAYS, min_size=1), st.data())
+@given(
+    st.dictionaries(st.sampled_from(("T", "flow/u", "flow/v", "names")), ARRAYS, min_size=1),
+    st.data(),
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
     path = tmp_path_factory.mktemp("ckpt")
@@ -68,7 +81,10 @@ def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arra
 
     def store(ranks):
         parts = {
-            name: checkpoint.blocks([(array[box.within(whole(array.shape))], box.begin) for box in mine(ranks, name)], array.shape)
+            name: checkpoint.blocks(
+                [(array[box.within(whole(array.shape))], box.begin) for box in mine(ranks, name)],
+                array.shape,
+            )
             for name, array in arrays.items()
         }
         with Writer(ranks, path, durable=False) as writer:
@@ -80,7 +96,9 @@ def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arra
         for name, those in wanted.items():
             for turn in range(0, len(those), ranks.size):
                 box = (
-                    those[turn + ranks.rank] if turn + ranks.rank < len(those) else Box((0,) * arrays[name].ndim, (0,) * arrays[name].ndim)
+                    those[turn + ranks.rank]
+                    if turn + ranks.rank < len(those)
+                    else Box((0,) * arrays[name].ndim, (0,) * arrays[name].ndim)
                 )
                 if arrays[name].ndim or turn + ranks.rank < len(those):
                     pieces[name][box] = state.read(name, box.begin, box.shape)
@@ -88,7 +106,9 @@ def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arra
                     state.read(name, (), ())
         return pieces, {name: state[name] for name in arrays}
 
-    with mock.patch.object(packing, "LARGE", data.draw(st.sampled_from((0, 100, packing.LARGE)))):
+    with mock.patch.object(
+        container, "LARGE", data.draw(st.sampled_from((0, 100, container.LARGE)))
+    ):
         assert threads.run(saving, store) == [path / "step-00000003.h5"] * saving
     for pieces, full in threads.run(loading, restore):
         for name, array in arrays.items():
@@ -98,8 +118,19 @@ def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arra
 
 
 def test_state_comes_back_as_it_was(tmp_path):
-    attrs = {"time": 0.5, "steps": 7, "on": True, "name": "été", "none": None, "nested": {"a": [1, "b"]}, "odd": "json:x", "list": [1, 2.5]}
-    save(tmp_path, 12, {"T": GRID, "seed": 2**63, "label": "été"}, {**attrs, "vector": np.arange(3)})
+    attrs = {
+        "time": 0.5,
+        "steps": 7,
+        "on": True,
+        "name": "été",
+        "none": None,
+        "nested": {"a": [1, "b"]},
+        "odd": "json:x",
+        "list": [1, 2.5],
+    }
+    save(
+        tmp_path, 12, {"T": GRID, "seed": 2**63, "label": "été"}, {**attrs, "vector": np.arange(3)}
+    )
     state = load(None, tmp_path)
     assert (state.step, list(state), state.skipped) == (12, ["T", "seed", "label"], [])
     assert (state.attrs.pop("vector") == np.arange(3)).all()
@@ -112,7 +143,10 @@ def test_programs_that_know_hdf5_read_the_file(tmp_path):
     path = save(
         tmp_path,
         1,
-        {"T": block(GRID, GRID.shape, (0, 0, 0), dims=("z", "y", "x"), units="K"), "x": checkpoint.replicated(np.arange(10.0), dims="x")},
+        {
+            "T": block(GRID, GRID.shape, (0, 0, 0), dims=("z", "y", "x"), units="K"),
+            "x": checkpoint.replicated(np.arange(10.0), dims="x"),
+        },
     )
     with h5py.File(path) as file:
         assert (file["T"][...] == GRID).all()
@@ -135,7 +169,10 @@ def test_a_file_of_another_program_is_loaded(tmp_path):
     assert (state.attrs, sorted(state)) == ({"time": 2.0}, ["group/nothing", "packed", "plain"])
     assert (state.array_attrs("plain"), state.array_attrs("packed")) == ({"units": "K"}, {})
     assert state.shape("group/nothing") == (0,)
-    assert all((state.read(name, (1, 2, 3), (2, 2, 2)) == GRID[1:3, 2:4, 3:5]).all() for name in ("packed", "plain"))
+    assert all(
+        (state.read(name, (1, 2, 3), (2, 2, 2)) == GRID[1:3, 2:4, 3:5]).all()
+        for name in ("packed", "plain")
+    )
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -146,7 +183,11 @@ def test_the_next_checkpoint_is_made_like_the_one_before(tmp_path, ranks):
         with Writer(ranks, tmp_path, durable=False) as writer:
             for step in range(4):
                 attrs = {"time": step / 2, **({"only": "x" * 1000} if step == 1 else {})}
-                writer.save(step, {"T": part(GRID + step, ranks), "rank": checkpoint.per_rank(ranks.rank + step)}, attrs)
+                writer.save(
+                    step,
+                    {"T": part(GRID + step, ranks), "rank": checkpoint.per_rank(ranks.rank + step)},
+                    attrs,
+                )
 
     threads.run(ranks, program)
     for step in range(4):
@@ -178,8 +219,13 @@ def test_arrays_take_what_is_read_as_they_are(tmp_path):
     for taker in (same_type, other):
         assert state.read("T", out=taker) is taker
         assert (taker == GRID).all()
-    assert state.read_many({"when": None}, {"when": days})["when"] is days and str(days[0]) == "2026-11-22"
-    with pytest.raises(CheckpointError, match=r"the part has shape \[6, 8, 10\], what shall take it \[3\]"):
+    assert (
+        state.read_many({"when": None}, {"when": days})["when"] is days
+        and str(days[0]) == "2026-11-22"
+    )
+    with pytest.raises(
+        CheckpointError, match=r"the part has shape \[6, 8, 10\], what shall take it \[3\]"
+    ):
         state.read("T", out=np.empty(3))
 
 
@@ -193,7 +239,11 @@ def errors(tmp_path, size, arrays, step=lambda ranks: 2):
 
     found = threads.run(size, program)
     assert all(isinstance(one, Exception) for one in found), found
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["MANIFEST", "latest", "step-00000001.h5"]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "MANIFEST",
+        "latest",
+        "step-00000001.h5",
+    ]
     assert load(None, tmp_path).step == 1
     return [str(one) for one in found]
 
@@ -202,12 +252,24 @@ def errors(tmp_path, size, arrays, step=lambda ranks: 2):
     ("offset", "length", "message"),
     [
         (lambda rank: 2 * rank, 1, "array 'T': no rank has [1:2, 0:3] of [4, 3]"),
-        (lambda rank: rank, 2, "array 'T': [1:2, 0:3] is given twice, by rank 0 [0:2, 0:3] and rank 1 [1:3, 0:3]"),
-        (lambda rank: 3 * rank, 3, "rank 1: array 'T': the part [3:6, 0:3] lies outside of the array [0:4, 0:3]"),
+        (
+            lambda rank: rank,
+            2,
+            "array 'T': [1:2, 0:3] is given twice, by rank 0 [0:2, 0:3] and rank 1 [1:3, 0:3]",
+        ),
+        (
+            lambda rank: 3 * rank,
+            3,
+            "rank 1: array 'T': the part [3:6, 0:3] lies outside of the array [0:4, 0:3]",
+        ),
     ],
 )
 def test_blocks_that_do_not_tile(tmp_path, offset, length, message):
-    told = errors(tmp_path, 2, lambda ranks: {"T": block(np.zeros((length, 3)), (4, 3), (offset(ranks.rank), 0))})
+    told = errors(
+        tmp_path,
+        2,
+        lambda ranks: {"T": block(np.zeros((length, 3)), (4, 3), (offset(ranks.rank), 0))},
+    )
     assert all(message.removeprefix("rank 1: ") in one for one in told)
 
 
@@ -215,9 +277,19 @@ def test_types_shapes_and_names_that_differ(tmp_path):
     def types(ranks):
         return {"T": block(np.zeros(2, "f4" if ranks.rank else "f8"), (4,), (2 * ranks.rank,))}
 
-    assert errors(tmp_path / "a", 2, types) == ["array 'T': type float32 on rank 1, float64 on others"] * 2
+    assert (
+        errors(tmp_path / "a", 2, types)
+        == ["array 'T': type float32 on rank 1, float64 on others"] * 2
+    )
     told = errors(tmp_path / "b", 3, lambda ranks: {"T": 1} if ranks.rank != 1 else {})
-    assert told == ["array 'T': given by rank 0, 2, not by rank 1; a rank without a part of it gives an empty one"] * 3
+    assert (
+        told
+        == [
+            "array 'T': given by rank 0, 2, not by rank 1; a rank without a part of it gives an"
+            " empty one"
+        ]
+        * 3
+    )
     told = errors(tmp_path / "c", 3, lambda ranks: {"seed": ranks.rank // 2})
     assert told == ["array 'seed': not the same on rank 2 as on rank 0"] * 3
 
@@ -240,9 +312,14 @@ def test_arrays_within_arrays_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["step", "DIMENSION_LIST", "pario_type"])
 def test_attributes_that_have_a_meaning_are_refused(tmp_path, name):
-    told = errors(tmp_path, 1, lambda ranks: {"T": block(GRID, GRID.shape, (0, 0, 0), attrs={name: 3})})
+    told = errors(
+        tmp_path, 1, lambda ranks: {"T": block(GRID, GRID.shape, (0, 0, 0), attrs={name: 3})}
+    )
     assert f"attribute '{name}': such a name cannot be used" in told[0]
-    with Writer(None, tmp_path / "run", durable=False) as writer, pytest.raises(CheckpointError, match=f"attribute '{name}': such a name"):
+    with (
+        Writer(None, tmp_path / "run", durable=False) as writer,
+        pytest.raises(CheckpointError, match=f"attribute '{name}': such a name"),
+    ):
         writer.save(5, {"T": 1}, {name: "warm"})
 
 
@@ -252,17 +329,24 @@ def test_attributes_of_the_next_checkpoint_differ_however_little(tmp_path):
     with Writer(None, tmp_path, durable=False) as writer:
         for step, scale in enumerate(scales):
             writer.save(step, {"T": block(GRID, GRID.shape, (0, 0, 0), attrs={"scale": scale})})
-    assert all((load(None, tmp_path, step=step).array_attrs("T")["scale"] == scale).all() for step, scale in enumerate(scales))
+    assert all(
+        (load(None, tmp_path, step=step).array_attrs("T")["scale"] == scale).all()
+        for step, scale in enumerate(scales)
+    )
 
 
 def test_copies_that_are_written_together_are_few(monkeypatch):
     monkeypatch.setattr(transfer, "_AT_HAND", 100)
     columns = np.zeros((5, 10), "u1")[:, :4]  # 20 bytes each, with ghost cells
-    moves = [transfer.Move(20 * number, whole((5, 4)), whole((5, 4)), columns) for number in range(12)]
+    moves = [
+        transfer.Move(20 * number, whole((5, 4)), whole((5, 4)), columns) for number in range(12)
+    ]
     assert [sum(map(len, together)) for _, together in transfer._batches(moves)] == [100, 100, 40]
 
 
-def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(tmp_path, monkeypatch):
+def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(
+    tmp_path, monkeypatch
+):
     begun, opened, write = threads.threading.Event(), threads.threading.Event(), transfer.write
 
     def troubled(comm, path, moves, **options):
@@ -273,7 +357,7 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(t
             assert opened.wait(PATIENCE)
         write(comm, path, moves, **options)
 
-    monkeypatch.setattr(packing, "LARGE", 0)
+    monkeypatch.setattr(container, "LARGE", 0)
     writer = Writer(None, tmp_path, durable=False, in_flight=2)
     writer.save(0, {"T": GRID})
     monkeypatch.setattr(transfer, "write", troubled)
@@ -298,7 +382,10 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(t
 
 
 def test_what_is_no_name_and_no_place_is_told(tmp_path):
-    assert "array 3: expected a name, which is a string" in errors(tmp_path, 2, lambda ranks: {3: 1})[1]
+    assert (
+        "array 3: expected a name, which is a string"
+        in errors(tmp_path, 2, lambda ranks: {3: 1})[1]
+    )
     with pytest.raises(CheckpointError, match=r"\[4.5\]: expected whole numbers"):
         block(np.zeros(3), (9,), (4.5,))
 
@@ -317,7 +404,9 @@ def test_a_writer_that_is_closed_says_so(tmp_path):
 
 def test_a_disk_without_room_is_noticed_before_anything_is_written(tmp_path):
     huge = np.broadcast_to(np.float64(1), (10**7, 10**7))
-    told = errors(tmp_path, 2, lambda ranks: {"T": block(huge, (2 * 10**7, 10**7), (ranks.rank * 10**7, 0))})
+    told = errors(
+        tmp_path, 2, lambda ranks: {"T": block(huge, (2 * 10**7, 10**7), (ranks.rank * 10**7, 0))}
+    )
     assert all(re.search(r"no space: 16\d{14} bytes are needed", one) for one in told)
 
 
@@ -326,8 +415,13 @@ def test_ranks_that_save_different_steps(tmp_path):
         with Writer(ranks, tmp_path, durable=False) as writer:
             writer.save(5 + ranks.rank, {"T": 1})
 
-    assert {str(one) for one in threads.run(2, program)} == {"rank 1 has come to save(step 6), rank 0 to save(step 5)"}
-    assert "step -1; expected a number from 0 on" in errors(tmp_path, 2, lambda ranks: {}, step=lambda ranks: -1)[0]
+    assert {str(one) for one in threads.run(2, program)} == {
+        "rank 1 has come to save(step 6), rank 0 to save(step 5)"
+    }
+    assert (
+        "step -1; expected a number from 0 on"
+        in errors(tmp_path, 2, lambda ranks: {}, step=lambda ranks: -1)[0]
+    )
 
 
 @pytest.mark.parametrize("how", ["save", "save_async"])
@@ -354,7 +448,10 @@ def test_only_the_newest_are_kept(tmp_path):
     with Writer(None, tmp_path, keep=2, durable=False) as writer:
         for step in (5, 6, 7, 2):  # the program went back
             writer.save(step, {"T": GRID})
-    assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["step-00000002.h5", "step-00000007.h5"]
+    assert sorted(path.name for path in tmp_path.glob("*.h5")) == [
+        "step-00000002.h5",
+        "step-00000007.h5",
+    ]
     assert (tmp_path / "latest").readlink() == Path("step-00000002.h5")
     assert load(None, tmp_path).step == 2
 
@@ -373,20 +470,34 @@ def test_damaged_and_unfinished_ones_are_skipped_by_name(tmp_path):
 
 
 def test_bytes_that_changed_are_noticed_however_they_are_read(tmp_path):
-    threads.run(4, lambda ranks: Writer(ranks, tmp_path, durable=False).save(1, {"T": part(GRID, ranks), "u": part(GRID, ranks)}))
+    threads.run(
+        4,
+        lambda ranks: Writer(ranks, tmp_path, durable=False).save(
+            1, {"T": part(GRID, ranks), "u": part(GRID, ranks)}
+        ),
+    )
     path = tmp_path / "step-00000001.h5"
     with h5py.File(path, "r+") as file:
         file["T"][5, 7, 9] = -1
     (message,) = {
         str(one)
         for one in threads.run(
-            3, lambda ranks: load(ranks, path).read("T", *tuple(vars(checkpoint.divide(GRID.shape, 3, ranks.rank)).values()))
+            3,
+            lambda ranks: load(ranks, path).read(
+                "T", *tuple(vars(checkpoint.divide(GRID.shape, 3, ranks.rank)).values())
+            ),
         )
     }
-    assert re.search(r"array 'T': \[\d.*\], saved by rank 3, is not what was saved; load\(step=...\)", message), message
-    with pytest.raises(CheckpointError, match=r"array 'T': .*, saved by rank 3, is not what was saved"):
+    assert re.search(
+        r"array 'T': \[\d.*\], saved by rank 3, is not what was saved; load\(step=...\)", message
+    ), message
+    with pytest.raises(
+        CheckpointError, match=r"array 'T': .*, saved by rank 3, is not what was saved"
+    ):
         load(None, path)["T"]
-    with pytest.raises(CheckpointError, match=r"array 'T': \[\d.*saved by rank 3, is not what was saved"):
+    with pytest.raises(
+        CheckpointError, match=r"array 'T': \[\d.*saved by rank 3, is not what was saved"
+    ):
         load(None, path).read("T", (0, 1, 1), (6, 7, 9))
     assert (load(None, path)["u"] == GRID).all()
     assert load(None, path, verify=False)["T"][5, 7, 9] == -1
@@ -418,7 +529,10 @@ def test_a_thousand_small_arrays(tmp_path):
         writer.save(0, arrays)
         writer.save(1, {name: array + 1 for name, array in arrays.items()})
     state = load(None, tmp_path)
-    assert all((found == arrays[name] + 1).all() for name, found in state.read_many(dict.fromkeys(state)).items())
+    assert all(
+        (found == arrays[name] + 1).all()
+        for name, found in state.read_many(dict.fromkeys(state)).items()
+    )
 
 
 @pytest.mark.exhaustive
@@ -428,7 +542,11 @@ def test_xarray_shows_named_dimensions(tmp_path, engine, files):
     xarray = pytest.importorskip("xarray")
     pytest.importorskip({"netcdf4": "netCDF4"}.get(engine, engine))
     coordinates = checkpoint.replicated(np.arange(10.0) / 2, dims=("x",), units="m")
-    arrays = {"T": block(GRID, GRID.shape, (0, 0, 0), dims=("z", "y", "x")), "x": coordinates, "plain": GRID[0]}
+    arrays = {
+        "T": block(GRID, GRID.shape, (0, 0, 0), dims=("z", "y", "x")),
+        "x": coordinates,
+        "plain": GRID[0],
+    }
     save(tmp_path, 1, arrays, files=files)
     with xarray.open_dataset(tmp_path / "latest", engine=engine) as found:
         assert found["T"].dims == ("z", "y", "x") and found["plain"].dims == ("dim8", "dim10")

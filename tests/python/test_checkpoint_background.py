@@ -11,7 +11,18 @@ import pytest
 
 import pario.ranks
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, background, block, exchange, load, packing, relay, store, transfer
+from pario.checkpoint import (
+    CheckpointError,
+    Writer,
+    background,
+    block,
+    container,
+    exchange,
+    load,
+    relay,
+    store,
+    transfer,
+)
 from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
@@ -27,7 +38,7 @@ class Program:
         self.box = checkpoint.divide(WHOLE, ranks.size, ranks.rank)
         self.field = np.zeros(self.box.shape)
 
-    def step(self, number: int) -> dict[str, checkpoint.given.Saved]:
+    def step(self, number: int) -> dict[str, checkpoint.arrays.Saved]:
         self.field[...] = expected(number)[self.box.within(whole(WHOLE))]
         return {"T": block(self.field, WHOLE, self.box.begin), "step": number}
 
@@ -39,7 +50,7 @@ def expected(number: int) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def _unpacked(monkeypatch):
     """No array is small: each rank writes its own."""
-    monkeypatch.setattr(packing, "LARGE", 0)
+    monkeypatch.setattr(container, "LARGE", 0)
 
 
 @pytest.fixture
@@ -101,22 +112,32 @@ def test_it_appears_without_another_call_where_ranks_may_meet_in_threads(tmp_pat
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(tmp_path, monkeypatch, threads):
+def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
+    tmp_path, monkeypatch, threads
+):
     write = exchange.write_for_all
 
     def program(ranks):
         mine, told = Program(ranks), []
         writer = Writer(ranks, tmp_path, durable=False)
         writer.save(1, mine.step(1))
-        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", full))
+        ranks.together(
+            "", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", full)
+        )
         pending = writer.save_async(2, mine.step(2))
-        for call in (pending.result, lambda: writer.save_async(3, mine.step(3)), lambda: writer.save(4, mine.step(4))):
+        for call in (
+            pending.result,
+            lambda: writer.save_async(3, mine.step(3)),
+            lambda: writer.save(4, mine.step(4)),
+        ):
             try:
                 told.append(call().__class__.__name__)
             except Exception as error:
                 told.append(str(error))
             ranks.together("", lambda: None, lambda _: None)
-        ranks.together("", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", write))
+        ranks.together(
+            "", lambda: None, lambda _: monkeypatch.setattr(exchange, "write_for_all", write)
+        )
         writer.save(5, mine.step(5))
         writer.close()
         return told
@@ -131,7 +152,10 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
         assert "No space left on device" in told[0]  # asked for
         assert told[1] == "Pending" and "No space left on device" in told[2]  # not asked for
     assert "rank 0: " in second[0]  # which writes for both
-    assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000001.h5", "step-00000005.h5"]
+    assert sorted(path.name for path in tmp_path.glob("step*")) == [
+        "step-00000001.h5",
+        "step-00000005.h5",
+    ]
 
 
 @pytest.fixture
@@ -162,7 +186,9 @@ def test_the_newest_is_the_one_that_was_saved_last_whichever_is_asked_for(tmp_pa
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_what_went_wrong_is_an_error_of_the_next_call_while_there_is_memory_for_more(tmp_path, first_fails, threads):
+def test_what_went_wrong_is_an_error_of_the_next_call_while_there_is_memory_for_more(
+    tmp_path, first_fails, threads
+):
     def program(ranks):
         mine = Program(ranks)
         with Writer(ranks, tmp_path, durable=False, in_flight=3) as writer:
@@ -180,7 +206,7 @@ def test_closing_finishes_what_can_be_finished(tmp_path, first_fails, threads):
     def program(ranks):
         mine = Program(ranks)
         writer = Writer(ranks, tmp_path, durable=False, in_flight=2)
-        writer._left = lambda step: 1  # as where the first one fails after the call
+        writer._keep_at_most = lambda step: 1  # as where the first one fails after the call
         for number in (1, 2):
             writer.save_async(number, mine.step(number))
         with pytest.raises(CheckpointError, match="No space left on device"):
@@ -200,7 +226,8 @@ def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
 
 @pytest.fixture
 def writing(monkeypatch) -> list[tuple[str, list[int]]]:
-    """What is written in the background: for each call that writes anything, the file and where blocks begin."""
+    """What is written in the background: for each call that writes anything, the file and where
+    blocks begin."""
     found, write = [], exchange.write_for_all
 
     def noting(path, by_rank, **options):
@@ -236,7 +263,9 @@ def test_one_rank_of_a_node_writes_for_all(tmp_path, monkeypatch, writing):
 
 def test_one_rank_of_each_node_writes_for_it(tmp_path, monkeypatch, writing):
     save_twice(tmp_path, monkeypatch, nodes=2)
-    assert sorted(writing) == [(f"step-0000000{number}", begins) for number in range(2) for begins in ([0, 8], [4])]
+    assert sorted(writing) == [
+        (f"step-0000000{number}", begins) for number in range(2) for begins in ([0, 8], [4])
+    ]
 
 
 def test_one_rank_of_a_node_writes_all_parts(tmp_path, monkeypatch, writing):
@@ -251,7 +280,9 @@ def test_rows_of_all_ranks_of_a_node_are_joined(tmp_path, monkeypatch, writing):
     monkeypatch.setattr(
         transfer,
         "write",
-        lambda comm, path, moves, write=transfer.write, **options: alone.extend(moves) or write(comm, path, moves, **options),
+        lambda comm, path, moves, write=transfer.write, **options: (
+            alone.extend(moves) or write(comm, path, moves, **options)
+        ),
     )
     cube, line = np.arange(60 * 30 * 10.0).reshape(60, 30, 10), np.arange(30_000.0)
 
@@ -262,12 +293,16 @@ def test_rows_of_all_ranks_of_a_node_are_joined(tmp_path, monkeypatch, writing):
                 mine = cube[columns.within(whole(cube.shape))] + number
                 given = {
                     "cube": block(mine, cube.shape, columns.begin),
-                    "line": block(line[10_000 * ranks.rank :][:10_000], line.shape, (10_000 * ranks.rank,)),
+                    "line": block(
+                        line[10_000 * ranks.rank :][:10_000], line.shape, (10_000 * ranks.rank,)
+                    ),
                 }
                 writer.save_async(number, given).result()
 
     assert run(3, program) == [None] * 3
-    assert len(writing) == 2 and [move.box.begin for move in alone] == [(0,), (10_000,), (20_000,)] * 2
+    assert (
+        len(writing) == 2 and [move.box.begin for move in alone] == [(0,), (10_000,), (20_000,)] * 2
+    )
     for number in range(2):
         state = load(None, tmp_path, step=number)
         assert (state["cube"] == cube + number).all() and (state["line"] == line).all()
@@ -279,7 +314,9 @@ def test_ranks_whose_copies_are_not_seen_write_them(tmp_path, monkeypatch, writi
     monkeypatch.setattr(relay, "seen", lambda place: see(place) if next(count) >= hidden else None)
     save_twice(tmp_path, monkeypatch)
     whose = [[0, 8], [4]] if hidden == 1 else [[0], [4], [8]]
-    assert sorted(writing) == [(f"step-0000000{number}", begins) for number in range(2) for begins in whose]
+    assert sorted(writing) == [
+        (f"step-0000000{number}", begins) for number in range(2) for begins in whose
+    ]
 
 
 def test_a_rank_that_has_no_memory_to_show_writes_its_own(tmp_path, monkeypatch, writing):
@@ -288,11 +325,14 @@ def test_a_rank_that_has_no_memory_to_show_writes_its_own(tmp_path, monkeypatch,
 
     monkeypatch.setattr(background, "Memory", refused)
     save_twice(tmp_path, monkeypatch)
-    assert sorted(writing) == [(f"step-0000000{number}", [begin]) for number in range(2) for begin in (0, 4, 8)]
+    assert sorted(writing) == [
+        (f"step-0000000{number}", [begin]) for number in range(2) for begin in (0, 4, 8)
+    ]
 
 
 def test_copies_are_made_where_others_are_arranged(tmp_path):
-    """The same memory for other arrays, larger and smaller ones, and for those that were there before."""
+    """The same memory for other arrays, larger and smaller ones, and for those that were there
+    before."""
 
     def program(ranks):
         with Writer(ranks, tmp_path, durable=False, in_flight=2) as writer:
@@ -303,7 +343,10 @@ def test_copies_are_made_where_others_are_arranged(tmp_path):
 
     assert run(2, program) == [None, None]
     for number, length in enumerate((10, 10, 1000, 1000, 3, 10, 10, 1000)):
-        assert load(None, tmp_path, step=number)["T"].tolist() == [number] * length + [number + 0.5] * length
+        assert (
+            load(None, tmp_path, step=number)["T"].tolist()
+            == [number] * length + [number + 0.5] * length
+        )
 
 
 def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
@@ -311,7 +354,7 @@ def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
         mine = Program(ranks)
         writer = Writer(ranks, tmp_path, durable=False)
         if ranks.rank == 1:
-            monkeypatch.setattr(writer._snapshots[0], "take", refused)
+            monkeypatch.setattr(writer._snapshots[0], "copy", refused)
         with pytest.raises((CheckpointError, MemoryError), match="no memory"):
             writer.save_async(1, mine.step(1))
         writer.save(2, mine.step(2))
@@ -335,9 +378,11 @@ def two_complete(tmp_path) -> store.Store:
 
 def test_who_waits_for_what_is_removed_may_come_while_that_begins(two_complete, monkeypatch):
     start = threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: (two_complete.settle(), start(thread)))
+    monkeypatch.setattr(
+        threading.Thread, "start", lambda thread: (two_complete.await_removal(), start(thread))
+    )
     two_complete.prune(1)
-    two_complete.settle()
+    two_complete.await_removal()
     assert [path.name for path in two_complete.directory.glob("step*")] == ["step-00000001.h5"]
 
 
@@ -387,19 +432,25 @@ def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, mon
     with Writer(None, tmp_path, keep=1, durable=False) as writer:
         for number in range(2):
             writer.save(number, {"T": expected(number)})
-        monkeypatch.setattr(writer_module, "check_room", full)
+        monkeypatch.setattr(writer_module, "check_space", full)
         writer.save(2, {"T": expected(2)})
     assert load(None, tmp_path).step == 2
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("slow", [0, 2])
-def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_gets_on(tmp_path, monkeypatch, slow):
+def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_gets_on(
+    tmp_path, monkeypatch, slow
+):
     monkeypatch.setattr(pario.ranks, "_GRACE", 0.0)
     write = exchange.write_for_all
 
     def slowly(path, by_rank, *, show, **options):
-        if any(move.box.begin == checkpoint.divide(WHOLE, 3, slow).begin for moves in by_rank for move in moves):
+        if any(
+            move.box.begin == checkpoint.divide(WHOLE, 3, slow).begin
+            for moves in by_rank
+            for move in moves
+        ):
             for step in range(36):
                 time.sleep(0.25)
                 show(step, 36)

@@ -10,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pario.checkpoint import CheckpointError, Writer, block, identity, load, manifest, room
-from pario.checkpoint.checksum import Tally, checksum
-from pario.checkpoint.chunks import chunk_shape, grid_of, unproven
-from pario.checkpoint.examine import damages
+from pario.checkpoint import CheckpointError, Writer, block, load, store, transfer
+from pario.checkpoint.checksum import Tally, checksum, chunk_shape, grid_of, unproven
+from pario.checkpoint.examine import damages, merge
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.header import read_header
-from pario.checkpoint.identity import Identity, read_identity
-from pario.checkpoint.manifest import Listed, Manifest
-from pario.checkpoint.merge import merge
 from pario.checkpoint.stage import Staged, judge
-from pario.checkpoint.store import Store
+from pario.checkpoint.store import Identity, Listed, Manifest, Store, read_identity
 from pario.cli import main
 from pario.ranks import OneRank
 from tests.python.support import threads
@@ -31,23 +27,25 @@ GRID = np.arange(6 * 8 * 10, dtype="f8").reshape(6, 8, 10)
 
 
 def test_examples_are_those_of_the_document():
-    document = (Path(__file__).parents[2] / "docs" / "checkpoint-format.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "checkpoint-format.md").read_text(
+        encoding="utf-8"
+    )
     own = Identity(17, 120, SAVES[1])
-    record = identity.encode(own)
-    assert record.hex() in "".join(document.split()) and identity.decode(record) == own
+    record = store.encode_record(own)
+    assert record.hex() in "".join(document.split()) and store.decode_record(record) == own
     example = document[document.index("    pario-manifest 1") :].split("\n\n")[0]
     text = "".join(f"{line.strip()}\n" for line in example.splitlines())
-    assert manifest.encode(manifest.decode(text.encode())).decode() == text
+    assert store.encode_manifest(store.decode_manifest(text.encode())).decode() == text
 
 
 def test_a_damaged_record_is_an_error():
-    record = identity.encode(Identity(17, 120, SAVES[1]))
+    record = store.encode_record(Identity(17, 120, SAVES[1]))
     for bit in range(8 * 8, 8 * len(record)):
         damaged = bytearray(record)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(ValueError, match="its identity record is damaged"):
-            identity.decode(bytes(damaged))
-    assert identity.decode(b"x" + record[1:]) is None
+            store.decode_record(bytes(damaged))
+    assert store.decode_record(b"x" + record[1:]) is None
 
 
 def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
@@ -58,19 +56,22 @@ def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
         file.write(b"\1")
     assert load(None, tmp_path).step == 1
     (tmp_path / "MANIFEST").unlink()
-    with pytest.warns(UserWarning, match=r"step-00000001\.h5: its identity record is damaged; its order is unknown"):
+    with pytest.warns(
+        UserWarning,
+        match=r"step-00000001\.h5: its identity record is damaged; its order is unknown",
+    ):
         assert load(None, tmp_path).step == 3
 
 
 def test_a_manifest_comes_back_unless_it_is_damaged():
     known = Manifest(17, (Listed(0, "step-00000099.h5", ""), Listed(17, "step-00000120", SAVES[1])))
-    text = manifest.encode(known)
-    assert manifest.decode(text) == known
+    text = store.encode_manifest(known)
+    assert store.decode_manifest(text) == known
     for place in range(len(text)):
         with pytest.raises(ValueError, match=r"."):
-            manifest.decode(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+            store.decode_manifest(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
         with pytest.raises(ValueError, match=r"."):
-            manifest.decode(text[:place])
+            store.decode_manifest(text[:place])
 
 
 @pytest.mark.parametrize(
@@ -120,14 +121,18 @@ def test_chunks_that_nobody_read_as_a_whole_are_unproven(shape, chunk_bytes, dat
     expected = [
         (number, chunk)
         for number, chunk in enumerate(chunks)
-        if any(box.meet(chunk).size for box in boxes) and not any(box.meet(chunk) == chunk for box in boxes)
+        if any(box.meet(chunk).size for box in boxes)
+        and not any(box.meet(chunk) == chunk for box in boxes)
     ]
     assert list(unproven(grid, boxes)) == expected
 
 
 def test_files_have_generations(tmp_path):
     with Writer(None, tmp_path, durable=False, files=2) as writer:
-        paths = [writer.save(step, {"T": block(np.full((2, 1 << 17), step), (2, 1 << 17), (0, 0))}) for step in (5, 2, 9)]
+        paths = [
+            writer.save(step, {"T": block(np.full((2, 1 << 17), step), (2, 1 << 17), (0, 0))})
+            for step in (5, 2, 9)
+        ]
     with Writer(None, tmp_path, durable=False) as writer:
         paths.append(writer.save(7, {"T": 1}))
     master, part = (read_identity(paths[2] / name) for name in ("master.h5", "part-00000.h5"))
@@ -200,7 +205,11 @@ def version_1(tmp_path):
 def check_version_1(path: Path, step: int) -> None:
     state = load(None, path, step=step)
     assert (state.step, state.attrs, state.dims("T")) == (step, {"time": step / 2}, ("z", "y", "x"))
-    assert (state["T"] == GRID + step).all() and (state["big"] == step).all() and state["big"].nbytes == 1 << 21
+    assert (
+        (state["T"] == GRID + step).all()
+        and (state["big"] == step).all()
+        and state["big"].nbytes == 1 << 21
+    )
     assert (str(state["label"]), int(state["seed"])) == ("été", 7)
     assert (state.read("T", (1, 2, 3), (2, 2, 2)) == GRID[1:3, 2:4, 3:5] + step).all()
 
@@ -228,7 +237,9 @@ def test_version_1_is_converted(version_1, form, capsys):
     assert main(["checkpoint", "merge", str(place), "--step", "10"]) == 0
     assert capsys.readouterr().out == f"{place / 'step-00000010.h5'}\n"
     header = read_header(place / "step-00000010.h5")
-    assert (header.format, list(damages(header))) == (2, []) and len(header.entries["big"].sums) == 2
+    assert (header.format, list(damages(header))) == (2, []) and len(
+        header.entries["big"].sums
+    ) == 2
     check_version_1(place, 10)
     assert load(None, place).step == 20
     with pytest.raises(CheckpointError, match="is one file of format 2 already"):
@@ -239,7 +250,10 @@ def test_damage_in_version_1_stops_its_conversion(version_1):
     path = version_1 / "one" / "step-00000010.h5"
     with h5py.File(path, "r+") as file:
         file["big"][1, 5] = 3
-    with pytest.raises(CheckpointError, match=r"array 'big': \[0:2, 0:131072\], saved by rank 0, is not what was saved"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"array 'big': \[0:2, 0:131072\], saved by rank 0, is not what was saved",
+    ):
         merge(OneRank(), lambda: read_header(path))
     assert read_header(path).format == 1
 
@@ -251,7 +265,10 @@ def test_overlapping_parts_of_ranks_are_checked(tmp_path, saving, loading, halo)
     array = np.arange(300_000.0).reshape(shape)
 
     def share(ranks, size, widen=0):
-        begin, end = (max(0, min(60, 60 * at // size + by)) for at, by in ((ranks.rank, -widen), (ranks.rank + 1, widen)))
+        begin, end = (
+            max(0, min(60, 60 * at // size + by))
+            for at, by in ((ranks.rank, -widen), (ranks.rank + 1, widen))
+        )
         return Box((begin, 0, 0), (end - begin, 50, 100))
 
     def store(ranks):
@@ -261,23 +278,28 @@ def test_overlapping_parts_of_ranks_are_checked(tmp_path, saving, loading, halo)
 
     def restore(ranks):
         box = share(ranks, loading, halo)
-        return (load(ranks, tmp_path).read("T", box.begin, box.shape) == array[box.within(whole(shape))]).all()
+        return (
+            load(ranks, tmp_path).read("T", box.begin, box.shape) == array[box.within(whole(shape))]
+        ).all()
 
     threads.run(saving, store)
     assert threads.run(loading, restore) == [True] * loading
     with h5py.File(tmp_path / "step-00000001.h5", "r+") as file:
         file["T"][31, 7, 9] = -1
-    assert all("array 'T': [" in str(error) and "is not what was saved" in str(error) for error in threads.run(loading, restore))
+    assert all(
+        "array 'T': [" in str(error) and "is not what was saved" in str(error)
+        for error in threads.run(loading, restore)
+    )
 
 
 LFS_QUOTA = "  /lustre/a-name-that-is-very-long\n   {used}  900 1000 - 12 0 0 -\n"
 
 
 def test_quotas_of_lustre_are_parsed():
-    assert room.parse_lfs_quota(LFS_QUOTA.format(used="996*")) == (996 << 10, 1000 << 10)
-    assert room.parse_lfs_quota("/lustre 996 0 0 - 12 0 0 -\n") == (996 << 10, 0)
+    assert transfer.parse_lfs_quota(LFS_QUOTA.format(used="996*")) == (996 << 10, 1000 << 10)
+    assert transfer.parse_lfs_quota("/lustre 996 0 0 - 12 0 0 -\n") == (996 << 10, 0)
     with pytest.raises(ValueError, match=r"."):
-        room.parse_lfs_quota("some quotas are disabled\n")
+        transfer.parse_lfs_quota("some quotas are disabled\n")
 
 
 @pytest.mark.parametrize("kind", ["kernel", "lustre"])
@@ -293,8 +315,13 @@ def test_a_quota_is_an_error_before_anything_is_written(tmp_path, monkeypatch, k
     if kind == "lustre":
         monkeypatch.setattr(_native, "stripes_of", lambda path: ("lustre", False, 0, b"", [], 0))
     else:
-        monkeypatch.setattr(_native, "quotas_of", lambda path: [("user 1000", 996 << 10, 1000 << 10, 1, 0)])
-    with Writer(None, tmp_path / "ckpt", durable=False) as writer, pytest.raises(CheckpointError) as told:
+        monkeypatch.setattr(
+            _native, "quotas_of", lambda path: [("user 1000", 996 << 10, 1000 << 10, 1, 0)]
+        )
+    with (
+        Writer(None, tmp_path / "ckpt", durable=False) as writer,
+        pytest.raises(CheckpointError) as told,
+    ):
         writer.save(1, {"T": np.zeros(1000)})
     assert "4096 are free within the quota of user 1000" in str(told.value)
     assert not list((tmp_path / "ckpt").iterdir())
@@ -304,7 +331,9 @@ def test_a_copy_without_the_manifest_is_ordered_by_the_files(tmp_path):
     with Writer(None, tmp_path / "saved", durable=False, files=2) as writer:
         for step in (3, 4, 1):
             writer.save(step, {"T": step})
-    shutil.copytree(tmp_path / "saved", tmp_path / "copied", ignore=shutil.ignore_patterns("MANIFEST"))
+    shutil.copytree(
+        tmp_path / "saved", tmp_path / "copied", ignore=shutil.ignore_patterns("MANIFEST")
+    )
     assert [found.step for found in Store(tmp_path / "copied").complete()] == [3, 4, 1]
 
 

@@ -1,8 +1,11 @@
-"""Files that grow no further, as on a disk that is full: what was saved before stays, and every rank is told."""
+"""Full disks: earlier checkpoints stay, and every rank gets the error."""
 
+import errno
+import os
 import resource
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,8 +35,16 @@ def test_the_one_before_stays(tmp_path, way, files, again):
 
     def program(ranks):
         def save(writer, step, length):
-            given = {"T": block(np.full(length, step + ranks.rank / 2), (2 * length,), (length * ranks.rank,))}
-            (writer.save_async(step, given).result if way != "save" else lambda: writer.save(step, given))()
+            given = {
+                "T": block(
+                    np.full(length, step + ranks.rank / 2), (2 * length,), (length * ranks.rank,)
+                )
+            }
+            (
+                writer.save_async(step, given).result
+                if way != "save"
+                else lambda: writer.save(step, given)
+            )()
 
         with Writer(ranks, tmp_path / "ckpt", files=files, stage=stage, durable=False) as writer:
             save(writer, 1, LENGTH if again else 10)
@@ -59,5 +70,27 @@ def test_the_one_before_stays(tmp_path, way, files, again):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for step, length in ((3, 10), (1, LENGTH if again else 10)):
-            assert load(None, tmp_path / "ckpt", step=step)["T"].tolist() == [step] * length + [step + 0.5] * length
+            assert (
+                load(None, tmp_path / "ckpt", step=step)["T"].tolist()
+                == [step] * length + [step + 0.5] * length
+            )
     assert not list(tmp_path.glob("ckpt/*00002*")) and not list(tmp_path.glob("stage/*/step*"))
+
+
+def test_an_error_of_closing_the_directory_names_it(tmp_path, monkeypatch):
+    writer = Writer(None, tmp_path, durable=False)
+    writer.save(1, {"T": np.arange(3)})
+    close = os.close
+
+    def fail_to_close(descriptor):
+        is_directory = Path(f"/proc/self/fd/{descriptor}").is_dir()
+        close(descriptor)
+        if is_directory:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", fail_to_close)
+    with pytest.raises(CheckpointError, match=f"{tmp_path}: cannot close .*: Input/output error"):
+        writer.close()
+    monkeypatch.undo()
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(2, {"T": np.arange(3)})

@@ -36,7 +36,12 @@ def test_what_tiles_has_no_flaw(case):
 
 
 @pytest.mark.system
-@given(shapes.flatmap(lambda shape: st.tuples(st.just(shape), st.lists(tilings(shape), min_size=1, max_size=2))), st.data())
+@given(
+    shapes.flatmap(
+        lambda shape: st.tuples(st.just(shape), st.lists(tilings(shape), min_size=1, max_size=2))
+    ),
+    st.data(),
+)
 def test_the_flaw_is_the_first_element_that_not_one_box_has(case, data):
     shape, several = case
     boxes = [box for boxes in several for box in boxes]
@@ -67,7 +72,13 @@ def test_even_shares_tile(shape, parts):
 def test_runs_are_where_the_elements_lie(shape, data):
     array = np.arange(math.prod(shape), dtype="<i4").reshape(shape)
     begin = tuple(data.draw(st.integers(0, length)) for length in shape)
-    box = Box(begin, tuple(data.draw(st.integers(0, length - first)) for length, first in zip(shape, begin, strict=True)))
+    box = Box(
+        begin,
+        tuple(
+            data.draw(st.integers(0, length - first))
+            for length, first in zip(shape, begin, strict=True)
+        ),
+    )
     piece = array[box.within(whole(shape))]
     memory = data.draw(st.sampled_from([piece, piece.copy()]))
     in_file, in_memory, length = runs(box, whole(shape), 4, memory.strides)
@@ -82,4 +93,6 @@ def test_runs_are_where_the_elements_lie(shape, data):
 def test_few_runs_where_the_last_axes_are_whole():
     assert len(runs(Box((2, 0, 0), (3, 5, 6)), whole((9, 5, 6)), 8, strides((3, 5, 6), 8))[0]) == 1
     assert len(runs(Box((2, 0, 0), (3, 4, 6)), whole((9, 5, 6)), 8, strides((3, 4, 6), 8))[0]) == 3
-    assert len(runs(Box((0, 0), (3, 4)), whole((3, 4)), 8, (80, 8))[0]) == 3  # ghost cells in memory
+    assert (
+        len(runs(Box((0, 0), (3, 4)), whole((3, 4)), 8, (80, 8))[0]) == 3
+    )  # ghost cells in memory

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pario.checkpoint import Writer, exchange, load, reader, room, store, transfer
+from pario.checkpoint import Writer, exchange, header, load, store, transfer
 from pario.checkpoint.exchange import Plan, held_by, regions
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
@@ -112,25 +112,29 @@ class Alone:
     def memory(self, size):
         return np.zeros(size, np.uint8)
 
-    def moving(self, show):
-        return show
-
     def arrive(self):
         self.met += 1
         return self.met
 
-    def wait(self, meeting, patience, moved):
+    def wait(self, meeting, patience):
         assert meeting <= self.met
 
 
 @pytest.mark.parametrize("when", [0, 1, 3])
 @pytest.mark.parametrize("way", ["write", "read"])
-def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(tmp_path, monkeypatch, way, when):
+def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(
+    tmp_path, monkeypatch, way, when
+):
     monkeypatch.setattr(exchange, "_ROUND", 1 << 10)
     data = np.arange(2048.0).reshape(64, 32)
     path = tmp_path / "file"
     data.tofile(path)
-    columns = [Move(0, whole((64, 32)), Box((0, 8 * part), (64, 8)), data[:, 8 * part : 8 * part + 8].copy()) for part in range(4)]
+    columns = [
+        Move(
+            0, whole((64, 32)), Box((0, 8 * part), (64, 8)), data[:, 8 * part : 8 * part + 8].copy()
+        )
+        for part in range(4)
+    ]
     held = held_by(columns)
     arrays = exchange.divided([held])
     plan = Plan(arrays, regions([held], [0], arrays, writing=True))
@@ -188,9 +192,9 @@ SWALLOWED = ["__del__", "weak reference", "unraisable"]
 def calls_of(writer, path):
     """Calls of the API that are interrupted, and what of checkpointing they call meanwhile."""
     return {
-        "save": (lambda: writer.save(2, ARRAYS), room, "_quota_rooms"),
-        "save_async": (lambda: writer.save_async(2, ARRAYS), room, "_quota_rooms"),
-        "load": (lambda: load(None, path), reader, "read_header"),
+        "save": (lambda: writer.save(2, ARRAYS), transfer, "_quotas"),
+        "save_async": (lambda: writer.save_async(2, ARRAYS), transfer, "_quotas"),
+        "load": (lambda: load(None, path), header, "read_header"),
         "read": (lambda: load(None, path)["x"], transfer, "read_all"),
         "Writer": (lambda: Writer(None, path.with_name("other")), store.Store, "claim"),
     }
@@ -198,7 +202,9 @@ def calls_of(writer, path):
 
 @pytest.mark.parametrize("way", SWALLOWED)
 @pytest.mark.parametrize("call", ["save", "save_async", "load", "read", "Writer"])
-def test_an_interrupt_is_raised_also_where_python_would_swallow_it(tmp_path, monkeypatch, call, way):
+def test_an_interrupt_is_raised_also_where_python_would_swallow_it(
+    tmp_path, monkeypatch, call, way
+):
     path = tmp_path / "ckpt"
     with Writer(None, path, durable=False) as writer:
         writer.save(1, ARRAYS)
@@ -220,7 +226,8 @@ def test_an_interrupt_is_raised_also_where_python_would_swallow_it(tmp_path, mon
 
 
 def lines_of(work, chosen):
-    """Interrupts a call at the first line that is chosen by its number; how many lines there were."""
+    """Interrupts a call at the first line that is chosen by its number; how many lines there
+    were."""
     count = 0
 
     def trace(frame, event, argument):
@@ -247,7 +254,8 @@ def is_at(line, count):
 
 
 def check_interrupts_at_lines(path, every):
-    """A save that is interrupted at one line after the other is interrupted each time, and leaves the directory as it should."""
+    """A save that is interrupted at one line after the other is interrupted each time, and leaves
+    the directory as it should."""
     with Writer(None, path, durable=False, keep=2) as writer:
         writer.save(0, ARRAYS)
         lines = lines_of(lambda: writer.save(1, ARRAYS), partial(is_at, 0))
@@ -271,7 +279,9 @@ def test_a_save_can_be_interrupted_at_every_line(tmp_path):
 
 def interrupt_soon(delay):
     main = threading.main_thread().ident
-    thread = threading.Thread(target=lambda: (time.sleep(delay), signal.pthread_kill(main, signal.SIGINT)))
+    thread = threading.Thread(
+        target=lambda: (time.sleep(delay), signal.pthread_kill(main, signal.SIGINT))
+    )
     thread.start()
     return thread
 

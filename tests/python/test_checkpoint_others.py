@@ -1,4 +1,5 @@
-"""Checkpoints as other programs see them, and checkpoints of a size at which 32 bits do not count elements or bytes."""
+"""Checkpoints as other programs see them, and checkpoints of a size at which 32 bits do not count
+elements or bytes."""
 
 import shutil
 
@@ -17,13 +18,17 @@ T = np.arange(24.0).reshape(2, 3, 4)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("ncdump"), reason="ncdump is not here (make test-all installs netcdf-bin)")
+@pytest.mark.skipif(
+    not shutil.which("ncdump"), reason="ncdump is not here (make test-all installs netcdf-bin)"
+)
 @pytest.mark.parametrize("files", [1, 2])
 def test_netcdf_tools_show_axes_units_and_numbers(tmp_path, files):
     def save(ranks):
         box = checkpoint.divide(T.shape, ranks.size, ranks.rank)
         given = {
-            "T": block(T[box.within(whole(T.shape))], T.shape, box.begin, dims=("z", "y", "x"), units="K"),
+            "T": block(
+                T[box.within(whole(T.shape))], T.shape, box.begin, dims=("z", "y", "x"), units="K"
+            ),
             "x": checkpoint.replicated(np.arange(4.0) / 2, dims=("x",)),
         }
         with Writer(ranks, tmp_path, durable=False, files=files) as writer:
@@ -33,14 +38,23 @@ def test_netcdf_tools_show_axes_units_and_numbers(tmp_path, files):
     path = saved / "master.h5" if saved.is_dir() else saved
     told = run_command(["ncdump", "-v", "T,x", str(path)], status=0).stdout
     lines = [line.strip() for line in told.splitlines()]
-    expected = ["z = 2 ;", "y = 3 ;", "x = 4 ;", "double T(z, y, x) ;", 'string T:units = "K" ;', ":time = 0.25 ;", "x = 0, 0.5, 1, 1.5 ;"]
+    expected = [
+        "z = 2 ;",
+        "y = 3 ;",
+        "x = 4 ;",
+        "double T(z, y, x) ;",
+        'string T:units = "K" ;',
+        ":time = 0.25 ;",
+        "x = 0, 0.5, 1, 1.5 ;",
+    ]
     assert [line for line in expected if line not in lines] == [], told
     assert "20, 21, 22, 23 ;" in lines
 
 
 @pytest.mark.exhaustive
 def test_more_elements_and_bytes_than_32_bits_count(tmp_path):
-    """One row again and again, which takes no memory: 2 GiB and some of single bytes, on one rank."""
+    """One row again and again, which takes no memory: 2 GiB and some of single bytes, on one
+    rank."""
     row = np.arange(1 << 16, dtype=np.int64).astype("i1")
     shape = ((1 << 15) + 3, row.size)
     with Writer(None, tmp_path, durable=False) as writer:

@@ -1,4 +1,5 @@
-"""Checkpoints in several files: they load as those in one do, HDF5 programs see one file, and merging makes one."""
+"""Checkpoints in several files: they load as those in one do, HDF5 programs see one file, and
+merging makes one."""
 
 import os
 import shutil
@@ -12,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block, load, packing, shared
+from pario.checkpoint import CheckpointError, Writer, block, container, load, shared
+from pario.checkpoint.examine import merge
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.header import read_header
-from pario.checkpoint.merge import merge
-from pario.checkpoint.parts import groups
+from pario.checkpoint.plan import groups
 from pario.checkpoint.store import Store
 from pario.cli import main
 from pario.ranks import OneRank
@@ -31,7 +32,7 @@ FORMS = (2, 3, "node", "rank")
 @pytest.fixture(autouse=True, scope="module")
 def _unpacked():
     """No array is small: each rank writes its own."""
-    with mock.patch.object(packing, "LARGE", 0):
+    with mock.patch.object(container, "LARGE", 0):
         yield
 
 
@@ -42,7 +43,13 @@ def save(path: Path, files, ranks: int = 4, steps=(1,)) -> None:
         with Writer(ranks, path, files=files, durable=False) as writer:
             for step in steps:
                 arrays = {
-                    "flow/T": part(GRID + step, ranks, dims=("z", "y", "x"), units="K", attrs={"scale": np.float32(2.5), "note": None}),
+                    "flow/T": part(
+                        GRID + step,
+                        ranks,
+                        dims=("z", "y", "x"),
+                        units="K",
+                        attrs={"scale": np.float32(2.5), "note": None},
+                    ),
                     "x": checkpoint.replicated(np.arange(10.0), dims=("x",)),
                     "rank": checkpoint.per_rank(ranks.rank),
                     "label": "été",
@@ -53,11 +60,17 @@ def save(path: Path, files, ranks: int = 4, steps=(1,)) -> None:
 
 
 def merged(path: Path, output: Path | None = None, ranks: int = 2) -> list[object]:
-    return threads.run(ranks, lambda ranks: merge(ranks, lambda: read_header(path), output, threads=2))
+    return threads.run(
+        ranks, lambda ranks: merge(ranks, lambda: read_header(path), output, threads=2)
+    )
 
 
 @pytest.mark.system
-@given(st.dictionaries(st.sampled_from(("T", "flow/u", "names")), ARRAYS, min_size=1), st.sampled_from(FORMS), st.data())
+@given(
+    st.dictionaries(st.sampled_from(("T", "flow/u", "names")), ARRAYS, min_size=1),
+    st.sampled_from(FORMS),
+    st.data(),
+)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arrays, files, data):
     path = tmp_path_factory.mktemp("ckpt")
@@ -67,7 +80,11 @@ def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arra
     def store(ranks):
         given = {
             name: checkpoint.blocks(
-                [(array[box.within(whole(array.shape))], box.begin) for box in boxes[name][ranks.rank :: ranks.size]], array.shape
+                [
+                    (array[box.within(whole(array.shape))], box.begin)
+                    for box in boxes[name][ranks.rank :: ranks.size]
+                ],
+                array.shape,
             )
             for name, array in arrays.items()
         }
@@ -77,10 +94,16 @@ def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arra
 
     def restore(ranks):
         state = load(ranks, path)
-        shares = {name: checkpoint.divide(array.shape, ranks.size, ranks.rank) for name, array in arrays.items()}
-        return {name: (box, state.read(name, box.begin, box.shape), state[name]) for name, box in shares.items()}
+        shares = {
+            name: checkpoint.divide(array.shape, ranks.size, ranks.rank)
+            for name, array in arrays.items()
+        }
+        return {
+            name: (box, state.read(name, box.begin, box.shape), state[name])
+            for name, box in shares.items()
+        }
 
-    with mock.patch.object(packing, "LARGE", data.draw(st.sampled_from((0, 100)))):
+    with mock.patch.object(container, "LARGE", data.draw(st.sampled_from((0, 100)))):
         assert threads.run(saving, store) == [path / "step-00000003"] * saving
     for found in threads.run(loading, restore):
         for name, array in arrays.items():
@@ -107,7 +130,9 @@ def test_ranks_are_grouped_by_number_and_by_host():
 
 @pytest.mark.parametrize("files", [0, -2, "host", 2.5])
 def test_what_is_no_number_of_files_is_an_error_that_says_what_is_expected(tmp_path, files):
-    with pytest.raises(CheckpointError, match=r"files=.*; expected a number from 1 on, 'node' or 'rank'"):
+    with pytest.raises(
+        CheckpointError, match=r"files=.*; expected a number from 1 on, 'node' or 'rank'"
+    ):
         Writer(None, tmp_path, files=files)
 
 
@@ -156,7 +181,11 @@ def test_interrupted_while_it_takes_that_place_the_one_before_is_loaded(tmp_path
         assert (load(None, tmp_path)["flow/T"] == GRID + 1).all()
     with Writer(None, tmp_path, files=2, durable=False) as writer:
         writer.save(1, {"T": block(GRID, GRID.shape, (0, 0, 0))})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "MANIFEST",
+        "latest",
+        "step-00000001",
+    ]
 
 
 def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
@@ -165,8 +194,13 @@ def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
     save(tmp_path, "rank", steps=(1, 2, 3))
     store = Store(tmp_path)
     assert [path.name for path in store.prune(1)] == ["step-00000001", "step-00000002"]
-    store.settle()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000003", "step-5"]
+    store.await_removal()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "MANIFEST",
+        "latest",
+        "step-00000003",
+        "step-5",
+    ]
     assert (tmp_path / "latest").readlink() == Path("step-00000003/master.h5")
 
 
@@ -176,15 +210,26 @@ def test_a_failing_save_leaves_nothing(tmp_path):
             writer.save(1, {"T": part(GRID, ranks)})
             writer.save(2, {"T": part(GRID, ranks), "seed": ranks.rank})
 
-    assert {str(one) for one in threads.run(3, program)} == {"array 'seed': not the same on rank 1-2 as on rank 0"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
+    assert {str(one) for one in threads.run(3, program)} == {
+        "array 'seed': not the same on rank 1-2 as on rank 0"
+    }
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "MANIFEST",
+        "latest",
+        "step-00000001",
+    ]
 
 
 def test_small_arrays_are_in_the_master(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "LARGE", 1000)
+    monkeypatch.setattr(container, "LARGE", 1000)
     save(tmp_path, "rank", steps=(1, 2))
-    with h5py.File(tmp_path / "latest") as master, h5py.File(tmp_path / "step-00000002" / "part-00001.h5") as second:
-        assert [name for name in ("flow/T", "x", "rank", "label") if master[name].is_virtual] == ["flow/T"]
+    with (
+        h5py.File(tmp_path / "latest") as master,
+        h5py.File(tmp_path / "step-00000002" / "part-00001.h5") as second,
+    ):
+        assert [name for name in ("flow/T", "x", "rank", "label") if master[name].is_virtual] == [
+            "flow/T"
+        ]
         assert list(second) == ["flow"]
     state = load(None, tmp_path)
     assert (state["flow/T"] == GRID + 2).all() and state["rank"].tolist() == [0, 1, 2, 3]
@@ -203,8 +248,14 @@ def test_async_in_parts(tmp_path):
 def test_merged_in_place_it_keeps_its_rank_among_the_others(tmp_path):
     save(tmp_path, "rank", steps=(1, 2, 3))
     assert merged(tmp_path / "step-00000002") == [tmp_path / "step-00000002.h5"] * 2
-    assert [found.path.name for found in Store(tmp_path).complete()] == ["step-00000001", "step-00000002.h5", "step-00000003"]
-    assert load(None, tmp_path).step == 3 and (tmp_path / "latest").readlink() == Path("step-00000003/master.h5")
+    assert [found.path.name for found in Store(tmp_path).complete()] == [
+        "step-00000001",
+        "step-00000002.h5",
+        "step-00000003",
+    ]
+    assert load(None, tmp_path).step == 3 and (tmp_path / "latest").readlink() == Path(
+        "step-00000003/master.h5"
+    )
     with pytest.raises(CheckpointError, match="is one file of format 2 already"):
         merge(OneRank(), lambda: read_header(tmp_path / "step-00000002.h5"))
 
@@ -214,9 +265,15 @@ def test_merging_keeps_attributes_axes_and_checksums(tmp_path):
     merged(tmp_path / "step-00000001", tmp_path / "one.h5")
     with h5py.File(tmp_path / "latest") as master, h5py.File(tmp_path / "one.h5") as one:
         for name in ("/", "pario", "flow/T", "x", "rank", "label"):
-            kept = {key: master[name].attrs[key] for key in master[name].attrs if key not in ("DIMENSION_LIST", "REFERENCE_LIST")}
+            kept = {
+                key: master[name].attrs[key]
+                for key in master[name].attrs
+                if key not in ("DIMENSION_LIST", "REFERENCE_LIST")
+            }
             assert kept == {key: one[name].attrs[key] for key in kept}, name
-            assert {key: master[name].attrs.get_id(key).dtype for key in kept} == {key: one[name].attrs.get_id(key).dtype for key in kept}
+            assert {key: master[name].attrs.get_id(key).dtype for key in kept} == {
+                key: one[name].attrs.get_id(key).dtype for key in kept
+            }
         assert [scale[0].name for scale in one["flow/T"].dims] == ["/z", "/y", "/x"]
         assert (one["pario/checksums"][...] == master["pario/checksums"][...]).all()
 
@@ -226,15 +283,29 @@ def test_merging_names_damaged_blocks_and_leaves_the_parts(tmp_path):
     with h5py.File(tmp_path / "step-00000001" / "part-00002.h5", "r+") as file:
         file["flow/T/2"][0, 0, 0] = -1
     told = {str(one) for one in merged(tmp_path / "step-00000001")}
-    assert len(told) == 1 and "array 'flow/T': [0:6, 4:8, 0:5], saved by rank 2, is not what was saved" in told.pop()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["MANIFEST", "latest", "step-00000001"]
+    assert (
+        len(told) == 1
+        and "array 'flow/T': [0:6, 4:8, 0:5], saved by rank 2, is not what was saved" in told.pop()
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "MANIFEST",
+        "latest",
+        "step-00000001",
+    ]
 
 
 def test_the_commands_know_checkpoints_in_parts(tmp_path, capsys):
     save(tmp_path, 2, steps=(1, 2))
     assert main(["checkpoint", "ls", str(tmp_path)]) == 0
-    assert [line.split()[5:] for line in capsys.readouterr().out.splitlines()] == [["step-00000001"], ["step-00000002"]]
-    for arguments in (["verify", str(tmp_path), "--all"], ["show", str(tmp_path)], ["diff", str(tmp_path), str(tmp_path / "latest")]):
+    assert [line.split()[5:] for line in capsys.readouterr().out.splitlines()] == [
+        ["step-00000001"],
+        ["step-00000002"],
+    ]
+    for arguments in (
+        ["verify", str(tmp_path), "--all"],
+        ["show", str(tmp_path)],
+        ["diff", str(tmp_path), str(tmp_path / "latest")],
+    ):
         assert main(["checkpoint", *arguments]) == 0
     assert main(["checkpoint", "merge", str(tmp_path), "-o", str(tmp_path / "one.h5")]) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path}/one.h5\n")
@@ -258,7 +329,9 @@ def test_shares_of_ranks_make_up_an_array_in_parts(tmp_path, most, ranks):
         assert size <= most
         flat = np.empty(size)
         for rank in range(ranks):
-            for file, moves in shared._share(window, flat, size * rank // ranks, size * (rank + 1) // ranks).items():
+            for file, moves in shared._share(
+                window, flat, size * rank // ranks, size * (rank + 1) // ranks
+            ).items():
                 shared.transfer.read(None, header.file(file), moves)
         shared._spread(window, flat, found)
     assert (found == GRID + 1).all()

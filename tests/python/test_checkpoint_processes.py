@@ -42,7 +42,9 @@ ARRAYS = {"x": np.arange(5)}
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("action", ["save", "save_async", "close", "save_state_dict", "result"])
 def test_a_forked_child_cannot_go_on_with_the_writer_of_its_parent(tmp_path, action, staged):
-    with Writer(None, tmp_path / "ckpt", durable=False, stage=tmp_path / "stage" if staged else None) as writer:
+    with Writer(
+        None, tmp_path / "ckpt", durable=False, stage=tmp_path / "stage" if staged else None
+    ) as writer:
         pending = writer.save_async(1, ARRAYS)
         calls = {
             "save": lambda: refusal(writer.save, 2, ARRAYS),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pario import checkpoint, progress
-from pario.checkpoint import Writer, block, load, packing, transfer
+from pario.checkpoint import Writer, block, container, load, transfer
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def _unpacked(monkeypatch):
-    monkeypatch.setattr(packing, "LARGE", 0)
+    monkeypatch.setattr(container, "LARGE", 0)
 
 
 def work(place):
@@ -66,7 +66,10 @@ def test_a_large_file_comes_to_the_disk_in_steps_that_are_shown(tmp_path, monkey
         file.write(bytes(2500))
         file.flush()
         transfer.flush(file.fileno(), lambda done, whole: shown.append((done, whole)))
-    assert shown in ([(1000, 2500), (2000, 2500), (2500, 2500)], [])  # nothing where a file system cannot
+    assert shown in (
+        [(1000, 2500), (2000, 2500), (2500, 2500)],
+        [],
+    )  # nothing where a file system cannot
 
 
 def test_what_is_no_file_of_a_disk_has_no_steps(monkeypatch):
@@ -78,7 +81,13 @@ def test_what_is_no_file_of_a_disk_has_no_steps(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(errno.ENOSPC, "No space left"), (errno.EIO, "Input"), (errno.ESTALE, "Stale"), (errno.ENOSYS, None)]
+    ("code", "said"),
+    [
+        (errno.ENOSPC, "No space left"),
+        (errno.EIO, "Input"),
+        (errno.ESTALE, "Stale"),
+        (errno.ENOSYS, None),
+    ],
 )
 def test_what_the_disk_says_is_an_error(monkeypatch, code, said):
     """It would not be said again."""
@@ -87,7 +96,9 @@ def test_what_the_disk_says_is_an_error(monkeypatch, code, said):
         transfer.ctypes.set_errno(code)
         return -1
 
-    monkeypatch.setattr(transfer.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(sync_file_range=full))
+    monkeypatch.setattr(
+        transfer.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(sync_file_range=full)
+    )
     if said is None:
         assert not transfer._flush_range(0, 0, 1000)
     else:

@@ -36,11 +36,16 @@ def test_pruning_keeps_the_new_checkpoint_beside_files_from_the_future(tmp_path,
     save_steps(tmp_path, 1, 2, 3, files=files)
     set_future_times(tmp_path)
     (path,) = save_steps(tmp_path, 4, files=files, keep=2)
-    assert sorted(found.stem for found in tmp_path.glob("step-*")) == ["step-00000003", "step-00000004"]
+    assert sorted(found.stem for found in tmp_path.glob("step-*")) == [
+        "step-00000003",
+        "step-00000004",
+    ]
     assert path.exists() and load(None, tmp_path).step == 4
 
 
-@pytest.mark.parametrize("steps", [(8, 9, 10, 11), (20, 30, 10)], ids=["rising", "after a rollback"])
+@pytest.mark.parametrize(
+    "steps", [(8, 9, 10, 11), (20, 30, 10)], ids=["rising", "after a rollback"]
+)
 def test_copied_checkpoints_keep_their_order(tmp_path, steps):
     paths = save_steps(tmp_path / "saved", *steps)
     (tmp_path / "copied").mkdir()
@@ -63,13 +68,16 @@ with Writer(None, sys.argv[1], files=files, durable=False) as writer:
             writer.save(step, arrays)
         except CheckpointError as error:
             print(step, "CheckpointError")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("files", ["1", "rank"])
 def test_a_write_error_of_the_container_is_an_error(tmp_path, files):
     done = run_command([sys.executable, "-c", FULL_DISK, tmp_path, files])
-    assert (done.returncode, done.stdout) == (0, "2 CheckpointError\n3 CheckpointError\n"), done.stderr
+    assert (done.returncode, done.stdout) == (
+        0,
+        "2 CheckpointError\n3 CheckpointError\n",
+    ), done.stderr
     assert load(None, tmp_path).step == 1
     assert not list(tmp_path.glob("*.part*"))
 
@@ -85,7 +93,10 @@ def test_a_flipped_bit_is_found_by_reading_a_part(tmp_path, part):
         byte = file.read(1)[0]
         file.seek(place)
         file.write(bytes([byte ^ 0x10]))
-    with pytest.raises(CheckpointError, match=r"array 'T': \[0:.*, 0:1000\], saved by rank 0, is not what was saved"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"array 'T': \[0:.*, 0:1000\], saved by rank 0, is not what was saved",
+    ):
         load(None, tmp_path).read("T", *part)
     assert load(None, tmp_path, verify=False).read("T", (3, 7), (1, 1)) != GRID[3, 7]
     assert (load(None, tmp_path).read("T", (599, 3), (1, 2)) == GRID[599:, 3:5]).all()
@@ -152,7 +163,10 @@ def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
 
     def save(ranks, step):
         array = np.full((50, 1000), step, "f8")
-        arrays = {"T": block(array[25 * ranks.rank :][:25], array.shape, (25 * ranks.rank, 0)), "n": step}
+        arrays = {
+            "T": block(array[25 * ranks.rank :][:25], array.shape, (25 * ranks.rank, 0)),
+            "n": step,
+        }
         with Writer(ranks, tmp_path, files=files, keep=2) as writer:
             for number in (step, step + 1):
                 writer.save(number, arrays)
@@ -169,7 +183,10 @@ def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
         if came:
             assert all(isinstance(error, CheckpointError) for error in errors), (number, errors)
             assert all(os.strerror(call.error) in str(error) for error in errors), (number, errors)
-            assert complete[-1] in [found.key for found in Store(tmp_path).complete()] or load(None, tmp_path).step == step + 1
+            assert (
+                complete[-1] in [found.key for found in Store(tmp_path).complete()]
+                or load(None, tmp_path).step == step + 1
+            )
             assert not [path.name for path in tmp_path.iterdir() if ".part" in path.name]
         step += 2
         state = load(None, tmp_path)

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 import pario.checkpoint.writer
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, arrangement, block, draining, load, packing, stage, store
+from pario.checkpoint import (
+    CheckpointError,
+    Writer,
+    block,
+    container,
+    load,
+    plan,
+    stage,
+    store,
+)
 from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
@@ -28,7 +37,7 @@ HERE = threading.local()
 def _node_names(monkeypatch):
     """The ranks are on as many nodes as :func:`writer` says."""
     HERE.name = "node0"
-    for module in (draining, pario.checkpoint.writer):
+    for module in (stage, pario.checkpoint.writer):
         monkeypatch.setattr(module, "node_name", lambda: HERE.name)
 
 
@@ -41,7 +50,7 @@ def expected(number: int) -> np.ndarray:
     return np.arange(84.0).reshape(WHOLE) + number
 
 
-def part(ranks, number: int) -> checkpoint.given.Saved:
+def part(ranks, number: int) -> checkpoint.arrays.Saved:
     box = checkpoint.divide(WHOLE, ranks.size, ranks.rank)
     return block(expected(number)[box.within(whole(WHOLE))], WHOLE, box.begin)
 
@@ -53,22 +62,34 @@ def staged(place) -> list[str]:
 @pytest.mark.system
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-@pytest.mark.parametrize(("large", "files"), [(0, 1), (packing.LARGE, 1), (0, 2), (0, "node"), (0, "rank"), (packing.LARGE, "rank")])
+@pytest.mark.parametrize(
+    ("large", "files"),
+    [(0, 1), (container.LARGE, 1), (0, 2), (0, "node"), (0, "rank"), (container.LARGE, "rank")],
+)
 def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large, files):
-    monkeypatch.setattr(packing, "LARGE", large)
+    monkeypatch.setattr(container, "LARGE", large)
 
     def program(ranks):
         with writer(ranks, tmp_path, nodes, files=files) as ckpt:
             for number in range(3):
-                path = ckpt.save(number, {"T": part(ranks, number), "rank": checkpoint.per_rank(ranks.rank)}, {"time": number})
+                path = ckpt.save(
+                    number,
+                    {"T": part(ranks, number), "rank": checkpoint.per_rank(ranks.rank)},
+                    {"time": number},
+                )
             last = ckpt.save_async(3, {"T": part(ranks, 3), "step": 3})
             return path, last.result()
 
-    names = [tmp_path / "ckpt" / f"step-0000000{number}{'.h5' if files == 1 else ''}" for number in (2, 3)]
+    names = [
+        tmp_path / "ckpt" / f"step-0000000{number}{'.h5' if files == 1 else ''}"
+        for number in (2, 3)
+    ]
     assert run(3, program, threads=threads) == [tuple(names)] * 3
     for number in range(4):
         assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
-    assert load(None, names[0])["rank"].tolist() == [0, 1, 2] and load(None, names[0]).attrs == {"time": 2}
+    assert load(None, names[0])["rank"].tolist() == [0, 1, 2] and load(None, names[0]).attrs == {
+        "time": 2
+    }
     parts = {1: 0, 2: 2, "node": nodes, "rank": 3}[files]
     assert len(list(names[1].glob("part*"))) == parts
     assert staged(tmp_path) == []
@@ -88,7 +109,9 @@ def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_pat
     with writer(None, tmp_path, stage_bytes=2 * size) as ckpt:
         for number in (1, 2):
             ckpt.save(number, {"T": expected(number)})
-        assert staged(tmp_path) == [f"step-0000000{number}.{end}" for number in (1, 2) for end in ("h5", "json")]
+        assert staged(tmp_path) == [
+            f"step-0000000{number}.{end}" for number in (1, 2) for end in ("h5", "json")
+        ]
         third = threading.Thread(target=ckpt.save, args=(3, {"T": expected(3)}))
         third.start()
         third.join(0.2)
@@ -124,7 +147,9 @@ def test_what_was_left_is_drained_by_the_next_writer(tmp_path, monkeypatch, node
     leave(tmp_path, nodes, monkeypatch, 1, 2)
     with pytest.warns(UserWarning) as told:
         run(nodes + 1, lambda ranks: writer(ranks, tmp_path, nodes).close())
-    assert [str(one.message).split(": ")[1] for one in told] == [f"step {step} was left in the stage; it is drained" for step in (1, 2)]
+    assert [str(one.message).split(": ")[1] for one in told] == [
+        f"step {step} was left in the stage; it is drained" for step in (1, 2)
+    ]
     for number in (1, 2):
         assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
     assert load(None, tmp_path / "ckpt").step == 2 and staged(tmp_path) == []
@@ -180,7 +205,9 @@ def test_what_was_left_is_found_by_another_name_of_the_directory(tmp_path, monke
 
 def test_two_saves_of_a_step_are_told_apart(tmp_path, monkeypatch):
     kept = []
-    monkeypatch.setattr(stage.Stage, "remove", lambda self, step: kept.append(self.staged(step).save))
+    monkeypatch.setattr(
+        stage.Stage, "remove", lambda self, step: kept.append(self.read_note(step).save)
+    )
     with writer(None, tmp_path) as ckpt:
         for number in range(2):
             ckpt.save(1, {"T": number})
@@ -189,8 +216,8 @@ def test_two_saves_of_a_step_are_told_apart(tmp_path, monkeypatch):
 
 def test_each_node_needs_room_for_its_own_part(tmp_path, monkeypatch):
     asked = []
-    for module in (arrangement, writer_module):
-        monkeypatch.setattr(module, "check_room", lambda path, needed: asked.append(needed))
+    for module in (plan, writer_module):
+        monkeypatch.setattr(module, "check_space", lambda path, needed: asked.append(needed))
 
     def program(ranks):
         with writer(ranks, tmp_path, 2) as ckpt:
@@ -198,14 +225,18 @@ def test_each_node_needs_room_for_its_own_part(tmp_path, monkeypatch):
                 ckpt.save(number, {"T": part(ranks, number)})
 
     assert run(2, program) == [None, None]
-    assert all(0 < needed - expected(0).nbytes // 2 < 1 << 17 for needed in asked) and len(asked) == 2
+    assert (
+        all(0 < needed - expected(0).nbytes // 2 < 1 << 17 for needed in asked) and len(asked) == 2
+    )
 
 
 def test_what_cannot_be_noted_takes_no_room(tmp_path, monkeypatch):
     def program(ranks):
         with writer(ranks, tmp_path, 2) as ckpt:
             if ranks.rank:
-                monkeypatch.setattr(ckpt._draining._stage, "_note", lambda _: tmp_path / "none" / "note")
+                monkeypatch.setattr(
+                    ckpt._draining._stage, "_note", lambda _: tmp_path / "none" / "note"
+                )
             ckpt.save(1, {"T": part(ranks, 1)})
 
     assert all("No such file" in str(one) for one in run(2, program))
@@ -231,7 +262,10 @@ def test_what_is_not_there_as_a_whole_is_named_and_removed(tmp_path, monkeypatch
     leave(tmp_path, 2, monkeypatch, 1)
     for path in tmp_path.glob("node1/*/*"):
         path.unlink()
-    with pytest.warns(UserWarning, match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed"):
+    with pytest.warns(
+        UserWarning,
+        match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed",
+    ):
         run(2, lambda ranks: writer(ranks, tmp_path, 2).close())
     assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
 
@@ -240,7 +274,10 @@ def test_what_is_older_than_the_newest_is_named_and_removed(tmp_path, monkeypatc
     leave(tmp_path, 1, monkeypatch, 1)
     with Writer(None, tmp_path / "ckpt", durable=False) as ckpt:
         ckpt.save(2, {"T": 1})
-    with pytest.warns(UserWarning, match="step 1 was left in the stage, and a newer one was saved since; it is removed"):
+    with pytest.warns(
+        UserWarning,
+        match="step 1 was left in the stage, and a newer one was saved since; it is removed",
+    ):
         writer(None, tmp_path).close()
     assert staged(tmp_path) == [] and load(None, tmp_path / "ckpt").step == 2
 
@@ -305,7 +342,7 @@ def test_what_was_half_removed_is_removed(tmp_path, monkeypatch):
 
 def test_a_half_written_one_is_no_leftover(tmp_path):
     with writer(None, tmp_path) as ckpt:
-        place = ckpt._place
+        place = ckpt._target
     place.part(7).write_bytes(b"half")
     place.path(8).write_bytes(b"without a note")
     place.path(8).with_suffix(".json").write_text(json.dumps({"step": 8}))
@@ -321,13 +358,17 @@ def test_what_is_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
             ckpt.save(5, {"T": part(ranks, 5)})
 
     told = run(2, program)
-    assert all("step 5 has" in str(one) and "the stage takes 1000" in str(one) for one in told), told
+    assert all("step 5 has" in str(one) and "the stage takes 1000" in str(one) for one in told), (
+        told
+    )
     assert staged(tmp_path) == []
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize(("left", "later"), [("rank", 1), (1, "node")])
-def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(tmp_path, monkeypatch, nodes, left, later):
+def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(
+    tmp_path, monkeypatch, nodes, left, later
+):
     """As one file, too; and what was one file by one that saves parts."""
     leave(tmp_path, nodes, monkeypatch, 1, 2, files=left)
     with pytest.warns(UserWarning, match="it is drained"):
@@ -342,7 +383,9 @@ def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(tmp_pat
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(tmp_path, monkeypatch, threads):
+def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(
+    tmp_path, monkeypatch, threads
+):
     """The oldest goes first; all go when a newer one is drained."""
     with writer(None, tmp_path) as ckpt:
         ckpt.save(0, {"T": expected(0)})
@@ -352,7 +395,10 @@ def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(tmp_path, 
     def program(ranks):
         ckpt = writer(ranks, tmp_path, 2, stage_bytes=2 * size + size // 2)
         for step in range(1, 6):
-            ranks.agree("", lambda: monkeypatch.setattr(stage.Stage, "drain", broken if step < 5 else drain))  # noqa: B023
+            ranks.agree(
+                "",
+                lambda: monkeypatch.setattr(stage.Stage, "drain", broken if step < 5 else drain),  # noqa: B023
+            )
             pending = ckpt.save_async(step, {"T": part(ranks, step)})
             if step < 5:
                 with pytest.raises((CheckpointError, OSError), match="No space left"):
@@ -360,17 +406,30 @@ def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(tmp_path, 
             else:
                 pending.result()
             ranks.agree("", lambda: None)
-            ranks.agree("", lambda: seen.append([name[12] for name in staged(tmp_path) if name.endswith(".json")]))
+            ranks.agree(
+                "",
+                lambda: seen.append(
+                    [name[12] for name in staged(tmp_path) if name.endswith(".json")]
+                ),
+            )
         ckpt.close()
 
-    with pytest.warns(UserWarning, match="step 1 could not be drained, and its room is needed; it is removed"):
+    with pytest.warns(
+        UserWarning, match="step 1 could not be drained, and its room is needed; it is removed"
+    ):
         assert run(2, program, threads=threads) == [None, None]
-    assert seen[::2] == seen[1::2] == [["1"] * 2, ["1", "1", "2", "2"], ["2", "2", "3", "3"], ["3", "3", "4", "4"], []]
+    assert (
+        seen[::2]
+        == seen[1::2]
+        == [["1"] * 2, ["1", "1", "2", "2"], ["2", "2", "3", "3"], ["3", "3", "4", "4"], []]
+    )
     assert load(None, tmp_path / "ckpt").step == 5
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(tmp_path, monkeypatch, threads):
+def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(
+    tmp_path, monkeypatch, threads
+):
     drain = stage.Stage.drain
 
     def some(self, step, *arguments, **options):
@@ -410,7 +469,10 @@ def test_saving_ends_when_it_is_staged_whatever_is_being_removed(tmp_path, monke
 def test_parts_that_are_not_there_as_a_whole_are_named_and_removed(tmp_path, monkeypatch):
     leave(tmp_path, 2, monkeypatch, 1, files="node")
     shutil.rmtree(tmp_path / "node1")
-    with pytest.warns(UserWarning, match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed"):
+    with pytest.warns(
+        UserWarning,
+        match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed",
+    ):
         run(2, lambda ranks: writer(ranks, tmp_path, 2, files="node").close())
     assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
 
@@ -421,7 +483,7 @@ def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
             ckpt.save(1, {"T": block(np.zeros(10**4), (2 * 10**4,), (10**4 * ranks.rank,))})
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(packing, "LARGE", 0)
+        patched.setattr(container, "LARGE", 0)
         told = run(2, program)
     assert all("the stage takes 100000" in str(one) for one in told), told
     assert staged(tmp_path) == []
@@ -435,8 +497,16 @@ def test_each_byte_of_a_file_is_drained_once(pieces, size):
     places = sorted({place for place, _ in pieces})
     owners = dict(pieces)
     between = [(pair, owners[pair[0]]) for pair in pairwise(places)]
-    ranges = [stage.joined(np.array([pair for pair, owner in between if owner == rank], int).reshape(-1, 2)) for rank in range(3)]
-    written = [stage.Written({"": theirs}, {} if rank else {"": size}) for rank, theirs in enumerate(ranges)]
+    ranges = [
+        stage.join_ranges(
+            np.array([pair for pair, owner in between if owner == rank], int).reshape(-1, 2)
+        )
+        for rank in range(3)
+    ]
+    written = [
+        stage.Written({"": theirs}, {} if rank else {"": size})
+        for rank, theirs in enumerate(ranges)
+    ]
     found = [theirs[""] for theirs in stage.shares(written, [0, 1, 2])]
     count = np.zeros(size, int)
     for rows in found:

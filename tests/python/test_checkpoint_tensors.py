@@ -10,12 +10,19 @@ import pytest
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, block, reader
 from pario.checkpoint.geometry import whole
-from pario.checkpoint.sharded import parts_to_read, put, shards_of
+from pario.checkpoint.tensors import copy_to_shards, parts_to_read, shards_of
 from tests.python.support.threads import run
 
 STATE = {
-    "model": {"layers.0.weight": np.arange(12.0).reshape(3, 4), "a/b": np.float32(2), "empty": np.zeros((0, 3))},
-    "optimizer": {"groups": [{"lr": 0.1, "betas": (0.9, 0.99), "params": [0, 1]}], "state": {0: {"step": 7}, 1: {}}},
+    "model": {
+        "layers.0.weight": np.arange(12.0).reshape(3, 4),
+        "a/b": np.float32(2),
+        "empty": np.zeros((0, 3)),
+    },
+    "optimizer": {
+        "groups": [{"lr": 0.1, "betas": (0.9, 0.99), "params": [0, 1]}],
+        "state": {0: {"step": 7}, 1: {}},
+    },
     "scheduler": None,
     "name": "été",
     "on": True,
@@ -46,7 +53,14 @@ def test_what_is_divided_among_ranks_is_loaded_whole(tmp_path):
     def program(ranks):
         box = checkpoint.divide(full.shape, ranks.size, ranks.rank)
         with Writer(ranks, tmp_path, durable=False) as writer:
-            checkpoint.save_state_dict(writer, 1, {"w": block(full[box.within(whole(full.shape))], full.shape, box.begin), "b": full[0]})
+            checkpoint.save_state_dict(
+                writer,
+                1,
+                {
+                    "w": block(full[box.within(whole(full.shape))], full.shape, box.begin),
+                    "b": full[0],
+                },
+            )
 
     run(3, program)
     assert equal(checkpoint.load_state_dict(None, tmp_path), {"w": full, "b": full[0]})
@@ -83,7 +97,10 @@ class Divided:
     def __init__(self, rows, shape) -> None:
         self._shape = shape
         self.shards = [
-            SimpleNamespace(tensor=Local((1, *shape[1:])), metadata=SimpleNamespace(shard_offsets=[row, *(0,) * (len(shape) - 1)]))
+            SimpleNamespace(
+                tensor=Local((1, *shape[1:])),
+                metadata=SimpleNamespace(shard_offsets=[row, *(0,) * (len(shape) - 1)]),
+            )
             for row in rows
         ]
 
@@ -96,8 +113,14 @@ class Divided:
 
 @pytest.mark.system
 @pytest.mark.parametrize("kind", [1, "rank"])
-@pytest.mark.parametrize("rows", [[[0, 999], [500]], [[3, 998], []], [[7, 8], [8, 7]]], ids=["apart", "one has none", "the same"])
-def test_parts_that_lie_far_apart_are_read_without_what_is_between(tmp_path, monkeypatch, rows, kind):
+@pytest.mark.parametrize(
+    "rows",
+    [[[0, 999], [500]], [[3, 998], []], [[7, 8], [8, 7]]],
+    ids=["apart", "one has none", "the same"],
+)
+def test_parts_that_lie_far_apart_are_read_without_what_is_between(
+    tmp_path, monkeypatch, rows, kind
+):
     full = np.arange(5000.0).reshape(1000, 5)
     with Writer(None, tmp_path, durable=False, files=kind) as writer:
         writer.save(1, {"w": full})
@@ -112,7 +135,12 @@ def test_parts_that_lie_far_apart_are_read_without_what_is_between(tmp_path, mon
     def program(ranks):
         mine = Divided(rows[ranks.rank], full.shape)
         shards = shards_of(mine)
-        put(shards, checkpoint.load(ranks, tmp_path, verify=False).read_pieces({"w": parts_to_read(shards)})["w"])
+        copy_to_shards(
+            shards,
+            checkpoint.load(ranks, tmp_path, verify=False).read_pieces(
+                {"w": parts_to_read(shards)}
+            )["w"],
+        )
         return [shard.tensor.held[0].tolist() for shard in mine.shards]
 
     assert run(2, program) == [[full[row].tolist() for row in theirs] for theirs in rows]
@@ -138,8 +166,19 @@ def test_pieces_of_a_damaged_file_that_together_are_all_of_an_array_are_noticed(
 @pytest.mark.system
 def test_tensors_of_all_types_come_back_as_tensors(tmp_path):
     torch = pytest.importorskip("torch")
-    kinds = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.uint8, torch.float8_e4m3fn, torch.complex64)
-    state = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds} | {"scalar": torch.tensor(2.5)}
+    kinds = (
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
+        torch.int64,
+        torch.bool,
+        torch.uint8,
+        torch.float8_e4m3fn,
+        torch.complex64,
+    )
+    state = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds} | {
+        "scalar": torch.tensor(2.5)
+    }
     state["seen across"] = torch.arange(6.0).reshape(2, 3).t()
     model = torch.nn.Linear(3, 2)
     with Writer(None, tmp_path, durable=False) as writer:
@@ -200,7 +239,9 @@ def saved(path, array):
     return checkpoint.load(None, path)["w"].tolist()
 
 
-@pytest.mark.parametrize("array", [OfCuPy(), Exported(HOST), [0, 1, 2]], ids=["CuPy", "DLPack", "list"])
+@pytest.mark.parametrize(
+    "array", [OfCuPy(), Exported(HOST), [0, 1, 2]], ids=["CuPy", "DLPack", "list"]
+)
 def test_arrays_of_other_libraries_are_saved(tmp_path, array):
     assert saved(tmp_path, array) == [0, 1, 2]
 
@@ -214,11 +255,15 @@ def test_arrays_of_other_libraries_are_saved(tmp_path, array):
         (Exported(CUDA), "torch", "from_dlpack", "cpu"),
     ],
 )
-def test_what_an_accelerator_holds_is_fetched_by_who_can(tmp_path, monkeypatch, array, module, take, fetch):
+def test_what_an_accelerator_holds_is_fetched_by_who_can(
+    tmp_path, monkeypatch, array, module, take, fetch
+):
     for name in ("cupy", "torch"):
         monkeypatch.setitem(sys.modules, name, None)  # importing it fails
     taken = SimpleNamespace(**{fetch: lambda: np.arange(3)})
-    library = SimpleNamespace(**{take: lambda given, **options: taken if given is array else None}, Tensor=OfNumba)
+    library = SimpleNamespace(
+        **{take: lambda given, **options: taken if given is array else None}, Tensor=OfNumba
+    )
     monkeypatch.setitem(sys.modules, module, library)
     assert saved(tmp_path, array) == [0, 1, 2]
 
@@ -227,7 +272,10 @@ def test_what_an_accelerator_holds_is_fetched_by_who_can(tmp_path, monkeypatch, 
 def test_what_nobody_can_fetch_says_what_is_missing(monkeypatch, array):
     for name in ("cupy", "torch"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(CheckpointError, match="in the memory of an accelerator; to copy it, CuPy or PyTorch is needed"):
+    with pytest.raises(
+        CheckpointError,
+        match="in the memory of an accelerator; to copy it, CuPy or PyTorch is needed",
+    ):
         block(array, (3,), (0,))
 
 
@@ -246,7 +294,11 @@ def test_a_safetensors_file_comes_back(tmp_path):
     found = checkpoint.read_safetensors(tmp_path / "a.safetensors")
     assert list(found) == list(ARRAYS)
     for name, array in ARRAYS.items():
-        assert found[name].shape == array.shape and (found[name] == array).all() and found[name].dtype == array.dtype.newbyteorder("<")
+        assert (
+            found[name].shape == array.shape
+            and (found[name] == array).all()
+            and found[name].dtype == array.dtype.newbyteorder("<")
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
 
@@ -254,15 +306,22 @@ def test_a_safetensors_file_comes_back(tmp_path):
 def test_other_programs_read_and_write_the_same_safetensors(tmp_path):
     numpy = pytest.importorskip("safetensors.numpy")
     checkpoint.write_safetensors(tmp_path / "ours", ARRAYS)
-    assert all((array == ARRAYS[name]).all() for name, array in numpy.load_file(tmp_path / "ours").items())
+    assert all(
+        (array == ARRAYS[name]).all() for name, array in numpy.load_file(tmp_path / "ours").items()
+    )
     numpy.save_file({"w": ARRAYS["w"], "on": ARRAYS["on"]}, tmp_path / "theirs")
-    assert all((array == ARRAYS[name]).all() for name, array in checkpoint.read_safetensors(tmp_path / "theirs").items())
+    assert all(
+        (array == ARRAYS[name]).all()
+        for name, array in checkpoint.read_safetensors(tmp_path / "theirs").items()
+    )
 
 
 @pytest.mark.system
 def test_bfloat16_in_safetensors(tmp_path):
     torch = pytest.importorskip("torch")
-    checkpoint.write_safetensors(tmp_path / "a", {"w": torch.arange(6).reshape(2, 3).to(torch.bfloat16)})
+    checkpoint.write_safetensors(
+        tmp_path / "a", {"w": torch.arange(6).reshape(2, 3).to(torch.bfloat16)}
+    )
     found = checkpoint.read_safetensors(tmp_path / "a")["w"]
     assert found.dtype == torch.bfloat16 and found.tolist() == [[0, 1, 2], [3, 4, 5]]
 

@@ -1,4 +1,5 @@
-"""Nested states: every type that save_state_dict takes comes back, and the others are refused on every rank."""
+"""Nested states: every type that save_state_dict takes comes back, and the others are refused on
+every rank."""
 
 import collections
 import enum
@@ -17,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, load_state_dict, save_state_dict
-from pario.checkpoint.trees import describe, rebuild
+from pario.checkpoint.tensors import describe, rebuild
 from tests.python.support.threads import run
 
 
@@ -47,7 +48,11 @@ def equal(one, other) -> bool:
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, np.ndarray | np.generic):
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
     return one == other or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
 
 
@@ -61,10 +66,27 @@ EXAMPLES = {
     "a named tuple": {"p": Point(1, np.arange(3))},
     "a named tuple of another name": {"p": collections.namedtuple("Local", "a b")(1, [2])},
     "nested": {"p": Point(Point(1, 2), [Point((), {})])},
-    "numpy's scalars": {"a": np.float64(0.5), "b": np.float32("nan"), "c": np.int8(-3), "d": np.bool_(True), "e": np.str_("é")},
+    "numpy's scalars": {
+        "a": np.float64(0.5),
+        "b": np.float32("nan"),
+        "c": np.int8(-3),
+        "d": np.bool_(True),
+        "e": np.str_("é"),
+    },
     "an ordered dictionary": {"o": collections.OrderedDict([("b", 1), ("a", np.zeros(2))])},
-    "keys of several types": {1: np.arange(2), "1": np.arange(3), "a/b": {"x": np.zeros(1)}, "a|b": np.ones(1)},
-    "keys that are no names": {"": np.zeros(1), "empty": np.ones(1), ".": np.full(1, 2.0), "dot": np.full(1, 3.0), "a\0b": np.full(1, 4.0)},
+    "keys of several types": {
+        1: np.arange(2),
+        "1": np.arange(3),
+        "a/b": {"x": np.zeros(1)},
+        "a|b": np.ones(1),
+    },
+    "keys that are no names": {
+        "": np.zeros(1),
+        "empty": np.ones(1),
+        ".": np.full(1, 2.0),
+        "dot": np.full(1, 3.0),
+        "a\0b": np.full(1, 4.0),
+    },
     "keys that are no text": {"\udc80": np.zeros(1), "\\udc80": np.ones(1)},
     "a key with the name of a group": {"1": np.zeros(1), 1: {"x": np.ones(1)}},
 }
@@ -103,7 +125,17 @@ def test_other_mappings_and_numbers_come_back_as_plain_ones(tmp_path, given, fou
 
 @pytest.mark.parametrize(
     "value",
-    [{1, 2}, b"bytes", 1j, Tags([1]), time.localtime(0), np.ma.array([1, 2], mask=[True, False]), np.array([None]), object(), range(3)],
+    [
+        {1, 2},
+        b"bytes",
+        1j,
+        Tags([1]),
+        time.localtime(0),
+        np.ma.array([1, 2], mask=[True, False]),
+        np.array([None]),
+        object(),
+        range(3),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_other_types_are_refused_on_every_rank(tmp_path, value):
@@ -149,9 +181,21 @@ def test_a_class_that_a_file_names_is_neither_imported_nor_called(tmp_path, monk
 
 def test_states_that_were_saved_before_come_back(tmp_path):
     """Without classes, and with names of arrays that two keys could have."""
-    tree = {"dict": [["w", {"array": "state/w"}], ["t", {"tuple": [{"value": 1}]}], ["n", {"value": None}]]}
+    tree = {
+        "dict": [
+            ["w", {"array": "state/w"}],
+            ["t", {"tuple": [{"value": 1}]}],
+            ["n", {"value": None}],
+        ]
+    }
     with Writer(None, tmp_path, durable=False) as writer:
-        writer.save(1, {"state/w": np.arange(3), "state.json": np.frombuffer(json.dumps(tree).encode(), np.uint8)})
+        writer.save(
+            1,
+            {
+                "state/w": np.arange(3),
+                "state.json": np.frombuffer(json.dumps(tree).encode(), np.uint8),
+            },
+        )
     assert equal(load_state_dict(None, tmp_path), {"w": np.arange(3), "t": (1,), "n": None})
 
 
@@ -163,7 +207,11 @@ DTYPES = st.one_of(
     st.sampled_from(["<U3", "<M8[s]", "<m8[ns]"]).map(np.dtype),
 )
 ARRAYS = DTYPES.flatmap(
-    lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3), elements=elements(dtype))
+    lambda dtype: arrays.arrays(
+        dtype,
+        arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+        elements=elements(dtype),
+    )
 )
 
 
@@ -172,7 +220,11 @@ def elements(dtype):
     return st.text("aé", max_size=3) if dtype.kind == "U" else None
 
 
-KEYS = st.text(max_size=4) | st.integers(-9, 9) | st.sampled_from(["a/b", "a|b", "", "empty", ".", "1", "~", "a~"])
+KEYS = (
+    st.text(max_size=4)
+    | st.integers(-9, 9)
+    | st.sampled_from(["a/b", "a|b", "", "empty", ".", "1", "~", "a~"])
+)
 LEAVES = st.one_of(
     st.none(),
     st.booleans(),
@@ -207,9 +259,10 @@ def writer(tmp_path_factory):
         yield one
 
 
+@pytest.mark.system
 @settings(max_examples=100, deadline=None, database=None)
 @given(state=STATES)
-def test_any_state_is_rebuilt_of_its_description(state):
+def test_any_state_is_rebuilt_from_its_description(state):
     held = {}
 
     def leaf(value, name):

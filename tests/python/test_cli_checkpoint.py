@@ -24,7 +24,12 @@ def directory(tmp_path):
             for step in (5, 10):
                 field = FIELD.copy()
                 field[2, 1, 0] += step - 5
-                part = checkpoint.block(field[box.within(whole(FIELD.shape))], FIELD.shape, box.begin, dims=("z", "y", "x"))
+                part = checkpoint.block(
+                    field[box.within(whole(FIELD.shape))],
+                    FIELD.shape,
+                    box.begin,
+                    dims=("z", "y", "x"),
+                )
                 writer.save(step, {"flow/T": part, "name": "flame"}, {"time": step / 10})
 
     run(2, program)
@@ -47,7 +52,12 @@ def test_ls_names_all_and_what_is_wrong_with_them(directory, capsys):
         ("10", ["step-00000010.h5"]),
         ("11", ["step-00000011.h5.part", "not"]),
     ]
-    assert [row["step"] for row in json.loads(cli(capsys, "ls", directory, "--json")[1])] == [12, 5, 10, 11]
+    assert [row["step"] for row in json.loads(cli(capsys, "ls", directory, "--json")[1])] == [
+        12,
+        5,
+        10,
+        11,
+    ]
 
 
 def test_ls_of_nothing(tmp_path, capsys):
@@ -73,17 +83,26 @@ def test_diff_of_single_numbers(tmp_path, capsys):
     for number in range(2):
         with checkpoint.Writer(None, tmp_path / str(number), durable=False) as writer:
             writer.save(1, {"n": number + 0.5, "word": "ab"[number]})
-    assert cli(capsys, "diff", tmp_path / "0", tmp_path / "1")[:2] == (1, "array 'n': it differs, by 1\narray 'word': it differs\n")
+    assert cli(capsys, "diff", tmp_path / "0", tmp_path / "1")[:2] == (
+        1,
+        "array 'n': it differs, by 1\narray 'word': it differs\n",
+    )
 
 
 def test_show_tells_what_is_in_it(directory, capsys):
     status, out, _ = cli(capsys, "show", directory, "--step", 5)
     assert status == 0
-    assert "step-00000005.h5: step 5, 500 B" in out and "by 2 ranks on" in out and "time = 0.5" in out
+    assert (
+        "step-00000005.h5: step 5, 500 B" in out and "by 2 ranks on" in out and "time = 0.5" in out
+    )
     assert "flow/T  float64     480 B  3 z × 4 y × 5 x  2 blocks" in out
     assert "least 0, mean 29.5, most 59" in out
     document = json.loads(cli(capsys, "show", directory, "--json", "--quick")[1])
-    assert (document["step"], document["attrs"], [row["name"] for row in document["arrays"]]) == (10, {"time": 1.0}, ["flow/T", "name"])
+    assert (document["step"], document["attrs"], [row["name"] for row in document["arrays"]]) == (
+        10,
+        {"time": 1.0},
+        ["flow/T", "name"],
+    )
 
 
 def test_verify_names_the_damaged_block(directory, capsys):
@@ -92,7 +111,10 @@ def test_verify_names_the_damaged_block(directory, capsys):
         file["flow/T"][2, 3, 4] = 0
     status, out, _ = cli(capsys, "verify", directory)
     assert status == 1
-    assert out.splitlines() == [f"{directory}/step-00000010.h5: array 'flow/T': [0:3, 0:4, 2:5], saved by rank 1, is not what was saved"]
+    assert out.splitlines() == [
+        f"{directory}/step-00000010.h5: array 'flow/T': [0:3, 0:4, 2:5], saved by rank 1, is not"
+        " what was saved"
+    ]
 
 
 def test_diff_tells_where_and_by_how_much(directory, capsys):
@@ -100,7 +122,10 @@ def test_diff_tells_where_and_by_how_much(directory, capsys):
     status, out, _ = cli(capsys, "diff", one, other)
     assert (status, out.splitlines()) == (
         1,
-        ["attribute 'time': 0.5, 1.0", "array 'flow/T': 1 of 60 elements differ, the first at [2, 1, 0], by 5 at most"],
+        [
+            "attribute 'time': 0.5, 1.0",
+            "array 'flow/T': 1 of 60 elements differ, the first at [2, 1, 0], by 5 at most",
+        ],
     )
     assert cli(capsys, "diff", one, one) == (0, "", "")
     assert cli(capsys, "diff", one, other, "--tolerance", 0.2)[1] == "attribute 'time': 0.5, 1.0\n"
@@ -124,20 +149,33 @@ def test_prune_counts_no_damaged_ones_and_leaves_what_is_being_written(directory
 
 def test_a_file_is_verified_as_a_directory_is(directory, capsys):
     path = directory / "step-00000005.h5"
-    assert cli(capsys, "verify", path, "--all") == (0, f"{path}: 3 blocks of 2 arrays are well\n", "")
+    assert cli(capsys, "verify", path, "--all") == (
+        0,
+        f"{path}: 3 blocks of 2 arrays are well\n",
+        "",
+    )
     status, _, err = cli(capsys, "show", path, "--step", 9)
     assert (status, err) == (2, f"pario checkpoint: {path} is of step 5, not of step 9\n")
 
 
 def test_prune_makes_no_directory(tmp_path, capsys):
     status, out, err = cli(capsys, "prune", tmp_path / "nothing", "--keep", 1)
-    assert (status, out, err) == (2, "", f"pario checkpoint: {tmp_path}/nothing: no such directory\n")
+    assert (status, out, err) == (
+        2,
+        "",
+        f"pario checkpoint: {tmp_path}/nothing: no such directory\n",
+    )
     assert not list(tmp_path.iterdir())
 
 
-def test_merge_into_a_directory_that_is_not_there_is_an_error_that_names_it(directory, capsys, tmp_path):
+def test_merge_into_a_directory_that_is_not_there_is_an_error_that_names_it(
+    directory, capsys, tmp_path
+):
     status, _, err = cli(capsys, "merge", directory, "-o", tmp_path / "none" / "one.h5")
-    assert (status, err) == (2, f"pario checkpoint: {tmp_path}/none/one.h5.part: No such file or directory\n")
+    assert (status, err) == (
+        2,
+        f"pario checkpoint: {tmp_path}/none/one.h5.part: No such file or directory\n",
+    )
 
 
 @pytest.mark.system
@@ -147,9 +185,14 @@ def test_plot_draws_a_slice(directory, capsys, tmp_path):
     assert (status, out) == (0, f"{tmp_path}/T.png\n")
     assert (tmp_path / "T.png").read_bytes().startswith(b"\x89PNG")
     status, _, err = cli(capsys, "plot", directory, "flow/T", "-o", tmp_path / "none" / "T.png")
-    assert (status, err) == (2, f"pario checkpoint: {tmp_path}/none/T.png: No such file or directory\n")
+    assert (status, err) == (
+        2,
+        f"pario checkpoint: {tmp_path}/none/T.png: No such file or directory\n",
+    )
     assert "no array 'u'; it has flow/T, name" in cli(capsys, "plot", directory, "u")[2]
-    assert "has no index 9 along axis 0" in cli(capsys, "plot", directory, "flow/T", "--index", 9)[2]
+    assert (
+        "has no index 9 along axis 0" in cli(capsys, "plot", directory, "flow/T", "--index", 9)[2]
+    )
 
 
 def test_plot_of_an_axis_that_is_not_there(directory, capsys):

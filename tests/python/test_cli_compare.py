@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables import read
+from pario.see.tables import read
 from tests.python.darshanlog import DarshanLog, posix_record
 from tests.support.commands import run_command
 
@@ -138,12 +138,22 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_darshan_logs_are_compared_each_a_run_or_a_directory_of_repetitions(tmp_path: Path) -> None:
     for number, seconds in ((1, 10), (2, 6)):
-        log = DarshanLog(seconds=seconds, modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})})
+        log = DarshanLog(
+            seconds=seconds, modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})}
+        )
         (tmp_path / "runs" / str(number)).mkdir(parents=True)
         log.write(tmp_path / f"{number}.darshan")
         log.write(tmp_path / "runs" / str(number) / "log.darshan")
     done = pario("compare", "1.darshan", "2.darshan", "--json", cwd=tmp_path)
     document = json.loads(done.stdout)
-    assert [document["measures"][0][side]["values"] for side in "ab"] == [[11.0], [7.0]]  # whole seconds, the last one begun
+    assert [document["measures"][0][side]["values"] for side in "ab"] == [
+        [11.0],
+        [7.0],
+    ]  # whole seconds, the last one begun
     assert "system_writes" not in {row["key"] for row in document["measures"]}
-    assert json.loads(pario("compare", "1.darshan", "runs", "--json", cwd=tmp_path).stdout)["b"]["runs"] == 2
+    assert (
+        json.loads(pario("compare", "1.darshan", "runs", "--json", cwd=tmp_path).stdout)["b"][
+            "runs"
+        ]
+        == 2
+    )

@@ -8,17 +8,27 @@ import pytest
 
 from pario.cli import main
 from pario.cli.lab import _duration
-from pario.lab import mount
+from pario.prove.lab import mount
 
 
 @pytest.mark.parametrize(
-    ("text", "nanoseconds"), [("0", 0), ("1ms", 10**6), ("0.5ms", 500_000), ("100us", 10**5), ("2s", 2 * 10**9), ("7ns", 7)]
+    ("text", "nanoseconds"),
+    [("0", 0), ("1ms", 10**6), ("0.5ms", 500_000), ("100us", 10**5), ("2s", 2 * 10**9), ("7ns", 7)],
 )
 def test_times(text: str, nanoseconds: int) -> None:
     assert _duration(text) == nanoseconds
 
 
-@pytest.mark.parametrize("option", [["--latency", "5"], ["--latency", "fast"], ["--targets", "0"], ["--targets", "257"], ["--rate", "50X"]])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--latency", "5"],
+        ["--latency", "fast"],
+        ["--targets", "0"],
+        ["--targets", "257"],
+        ["--rate", "50X"],
+    ],
+)
 def test_what_is_no_lab_is_refused(option: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["lab", "up", str(tmp_path / "lab"), *option])
@@ -35,6 +45,8 @@ def test_without_its_program_it_says_what_is_missing(
 
 
 @pytest.mark.parametrize("action", ["status", "down"])
-def test_a_plain_directory_is_no_lab(action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plain_directory_is_no_lab(
+    action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["lab", action, str(tmp_path)]) == 2
     assert "is no lab" in capsys.readouterr().err

@@ -47,14 +47,20 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     ("name", "content", "words"),
     [
         ("cut.plog", lambda log: log[:3000], "process died while it started"),
-        ("newer.plog", lambda log: log[:_VERSION_AT] + b"\x09" + log[_VERSION_AT + 1 :], "format version 9; expected"),
+        (
+            "newer.plog",
+            lambda log: log[:_VERSION_AT] + b"\x09" + log[_VERSION_AT + 1 :],
+            "format version 9; expected",
+        ),
         ("empty.plog", lambda log: b"", "an empty file"),
         ("zeros.plog", lambda log: bytes(5000), "begins with 00000000"),
         ("strace.out", lambda log: b"openat(AT_FDCWD) = 3\n" * 100, "expected a Darshan log"),
         ("old.darshan", lambda log: b"\x1f\x8b" + bytes(500), "perhaps a log of Darshan 2"),
     ],
 )
-def test_file_that_is_no_usable_log_is_refused(run: Path, tmp_path: Path, name: str, content: object, words: str) -> None:
+def test_file_that_is_no_usable_log_is_refused(
+    run: Path, tmp_path: Path, name: str, content: object, words: str
+) -> None:
     (tmp_path / name).write_bytes(content(log_of(run)))  # type: ignore[operator]
     assert_refused(report(tmp_path, name), name, words)
 
@@ -85,12 +91,18 @@ def test_logs_of_two_tools_or_two_runs_are_refused(run: Path, tmp_path: Path) ->
 
 
 @pytest.mark.system
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
+)
 def test_log_of_somebody_else_is_refused(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "private.plog"
     path.write_bytes(log_of(run))
     path.chmod(0o600)
-    for folder in (folder for folder in [tmp_path, *tmp_path.parents] if folder.name.startswith(("test_", "popen-", "pytest-"))):
+    for folder in (
+        folder
+        for folder in [tmp_path, *tmp_path.parents]
+        if folder.name.startswith(("test_", "popen-", "pytest-"))
+    ):
         folder.chmod(0o755)
     words = ["setpriv", "--reuid=65534", "--clear-groups", *PARIO, "report", str(path)]
     assert_refused(run_command(words, cwd="/"), "private.plog: permission denied")
@@ -99,9 +111,15 @@ def test_log_of_somebody_else_is_refused(run: Path, tmp_path: Path) -> None:
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [("none/report.html", "No such file or directory"), ("/dev/full", "No space left on device"), (".", "Is a directory")],
+    [
+        ("none/report.html", "No such file or directory"),
+        ("/dev/full", "No space left on device"),
+        (".", "Is a directory"),
+    ],
 )
-def test_html_that_cannot_be_written_is_said_after_the_report(run: Path, tmp_path: Path, target: str, reason: str) -> None:
+def test_html_that_cannot_be_written_is_said_after_the_report(
+    run: Path, tmp_path: Path, target: str, reason: str
+) -> None:
     done = report(tmp_path, str(run), "--html", target)
     assert_refused(done, "cannot write the HTML report", target, reason)
     assert "cat /etc/hostname" in done.stdout

@@ -1,4 +1,5 @@
-"""Standard streams that are closed or full: programs keep their exit status, and pario says what it can."""
+"""Standard streams that are closed or full: programs keep their exit status, and pario says what it
+can."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.system
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize(("program", "status"), [("exit 5", 5), ("kill -TERM $$", 128 + 15)])
-def test_a_run_whose_report_nobody_can_see_ends_as_the_program(tmp_path: Path, broken: str, program: str, status: int) -> None:
+def test_a_run_whose_report_nobody_can_see_ends_as_the_program(
+    tmp_path: Path, broken: str, program: str, status: int
+) -> None:
     done = shell(f"$PARIO run -- sh -c 'echo ran >ran; {program}' {broken}; exit $?", tmp_path)
     assert (done.returncode, (tmp_path / "ran").read_text()) == (status, "ran\n")
     assert "Traceback" not in done.stderr
@@ -40,7 +43,10 @@ def test_a_warning_that_nobody_can_see_keeps_no_program_from_running(tmp_path: P
 def test_a_full_device_under_standard_output_is_said(tmp_path: Path) -> None:
     ProcessLog(records=[{"path": "/a"}]).write(tmp_path)
     done = shell("$PARIO report . >/dev/full", tmp_path)
-    assert (done.returncode, done.stderr) == (2, "pario report: standard output: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "pario report: standard output: No space left on device\n",
+    )
 
 
 def test_an_error_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""``pario fs`` and ``pario stripe`` where there are no stripes, and what they say before they ask a file system."""
+"""``pario fs`` and ``pario stripe`` where there are no stripes, and what they say before they ask a
+file system."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
+from pario.fix.stripe.filesystem import facts_of
 from tests.python.jobs import add_record, make_job, set_layout
 
 
@@ -21,14 +23,18 @@ def test_fs_tells_kind_mount_and_room(capsys, tmp_path):
     assert main(["fs", str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert page.startswith(f"{tmp_path}: ")
-    assert all(f"\n  {word} " in page for word in ("mount", "options", "blocks", "room", "pario can"))
+    assert all(
+        f"\n  {word} " in page for word in ("mount", "options", "blocks", "room", "pario can")
+    )
 
 
 def test_fs_as_json(capsys, tmp_path):
     assert main(["fs", "--json", str(tmp_path), "/proc"]) == 0
     here, proc = json.loads(capsys.readouterr().out)
     assert (
-        here["mount"]["point"] == mount_point(tmp_path) and here["total"] > here["free"] > 0 and here["block"] == tmp_path.stat().st_blksize
+        here["mount"]["point"] == mount_point(tmp_path)
+        and here["total"] > here["free"] > 0
+        and here["block"] == tmp_path.stat().st_blksize
     )
     assert proc["mount"]["type"] == "proc" and not proc["stripes"]["settable"]
 
@@ -37,9 +43,14 @@ def mount_point(path: Path) -> str:
     return str(next(above for above in (path, *path.parents) if above.is_mount()))
 
 
-def test_fs_of_what_is_not_there_is_of_its_directory(capsys, tmp_path):
-    assert main(["fs", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path}: ")
+def test_facts_of_a_new_file_are_of_its_directory(tmp_path):
+    assert facts_of(tmp_path / "new").path == str(tmp_path)
+
+
+def test_fs_of_a_missing_file_is_an_error(capsys, tmp_path):
+    assert main(["fs", str(tmp_path / "new")]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path}/new: no such file or directory; expected an existing file" in error
 
 
 def test_fs_of_nowhere_is_an_error(capsys):
@@ -54,16 +65,24 @@ def test_files_without_stripes_are_shown_as_such(capsys, tmp_path):
 
 
 def test_stripes_that_cannot_be_set_leave_no_file(capsys, tmp_path):
-    assert "has no stripes that can be set" in said(capsys, "set", "--count", "4", tmp_path / "new", status=2)
-    assert "has no stripes that can be set" in said(capsys, "set", "--count", "4", tmp_path, status=2)
+    assert "has no stripes that can be set" in said(
+        capsys, "set", "--count", "4", tmp_path / "new", status=2
+    )
+    assert "has no stripes that can be set" in said(
+        capsys, "set", "--count", "4", tmp_path, status=2
+    )
     assert "has no stripes that can be set" in said(capsys, "set", "--inherit", tmp_path, status=2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_without_stripes_are_not_copied(capsys, tmp_path):
     (tmp_path / "data").write_bytes(b"as it was")
-    assert "has no stripes that can be set" in said(capsys, "restripe", "--count", "4", tmp_path / "data", status=2)
-    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("data", b"as it was")]
+    assert "has no stripes that can be set" in said(
+        capsys, "restripe", "--count", "4", tmp_path / "data", status=2
+    )
+    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [
+        ("data", b"as it was")
+    ]
 
 
 def test_discarding_nothing(capsys, tmp_path):
@@ -87,7 +106,16 @@ def test_what_cannot_be_meant(options, text, capsys, tmp_path):
     assert text in said(capsys, "set", *options, tmp_path / "new", status=2)
 
 
-@pytest.mark.parametrize("options", [["--count", "0"], ["--count", "many"], ["--size", "4X"], ["--targets", "0,x"], ["--part", "64M"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--count", "0"],
+        ["--count", "many"],
+        ["--size", "4X"],
+        ["--targets", "0,x"],
+        ["--part", "64M"],
+    ],
+)
 def test_what_cannot_be_read(options, capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["stripe", "set", *options, str(tmp_path / "new")])
@@ -95,7 +123,19 @@ def test_what_cannot_be_read(options, capsys, tmp_path):
 
 
 def test_advice_has_a_reason_and_the_commands(capsys, tmp_path):
-    text = said(capsys, "advise", "--size", "189G", "--ranks", "7680", "--kind", "lustre", "--targets", "300", tmp_path / "chk")
+    text = said(
+        capsys,
+        "advise",
+        "--size",
+        "189G",
+        "--ranks",
+        "7680",
+        "--kind",
+        "lustre",
+        "--targets",
+        "300",
+        tmp_path / "chk",
+    )
     assert "80 stripes of 4 MiB" in text and "because files of more than 100 GB" in text
     assert f"$ lfs setstripe -c 80 -S 4M {tmp_path}/chk" in text
     assert f"$ pario stripe set --count 80 --size 4M {tmp_path}/chk" in text
@@ -103,11 +143,26 @@ def test_advice_has_a_reason_and_the_commands(capsys, tmp_path):
 
 
 def test_advice_where_nothing_can_be_set_says_so(capsys, tmp_path):
-    assert "no stripes that can be set: nothing to do" in said(capsys, "advise", "--size", "1G", tmp_path / "chk")
+    assert "no stripes that can be set: nothing to do" in said(
+        capsys, "advise", "--size", "1G", tmp_path / "chk"
+    )
 
 
 def test_advice_as_json(capsys, tmp_path):
-    told = json.loads(said(capsys, "advise", "--json", "--size", "1G", "--writers", "64", "--kind", "ceph", tmp_path))
+    told = json.loads(
+        said(
+            capsys,
+            "advise",
+            "--json",
+            "--size",
+            "1G",
+            "--writers",
+            "64",
+            "--kind",
+            "ceph",
+            tmp_path,
+        )
+    )
     assert told["choice"]["rule"] == "shared" and told["choice"]["count"] == 64
     assert told["commands"][0].startswith("setfattr -n ceph.dir.layout")
 
@@ -123,7 +178,7 @@ def log_of(monkeypatch: pytest.MonkeyPatch, layouts: bool) -> None:
     if layouts:
         set_layout(job, "/scratch/out.h5", 1 << 20, [3])
         set_layout(job, "/scratch/log", 1 << 20, [3])
-    monkeypatch.setattr("pario.tables.read", lambda logs: job)
+    monkeypatch.setattr("pario.see.tables.read", lambda logs: job)
 
 
 def test_advice_on_a_log_is_a_table_and_commands(capsys, tmp_path, monkeypatch):

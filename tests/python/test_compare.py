@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pario.analyze import analyze
-from pario.analyze import comparison as model
-from pario.analyze.compare import Runs, compare
-from pario.analyze.comparison import Comparison
-from pario.analyze.model import Analysis, Split
-from pario.analyze.noise import chance, noise
 from pario.outputs import Output
-from pario.report import comparison as page
-from pario.report import json as report
-from pario.report.html import comparison as html
+from pario.see.analyze import analyze
+from pario.see.analyze import comparison as model
+from pario.see.analyze.compare import Runs, compare
+from pario.see.analyze.comparison import Comparison
+from pario.see.analyze.model import Analysis, Split
+from pario.see.analyze.noise import chance, noise
+from pario.see.report import comparison as page
+from pario.see.report import json as report
+from pario.see.report.html import comparison as html
 from tests.python.jobs import make_job
 from tests.python.support import analyses
 
@@ -36,10 +36,18 @@ def run(wall: float = 4.0, *, source: Analysis | None = None, **job: object) -> 
     """A run of the small job that takes ``wall`` seconds, three quarters of it I/O."""
     analysis = source or analyses.small()
     split = Split(wall / 4, 0.0, 0.0, wall * 3 / 4)
-    return replace(analysis, job=replace(analysis.job, wall=wall, **job), verdict=replace(analysis.verdict, critical=split))
+    return replace(
+        analysis,
+        job=replace(analysis.job, wall=wall, **job),
+        verdict=replace(analysis.verdict, critical=split),
+    )
 
 
-def sides(a: Sequence[Analysis], b: Sequence[Analysis], outputs: tuple[Sequence[object], Sequence[object]] = ((), ())) -> Comparison:
+def sides(
+    a: Sequence[Analysis],
+    b: Sequence[Analysis],
+    outputs: tuple[Sequence[object], Sequence[object]] = ((), ()),
+) -> Comparison:
     return compare(Runs("A", "before", a, outputs[0]), Runs("B", "after", b, outputs[1]))  # type: ignore[arg-type]
 
 
@@ -89,7 +97,10 @@ def test_chance_does_not_depend_on_which_side_is_named_first(a: list[int], b: li
 
 def test_a_faster_run_is_told_with_seconds_share_and_io() -> None:
     it = sides([run(4.0)], [run(1.0)])
-    assert it.sentence == "B takes 1.00 s instead of 4.00 s: 3.00 s (75 %) less; I/O 0.75 s instead of 3.00 s."
+    assert (
+        it.sentence
+        == "B takes 1.00 s instead of 4.00 s: 3.00 s (75 %) less; I/O 0.75 s instead of 3.00 s."
+    )
     assert it.saved == 3.0
     assert "single runs" in it.certainty
     assert "not known" in it.certainty
@@ -99,7 +110,11 @@ def test_repetitions_are_medians_and_are_judged() -> None:
     it = sides([run(4.0), run(4.4), run(3.9)], [run(2.0), run(2.4), run(2.1)])
     assert (it.measures[0].a.median, it.measures[0].b.median) == (4.0, 2.1)
     assert it.measures[0].noise == "beyond"
-    assert it.certainty == "The difference in wall time is beyond the noise of 3 and 3 runs, which lie up to 0.50 s apart."
+    assert (
+        it.certainty
+        == "The difference in wall time is beyond the noise of 3 and 3 runs, which lie up to 0.50 s"
+        " apart."
+    )
     assert it.a.split.wall == 4.0
 
 
@@ -112,7 +127,9 @@ def test_a_difference_within_noise_is_none_that_counts() -> None:
 def test_figures_that_a_log_does_not_know_are_left_out() -> None:
     known = run(system_writes=500, calls=9)
     assert "system_writes" in {row.key for row in sides([known], [known]).measures}
-    assert "system_writes" not in {row.key for row in sides([known], [run(system_writes=-1)]).measures}
+    assert "system_writes" not in {
+        row.key for row in sides([known], [run(system_writes=-1)]).measures
+    }
 
 
 def test_a_run_that_failed_is_not_praised() -> None:
@@ -123,7 +140,12 @@ def test_a_run_that_failed_is_not_praised() -> None:
 
 def test_system_calls_of_waited_for_children_and_before_exec_count_once() -> None:
     job = make_job(ranks=4, mpi=False)
-    job.processes["pid"] = [10, 10, 11, 12]  # a shell, the same after exec, its child, and a process of another shell
+    job.processes["pid"] = [
+        10,
+        10,
+        11,
+        12,
+    ]  # a shell, the same after exec, its child, and a process of another shell
     job.processes["parent"] = [1, 1, 10, 2]
     job.processes["syscalls_write"] = [5, 105, 100, 7]
     assert analyze(job).job.system_writes == 112
@@ -137,7 +159,10 @@ def test_system_calls_are_not_known_unless_those_of_all_processes_are() -> None:
 
 def test_other_commands_and_rank_counts_are_said() -> None:
     messages = sides([run()], [run(command="./other", ranks=4)]).messages
-    assert [message.split(" differ")[0] for message in messages] == ["the commands", "the numbers of ranks"]
+    assert [message.split(" differ")[0] for message in messages] == [
+        "the commands",
+        "the numbers of ranks",
+    ]
 
 
 # --- findings and files
@@ -156,7 +181,9 @@ def test_findings_are_gone_smaller_or_new() -> None:
 
 def test_files_are_the_same_by_their_path_below_the_directory_of_the_run() -> None:
     small = analyses.small()
-    there = replace(small, files=(replace(small.files[0], path="/other/place/out.dat", write_seconds=1.0),))
+    there = replace(
+        small, files=(replace(small.files[0], path="/other/place/out.dat", write_seconds=1.0),)
+    )
     a = run(source=small, directory="/home/ada")
     b = run(source=there, directory="/other/place")
     (row,) = sides([a], [b]).files
@@ -183,7 +210,9 @@ def output(path: str = "out.dat", digest: str = "1", written: bool = True) -> Ou
         ([[output()], [output(digest="2")]], [[output()]], "varies"),
     ],
 )
-def test_outputs_are_compared_by_checksum(a: list[list[Output]], b: list[list[Output]], state: str) -> None:
+def test_outputs_are_compared_by_checksum(
+    a: list[list[Output]], b: list[list[Output]], state: str
+) -> None:
     it = sides([run()] * len(a), [run()] * len(b), (a, b))
     assert it.outputs is not None
     assert [row.state for row in it.outputs] == [state]
@@ -191,7 +220,10 @@ def test_outputs_are_compared_by_checksum(a: list[list[Output]], b: list[list[Ou
 
 
 def test_files_that_no_run_has_written_are_no_outputs() -> None:
-    assert sides([run()], [run()], ([[output(written=False)]], [[output(written=False)]])).outputs == ()
+    assert (
+        sides([run()], [run()], ([[output(written=False)]], [[output(written=False)]])).outputs
+        == ()
+    )
 
 
 def test_outputs_that_one_side_did_not_record_are_not_compared() -> None:
@@ -204,7 +236,10 @@ def test_outputs_that_one_side_did_not_record_are_not_compared() -> None:
 
 def rich_comparison() -> Comparison:
     a = analyses.rich(10)
-    files = tuple(replace(row, write_seconds=row.write_seconds / 3, writes=row.writes // 100) for row in a.files)
+    files = tuple(
+        replace(row, write_seconds=row.write_seconds / 3, writes=row.writes // 100)
+        for row in a.files
+    )
     settings = (("PARIO_MPIIO", "1"), ("PARIO_HINTS", "*:cb_buffer_size=16M"))
     job = replace(a.job, wall=60.0, settings=settings, system_writes=100)
     a = replace(a, job=replace(a.job, system_writes=1_000_000))
@@ -247,8 +282,17 @@ def test_json_holds_everything() -> None:
 
 def test_every_field_is_documented() -> None:
     described = set(re.findall(r"`(\w+)`", DOCUMENT.read_text(encoding="utf-8")))
-    classes = [item for item in vars(model).values() if isinstance(item, type) and is_dataclass(item) and item.__module__ == model.__name__]
-    assert {f"{item.__name__}.{field.name}" for item in classes for field in fields(item) if field.name not in described} == set()
+    classes = [
+        item
+        for item in vars(model).values()
+        if isinstance(item, type) and is_dataclass(item) and item.__module__ == model.__name__
+    ]
+    assert {
+        f"{item.__name__}.{field.name}"
+        for item in classes
+        for field in fields(item)
+        if field.name not in described
+    } == set()
 
 
 @pytest.mark.system

@@ -1,4 +1,5 @@
-"""Daemon threads that are in pario's own code when Python ends: the process ends as if they were not there."""
+"""Daemon threads that are in pario's own code when Python ends: the process ends as if they were
+not there."""
 
 import sys
 

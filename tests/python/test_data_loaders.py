@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pario.analyze import analyze
-from pario.analyze.model import Analysis
-from pario.report import html, terminal
-from pario.tables import read
-from pario.tables.model import LoaderUse
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Analysis
+from pario.see.report import html, terminal
+from pario.see.tables import read
+from pario.see.tables.model import LoaderUse
 from tests.python.jobs import add_record, make_job
 from tests.python.plog import ProcessLog
 
@@ -21,49 +21,91 @@ from tests.python.plog import ProcessLog
 def note(batches: int = 100, number: int = 0, waited: int = 6, **facts: Any) -> dict[str, Any]:
     timers = {"first": 10**9, "waited": waited * 10**9, "worked": 4 * 10**9, "longest": 10**8}
     about = {"kind": "DataLoader", "data": "Images", "workers": 2, "batch": 32, "processors": 8}
-    return {"note": "loader", "id": number, **about, "batches": batches, "timers_ns": timers} | facts
+    return {
+        "note": "loader",
+        "id": number,
+        **about,
+        "batches": batches,
+        "timers_ns": timers,
+    } | facts
 
 
 def analysis_of(place: Path, *notes: list[dict[str, Any]]) -> Analysis:
     for number, those in enumerate(notes):
-        ProcessLog(pid=1000 + number, records=[{"path": "/data/images", "opens": 1}], notes=those).write(place)
+        ProcessLog(
+            pid=1000 + number, records=[{"path": "/data/images", "opens": 1}], notes=those
+        ).write(place)
     return analyze(read([place]))
 
 
 def test_the_last_note_of_a_loader_counts(tmp_path: Path) -> None:
     (row,) = analysis_of(tmp_path, [note(1), note(50), note(100)]).loaders
-    assert (row.loader, row.data, row.workers, row.batch_size, row.batches, row.loops) == ("DataLoader", "Images", 2, 32, 100, 1)
+    assert (row.loader, row.data, row.workers, row.batch_size, row.batches, row.loops) == (
+        "DataLoader",
+        "Images",
+        2,
+        32,
+        100,
+        1,
+    )
     assert (row.first_seconds, row.waited, row.worked, row.longest) == (1.0, 6.0, 4.0, 0.1)
     assert (row.stalled, row.samples_per_second) == (pytest.approx(0.6), pytest.approx(3200 / 11))
 
 
-def test_loaders_of_one_description_are_one_row_and_the_longest_waited_for_comes_first(tmp_path: Path) -> None:
-    rows = analysis_of(tmp_path, [note(), note(number=1, data="Words", waited=20)], [note()]).loaders
-    assert [(row.data, row.loops, row.batches, row.waited) for row in rows] == [("Words", 1, 100, 20.0), ("Images", 2, 200, 12.0)]
+def test_loaders_of_one_description_are_one_row_and_the_longest_waited_for_comes_first(
+    tmp_path: Path,
+) -> None:
+    rows = analysis_of(
+        tmp_path, [note(), note(number=1, data="Words", waited=20)], [note()]
+    ).loaders
+    assert [(row.data, row.loops, row.batches, row.waited) for row in rows] == [
+        ("Words", 1, 100, 20.0),
+        ("Images", 2, 200, 12.0),
+    ]
     assert rows[1].samples_per_second == pytest.approx(2 * 3200 / 11)
 
 
-@pytest.mark.parametrize("damaged", [{"timers_ns": None}, {"batches": "many"}, {"workers": None, "batch": -1.5}, {"id": [1]}])
+@pytest.mark.parametrize(
+    "damaged",
+    [{"timers_ns": None}, {"batches": "many"}, {"workers": None, "batch": -1.5}, {"id": [1]}],
+)
 def test_damaged_notes_harm_nothing(damaged: dict[str, Any], tmp_path: Path) -> None:
     analysis_of(tmp_path, [note() | damaged])
 
 
 @pytest.mark.parametrize(("waited", "seconds"), [(100.0, 75.0 + 5.0), (6.0, 6.0), (0.5, None)])
-def test_workers_save_what_they_hide_behind_the_computation(waited: float, seconds: float | None) -> None:
+def test_workers_save_what_they_hide_behind_the_computation(
+    waited: float, seconds: float | None
+) -> None:
     made = make_job(1, wall=200.0)
     add_record(made, 0, "/scratch/images", opens=1)
-    made.loaders = [LoaderUse(0, "DataLoader", "Images", 0, 32, processors=8, batches=1000, waited=waited, worked=5.0)]
+    made.loaders = [
+        LoaderUse(
+            0, "DataLoader", "Images", 0, 32, processors=8, batches=1000, waited=waited, worked=5.0
+        )
+    ]
     found = {finding.rule: finding.seconds for finding in analyze(made).findings}
-    assert found.get("loader-without-workers") == (seconds if seconds is None else pytest.approx(seconds))
+    assert found.get("loader-without-workers") == (
+        seconds if seconds is None else pytest.approx(seconds)
+    )
 
 
 def test_the_reports_show_them(tmp_path: Path) -> None:
-    analysis = analysis_of(tmp_path, [note(), *(note(number=number, data=f"<Set {number}>", workers=-1) for number in range(1, 5))])
+    analysis = analysis_of(
+        tmp_path,
+        [
+            note(),
+            *(note(number=number, data=f"<Set {number}>", workers=-1) for number in range(1, 5)),
+        ],
+    )
     text = io.StringIO()
     terminal.render(analysis, Console(file=text, width=100))
     lines = text.getvalue().splitlines()
-    table = lines[lines.index("Data loaders   what training loops waited for batches") :]
-    assert table[1].split() == "Loader workers batches waited of step time longest first samples/s".split()
+    table = lines[lines.index("Data loaders   time that training loops waited for batches") :]
+    assert (
+        table[1].split()
+        == "Loader workers batches waited of step time longest first samples/s".split()
+    )
     assert table[2].split() == "DataLoader(Images) 2 100 6.00 s 60 % 0.10 s 1.00 s 291".split()
     assert table[5] == "and 2 more loaders"
     page = html.render(analysis)

@@ -9,8 +9,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pario import export
-from tests.python.jobs import add_events, add_filesystem, add_function, add_hint, add_record, make_job, set_layout
+from pario.see import export
+from tests.python.jobs import (
+    add_events,
+    add_filesystem,
+    add_function,
+    add_hint,
+    add_record,
+    make_job,
+    set_layout,
+)
 
 
 @pytest.fixture
@@ -19,8 +27,27 @@ def job():
     add_filesystem(job, "/scratch", "lustre", network=True)
     add_record(job, range(2), "/scratch/a", writes=[5, 7], bytes_written=512, write_sizes={512: 5})
     add_function(job, 0, "MPI_Send", "p2p", calls=1)
-    add_events(job, range(2), "/scratch/a", "write", start=[1.0, 2.0], duration=0.5, offset=4096, length=1_000_000)
-    add_events(job, 0, "", "communicate", start=3.0, duration=0.1, offset=(1 << 32) | 7, length=80, function="MPI_Send")
+    add_events(
+        job,
+        range(2),
+        "/scratch/a",
+        "write",
+        start=[1.0, 2.0],
+        duration=0.5,
+        offset=4096,
+        length=1_000_000,
+    )
+    add_events(
+        job,
+        0,
+        "",
+        "communicate",
+        start=3.0,
+        duration=0.1,
+        offset=(1 << 32) | 7,
+        length=80,
+        function="MPI_Send",
+    )
     add_events(job, 1, "", "communicate", start=3.0, duration=0.1, offset=4)
     set_layout(job, "/scratch/a", 1 << 20, [3, 4])
     add_hint(job, "/scratch/a", "cb_nodes", "2")
@@ -41,8 +68,19 @@ def test_perfetto_has_a_named_process_per_rank_and_a_slice_per_event(tmp_path, j
     assert len(slices) == 4
     assert all({"name", "cat", "ph", "pid", "tid", "ts", "dur", "args"} <= e.keys() for e in slices)
     first = slices[0]
-    assert (first["name"], first["cat"], first["pid"], first["ts"], first["dur"]) == ("write", "posix", 1, 1e6, 5e5)
-    assert first["args"] == {"file": "/scratch/a", "kind": "write", "offset": 4096, "bytes": 1_000_000}
+    assert (first["name"], first["cat"], first["pid"], first["ts"], first["dur"]) == (
+        "write",
+        "posix",
+        1,
+        1e6,
+        5e5,
+    )
+    assert first["args"] == {
+        "file": "/scratch/a",
+        "kind": "write",
+        "offset": 4096,
+        "bytes": 1_000_000,
+    }
 
 
 def test_perfetto_tells_messages_from_collectives(tmp_path, job):

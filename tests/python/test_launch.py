@@ -1,4 +1,5 @@
-"""The launcher: the command's streams, exit status and signals are its own; launchers of one job share a directory."""
+"""The launcher: the command's streams, exit status and signals are its own; launchers of one job
+share a directory."""
 
 from __future__ import annotations
 
@@ -15,16 +16,18 @@ from pathlib import Path
 import pytest
 
 from pario.errors import ParioError
-from pario.launch import directory, program
-from pario.launch.environment import Settings, check, traced_environment
 from pario.launchers import Seat, seat_of
+from pario.see.launch import directory, program
+from pario.see.launch.environment import Settings, check, traced_environment
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import PATIENCE
 
 PARIO = [sys.executable, "-m", "pario", "run", "--no-report"]
 
 
-def pario_run(*command: str, cwd: Path, options: tuple[str, ...] = (), **kwargs: object) -> subprocess.CompletedProcess[str]:
+def pario_run(
+    *command: str, cwd: Path, options: tuple[str, ...] = (), **kwargs: object
+) -> subprocess.CompletedProcess[str]:
     return run_command(
         [*PARIO, *options, "--", *command],
         cwd=cwd,
@@ -54,7 +57,9 @@ def test_passes_a_signal_on(tmp_path: Path) -> None:
 
 
 def test_program_starts_with_default_signal_actions(tmp_path: Path) -> None:
-    done = pario_run("sh", "-c", "yes | head -n 1 >/dev/null; grep SigIgn /proc/self/status", cwd=tmp_path)
+    done = pario_run(
+        "sh", "-c", "yes | head -n 1 >/dev/null; grep SigIgn /proc/self/status", cwd=tmp_path
+    )
     assert int(done.stdout.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
 
 
@@ -76,7 +81,9 @@ def test_script_without_interpreter_line_runs_as_in_a_shell(tmp_path: Path) -> N
         ([], ["expected", "COMMAND"]),
     ],
 )
-def test_command_that_cannot_run_is_named(tmp_path: Path, command: list[str], words: list[str]) -> None:
+def test_command_that_cannot_run_is_named(
+    tmp_path: Path, command: list[str], words: list[str]
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "plain").write_text("")
     done = pario_run(*command, cwd=tmp_path)
@@ -92,7 +99,11 @@ def test_an_argument_that_is_too_long_for_a_name_is_one_like_any_other(tmp_path:
 def test_runs_are_numbered(tmp_path: Path) -> None:
     for _ in range(3):
         pario_run("true", cwd=tmp_path)
-    assert sorted(path.name for path in tmp_path.glob("*.pario")) == ["run-2.pario", "run-3.pario", "run.pario"]
+    assert sorted(path.name for path in tmp_path.glob("*.pario")) == [
+        "run-2.pario",
+        "run-3.pario",
+        "run.pario",
+    ]
     job = json.loads((tmp_path / "run.pario" / "job.json").read_text())
     assert not list(tmp_path.glob("run.pario/launcher.*"))
     assert job["command"] == ["true"] and job["exit_status"] == 0 and job["end"] >= job["start"]
@@ -115,7 +126,9 @@ def test_unwritable_place_is_said(tmp_path: Path) -> None:
 def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
     stale = tmp_path / "run.pario"
     stale.mkdir()
-    (stale / "job.json").write_text(json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": time.time() - 1000}))
+    (stale / "job.json").write_text(
+        json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": time.time() - 1000})
+    )
     with ExitStack() as stack:
         ranks = []
         for rank in ("2", "1", "0"):
@@ -123,15 +136,21 @@ def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
             launcher = start_command([*PARIO, "--", "sleep", "0.2"], cwd=tmp_path, env=seat)
             ranks.append(stack.enter_context(launcher))
         assert [rank.wait_for_end() for rank in ranks] == [0, 0, 0]
-    assert sorted(path.name for path in (tmp_path / "run-2.pario").glob("launcher.*")) == [f"launcher.{rank}.json" for rank in range(3)]
+    assert sorted(path.name for path in (tmp_path / "run-2.pario").glob("launcher.*")) == [
+        f"launcher.{rank}.json" for rank in range(3)
+    ]
 
 
-def test_second_job_does_not_join_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_job_does_not_join_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["./app"]
     places: list[Path] = []
     for _ in range(2):
-        other = threading.Thread(target=lambda: places.append(directory.join(None, Seat(1, 2), command).path))
+        other = threading.Thread(
+            target=lambda: places.append(directory.join(None, Seat(1, 2), command).path)
+        )
         other.start()
         places.append(directory.join(None, Seat(0, 2), command).path)
         other.join(PATIENCE)
@@ -160,14 +179,22 @@ def test_static_program_is_recognised(tmp_path: Path) -> None:
     assert program.is_static(tmp_path / "static")
     assert not program.is_static(tmp_path / "dynamic")
     assert not program.is_static(source)
-    warnings = list(program.warnings(["mpiexec", "-n", "4", str(tmp_path / "static")], Path("/bin/sh")))
+    warnings = list(
+        program.warnings(["mpiexec", "-n", "4", str(tmp_path / "static")], Path("/bin/sh"))
+    )
     assert len(warnings) == 1 and "statically linked" in warnings[0]
 
 
 def test_other_preloaded_libraries_stay() -> None:
-    environment = traced_environment({"LD_PRELOAD": "libother.so"}, Path("/logs"), Settings(events_limit="0"))
+    environment = traced_environment(
+        {"LD_PRELOAD": "libother.so"},
+        Path("/logs"),
+        Settings(chosen={"PARIO_TRACE_EVENTS_LIMIT": "0"}),
+    )
     assert environment["LD_PRELOAD"].endswith("libpario.so:libother.so")
-    assert environment["PARIO_TRACE_EVENTS_LIMIT"] == "0" and environment["PARIO_TRACE_DIR"] == "/logs"
+    assert (
+        environment["PARIO_TRACE_EVENTS_LIMIT"] == "0" and environment["PARIO_TRACE_DIR"] == "/logs"
+    )
 
 
 def test_unknown_program_error_is_a_pario_error() -> None:
@@ -176,7 +203,7 @@ def test_unknown_program_error_is_a_pario_error() -> None:
 
 
 def test_hints_of_the_command_line_come_after_those_of_the_environment():
-    settings = Settings(mpiio=True, hints=("cb_nodes=2", "*.h5:striping_factor=4"))
+    settings = Settings(chosen={"PARIO_MPIIO": "1"}, hints=("cb_nodes=2", "*.h5:striping_factor=4"))
     environment = traced_environment({"PARIO_HINTS": "*:cb_nodes=1"}, Path("/logs"), settings)
     assert environment["PARIO_MPIIO"] == "1"
     assert environment["PARIO_HINTS"] == "*:cb_nodes=1,*:cb_nodes=2,*.h5:striping_factor=4"
@@ -189,7 +216,9 @@ def test_mpiio_is_the_programs_own_unless_asked_for():
 
 def test_open_mpi_is_told_to_hand_the_variables_to_other_hosts(tmp_path: Path) -> None:
     (tmp_path / "prted").touch()
-    environment = traced_environment({"OMPI_MCA_mca_base_env_list": "MINE"}, Path("/logs"), Settings(), tmp_path / "mpirun")
+    environment = traced_environment(
+        {"OMPI_MCA_mca_base_env_list": "MINE"}, Path("/logs"), Settings(), tmp_path / "mpirun"
+    )
     assert environment["OMPI_MCA_mca_base_env_list"] == "MINE;LD_PRELOAD;PARIO_TRACE_DIR"
 
 
@@ -218,15 +247,33 @@ def test_library_is_preloaded_once_under_another_pario_run() -> None:
 @pytest.mark.parametrize(
     ("variables", "options", "complaint"),
     [
-        ({"PARIO_TRACE_EVENTS_LIMIT": "lots"}, [], "PARIO_TRACE_EVENTS_LIMIT=lots: expected a size such as 64K"),
+        (
+            {"PARIO_TRACE_EVENTS_LIMIT": "lots"},
+            [],
+            "PARIO_TRACE_EVENTS_LIMIT=lots: expected a size such as 64K",
+        ),
         ({"PARIO_TRACE_EVENT_LIMIT": "1M"}, [], "did you mean PARIO_TRACE_EVENTS_LIMIT?"),
-        ({"PARIO_TRACE_MESSAGES": "perhaps"}, [], "PARIO_TRACE_MESSAGES=perhaps: expected yes or no"),
+        (
+            {"PARIO_TRACE_MESSAGES": "perhaps"},
+            [],
+            "PARIO_TRACE_MESSAGES=perhaps: expected yes or no",
+        ),
         ({}, ["--events-limit", "12X"], "PARIO_TRACE_EVENTS_LIMIT=12X: expected a size"),
-        ({}, ["--files-limit", "-1"], "PARIO_TRACE_FILES_LIMIT=-1: expected a number from 1 to 100000000"),
-        ({"PARIO_TRACE_FILES_LIMIT": "x"}, ["--files-limit", "few"], "PARIO_TRACE_FILES_LIMIT=few: expected a number"),
+        (
+            {},
+            ["--files-limit", "-1"],
+            "PARIO_TRACE_FILES_LIMIT=-1: expected a number from 1 to 100000000",
+        ),
+        (
+            {"PARIO_TRACE_FILES_LIMIT": "x"},
+            ["--files-limit", "few"],
+            "PARIO_TRACE_FILES_LIMIT=few: expected a number",
+        ),
     ],
 )
-def test_bad_options_are_said_once_before_the_run(tmp_path: Path, variables: dict[str, str], options: list[str], complaint: str) -> None:
+def test_bad_options_are_said_once_before_the_run(
+    tmp_path: Path, variables: dict[str, str], options: list[str], complaint: str
+) -> None:
     words = [*PARIO, *options, "--", "sh", "-c", "echo ran"]
     done = run_command(words, cwd=tmp_path, env=os.environ | variables)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -235,7 +282,12 @@ def test_bad_options_are_said_once_before_the_run(tmp_path: Path, variables: dic
 
 
 @pytest.mark.parametrize(
-    ("hint", "expected"), [("cb_nods=2", "cb_nodes"), ("cb_buffer_size=many", "cb_buffer_size"), ("*.h5:cb_nodes=x", "cb_nodes")]
+    ("hint", "expected"),
+    [
+        ("cb_nods=2", "cb_nodes"),
+        ("cb_buffer_size=many", "cb_buffer_size"),
+        ("*.h5:cb_nodes=x", "cb_nodes"),
+    ],
 )
 def test_a_bad_hint_is_said_before_the_run_starts(hint, expected):
     with pytest.raises(ParioError, match=expected):

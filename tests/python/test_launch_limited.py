@@ -1,4 +1,5 @@
-"""Commands with a limit: they and all that they have started end with it, and with who has started them."""
+"""Commands with a limit: they and all that they have started end with it, and with who has started
+them."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pario.launch import limited
-from pario.launch.limited import Limit, run_limited
+from pario.see.launch import limited
+from pario.see.launch.limited import Limit, run_limited
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
 
 SHELL = Path("/bin/sh")
-#: A family of three, one of them in a session of its own, one that is asked in vain; their numbers in files.
+#: A family of three, one of them in a session of its own, one that is asked in vain; their numbers
+#: in files.
 FAMILY = """
 import os, signal, subprocess, sys, time
 def tell(name):
@@ -38,7 +40,12 @@ def alive(place: Path) -> list[str]:
 
     def state(name: str) -> str:
         try:
-            return Path("/proc", (place / name).read_text(), "stat").read_text().rpartition(")")[2].split()[0]
+            return (
+                Path("/proc", (place / name).read_text(), "stat")
+                .read_text()
+                .rpartition(")")[2]
+                .split()[0]
+            )
         except OSError:
             return "X"
 
@@ -61,7 +68,7 @@ def family(place: Path) -> list[str]:
 WITH_FAMILY = """
 import os, signal, sys
 from pathlib import Path
-from pario.launch import limited
+from pario.see.launch import limited
 from tests.python import test_launch_limited as own
 place, over = Path(sys.argv[1]), limited._over
 def later(child, seconds):
@@ -73,18 +80,22 @@ def asked(number, _frame):
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, asked)
 assert limited.run_limited(own.SHELL, own.family(place), os.environ, limited.Limit(float(sys.argv[2]), place / "said")).late
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(("script", "status", "number"), [("exit 3", 3, 0), ("kill -9 $$", 137, 9)])
-def test_what_ends_in_time_has_its_own_status(tmp_path: Path, script: str, status: int, number: int) -> None:
+def test_what_ends_in_time_has_its_own_status(
+    tmp_path: Path, script: str, status: int, number: int
+) -> None:
     ending = run_limited(SHELL, ["sh", "-c", script], os.environ, Limit(inf, tmp_path / "said"))
     assert (ending.status, ending.signal, ending.late) == (status, number, False)
 
 
 @pytest.mark.system
 def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
-    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
+    ending = run_limited(
+        SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said")
+    )
     assert ending.late and ending.signal == signal.SIGTERM
     run_command([sys.executable, "-c", WITH_FAMILY, str(tmp_path), "0.1"], status=0)
     wait_for_the_end_of_family(tmp_path)
@@ -126,22 +137,43 @@ def process(pid: int, parent: int, start: str, state: str = "S") -> limited._Pro
     return limited._Process(pid, state, parent, pid, 1, start)
 
 
-def test_who_has_the_number_of_one_that_has_ended_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_the_number_of_one_that_has_ended_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     known: dict[int, str] = {}
     there = [process(10, 1, "5"), process(11, 10, "6"), process(12, 11, "7"), process(13, 1, "7")]
     monkeypatch.setattr(limited, "_processes", lambda: iter(there))
     assert [one.pid for one in limited._family(10, known)] == [10, 11, 12]
-    there = [process(10, 1, "5", "Z"), process(11, 1, "9"), process(12, 1, "7"), process(14, 11, "10")]
+    there = [
+        process(10, 1, "5", "Z"),
+        process(11, 1, "9"),
+        process(12, 1, "7"),
+        process(14, 11, "10"),
+    ]
     assert [one.pid for one in limited._family(10, known)] == [12]
 
 
-def test_a_command_ends_also_where_processes_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_ends_also_where_processes_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limited, "_processes", lambda: iter(()))
-    ending = run_limited(SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said"))
+    ending = run_limited(
+        SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said")
+    )
     assert ending.late and ending.signal == signal.SIGKILL
 
 
-def test_it_reads_no_terminal_and_says_all_into_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_limited(SHELL, ["sh", "-c", "cat; echo said; echo wrong >&2"], os.environ, Limit(inf, tmp_path / "said")).status == 0
+def test_it_reads_no_terminal_and_says_all_into_a_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run_limited(
+            SHELL,
+            ["sh", "-c", "cat; echo said; echo wrong >&2"],
+            os.environ,
+            Limit(inf, tmp_path / "said"),
+        ).status
+        == 0
+    )
     assert (tmp_path / "said").read_text() == "said\nwrong\n"
     assert capfd.readouterr() == ("", "")

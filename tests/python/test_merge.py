@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pario.cli import main
-from pario.copying import part_of
 from pario.errors import ParioError
-from pario.merge import concatenate
+from pario.move.merge import concatenate
+from pario.publishing import former_part, part_path
 from tests.support.commands import run_command
 
 
@@ -60,7 +60,9 @@ def test_an_output_may_have_the_longest_name(tmp_path: Path) -> None:
     assert (tmp_path / ("w" * 255)).read_text() == "1"
 
 
-def test_two_files_of_one_rank_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_files_of_one_rank_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "p0").touch()
     (tmp_path / "p00").touch()
     assert run(tmp_path / "p{rank}", "-o", tmp_path / "whole") == 2
@@ -73,34 +75,30 @@ def test_an_output_that_appears_meanwhile_stays(tmp_path: Path) -> None:
     assert run(tmp_path / "p{rank}", "-o", tmp_path / "whole") == 2
     assert (tmp_path / "whole").is_symlink()
     with pytest.raises(ParioError, match="exists already"):
-        concatenate([tmp_path / "p0"], tmp_path / "other", 1, lambda done, whole: (tmp_path / "other").write_text("precious"))
+        concatenate(
+            [tmp_path / "p0"],
+            tmp_path / "other",
+            1,
+            lambda done, whole: (tmp_path / "other").write_text("precious"),
+        )
     assert (tmp_path / "other").read_text() == "precious"
 
 
-def test_two_that_make_one_file_do_not_mix(tmp_path: Path) -> None:
+def test_of_two_processes_that_make_one_file_the_first_does(tmp_path: Path) -> None:
     for name in ("mine", "theirs"):
         (tmp_path / name).write_text(name)
     second: list[int] = []
 
     def show(_done: int, _whole: int) -> None:
         if not second:
-            second.append(concatenate([tmp_path / "theirs"], tmp_path / "whole", 1, lambda done, whole: second.append(done)))
-
-    with pytest.raises(ParioError, match="another process"):
-        concatenate([tmp_path / "mine"], tmp_path / "whole", 1, show)
-    assert (tmp_path / "whole").read_text() == "theirs"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "theirs", "whole"]
-
-
-def test_of_two_hosts_that_make_one_file_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("mine", "theirs"):
-        (tmp_path / name).write_text(name)
-    done: list[int] = []
-
-    def show(_done: int, _whole: int) -> None:
-        if not done:
-            monkeypatch.setattr(socket, "gethostname", lambda: "another")
-            done.append(concatenate([tmp_path / "theirs"], tmp_path / "whole", 1, lambda done, whole: None))
+            second.append(
+                concatenate(
+                    [tmp_path / "theirs"],
+                    tmp_path / "whole",
+                    1,
+                    lambda done, whole: second.append(done),
+                )
+            )
 
     with pytest.raises(ParioError, match="exists already"):
         concatenate([tmp_path / "mine"], tmp_path / "whole", 1, show)
@@ -108,14 +106,18 @@ def test_of_two_hosts_that_make_one_file_one_does(tmp_path: Path, monkeypatch: p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "theirs", "whole"]
 
 
-def test_what_a_killed_merge_has_left_is_removed(tmp_path: Path) -> None:
+def test_the_stale_files_of_a_killed_merge_are_removed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    part_of(tmp_path / "whole", f"merge:{socket.gethostname()}").write_text("half")
+    part_path(tmp_path / "whole").write_text("half")
+    former = former_part(tmp_path / "whole", f"merge:{socket.gethostname()}")
+    former.write_text("half, by an earlier version")
     concatenate([tmp_path / "mine"], tmp_path / "whole", 1, lambda done, whole: None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "whole"]
 
 
-def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("h5py")
 
     def full(_descriptor: int, _offset: int, _size: int) -> None:
@@ -151,7 +153,10 @@ def write_blocks(tmp_path: Path, array: np.ndarray, cuts: list[list[int]], fortr
     rows = np.split(array, cuts[0], axis=0)
     blocks = [block for row in rows for block in np.split(row, cuts[1], axis=1)]
     for rank, block in enumerate(blocks):
-        np.save(tmp_path / f"out.{rank}.npy", np.asfortranarray(block) if fortran else np.ascontiguousarray(block))
+        np.save(
+            tmp_path / f"out.{rank}.npy",
+            np.asfortranarray(block) if fortran else np.ascontiguousarray(block),
+        )
 
 
 @pytest.mark.parametrize("fortran", [False, True])
@@ -160,7 +165,18 @@ def test_blocks_of_an_array_become_a_dataset(tmp_path: Path, fortran: bool) -> N
     array = np.random.default_rng(1).random((7, 11, 3))
     array[0, 0, 0] = np.nan
     write_blocks(tmp_path, array, [[4], [2, 6]], fortran)
-    assert run(tmp_path / "out.{rank}.npy", "--grid", "2x3x1", "--dataset", "group/u", "-o", tmp_path / "out.h5") == 0
+    assert (
+        run(
+            tmp_path / "out.{rank}.npy",
+            "--grid",
+            "2x3x1",
+            "--dataset",
+            "group/u",
+            "-o",
+            tmp_path / "out.h5",
+        )
+        == 0
+    )
     with h5py.File(tmp_path / "out.h5") as file:
         np.testing.assert_array_equal(file["group/u"][()], array)
 
@@ -169,14 +185,18 @@ def test_raw_blocks_in_the_order_of_fortran(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     array = np.arange(4 * 6, dtype="<f4").reshape(4, 6)
     for rank, (x, y) in enumerate((x, y) for y in range(2) for x in range(2)):
-        (tmp_path / f"b{rank:03d}").write_bytes(array[2 * x : 2 * x + 2, 3 * y : 3 * y + 3].tobytes("F"))
+        (tmp_path / f"b{rank:03d}").write_bytes(
+            array[2 * x : 2 * x + 2, 3 * y : 3 * y + 3].tobytes("F")
+        )
     options = ["--grid", "2x2", "--fortran-grid", "--block", "2x3", "--dtype", "<f4", "--fortran"]
     assert run(tmp_path / "b{rank}", *options, "-o", tmp_path / "out.h5") == 0
     with h5py.File(tmp_path / "out.h5") as file:
         np.testing.assert_array_equal(file["data"][()], array)
 
 
-def test_a_block_that_does_not_fit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_block_that_does_not_fit_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for rank, shape in enumerate([(2, 3), (2, 3), (2, 3), (2, 4)]):
         np.save(tmp_path / f"b{rank}.npy", np.zeros(shape))
     assert run(tmp_path / "b{rank}.npy", "--grid", "2x2", "-o", tmp_path / "out.h5") == 2

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pario.errors import ParioError
-from pario.model.fit import fit
-from pario.model.load import Flow, Phase, call, cost, job_on, turns
-from pario.model.machine import WHOLE, Machine, load, names, text_of
-from pario.model.page import missed, page
-from pario.model.published import Table, off, tables
+from pario.prove.model.fit import fit
+from pario.prove.model.load import Flow, Phase, call, cost, job_on, turns
+from pario.prove.model.machine import WHOLE, Machine, load, names, text_of
+from pario.prove.model.page import missed, page
+from pario.prove.model.published import Table, off, tables
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
 #: Machines of which too little was published to check more rows than there are parameters.
@@ -24,7 +24,9 @@ TABLES = list(tables())
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_predictions_are_within_a_quarter_or_known_to_miss(table: Table) -> None:
     machine = load(table.machine)
-    assert [row.name for row in missed(machine, table)] == [row.name for row in table.rows if row.reason]
+    assert [row.name for row in missed(machine, table)] == [
+        row.name for row in table.rows if row.reason
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -33,14 +35,20 @@ def test_rows_that_parameters_are_fitted_to_are_met(table: Table) -> None:
     # What counts things can be off by half a thing, and what is fitted with it gives way.
     whole = [machine.values[key] for key in machine.fitted if key in WHOLE]
     near = 0.5 / min(whole) if whole else 0.01
-    assert all(abs(off(row.published, table.predict(machine, row))) < near for row in table.rows if row.fits)
+    assert all(
+        abs(off(row.published, table.predict(machine, row))) < near
+        for row in table.rows
+        if row.fits
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(names()) - SCARCE))
 def test_more_rows_are_checked_than_parameters_fitted(name: str) -> None:
     machine = load(name)
     own = [table for table in TABLES if table.machine == name]
-    assert not machine.fitted or len(machine.fitted) + sum(table.volume_fitted for table in own) < sum(len(table.checked) for table in own)
+    assert not machine.fitted or len(machine.fitted) + sum(
+        table.volume_fitted for table in own
+    ) < sum(len(table.checked) for table in own)
 
 
 @pytest.mark.system
@@ -91,18 +99,35 @@ def test_a_file_of_a_machine_says_where_each_value_is_from(tmp_path: Path) -> No
         ("value = 8", 'value = "many"', "targets: many; expected"),
         ("value = 8,", "", "targets: value is missing"),
         ('"x" }', '"" }', "targets: either source or fitted"),
-        ("[parameters]", "[parameters]\nwrite_rate = { value = 1e-300, source = 'x' }", "write_rate: 1e-300; expected 0 .no limit. or"),
-        ("[parameters]", "[parameters]\nround_trip = { value = inf, source = 'x' }", "round_trip: inf; expected a number from 0 to"),
+        (
+            "[parameters]",
+            "[parameters]\nwrite_rate = { value = 1e-300, source = 'x' }",
+            "write_rate: 1e-300; expected 0 .no limit. or",
+        ),
+        (
+            "[parameters]",
+            "[parameters]\nround_trip = { value = inf, source = 'x' }",
+            "round_trip: inf; expected a number from 0 to",
+        ),
         ('"lustre"', '"lister"', "kind: lister; expected one of local, .*lustre"),
         ('"lustre"', "7", "kind: 7; expected text"),
         ('title = "mine"', "", "title is missing"),
         ("[parameters]", "[others]", "parameters is missing"),
-        ('targets = { value = 8, source = "x" }', "targets = 8", "parameters: expected a table of tables"),
+        (
+            'targets = { value = 8, source = "x" }',
+            "targets = 8",
+            "parameters: expected a table of tables",
+        ),
     ],
 )
-def test_a_machine_that_cannot_be_is_refused(tmp_path: Path, right: str, wrong: str, said: str) -> None:
+def test_a_machine_that_cannot_be_is_refused(
+    tmp_path: Path, right: str, wrong: str, said: str
+) -> None:
     path = tmp_path / "mine.toml"
-    text = 'title = "mine"\nkind = "lustre"\nunit = 1048576\nranks_per_node = 4\n[parameters]\ntargets = { value = 8, source = "x" }\n'
+    text = (
+        'title = "mine"\nkind = "lustre"\nunit = 1048576\nranks_per_node = 4\n[parameters]\ntargets'
+        ' = { value = 8, source = "x" }\n'
+    )
     path.write_text(text.replace(right, wrong))
     with pytest.raises(ParioError, match=said):
         load(str(path))
@@ -116,7 +141,16 @@ def test_a_machine_is_written_as_it_is_read(tmp_path: Path) -> None:
         assert load(str(path)) == dataclasses.replace(machine, name="again")
 
 
-MACHINE = Machine("m", "m", "lustre", 1 << 20, 2, {"targets": 4, "write_rate": 100.0, "handover_seconds": 1.0}, {}, ())
+MACHINE = Machine(
+    "m",
+    "m",
+    "lustre",
+    1 << 20,
+    2,
+    {"targets": 4, "write_rate": 100.0, "handover_seconds": 1.0},
+    {},
+    (),
+)
 
 
 def test_phases_cost_what_the_native_model_says() -> None:
@@ -127,8 +161,15 @@ def test_phases_cost_what_the_native_model_says() -> None:
 
 def test_calls_are_planned_as_the_engine_does() -> None:
     parts = range(0, 48 * 10**6, 10**6)
-    collective = call(job_on(MACHINE, 48, 4), True, True, "1000000", parts, {"romio_cb_write": "enable"})
+    collective = call(
+        job_on(MACHINE, 48, 4), True, True, "1000000", parts, {"romio_cb_write": "enable"}
+    )
     alone = call(job_on(MACHINE, 48, 4), True, False, "1000000", parts)
-    assert (collective.requests, alone.requests, collective.bytes, alone.bytes) == (46, 48 + 45, 48 * 10**6, 48 * 10**6)
+    assert (collective.requests, alone.requests, collective.bytes, alone.bytes) == (
+        46,
+        48 + 45,
+        48 * 10**6,
+        48 * 10**6,
+    )
     with pytest.raises(ValueError, match="cb_nodes"):
         call(job_on(MACHINE, 48, 4), True, True, "1000000", parts, {"cb_nodes": "many"})

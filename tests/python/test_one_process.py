@@ -1,4 +1,5 @@
-"""Commands under launchers: one that does a single job works as one process, or refuses in one line."""
+"""Commands under launchers: one that does a single job works as one process, or refuses in one
+line."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ BATCH = {
     "SLURM_NODEID": "0",
     "SLURM_TASKS_PER_NODE": "8",
 }
-STEP = {**BATCH, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_TASKS_PER_NODE": "8"}
+STEP = {
+    **BATCH,
+    "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "8",
+    "SLURM_STEP_TASKS_PER_NODE": "8",
+}
 TORCHRUN = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
 #: Environments of a process that is alone.
 ALONE: dict[str, dict[str, str]] = {
@@ -101,7 +107,18 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "lines.txt").write_bytes(b"one\ntwo\nthree\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
-    names = ("SLURM", "PMI", "OMPI", "MPI_LOCAL", "PALS", "FLUX", "RANK", "WORLD_SIZE", "LOCAL_", "PARIO_ONE")
+    names = (
+        "SLURM",
+        "PMI",
+        "OMPI",
+        "MPI_LOCAL",
+        "PALS",
+        "FLUX",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_",
+        "PARIO_ONE",
+    )
     for name in [name for name in os.environ if name.startswith(names)]:
         monkeypatch.delenv(name)
     return tmp_path
@@ -130,7 +147,10 @@ def run(words: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_process_that_is_alone_works(
-    command: str, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for environment in ALONE.values():
         with monkeypatch.context() as patch:
@@ -146,7 +166,11 @@ def test_a_process_that_is_alone_works(
         "torchrun",
         pytest.param("srun", marks=pytest.mark.system),
         pytest.param("mpiexec of MPICH", marks=pytest.mark.system),
-        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in SEVERAL if name not in ("torchrun", "srun", "mpiexec of MPICH")),
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in SEVERAL
+            if name not in ("torchrun", "srun", "mpiexec of MPICH")
+        ),
     ],
 )
 @pytest.mark.parametrize("command", WRITERS)
@@ -199,7 +223,9 @@ def test_every_other_command_is_for_one_process(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", ["0", "3"])
-def test_one_process_of_each_node_stages(rank: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_of_each_node_stages(
+    rank: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = {"SLURM_PROCID": rank, "SLURM_NODEID": rank, "SLURM_STEP_TASKS_PER_NODE": "1(x8)"}
     assert run("stage in tree --to out", {**STEP, **node}, monkeypatch) == 0
     assert (directory / "out" / "tree" / "file").read_bytes() == b"content"

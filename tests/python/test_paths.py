@@ -1,4 +1,5 @@
-"""Paths with a scheme, such as s3://bucket/key, are refused wherever a path is taken: else a directory "s3:" would be made."""
+"""Paths with a scheme, such as s3://bucket/key, are refused wherever a path is taken: else a
+directory "s3:" would be made."""
 
 import argparse
 import dataclasses
@@ -40,57 +41,83 @@ NO_PATHS = {
     "bench s3d --mpiexec",
     "replay --mpiexec",
     "tune --mpiexec",
-    "tune what",  # files or a command: pario.tables.read refuses
+    "tune what",  # files or a command: pario.see.tables.read refuses
 }
 
 #: The Python API: all of their functions that have a parameter for a path.
 MODULES = [
-    "pario.archive",
-    "pario.archive.subdirs",
+    "pario.move.archive",
+    "pario.move.archive.subdirs",
     "pario.checkpoint",
     "pario.checkpoint.header",
-    "pario.checkpoint.merge",
+    "pario.checkpoint.examine",
     "pario.checkpoint.reader",
     "pario.checkpoint.store",
-    "pario.export",
-    "pario.merge",
+    "pario.see.export",
+    "pario.move.merge",
     "pario.records",
     "pario.settings",
-    "pario.staging",
-    "pario.stripe",
-    "pario.stripe.filesystem",
-    "pario.stripe.layout",
-    "pario.stripe.restripe",
-    "pario.tables",
+    "pario.move.staging",
+    "pario.fix.stripe",
+    "pario.fix.stripe.filesystem",
+    "pario.fix.stripe.layout",
+    "pario.fix.stripe.restripe",
+    "pario.see.tables",
 ]
 
 #: Their functions that take paths of pario's own making, or of files that were found.
 INTERNAL = {
     "pario.checkpoint.store.document",
+    "pario.checkpoint.store.read_identity",
+    "pario.checkpoint.store.read_record",
     "pario.checkpoint.store.sync",
     "pario.checkpoint.store.Store.file",
-    "pario.merge.Block.of_npy",
-    "pario.merge.Block.of_raw",
-    "pario.staging.state_of",
-    "pario.staging.copy_verified",
-    "pario.staging.in_use",
-    "pario.archive.subdirs.read_note",
-    "pario.stripe.filesystem.mount_of",
-    "pario.stripe.restripe.Places",
-    "pario.stripe.restripe.State",
+    "pario.move.merge.Block.of_npy",
+    "pario.move.merge.Block.of_raw",
+    "pario.move.staging.state_of",
+    "pario.move.staging.copy_verified",
+    "pario.move.staging.in_use",
+    "pario.move.archive.subdirs.read_note",
+    "pario.fix.stripe.filesystem.mount_of",
+    "pario.fix.stripe.restripe.Places",
+    "pario.fix.stripe.restripe.State",
 }
 
 
 @pytest.mark.parametrize(
     "path",
-    [REMOTE, "s3:/bucket/key", "gs://b", "https://host/x", "hf://org/model", "file:///x", "simplecache::s3://b", Path(REMOTE), "S3://b"],
+    [
+        REMOTE,
+        "s3:/bucket/key",
+        "gs://b",
+        "https://host/x",
+        "hf://org/model",
+        "file:///x",
+        "simplecache::s3://b",
+        Path(REMOTE),
+        "S3://b",
+    ],
 )
 def test_a_scheme_is_refused(path):
     with pytest.raises(ParioError, match=r"expected a local path"):
         local_path(path)
 
 
-@pytest.mark.parametrize("path", ["a", "/a/b", "./s3", "run-12:30:00/x", "a:b", "step=3:/x", "/s3:/bucket", "", "../s3:/x", Path("a:b")])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a",
+        "/a/b",
+        "./s3",
+        "run-12:30:00/x",
+        "a:b",
+        "step=3:/x",
+        "/s3:/bucket",
+        "",
+        "../s3:/x",
+        Path("a:b"),
+    ],
+)
 def test_other_names_are_local_paths(path):
     assert local_path(path) == Path(path)
 
@@ -121,11 +148,17 @@ def name_of(words, action) -> str:
 
 #: Types of arguments that pass text on.
 PASSING = (None, str, Path)
-PATHS = [(words, action) for words, action in arguments_of(PARSER) if "path" in getattr(action.type, "__name__", "").lower()]
+PATHS = [
+    (words, action)
+    for words, action in arguments_of(PARSER)
+    if "path" in getattr(action.type, "__name__", "").lower()
+]
 
 
 def test_every_argument_that_is_text_is_a_path_or_known_to_be_none():
-    found = {name_of(words, action) for words, action in arguments_of(PARSER) if action.type in PASSING}
+    found = {
+        name_of(words, action) for words, action in arguments_of(PARSER) if action.type in PASSING
+    }
     assert found == NO_PATHS
 
 
@@ -140,9 +173,14 @@ def test_every_command_refuses_a_scheme(words, action, tmp_path, monkeypatch, ca
 
 
 def functions():
-    """Functions, methods and constructors of the Python API: full name, signature, and what calls it."""
+    """Functions, methods and constructors of the Python API: full name, signature, and what calls
+    it."""
     for module in map(importlib.import_module, MODULES):
-        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        own = [
+            name
+            for name, value in vars(module).items()
+            if getattr(value, "__module__", "") == module.__name__
+        ]
         for name in getattr(module, "__all__", [name for name in own if not name.startswith("_")]):
             value = getattr(module, name)
             if inspect.isfunction(value):
@@ -154,7 +192,9 @@ def functions():
 def methods(name, value):
     if "__init__" in vars(value) and not dataclasses.is_dataclass(value):
         yield name, inspect.signature(value), value
-    for one in [one for one in vars(value) if not one.startswith("_") and callable(getattr(value, one))]:
+    for one in [
+        one for one in vars(value) if not one.startswith("_") and callable(getattr(value, one))
+    ]:
         bound = getattr(object.__new__(value), one)
         yield f"{name}.{one}", inspect.signature(bound), bound
 
@@ -179,7 +219,9 @@ def test_every_function_refuses_a_scheme(call, signature, name, tmp_path, monkey
     for one in signature.parameters.values():
         text = REMOTE if one.name == name else str(tmp_path / "local")
         if one.name == name or one.default is inspect.Parameter.empty:
-            given[one.name] = ([text] if "Sequence" in one.annotation else text) if is_path(one) else None
+            given[one.name] = (
+                ([text] if "Sequence" in one.annotation else text) if is_path(one) else None
+            )
     with pytest.raises(ParioError, match=r"s3:/?/bucket/key.*expected a local path"):
         call(**given)
     assert list(tmp_path.iterdir()) == []

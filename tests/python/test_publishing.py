@@ -1,4 +1,5 @@
-"""Files that take their names when they are whole: what is in the way of a temporary file, and what an error leaves behind."""
+"""Files that take their names when they are whole: what is in the way of a temporary file, and what
+an error leaves behind."""
 
 import errno
 import os
@@ -9,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario import merge, renaming
-from pario.archive.subdirs import spread
-from pario.checkpoint import Writer, block, load, write_safetensors
-from pario.checkpoint import merge as checkpoint_merge
-from pario.checkpoint.reader import find
+from pario import publishing
+from pario.checkpoint import Writer, block, examine, load, write_safetensors
+from pario.checkpoint.header import find
 from pario.errors import ParioError
-from pario.launch import directory as logs
+from pario.move import merge
+from pario.move.archive.subdirs import spread
+from pario.move.staging import Staged, copy_verified
 from pario.progress import silent
 from pario.ranks import OneRank
-from pario.staging import Staged, copy_verified
+from pario.see.launch import directory as logs
 from tests.python.support import threads
 
 #: The bytes of a file of the user's that links in the way of temporary files point to.
@@ -46,7 +47,7 @@ def merge_checkpoint(source, target):
             writer.save(1, {"x": block(np.arange(4.0), (8,), (4 * ranks.rank,))})
 
     threads.run(2, save)
-    return lambda: checkpoint_merge.merge(OneRank(), lambda: find(source)[0], target / "one.h5", threads=1)
+    return lambda: examine.merge(OneRank(), lambda: find(source)[0], target / "one.h5", threads=1)
 
 
 def copy_to_stage(source, target):
@@ -67,12 +68,25 @@ def note_job(source, target):
     return lambda: logs._write(target / "job.json", {})
 
 
-PUBLICATIONS = [write_tensors, concatenate, assemble, merge_checkpoint, copy_to_stage, note_staging, note_spreading, note_job]
+PUBLICATIONS = [
+    write_tensors,
+    concatenate,
+    assemble,
+    merge_checkpoint,
+    copy_to_stage,
+    note_staging,
+    note_spreading,
+    note_job,
+]
 _opened: list[list[Path]] = []
 
 
 def note_opened(event, arguments):
-    if event in ("open", "os.mkdir") and _opened and isinstance(arguments[0], str | bytes | os.PathLike):
+    if (
+        event in ("open", "os.mkdir")
+        and _opened
+        and isinstance(arguments[0], str | bytes | os.PathLike)
+    ):
         _opened[-1].append(Path(os.fsdecode(arguments[0])))
 
 
@@ -89,14 +103,17 @@ def publish(request, tmp_path):
 
 
 def temporary_names(publish, target):
-    """Names that a publication uses for files which are not there afterwards. The directory is as before."""
+    """Names that a publication uses for files which are not there afterwards. The directory is as
+    before."""
     before = {path: path.read_bytes() for path in target.iterdir()}
     _opened.append([])
     try:
         publish()
     finally:
         opened = _opened.pop()
-    found = {path.name for path in opened if path.parent == target and not path.exists()} - {path.name for path in before}
+    found = {path.name for path in opened if path.parent == target and not path.exists()} - {
+        path.name for path in before
+    }
     shutil.rmtree(target)
     target.mkdir()
     for path, content in before.items():
@@ -115,7 +132,9 @@ def test_a_link_in_the_way_is_removed_and_not_followed(publish, kind, tmp_path):
         (tmp_path / "target" / name).symlink_to(elsewhere / kind)
     publish()
     assert sorted(path.name for path in elsewhere.iterdir()) == ["directory", "file"]
-    assert (elsewhere / "file").read_bytes() == PRECIOUS and not list((elsewhere / "directory").iterdir())
+    assert (elsewhere / "file").read_bytes() == PRECIOUS and not list(
+        (elsewhere / "directory").iterdir()
+    )
     assert not [name for name in names if os.path.lexists(tmp_path / "target" / name)]
 
 
@@ -126,7 +145,14 @@ def test_an_error_leaves_nothing_behind_and_names_the_file(publish, tmp_path, mo
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for holder, name in ((Path, "replace"), (Path, "rename"), (os, "replace"), (os, "rename"), (os, "link"), (renaming, "_rename")):
+    for holder, name in (
+        (Path, "replace"),
+        (Path, "rename"),
+        (os, "replace"),
+        (os, "rename"),
+        (os, "link"),
+        (publishing, "_rename"),
+    ):
         monkeypatch.setattr(holder, name, fail)
     said = ""
     try:
@@ -162,6 +188,11 @@ def test_a_link_in_the_way_of_a_checkpoint_is_removed_and_not_followed(tmp_path,
             writer.save(step, {"x": np.arange(5)})
         writer.save(2, {"x": np.arange(5)})
     assert sorted(path.name for path in elsewhere.iterdir()) == ["directory", "file"]
-    assert (elsewhere / "file").read_bytes() == PRECIOUS and not list((elsewhere / "directory").iterdir())
-    assert load(None, directory).step == 2 and (load(None, directory, step=1)["x"] == np.arange(5)).all()
+    assert (elsewhere / "file").read_bytes() == PRECIOUS and not list(
+        (elsewhere / "directory").iterdir()
+    )
+    assert (
+        load(None, directory).step == 2
+        and (load(None, directory, step=1)["x"] == np.arange(5)).all()
+    )
     assert not [path for path in directory.iterdir() if path.name.endswith(".part")]

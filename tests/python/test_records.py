@@ -1,4 +1,5 @@
-"""``pario records`` and ``pario.records``: records by number, files that are read by others, what becomes of trouble."""
+"""``pario records`` and ``pario.records``: records by number, files that are read by others, what
+becomes of trouble."""
 
 import io
 import json
@@ -51,7 +52,11 @@ def webdataset(tmp_path: Path) -> Path:
 
 
 def files_in(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
 
 
 def records(*arguments: object) -> int:
@@ -68,12 +73,20 @@ class TestDataset:
         assert [bytes(record) for record in dataset[wanted]] == [LINES[number] for number in wanted]
         assert [bytes(record) for record in dataset] == LINES
         assert dataset[[]] == []
-        assert dataset[np.array([-1, 5], "i1")] == dataset[np.array([1999, 5], "u8")] == [dataset[-1], dataset[5]]
+        assert (
+            dataset[np.array([-1, 5], "i1")]
+            == dataset[np.array([1999, 5], "u8")]
+            == [dataset[-1], dataset[5]]
+        )
 
     def test_a_mask_gives_the_records_for_which_it_is_true(self, lines):
         mask = np.arange(2000) % 500 == 3
         dataset = Dataset(lines)
-        assert [bytes(record) for record in dataset[mask]] == [bytes(record) for record in dataset[mask.tolist()]] == LINES[3::500]
+        assert (
+            [bytes(record) for record in dataset[mask]]
+            == [bytes(record) for record in dataset[mask.tolist()]]
+            == LINES[3::500]
+        )
         assert dataset[np.zeros(2000, bool)] == []
         with pytest.raises(IndexError, match=r"a mask of shape \[5\] for 2000 records"):
             dataset[np.ones(5, bool)]
@@ -103,17 +116,26 @@ class TestDataset:
             assert [bytes(record) for record in pool.map(dataset.__getitem__, range(2000))] == LINES
         for method in ("fork", "spawn"):
             with multiprocessing.get_context(method).Pool(2) as processes:
-                assert processes.map(nth, [(dataset, number) for number in range(0, 2000, 100)]) == LINES[::100]
+                assert (
+                    processes.map(nth, [(dataset, number) for number in range(0, 2000, 100)])
+                    == LINES[::100]
+                )
         assert bytes(pickle.loads(pickle.dumps(dataset))[1]) == LINES[1]
 
     def test_a_directory_is_read_as_it_is(self, tree):
         dataset = Dataset(tree)
-        assert {dataset.name(number): bytes(dataset[number]) for number in range(len(dataset))} == files_in(tree)
+        assert {
+            dataset.name(number): bytes(dataset[number]) for number in range(len(dataset))
+        } == files_in(tree)
 
     def test_members_of_webdataset_records(self, webdataset):
         dataset = Dataset(webdataset)
         assert len(dataset) == 50
-        assert dataset.sample(7) == {"__key__": b"long/" * 25 + b"007", "jpg": b"picture" * 7, "cls": b"7"}
+        assert dataset.sample(7) == {
+            "__key__": b"long/" * 25 + b"007",
+            "jpg": b"picture" * 7,
+            "cls": b"7",
+        }
 
     def test_a_stale_index_is_an_error_that_says_how(self, lines):
         assert records("index", lines) == 0
@@ -140,16 +162,24 @@ class TestPack:
     def test_packed_files_have_their_bytes_names_and_attributes(self, tree, tmp_path):
         assert records("pack", tree, "-o", tmp_path / "a.prec") == 0
         dataset = Dataset(tmp_path / "a.prec")
-        assert {dataset.name(number): bytes(dataset[number]) for number in range(len(dataset))} == files_in(tree)
+        assert {
+            dataset.name(number): bytes(dataset[number]) for number in range(len(dataset))
+        } == files_in(tree)
         assert dataset.file.attributes(0) == (b"class0/0.bin", 0o640, 123456789)
         assert records("verify", tmp_path / "a.prec") == 0
 
     def test_shuffled_packs_hold_the_same_in_another_order(self, tree, tmp_path):
-        for name, options in (("a", []), ("b", ["--shuffle", "--seed", 3]), ("c", ["--shuffle", "--seed", 3, "--threads", 1])):
+        for name, options in (
+            ("a", []),
+            ("b", ["--shuffle", "--seed", 3]),
+            ("c", ["--shuffle", "--seed", 3, "--threads", 1]),
+        ):
             assert records("pack", tree, "-o", tmp_path / name, *options) == 0
         plain, shuffled = Dataset(tmp_path / "a"), Dataset(tmp_path / "b")
         assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
-        assert sorted(map(bytes, plain)) == sorted(map(bytes, shuffled)) and list(map(bytes, plain)) != list(map(bytes, shuffled))
+        assert sorted(map(bytes, plain)) == sorted(map(bytes, shuffled)) and list(
+            map(bytes, plain)
+        ) != list(map(bytes, shuffled))
 
     def test_a_changed_byte_is_found(self, tree, tmp_path, capsys):
         path = tmp_path / "a.prec"
@@ -172,17 +202,31 @@ class TestPack:
 
 class TestShuffle:
     def test_same_seed_same_bytes_and_all_lines(self, lines, tmp_path):
-        for name, options in (("a", []), ("b", ["--threads", 1, "--way", "buckets"]), ("c", ["--way", "gather"]), ("d", ["--seed", 1])):
+        for name, options in (
+            ("a", []),
+            ("b", ["--threads", 1, "--way", "buckets"]),
+            ("c", ["--way", "gather"]),
+            ("d", ["--seed", 1]),
+        ):
             assert records("shuffle", lines, "-o", tmp_path / name, *options) == 0
         first = (tmp_path / "a").read_bytes()
-        assert (tmp_path / "b").read_bytes() == first == (tmp_path / "c").read_bytes() != (tmp_path / "d").read_bytes()
+        assert (
+            (tmp_path / "b").read_bytes()
+            == first
+            == (tmp_path / "c").read_bytes()
+            != (tmp_path / "d").read_bytes()
+        )
         assert sorted(first.splitlines()) == sorted(LINES) and first.splitlines() != LINES
 
     def test_shards_are_named_and_equal(self, lines, tmp_path):
         assert records("shuffle", lines, "-o", tmp_path / "s.txt", "--shards", 3) == 0
         shards = sorted(tmp_path.glob("s-*"))
-        assert [shard.name for shard in shards] == [f"s-0000{number}-of-00003.txt" for number in range(3)]
-        assert sorted(b"".join(shard.read_bytes() for shard in shards).splitlines()) == sorted(LINES)
+        assert [shard.name for shard in shards] == [
+            f"s-0000{number}-of-00003.txt" for number in range(3)
+        ]
+        assert sorted(b"".join(shard.read_bytes() for shard in shards).splitlines()) == sorted(
+            LINES
+        )
         assert records("shuffle", lines, "-o", tmp_path / "t.txt", "--shard-size", "50K") == 0
         assert len(list(tmp_path.glob("t-*"))) == -(-lines.stat().st_size // 51200)
 
@@ -192,15 +236,26 @@ class TestShuffle:
             names = after.getnames()
             assert sorted(names) == sorted(before.getnames()) and names != before.getnames()
         shuffled = Dataset(tmp_path / "b.tar")
-        assert sorted(int(shuffled.sample(number)["cls"]) for number in range(50)) == list(range(50))
+        assert sorted(int(shuffled.sample(number)["cls"]) for number in range(50)) == list(
+            range(50)
+        )
 
     def test_packed_and_raw_files_keep_what_their_index_says(self, tree, tmp_path):
         records("pack", tree, "-o", tmp_path / "a.prec")
         for way in ("memory", "gather", "buckets"):
-            assert records("shuffle", tmp_path / "a.prec", "-o", tmp_path / f"{way}.prec", "--way", way) == 0
-            assert (tmp_path / f"{way}.prec").read_bytes() == (tmp_path / "memory.prec").read_bytes()
+            assert (
+                records(
+                    "shuffle", tmp_path / "a.prec", "-o", tmp_path / f"{way}.prec", "--way", way
+                )
+                == 0
+            )
+            assert (tmp_path / f"{way}.prec").read_bytes() == (
+                tmp_path / "memory.prec"
+            ).read_bytes()
         shuffled = Dataset(tmp_path / "memory.prec")
-        assert {shuffled.name(number): bytes(shuffled[number]) for number in range(len(shuffled))} == files_in(tree)
+        assert {
+            shuffled.name(number): bytes(shuffled[number]) for number in range(len(shuffled))
+        } == files_in(tree)
         assert records("verify", tmp_path / "memory.prec") == 0
         records("convert", tmp_path / "a.prec", "-o", tmp_path / "raw", "--to", "raw")
         assert records("shuffle", tmp_path / "raw", "-o", tmp_path / "raw2", "--format", "raw") == 0
@@ -221,7 +276,18 @@ class TestShuffle:
         record_count("kills", 3)
         big = tmp_path / "big.txt"
         big.write_bytes(b"\n".join(b"%099d" % value for value in range(500_000)) + b"\n")
-        command = [sys.executable, "-m", "pario", "records", "shuffle", str(big), "-o", str(tmp_path / "out"), "--way", "buckets"]
+        command = [
+            sys.executable,
+            "-m",
+            "pario",
+            "records",
+            "shuffle",
+            str(big),
+            "-o",
+            str(tmp_path / "out"),
+            "--way",
+            "buckets",
+        ]
         for delay in (0, 0.03, 0.1):  # any moment will do
             with start_command(command, stderr=subprocess.DEVNULL) as process:
                 wait_until(
@@ -266,7 +332,9 @@ class TestConversions:
 
     def test_a_record_that_is_no_line_is_named(self, tree, tmp_path, capsys):
         assert records("convert", tree, "-o", tmp_path / "out.txt", "--to", "lines") == 2
-        assert "holds a line feed" in capsys.readouterr().err and not (tmp_path / "out.txt").exists()
+        assert (
+            "holds a line feed" in capsys.readouterr().err and not (tmp_path / "out.txt").exists()
+        )
 
 
 class TestLooks:
@@ -289,5 +357,10 @@ class TestLooks:
         (tmp_path / "lengths.txt").write_text("1\n2\n3\n")
         np.array([1, 2, 3], dtype="<u8").tofile(tmp_path / "lengths.bin")
         for lengths in ("lengths.npy", "lengths.txt", "lengths.bin"):
-            assert records("index", tmp_path / "raw", "--format", "raw", "--lengths", tmp_path / lengths) == 0
+            assert (
+                records(
+                    "index", tmp_path / "raw", "--format", "raw", "--lengths", tmp_path / lengths
+                )
+                == 0
+            )
             assert [bytes(record) for record in Dataset(tmp_path / "raw")] == [b"a", b"bc", b"def"]

@@ -72,7 +72,9 @@ def records(*arguments: object) -> int:
     return main(["records", *map(str, arguments)])
 
 
-def test_only_the_first_process_searches_the_file(data: Path, read_only: list[str], cache: Path) -> None:
+def test_only_the_first_process_searches_the_file(
+    data: Path, read_only: list[str], cache: Path
+) -> None:
     first, second = (open_by_process(read_only, data) for _ in range(2))
     assert first[1] == second[1] == COUNT
     assert first[0] >= SIZE and second[0] < SIZE // 4
@@ -88,7 +90,9 @@ def test_a_format_that_is_asked_for_has_its_own_entry(data: Path, cache: Path) -
 
 @pytest.mark.system
 @pytest.mark.parametrize("action", ["index", "shuffle"])
-def test_commands_keep_the_index_in_the_cache(action: str, data: Path, read_only: list[str], cache: Path, tmp_path: Path) -> None:
+def test_commands_keep_the_index_in_the_cache(
+    action: str, data: Path, read_only: list[str], cache: Path, tmp_path: Path
+) -> None:
     pario = [*read_only, sys.executable, "-m", "pario", "records"]
     source = data.with_name("a.tfrecord")
     assert records("convert", data, "--to", "tfrecord", "-o", source) == 0
@@ -107,7 +111,9 @@ def test_commands_keep_the_index_in_the_cache(action: str, data: Path, read_only
 def test_of_processes_that_start_together_one_searches(data: Path, cache: Path) -> None:
     command = [sys.executable, "-c", OPEN, str(data)]
     with ExitStack() as stack:
-        started = [stack.enter_context(start_command(command, stdout=subprocess.PIPE)) for _ in range(4)]
+        started = [
+            stack.enter_context(start_command(command, stdout=subprocess.PIPE)) for _ in range(4)
+        ]
         reads = [int(process.finish().stdout.split()[0]) for process in started]
     assert sum(read >= SIZE for read in reads) == 1 and len(entries(cache)) == 1
 
@@ -133,7 +139,9 @@ def test_a_damaged_entry_is_replaced(damage: str, data: Path, cache: Path) -> No
     cut = {"a flipped bit": len(image), "cut off": len(image) // 2, "empty": 0}[damage]
     entry.write_bytes(image[:cut])
     lines = Dataset(data)
-    assert [bytes(lines[number]) for number in range(0, COUNT, 999)] == [b"%063d" % number for number in range(0, COUNT, 999)]
+    assert [bytes(lines[number]) for number in range(0, COUNT, 999)] == [
+        b"%063d" % number for number in range(0, COUNT, 999)
+    ]
     assert open_by_process([], data)[0] < SIZE // 4
 
 
@@ -164,7 +172,9 @@ def test_the_cache_is_bounded(data: Path, cache: Path, monkeypatch: pytest.Monke
     assert first not in entries(cache) and len(entries(cache)) == 2
 
 
-@pytest.mark.parametrize(("variable", "place"), [("XDG_CACHE_HOME", "pario"), ("HOME", ".cache/pario")])
+@pytest.mark.parametrize(
+    ("variable", "place"), [("XDG_CACHE_HOME", "pario"), ("HOME", ".cache/pario")]
+)
 def test_the_usual_cache_directories_are_used(
     variable: str, place: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

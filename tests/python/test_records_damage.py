@@ -108,7 +108,8 @@ DAMAGES = ("data", "length", "checksum", "cut off")
 
 
 def damage(path: Path, format: Format, kind: str, number: int) -> None:
-    """Changes one bit as a disk does, which leaves the time of modification, or cuts the end off."""
+    """Changes one bit as a disk does, which leaves the time of modification, or cuts the end
+    off."""
     facts = path.stat()
     with path.open("r+b") as file:
         if kind == "cut off":
@@ -148,7 +149,9 @@ def load(path: Path, **options: object) -> list[bytes]:
 
 
 def load_direct(path: Path, **options: object) -> list[bytes]:
-    loader = Loader(Dataset(path, **options), 8, caching="direct", errors=options.get("errors", "raise"))
+    loader = Loader(
+        Dataset(path, **options), 8, caching="direct", errors=options.get("errors", "raise")
+    )
     return [bytes(record) for batch in loader for record in batch]
 
 
@@ -179,7 +182,11 @@ def output_of(*action: str) -> Callable[..., list[bytes]]:
         run(*action, path, "-o", output, *options_of(options))
         files = sorted(name for name in path.parent.glob("out*") if name.suffix != ".pidx")
         kind = "raw" if "raw" in action else path.suffix[1:]
-        return [record for name in files for record in read_back(name, kind, options.get("verify", True))]
+        return [
+            record
+            for name in files
+            for record in read_back(name, kind, options.get("verify", True))
+        ]
 
     return read
 
@@ -253,8 +260,12 @@ def test_undamaged_records_are_read(reader: str, file_of: Callable[[str], Path])
         assert sorted(READERS[reader](file_of(format))) == sorted(DATA)
 
 
-@pytest.mark.parametrize(("format", "reader"), [case for case in CASES if case.values[0] != "tfrecord"])
-def test_a_flipped_bit_of_the_data_is_an_error(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize(
+    ("format", "reader"), [case for case in CASES if case.values[0] != "tfrecord"]
+)
+def test_a_flipped_bit_of_the_data_is_an_error(
+    format: str, reader: str, file_of: Callable[[str], Path]
+) -> None:
     path = file_of(format)
     damage(path, FORMATS[format], "data", SHORT)
     with pytest.raises((ParioError, OSError)):
@@ -263,7 +274,9 @@ def test_a_flipped_bit_of_the_data_is_an_error(format: str, reader: str, file_of
 
 @pytest.mark.system
 @pytest.mark.parametrize(("format", "reader"), CASES)
-def test_damage_of_each_kind_is_an_error(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+def test_damage_of_each_kind_is_an_error(
+    format: str, reader: str, file_of: Callable[[str], Path]
+) -> None:
     for kind in DAMAGES:
         for victim in (LONG, SHORT):
             path = file_of(format)
@@ -277,8 +290,12 @@ RETURNING = [case for case in CASES if case.values[1] not in ("head", "get", "ve
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("format", "reader"), [case for case in RETURNING if case.values[1] != "dataset[number]"])
-def test_damaged_records_are_skipped_on_request(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize(
+    ("format", "reader"), [case for case in RETURNING if case.values[1] != "dataset[number]"]
+)
+def test_damaged_records_are_skipped_on_request(
+    format: str, reader: str, file_of: Callable[[str], Path]
+) -> None:
     for kind in ("data", "checksum"):
         for victim in (LONG, SHORT):
             path = file_of(format)
@@ -289,7 +306,9 @@ def test_damaged_records_are_skipped_on_request(format: str, reader: str, file_o
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("format", "reader"), RETURNING)
-def test_no_checksum_is_compared_on_request(format: str, reader: str, file_of: Callable[[str], Path]) -> None:
+def test_no_checksum_is_compared_on_request(
+    format: str, reader: str, file_of: Callable[[str], Path]
+) -> None:
     path = file_of(format)
     damage(path, FORMATS[format], "checksum", SHORT)
     assert sorted(READERS[reader](path, verify=False)) == sorted(DATA)
@@ -297,7 +316,9 @@ def test_no_checksum_is_compared_on_request(format: str, reader: str, file_of: C
 
 @pytest.mark.parametrize("kind", ["length", "cut off"])
 @pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
-def test_a_search_goes_on_behind_a_damaged_length(kind: str, reader: str, file_of: Callable[[str], Path]) -> None:
+def test_a_search_goes_on_behind_a_damaged_length(
+    kind: str, reader: str, file_of: Callable[[str], Path]
+) -> None:
     path = file_of("tfrecord")
     damage(path, FORMATS["tfrecord"], kind, SHORT)
     lost = SHORT if kind == "length" else len(DATA) - 1
@@ -305,7 +326,9 @@ def test_a_search_goes_on_behind_a_damaged_length(kind: str, reader: str, file_o
     assert sorted(READERS[reader](path, errors="skip")) == sorted(whole)
 
 
-def test_skipped_records_are_counted(file_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_records_are_counted(
+    file_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     path = file_of("prec")
     for victim in (LONG, SHORT):
         damage(path, FORMATS["prec"], "data", victim)
@@ -327,10 +350,14 @@ def test_names_follow_the_records_of_a_shuffle_that_skips(file_of: Callable[[str
     run("shuffle", path, "-o", path.with_name("out.prec"), "--errors", "skip", "--seed", 3)
     out = Dataset(path.with_name("out.prec"))
     found = {out.name(number): bytes(out[number]) for number in range(len(out))}
-    assert found == {f"{number:02d}.bin": data for number, data in enumerate(DATA) if number != SHORT}
+    assert found == {
+        f"{number:02d}.bin": data for number, data in enumerate(DATA) if number != SHORT
+    }
 
 
-@pytest.mark.parametrize("reader", ["dataset[number]", "dataset[:]", "Loader", "convert", "shuffle, memory"])
+@pytest.mark.parametrize(
+    "reader", ["dataset[number]", "dataset[:]", "Loader", "convert", "shuffle, memory"]
+)
 def test_a_flipped_bit_of_a_tar_header_is_an_error(reader: str, tmp_path: Path) -> None:
     path = make_tar(tmp_path)
     assert records("index", path) == 0
@@ -347,7 +374,9 @@ def test_a_flipped_bit_of_a_tar_header_is_an_error(reader: str, tmp_path: Path) 
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def test_groups_of_parquet_with_a_damaged_page_are_skipped_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_of_parquet_with_a_damaged_page_are_skipped_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
     path = tmp_path / "a.parquet"
@@ -367,7 +396,18 @@ def test_groups_of_parquet_with_a_damaged_page_are_skipped_on_request(tmp_path: 
     dataset = Dataset(path, column="text", errors="skip")
     assert [bytes(record).decode() for record in dataset[:]] == texts[:10] + texts[20:]
     assert dataset.stats.skipped == 10
-    run("convert", path, "--column", "text", "--to", "lines", "-o", tmp_path / "out", "--errors", "skip")
+    run(
+        "convert",
+        path,
+        "--column",
+        "text",
+        "--to",
+        "lines",
+        "-o",
+        tmp_path / "out",
+        "--errors",
+        "skip",
+    )
     assert "skipped 10 damaged records" in capsys.readouterr().err
     assert (tmp_path / "out").read_text().splitlines() == texts[:10] + texts[20:]
     assert bytes(Dataset(path, column="text", verify=False)[15]).startswith(b"text 0115")

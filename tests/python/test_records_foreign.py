@@ -1,5 +1,5 @@
-"""Record files and the libraries of others: what those write is read as they read it, what pario writes they read, and Parquet and
-ArrayRecord become records."""
+"""Record files and the libraries of others: what those write is read as they read it, what pario
+writes they read, and Parquet and ArrayRecord become records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class TestTar:
         assert records("convert", packed, "-o", tmp_path / "a.tar", "--to", "tar") == 0
         dataset = Dataset(tmp_path / "a.tar")
         assert [dataset.sample(number) for number in range(len(dataset))] == [
-            {"__key__": f"{number:04d}".encode(), "jpg": record, "cls": str(number % 7).encode()} for number, record in enumerate(RECORDS)
+            {"__key__": f"{number:04d}".encode(), "jpg": record, "cls": str(number % 7).encode()}
+            for number, record in enumerate(RECORDS)
         ]
         with tarfile.open(tmp_path / "a.tar") as archive:
             assert {member.name: member.size for member in archive}["0010.jpg"] == len(RECORDS[10])
@@ -52,7 +53,11 @@ class TestTar:
         assert records("convert", tmp_path / "tree", "-o", tmp_path / "a.tar", "--to", "tar") == 0
         with tarfile.open(tmp_path / "a.tar") as archive:
             (member,) = archive
-            assert (member.name, member.mode, archive.extractfile(member).read()) == (name, 0o600, b"content")  # type: ignore[union-attr]
+            assert (member.name, member.mode, archive.extractfile(member).read()) == (
+                name,
+                0o600,
+                b"content",
+            )  # type: ignore[union-attr]
         assert records("verify", tmp_path / "a.tar") == 0
 
     def test_records_without_names_are_numbered(self, tmp_path: Path) -> None:
@@ -66,7 +71,10 @@ class TestTar:
 
 
 class TestParquet:
-    ROWS = ({"id": 1, "text": "one", "image": b"\x00\xff"}, {"id": 2, "text": "zwölf", "image": b""})
+    ROWS = (
+        {"id": 1, "text": "one", "image": b"\x00\xff"},
+        {"id": 2, "text": "zwölf", "image": b""},
+    )
 
     @pytest.fixture
     def parquet(self, tmp_path: Path) -> Path:
@@ -74,7 +82,9 @@ class TestParquet:
         import pyarrow
         import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(self.ROWS)), tmp_path / "a.parquet")
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(list(self.ROWS)), tmp_path / "a.parquet"
+        )
         return tmp_path / "a.parquet"
 
     def test_rows_become_json(self, parquet: Path, tmp_path: Path) -> None:
@@ -87,21 +97,41 @@ class TestParquet:
 
     def test_a_column_becomes_records(self, parquet: Path, tmp_path: Path) -> None:
         for column in ("image", "text"):
-            assert records("convert", parquet, "-o", tmp_path / column, "--to", "prec", "--column", column) == 0
+            assert (
+                records(
+                    "convert", parquet, "-o", tmp_path / column, "--to", "prec", "--column", column
+                )
+                == 0
+            )
         assert list(map(bytes, Dataset(tmp_path / "image"))) == [b"\x00\xff", b""]
         assert list(map(bytes, Dataset(tmp_path / "text"))) == [b"one", "zwölf".encode()]
 
-    @pytest.mark.parametrize(("column", "words"), [("id", "column id holds int"), ("none", "expected one of id, text, image")])
+    @pytest.mark.parametrize(
+        ("column", "words"),
+        [("id", "column id holds int"), ("none", "expected one of id, text, image")],
+    )
     def test_columns_that_are_no_records_are_named(
-        self, column: str, words: str, parquet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        column: str,
+        words: str,
+        parquet: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
-        assert records("convert", parquet, "-o", tmp_path / "out", "--to", "prec", "--column", column) == 2
+        assert (
+            records("convert", parquet, "-o", tmp_path / "out", "--to", "prec", "--column", column)
+            == 2
+        )
         assert words in capsys.readouterr().err and not (tmp_path / "out").exists()
 
-    def test_a_damaged_file_is_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_damaged_file_is_named(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
         (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
-        assert records("convert", tmp_path / "b.parquet", "-o", tmp_path / "out", "--to", "prec") == 2
+        assert (
+            records("convert", tmp_path / "b.parquet", "-o", tmp_path / "out", "--to", "prec") == 2
+        )
         assert "b.parquet: not read as Parquet" in capsys.readouterr().err
 
     def test_a_package_that_is_missing_is_named(
@@ -109,18 +139,26 @@ class TestParquet:
     ) -> None:
         (tmp_path / "a.arrayrecord").write_bytes(b"")
         monkeypatch.setitem(sys.modules, "array_record.python.array_record_module", None)
-        assert records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "out", "--to", "prec") == 2
+        assert (
+            records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "out", "--to", "prec")
+            == 2
+        )
         assert "pip install array_record" in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive
 def test_array_records_become_records(tmp_path: Path) -> None:
-    module = pytest.importorskip("array_record.python.array_record_module", reason="array_record is not installed")
+    module = pytest.importorskip(
+        "array_record.python.array_record_module", reason="array_record is not installed"
+    )
     writer = module.ArrayRecordWriter(str(tmp_path / "a.arrayrecord"), "group_size:1")
     for record in RECORDS:
         writer.write(record)
     writer.close()
-    assert records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "a.prec", "--to", "prec") == 0
+    assert (
+        records("convert", tmp_path / "a.arrayrecord", "-o", tmp_path / "a.prec", "--to", "prec")
+        == 0
+    )
     assert list(map(bytes, Dataset(tmp_path / "a.prec"))) == RECORDS
 
 
@@ -133,15 +171,22 @@ class TestTfrecord:
             writer.write({"data": (record, "byte"), "number": (number, "int")})
         writer.close()
         assert records("verify", tmp_path / "a.tfrecord") == 0
-        example = pytest.importorskip("tfrecord.example_pb2", reason="tfrecord is not installed").Example
-        found = [example.FromString(bytes(record)).features.feature for record in Dataset(tmp_path / "a.tfrecord")]
+        example = pytest.importorskip(
+            "tfrecord.example_pb2", reason="tfrecord is not installed"
+        ).Example
+        found = [
+            example.FromString(bytes(record)).features.feature
+            for record in Dataset(tmp_path / "a.tfrecord")
+        ]
         assert [one["data"].bytes_list.value[0] for one in found] == RECORDS
         assert [one["number"].int64_list.value[0] for one in found] == list(range(len(RECORDS)))
 
     def test_read_by_tfrecord(self, packed: Path, tmp_path: Path) -> None:
         reading = pytest.importorskip("tfrecord.reader", reason="tfrecord is not installed")
         assert records("convert", packed, "-o", tmp_path / "b.tfrecord", "--to", "tfrecord") == 0
-        found = [bytes(record) for record in reading.tfrecord_iterator(str(tmp_path / "b.tfrecord"))]
+        found = [
+            bytes(record) for record in reading.tfrecord_iterator(str(tmp_path / "b.tfrecord"))
+        ]
         assert found == list(map(bytes, Dataset(packed)))
 
 
@@ -154,7 +199,8 @@ class TestWebDataset:
                 writer.write({"__key__": f"{number:04d}", "bin": record, "cls": number % 7})
         dataset = Dataset(tmp_path / "a.tar")
         assert [dataset.sample(number) for number in range(len(dataset))] == [
-            {"__key__": f"{number:04d}".encode(), "bin": record, "cls": str(number % 7).encode()} for number, record in enumerate(RECORDS)
+            {"__key__": f"{number:04d}".encode(), "bin": record, "cls": str(number % 7).encode()}
+            for number, record in enumerate(RECORDS)
         ]
 
     def test_read_by_webdataset(self, packed: Path, tmp_path: Path) -> None:
@@ -162,5 +208,6 @@ class TestWebDataset:
         assert records("convert", packed, "-o", tmp_path / "b.tar", "--to", "tar") == 0
         found = list(webdataset.WebDataset(str(tmp_path / "b.tar"), shardshuffle=False))
         assert [(one["__key__"], one["jpg"], one["cls"]) for one in found] == [
-            (f"{number:04d}", record, str(number % 7).encode()) for number, record in enumerate(RECORDS)
+            (f"{number:04d}", record, str(number % 7).encode())
+            for number, record in enumerate(RECORDS)
         ]

@@ -1,4 +1,5 @@
-"""``pario records shuffle --fused`` and what a Loader makes of its files; temporary files that are compressed."""
+"""``pario records shuffle --fused`` and what a Loader makes of its files; temporary files that are
+compressed."""
 
 import ctypes
 import random
@@ -30,7 +31,9 @@ def loaded(loader: Loader) -> list[bytes]:
 
 def test_a_loader_gives_what_the_whole_shuffle_would_have_written(lines, fused, tmp_path):
     assert shuffle(lines, tmp_path / "whole.jsonl", "--seed", 7) == 0
-    assert loaded(Loader(Dataset(fused), 32)) == (tmp_path / "whole.jsonl").read_bytes().splitlines()
+    assert (
+        loaded(Loader(Dataset(fused), 32)) == (tmp_path / "whole.jsonl").read_bytes().splitlines()
+    )
 
 
 def test_the_file_has_the_lines_of_the_input(fused):
@@ -57,14 +60,19 @@ def test_it_resumes_anywhere_on_any_number_of_ranks(fused):
     state = Loader(dataset, shuffle=True, seed=5).state_dict()
     while state["epoch"] == 0:
         world, batch = chance.randint(1, 4), chance.randint(1, 90)
-        loaders = [Loader(dataset, batch, shuffle=True, rank=rank, world=world) for rank in range(world)]
+        loaders = [
+            Loader(dataset, batch, shuffle=True, rank=rank, world=world) for rank in range(world)
+        ]
         for loader in loaders:
             loader.load_state_dict(state)
         running = [iter(loader) for loader in loaders]
         for _ in range(chance.randint(1, 9)):
             steps = [next(each, None) for each in running]
             seen += [bytes(record) for got in steps if got is not None for record in got]
-        state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
+        state = max(
+            (loader.state_dict() for loader in loaders),
+            key=lambda one: (one["epoch"], one["position"]),
+        )
     assert seen == expected
 
 
@@ -76,7 +84,9 @@ def test_what_differs_in_its_buckets_is_another_order(lines, fused, tmp_path):
 
 
 def test_it_is_loaded_by_itself(lines, fused):
-    assert len(Loader([Dataset(lines), Dataset(fused)], 10, interleave=(2, 4))) == 2 * len(LINES) // 10
+    assert (
+        len(Loader([Dataset(lines), Dataset(fused)], 10, interleave=(2, 4))) == 2 * len(LINES) // 10
+    )
     with pytest.raises(ParioError, match=r"fused\.jsonl: was shuffled into buckets"):
         Loader([Dataset(lines), Dataset(fused)], 10)
 

@@ -1,4 +1,5 @@
-"""Parquet and ArrayRecord by number: records are those that a conversion gives, whatever the groups, and a Loader gives each once."""
+"""Parquet and ArrayRecord by number: records are those that a conversion gives, whatever the
+groups, and a Loader gives each once."""
 
 from __future__ import annotations
 
@@ -31,14 +32,21 @@ COUNT = sum(GROUPS)
 
 
 def row(number: int) -> dict[str, Any]:
-    return {"id": number, "text": f"zwölf {number}", "image": random.Random(number).randbytes(number * 7 % 60), "more": [number, None]}
+    return {
+        "id": number,
+        "text": f"zwölf {number}",
+        "image": random.Random(number).randbytes(number * 7 % 60),
+        "more": [number, None],
+    }
 
 
 def records(*arguments: object) -> int:
     return main(["records", *map(str, arguments)])
 
 
-def write_parquet(path: Path, groups: tuple[int, ...] = GROUPS, first: int = 0, **options: Any) -> Path:
+def write_parquet(
+    path: Path, groups: tuple[int, ...] = GROUPS, first: int = 0, **options: Any
+) -> Path:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
 
@@ -50,7 +58,9 @@ def write_parquet(path: Path, groups: tuple[int, ...] = GROUPS, first: int = 0, 
 
 
 def write_array_record(path: Path, contents: list[bytes], options: str) -> Path:
-    module = pytest.importorskip("array_record.python.array_record_module", reason="array_record is not installed")
+    module = pytest.importorskip(
+        "array_record.python.array_record_module", reason="array_record is not installed"
+    )
     writer = module.ArrayRecordWriter(str(path), options)
     for record in contents:
         writer.write(record)
@@ -73,14 +83,18 @@ def decoding(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The groups that are decoded from now on."""
     seen: list[int] = []
     decode = GroupedFile.decode
-    monkeypatch.setattr(GroupedFile, "decode", lambda self, group: (seen.append(group), decode(self, group))[1])
+    monkeypatch.setattr(
+        GroupedFile, "decode", lambda self, group: (seen.append(group), decode(self, group))[1]
+    )
     return seen
 
 
 class TestDataset:
     @pytest.mark.parametrize("indexed", [False, True])
     @pytest.mark.parametrize("column", ["", "image", "text"])
-    def test_records_are_those_of_a_conversion(self, parquet: Path, indexed: bool, column: str) -> None:
+    def test_records_are_those_of_a_conversion(
+        self, parquet: Path, indexed: bool, column: str
+    ) -> None:
         expected = converted(parquet, *(("--column", column) if column else ()))
         assert not indexed or records("index", parquet) == 0
         dataset = Dataset(parquet, column=column)
@@ -97,13 +111,20 @@ class TestDataset:
         found = json.loads(bytes(Dataset(parquet)[11]))
         assert (found["id"], found["text"], found["more"]) == (11, "zwölf 11", [11, None])
 
-    @pytest.mark.parametrize("options", [{"compression": "none"}, {"use_dictionary": False}, {"write_page_checksum": True}])
+    @pytest.mark.parametrize(
+        "options",
+        [{"compression": "none"}, {"use_dictionary": False}, {"write_page_checksum": True}],
+    )
     def test_other_ways_to_write_it(self, tmp_path: Path, options: dict[str, Any]) -> None:
         path = write_parquet(tmp_path / "b.parquet", **options)
-        assert [bytes(record) for record in Dataset(path, column="image")] == [row(number)["image"] for number in range(COUNT)]
+        assert [bytes(record) for record in Dataset(path, column="image")] == [
+            row(number)["image"] for number in range(COUNT)
+        ]
         assert records("verify", path) == 0
 
-    def test_of_many_groups_few_are_decoded_and_fewer_kept(self, parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_of_many_groups_few_are_decoded_and_fewer_kept(
+        self, parquet: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         seen = decoding(monkeypatch)
         dataset = Dataset(parquet, memory=1)
         dataset[[0, 50, 1, 51, 2]]
@@ -120,10 +141,15 @@ class TestDataset:
     def test_threads_and_forked_and_spawned_processes_share_it(self, parquet: Path) -> None:
         expected, dataset = converted(parquet), Dataset(parquet, memory=1)
         with ThreadPoolExecutor(8) as pool:
-            assert [bytes(record) for record in pool.map(dataset.__getitem__, range(COUNT))] == expected
+            assert [
+                bytes(record) for record in pool.map(dataset.__getitem__, range(COUNT))
+            ] == expected
         for method in ("fork", "spawn"):
             with multiprocessing.get_context(method).Pool(2) as processes:
-                assert processes.map(nth, [(dataset, number) for number in range(0, COUNT, 10)]) == expected[::10]
+                assert (
+                    processes.map(nth, [(dataset, number) for number in range(0, COUNT, 10)])
+                    == expected[::10]
+                )
         text = Dataset(parquet, column="text")
         assert bytes(pickle.loads(pickle.dumps(text))[1]) == b"zw\xc3\xb6lf 1"
 
@@ -136,7 +162,9 @@ class TestDataset:
                 os._exit(0 if len(dataset[5]) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
-    def test_an_error_is_told_to_all_who_wait_and_the_group_is_tried_again(self, parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_error_is_told_to_all_who_wait_and_the_group_is_tried_again(
+        self, parquet: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         dataset, begun, go = Dataset(parquet), threading.Event(), threading.Event()
         decode = GroupedFile.decode
 
@@ -207,27 +235,45 @@ class TestArrayRecord:
     @pytest.mark.system
     @pytest.mark.parametrize(
         "options",
-        ["group_size:1", "group_size:7", "group_size:1000", "group_size:5,pad_to_block_boundary:true", "group_size:9,uncompressed"],
+        [
+            "group_size:1",
+            "group_size:7",
+            "group_size:1000",
+            "group_size:5,pad_to_block_boundary:true",
+            "group_size:9,uncompressed",
+        ],
     )
     def test_records_are_those_that_were_written(self, tmp_path: Path, options: str) -> None:
-        """Some chunks are longer than the blocks of the format, and headers of blocks lie in headers of chunks."""
+        """Some chunks are longer than the blocks of the format, and headers of blocks lie in
+        headers of chunks."""
         expected = [random.Random(number).randbytes(number * 37 % 5000) for number in range(300)]
         path = write_array_record(tmp_path / "a.arrayrecord", expected, options)
         for _ in range(2):
             dataset = Dataset(path)
             size = int(options.split(",")[0].split(":")[1])
-            assert np.diff(dataset.file.groups.firsts).tolist() == [min(size, 300 - begin) for begin in range(0, 300, size)]  # type: ignore[union-attr]
+            assert np.diff(dataset.file.groups.firsts).tolist() == [
+                min(size, 300 - begin) for begin in range(0, 300, size)
+            ]  # type: ignore[union-attr]
             assert list(map(bytes, dataset)) == expected
-            assert list(map(bytes, dataset[[299, 3, 3, 100]])) == [expected[number] for number in (299, 3, 3, 100)]
+            assert list(map(bytes, dataset[[299, 3, 3, 100]])) == [
+                expected[number] for number in (299, 3, 3, 100)
+            ]
             assert records("index", path) == 0
         assert converted(path) == expected and records("verify", path) == 0
         loaded = [bytes(record) for batch in Loader(dataset, 32, shuffle=True) for record in batch]
         assert sorted(loaded) == sorted(expected) != loaded
         with multiprocessing.get_context("fork").Pool(2) as processes:
-            assert processes.map(nth, [(dataset, number) for number in range(0, 300, 50)]) == expected[::50]
+            assert (
+                processes.map(nth, [(dataset, number) for number in range(0, 300, 50)])
+                == expected[::50]
+            )
 
-    def test_chunks_that_say_of_more_records_than_there_are_are_refused(self, tmp_path: Path) -> None:
-        path = write_array_record(tmp_path / "a.arrayrecord", [b"one", b"two", b"three"], "group_size:2")
+    def test_chunks_that_say_of_more_records_than_there_are_are_refused(
+        self, tmp_path: Path
+    ) -> None:
+        path = write_array_record(
+            tmp_path / "a.arrayrecord", [b"one", b"two", b"three"], "group_size:2"
+        )
         with path.open("r+b") as file:
             file.seek(Dataset(path).file.groups.begins[0] + 31)  # type: ignore[union-attr]
             file.write(b"\xff")
@@ -240,7 +286,9 @@ class TestArrayRecord:
 
 
 class TestCommands:
-    def test_index_stat_head_get_verify(self, parquet: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    def test_index_stat_head_get_verify(
+        self, parquet: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
         assert records("index", parquet) == 0
         assert b"103 records (parquet) in 7 groups" in capfdbinary.readouterr().err
         assert records("stat", parquet) == 0
@@ -248,7 +296,10 @@ class TestCommands:
         assert records("stat", parquet, "--json") == 0
         (facts,) = json.loads(capfdbinary.readouterr().out)
         assert (facts["records"], facts["groups"], facts["most_records"]) == (COUNT, 7, 40)
-        assert 0 < facts["bytes"] < parquet.stat().st_size and facts["index_bytes"] == Path(f"{parquet}.pidx").stat().st_size
+        assert (
+            0 < facts["bytes"] < parquet.stat().st_size
+            and facts["index_bytes"] == Path(f"{parquet}.pidx").stat().st_size
+        )
         assert records("head", parquet, "-n", 2) == 0
         assert capfdbinary.readouterr().out.startswith(b"0 (")
         assert records("get", parquet, 9, -1, "--column", "text") == 0
@@ -258,7 +309,11 @@ class TestCommands:
     @pytest.mark.parametrize("action", [("shuffle",), ("split", "--shards", 2), ("merge",)])
     @pytest.mark.parametrize("indexed", [False, True])
     def test_what_copies_records_names_the_conversion(
-        self, parquet: Path, action: tuple[object, ...], indexed: bool, capsys: pytest.CaptureFixture[str]
+        self,
+        parquet: Path,
+        action: tuple[object, ...],
+        indexed: bool,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         assert not indexed or records("index", parquet) == 0
         assert records(*action, parquet, "-o", parquet.with_name("out")) == 2
@@ -266,7 +321,9 @@ class TestCommands:
         assert not list(parquet.parent.glob("out*"))
 
     def test_damage_is_found(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        path = write_parquet(tmp_path / "a.parquet", (40, 40), compression="none", write_page_checksum=True)
+        path = write_parquet(
+            tmp_path / "a.parquet", (40, 40), compression="none", write_page_checksum=True
+        )
         place = Dataset(path).file.groups.begins[1] + 300  # type: ignore[union-attr]
         with path.open("r+b") as file:
             file.seek(place)
@@ -312,21 +369,40 @@ def several(tmp_path: Path) -> list[Dataset]:
     """Three files whose records are numbered through."""
     groups = ((20, 3, 30), (50,), (1, 1, 40, 10))
     firsts = np.cumsum([0, *map(sum, groups)]).tolist()
-    return [Dataset(write_parquet(tmp_path / f"{k}.parquet", each, firsts[k])) for k, each in enumerate(groups)]
+    return [
+        Dataset(write_parquet(tmp_path / f"{k}.parquet", each, firsts[k]))
+        for k, each in enumerate(groups)
+    ]
 
 
 class TestLoader:
-    def test_in_order_each_group_is_decoded_once(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_order_each_group_is_decoded_once(
+        self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         seen = decoding(monkeypatch)
         assert numbers(Loader(several, 8, memory=1)) == list(range(155))
         assert len(seen) == 8
 
-    def test_a_rank_decodes_no_group_of_which_it_has_no_record(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        dataset, seen = Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 30)), decoding(monkeypatch)
-        assert numbers(Loader(dataset, 5, rank=1, world=3)) == sorted(seen) == [*range(5, 10), *range(20, 25)]
+    def test_a_rank_decodes_no_group_of_which_it_has_no_record(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        dataset, seen = (
+            Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 30)),
+            decoding(monkeypatch),
+        )
+        assert (
+            numbers(Loader(dataset, 5, rank=1, world=3))
+            == sorted(seen)
+            == [*range(5, 10), *range(20, 25)]
+        )
 
-    def test_the_next_batch_is_decoded_ahead_however_small_groups_are(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        dataset, seen = Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 40)), decoding(monkeypatch)
+    def test_the_next_batch_is_decoded_ahead_however_small_groups_are(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        dataset, seen = (
+            Dataset(write_parquet(tmp_path / "a.parquet", (1,) * 40)),
+            decoding(monkeypatch),
+        )
         running = iter(Loader(dataset, 8, prefetch=1))
         for _ in range(2):
             next(running)
@@ -339,7 +415,11 @@ class TestLoader:
         seen = decoding(monkeypatch)
         loader = Loader(several, 8, shuffle=True, seed=7, groups=groups, memory=1)
         first, second = numbers(loader), numbers(loader)
-        assert sorted(first) == sorted(second) == list(range(155)) and first != second and len(seen) == 16
+        assert (
+            sorted(first) == sorted(second) == list(range(155))
+            and first != second
+            and len(seen) == 16
+        )
         other = Loader(several, 3, shuffle=True, seed=7, groups=groups, prefetch=1)
         assert [numbers(other), numbers(other)] == [first, second]
 
@@ -351,7 +431,9 @@ class TestLoader:
         inside = [number for number in found if 53 <= number < 103]
         assert inside != sorted(inside)
 
-    def test_a_full_permutation_is_that_of_other_formats_and_its_price_is_told(self, several: list[Dataset], tmp_path: Path) -> None:
+    def test_a_full_permutation_is_that_of_other_formats_and_its_price_is_told(
+        self, several: list[Dataset], tmp_path: Path
+    ) -> None:
         with pytest.warns(UserWarning, match="about 19 records decoded"):
             loader = Loader(several, 8, shuffle=True, seed=3, groups=0)
         np.zeros(155, dtype="u1").tofile(tmp_path / "plain")
@@ -366,42 +448,68 @@ class TestLoader:
         assert Loader(dataset, shuffle=True).state_dict()["order"][0] == "shuffled"
 
     @pytest.mark.parametrize("how", [{"blocks": (10, 2)}, {"interleave": (2, 4)}])
-    def test_other_orders_are_as_of_other_formats(self, several: list[Dataset], how: dict[str, Any], tmp_path: Path) -> None:
+    def test_other_orders_are_as_of_other_formats(
+        self, several: list[Dataset], how: dict[str, Any], tmp_path: Path
+    ) -> None:
         plain = []
         for number, one in enumerate(several):
             np.zeros(len(one), dtype="u1").tofile(tmp_path / str(number))
             plain.append(Dataset(tmp_path / str(number), format="fixed", size=1))
-        expected = [number for batch in Loader(plain, 8, seed=2, **how) for number in batch.numbers.tolist()]
+        expected = [
+            number for batch in Loader(plain, 8, seed=2, **how) for number in batch.numbers.tolist()
+        ]
         assert numbers(Loader(several, 8, seed=2, **how)) == expected
 
     @pytest.mark.parametrize("how", [{}, {"shuffle": True, "groups": 2}, {"blocks": (10, 2)}])
-    def test_resumes_anywhere_on_any_number_of_ranks(self, several: list[Dataset], how: dict[str, Any]) -> None:
+    def test_resumes_anywhere_on_any_number_of_ranks(
+        self, several: list[Dataset], how: dict[str, Any]
+    ) -> None:
         chance = random.Random(1)
         expected, seen = numbers(Loader(several, 10, seed=5, **how)), []
         state = Loader(several, seed=5, **how).state_dict()
         while state["epoch"] == 0:
             world, batch = chance.randint(1, 4), chance.randint(1, 20)
-            loaders = [Loader(several, batch, rank=rank, world=world, remainder="exact", **how) for rank in range(world)]
+            loaders = [
+                Loader(several, batch, rank=rank, world=world, remainder="exact", **how)
+                for rank in range(world)
+            ]
             for loader in loaders:
                 loader.load_state_dict(json.loads(json.dumps(state)))
             running = [iter(loader) for loader in loaders]
             for _ in range(chance.randint(1, 4)):
                 steps = [next(each, None) for each in running]
-                seen += [number for got in steps if got is not None for number in got.numbers.tolist()]
-            state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
+                seen += [
+                    number for got in steps if got is not None for number in got.numbers.tolist()
+                ]
+            state = max(
+                (loader.state_dict() for loader in loaders),
+                key=lambda one: (one["epoch"], one["position"]),
+            )
         assert seen == expected
 
     @pytest.mark.parametrize("remainder", ["pad", "drop", "exact"])
     @pytest.mark.parametrize("how", [{}, {"shuffle": True, "groups": 2}, {"blocks": (10, 2)}])
-    def test_ranks_divide_the_order_of_one_process(self, several: list[Dataset], how: dict[str, Any], remainder: str) -> None:
+    def test_ranks_divide_the_order_of_one_process(
+        self, several: list[Dataset], how: dict[str, Any], remainder: str
+    ) -> None:
         order = numbers(Loader(several, seed=5, **how))
         for world in (2, 8):
-            loaders = [Loader(several, 8, seed=5, rank=rank, world=world, remainder=remainder, **how) for rank in range(world)]
+            loaders = [
+                Loader(several, 8, seed=5, rank=rank, world=world, remainder=remainder, **how)
+                for rank in range(world)
+            ]
             lengths = [len(loader) for loader in loaders]
             ranks = [[batch.numbers.tolist() for batch in loader] for loader in loaders]
             assert lengths == [len(batches) for batches in ranks]
-            found = [number for step in zip_longest(*ranks, fillvalue=()) for batch in step for number in batch]
-            assert list(dict.fromkeys(found)) == (order[: 155 - 155 % world] if remainder == "drop" else order)
+            found = [
+                number
+                for step in zip_longest(*ranks, fillvalue=())
+                for batch in step
+                for number in batch
+            ]
+            assert list(dict.fromkeys(found)) == (
+                order[: 155 - 155 % world] if remainder == "drop" else order
+            )
 
     def test_another_process_goes_on_with_a_pickled_one(self, several: list[Dataset]) -> None:
         loader = Loader(several, 8, shuffle=True, groups=2)
@@ -411,13 +519,17 @@ class TestLoader:
 
     def test_state_of_other_groups_is_refused(self, tmp_path: Path) -> None:
         loaders = [
-            Loader(Dataset(write_parquet(tmp_path / f"{k}.parquet", groups)), shuffle=True, groups=1)
+            Loader(
+                Dataset(write_parquet(tmp_path / f"{k}.parquet", groups)), shuffle=True, groups=1
+            )
             for k, groups in enumerate([(5, 6), (6, 5)])
         ]
         with pytest.raises(ParioError, match="order were"):
             loaders[0].load_state_dict(loaders[1].state_dict())
 
-    def test_how_many_are_mixed_follows_their_bytes(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_how_many_are_mixed_follows_their_bytes(
+        self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert Loader(several, shuffle=True)._blocks[1] == 8
         monkeypatch.setattr("pario.records.group_loader._MIXED", 1)
         assert Loader(several, shuffle=True)._blocks[1] == 1
@@ -432,10 +544,14 @@ class TestLoader:
                 thread.join(PATIENCE)
         assert threading.active_count() == before
 
-    def test_a_child_of_a_fork_drops_the_iteration_and_begins_its_own(self, several: list[Dataset]) -> None:
+    def test_a_child_of_a_fork_drops_the_iteration_and_begins_its_own(
+        self, several: list[Dataset]
+    ) -> None:
         held = [iter(Loader(several, 8, shuffle=True))]
         taken = len(next(held[0]))
-        expect_child_begins_its_own(held, lambda: sorted(numbers(Loader(several, 8, shuffle=True))) == list(range(155)))
+        expect_child_begins_its_own(
+            held, lambda: sorted(numbers(Loader(several, 8, shuffle=True))) == list(range(155))
+        )
         assert taken + sum(map(len, held[0])) == 155
 
     def test_transforms_and_workers(self, several: list[Dataset]) -> None:
@@ -445,21 +561,27 @@ class TestLoader:
     def test_what_does_not_fit_is_refused(self, several: list[Dataset], tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_bytes(b"one\n")
         lines = Dataset(tmp_path / "a.txt")
-        with pytest.raises(ParioError, match="expected no other formats with it; pario records convert"):
+        with pytest.raises(
+            ParioError, match="expected no other formats with it; pario records convert"
+        ):
             Loader([several[0], lines])
         for datasets, how in (
             (lines, {"shuffle": True, "groups": 1}),
             (several, {"groups": 1}),
             (several, {"shuffle": True, "groups": -1}),
         ):
-            with pytest.raises(ParioError, match=r"groups=.*expected (0 to|at least 0, with shuffle)"):
+            with pytest.raises(
+                ParioError, match=r"groups=.*expected (0 to|at least 0, with shuffle)"
+            ):
                 Loader(datasets, **how)  # type: ignore[arg-type]
 
     @pytest.mark.system
     def test_torch(self, several: list[Dataset]) -> None:
         torch = pytest.importorskip("torch", reason="PyTorch is not installed")
         loader = Loader(several, 10, shuffle=True)
-        loaded = torch.utils.data.DataLoader(loader.torch(), None, num_workers=2, persistent_workers=True, collate_fn=_numbers)
+        loaded = torch.utils.data.DataLoader(
+            loader.torch(), None, num_workers=2, persistent_workers=True, collate_fn=_numbers
+        )
         alone = Loader(several, 10, shuffle=True)
         first, second = ([batch.numbers.tolist() for batch in alone] for _ in range(2))
         assert list(loaded) == first

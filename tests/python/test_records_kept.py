@@ -66,12 +66,16 @@ def nobody(group: int) -> Decoded:
 
 
 class TestMemory:
-    def test_a_list_of_records_keeps_no_group_that_is_done_with(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_list_of_records_keeps_no_group_that_is_done_with(
+        self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         counts = in_memory(monkeypatch)
         assert len(several[0][[0, 5, 11, 19, 15, 1]]) == 6
         assert len(counts) == 4 and max(counts) <= 2
 
-    def test_many_files_keep_together_what_one_does(self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_files_keep_together_what_one_does(
+        self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         counts = in_memory(monkeypatch)
         files = GroupedFiles([one.file for one in several])  # type: ignore[misc]
         for group in range(files.count):
@@ -95,7 +99,10 @@ class TestKept:
     def test_memory_is_counted_whoever_comes_first(self) -> None:
         kept = Kept(40_000)
         with ThreadPoolExecutor(8) as pool:
-            for got in pool.map(lambda number: kept.get(number * 7 % 31, lambda group: of_bytes(group * 100)), range(4000)):
+            for got in pool.map(
+                lambda number: kept.get(number * 7 % 31, lambda group: of_bytes(group * 100)),
+                range(4000),
+            ):
                 assert got.memory.size < 3100
         assert_counted(kept, 40_000)
 
@@ -139,7 +146,9 @@ class TestKept:
         assert kept.get(1, lambda _: of_bytes(8)).memory.size == 8
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_interrupts_anywhere_leave_nothing_locked_and_all_that_is_kept_counted(self, seed: int) -> None:
+    def test_interrupts_anywhere_leave_nothing_locked_and_all_that_is_kept_counted(
+        self, seed: int
+    ) -> None:
         kept, steps = Kept(5000), random.Random(seed)
 
         def interrupt(frame: Any, event: str, argument: Any) -> Any:
@@ -165,11 +174,21 @@ class TestKept:
 
 
 def is_checked(frame: Any) -> bool:
-    """Whether Python looks for signals before it does what comes next: behind calls, and where functions begin."""
-    done = {each.offset: before.opname for before, each in itertools.pairwise(dis.get_instructions(frame.f_code, show_caches=False))}
+    """Whether Python looks for signals before it does what comes next: behind calls, and where
+    functions begin."""
+    done = {
+        each.offset: before.opname
+        for before, each in itertools.pairwise(
+            dis.get_instructions(frame.f_code, show_caches=False)
+        )
+    }
     return done.get(frame.f_lasti, "RESUME").startswith(("CALL", "RESUME"))
 
 
 def assert_counted(kept: Kept, most: int) -> None:
     held = [slot.decoded for slot in kept._held.groups.values() if slot.decoded]
-    assert kept._held.bytes == sum(one.memory.nbytes + one.offsets.nbytes + 1000 for one in held) <= most
+    assert (
+        kept._held.bytes
+        == sum(one.memory.nbytes + one.offsets.nbytes + 1000 for one in held)
+        <= most
+    )

@@ -1,4 +1,5 @@
-"""The Loader: every record once, in an order that depends on nothing but seed, epoch and position; resumed anywhere by anybody."""
+"""The Loader: every record once, in an order that depends on nothing but seed, epoch and position;
+resumed anywhere by anybody."""
 
 import json
 import os
@@ -57,7 +58,38 @@ def test_files_take_turns_and_go_on_anywhere(tmp_path):
         path = tmp_path / str(number)
         path.write_bytes(bytes([number]) * 6)
         sets.append(Dataset(path, format="fixed", size=1))
-    expected = [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5]
+    expected = [
+        1,
+        1,
+        1,
+        1,
+        2,
+        2,
+        2,
+        2,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+        3,
+        3,
+        4,
+        4,
+        4,
+        4,
+        3,
+        3,
+        4,
+        4,
+        5,
+        5,
+        5,
+        5,
+        5,
+        5,
+    ]
     loader = Loader(sets, 5, interleave=(2, 4))
     assert contents(loader) == expected
     next(iter(loader))
@@ -71,11 +103,15 @@ def test_files_take_turns_and_go_on_anywhere(tmp_path):
 @pytest.mark.parametrize("caching", ["page_cache", "direct"])
 @pytest.mark.parametrize("memory", [1, 1 << 20])
 def test_memory_and_caching_change_nothing(dataset, caching, memory):
-    assert numbers(Loader(dataset, 10, shuffle=True, caching=caching, memory=memory)) == numbers(Loader(dataset, 10, shuffle=True))
+    assert numbers(Loader(dataset, 10, shuffle=True, caching=caching, memory=memory)) == numbers(
+        Loader(dataset, 10, shuffle=True)
+    )
 
 
 @pytest.mark.parametrize(("free", "direct"), [(2 * 40 * COUNT - 1, True), (2 * 40 * COUNT, False)])
-def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(dataset, monkeypatch, free, direct):
+def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(
+    dataset, monkeypatch, free, direct
+):
     monkeypatch.setattr("pario.records.loader._free_memory", lambda: free)
     assert Loader(dataset)._direct == direct
 
@@ -83,26 +119,40 @@ def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(da
 def test_ranks_share_one_order(dataset):
     """Batch by batch, what the ranks have together is what one has alone with a batch as large."""
     whole = list(Loader(dataset, 12, shuffle=True, seed=3))
-    ranks = [list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3, remainder="exact")) for rank in range(3)]
+    ranks = [
+        list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3, remainder="exact"))
+        for rank in range(3)
+    ]
     for step, batch in enumerate(whole):
-        assert [n for rank in ranks for n in (rank[step].numbers.tolist() if step < len(rank) else [])] == batch.numbers.tolist()
+        assert [
+            n for rank in ranks for n in (rank[step].numbers.tolist() if step < len(rank) else [])
+        ] == batch.numbers.tolist()
 
 
 @pytest.mark.parametrize("remainder", ["exact", "pad"])
 def test_resumes_anywhere_on_any_number_of_ranks(dataset, remainder):
-    """Killed again and again: each record comes in the order of one process, and repeated in the last step only."""
+    """Killed again and again: each record comes in the order of one process, and repeated in the
+    last step only."""
     chance = random.Random(1)
     expected, seen = numbers(Loader(dataset, 1, shuffle=True, seed=5)), []
     state = Loader(dataset, 1, shuffle=True, seed=5).state_dict()
     while state["epoch"] == 0:
         world, batch = chance.randint(1, 5), chance.randint(1, 20)
-        loaders = [Loader(dataset, batch, shuffle=True, rank=rank, world=world, remainder=remainder) for rank in range(world)]
+        loaders = [
+            Loader(dataset, batch, shuffle=True, rank=rank, world=world, remainder=remainder)
+            for rank in range(world)
+        ]
         for loader in loaders:
             loader.load_state_dict(state)
         running = [iter(loader) for loader in loaders]
         for _ in range(chance.randint(1, 6)):
-            seen += contents(got for got in (next(each, None) for each in running) if got is not None)
-        state = max((loader.state_dict() for loader in loaders), key=lambda one: (one["epoch"], one["position"]))
+            seen += contents(
+                got for got in (next(each, None) for each in running) if got is not None
+            )
+        state = max(
+            (loader.state_dict() for loader in loaders),
+            key=lambda one: (one["epoch"], one["position"]),
+        )
     assert list(dict.fromkeys(seen)) == expected
     assert len(seen) - COUNT in (range(5) if remainder == "pad" else [0])
 
@@ -117,7 +167,9 @@ def test_state_of_other_records_is_refused(dataset, tmp_path):
 
 @pytest.mark.parametrize("workers, processes", [(0, False), (3, False), (2, True)])
 def test_transform_and_collate(dataset, workers, processes):
-    loader = Loader(dataset, 50, shuffle=True, transform=len, collate=sum, workers=workers, processes=processes)
+    loader = Loader(
+        dataset, 50, shuffle=True, transform=len, collate=sum, workers=workers, processes=processes
+    )
     assert list(loader) == [2000] * 10 + [120]
 
 
@@ -133,7 +185,9 @@ def test_a_transform_that_fails_names_the_record_or_skips_it(dataset, workers):
     with pytest.raises(ParioError, match="record 7: transform: ValueError: seven"):
         list(Loader(dataset, 10, transform=fail_on_seven, workers=workers))
     loader = Loader(dataset, 10, transform=fail_on_seven, workers=workers, errors="skip")
-    assert [number for batch in loader for number in batch] == [number for number in range(COUNT) if number != 7]
+    assert [number for batch in loader for number in batch] == [
+        number for number in range(COUNT) if number != 7
+    ]
     assert loader.stats.skipped == 1
 
 
@@ -176,7 +230,8 @@ def test_batches_stay_when_the_loader_is_gone(dataset):
 
 
 def test_left_in_the_middle_and_forked(dataset):
-    """A child that inherits an iteration can drop it, is told when it goes on in it, and can begin its own."""
+    """A child that inherits an iteration can drop it, is told when it goes on in it, and can begin
+    its own."""
     held = [iter(Loader(dataset, 10, shuffle=True))]
     next(held[0])
     expect_child_begins_its_own(held, lambda: len(contents(Loader(dataset, 10))) == COUNT)
@@ -247,7 +302,9 @@ def test_states_are_plain_whatever_the_arguments_were(dataset):
 def test_more_ranks_than_records(tmp_path):
     (tmp_path / "three").write_bytes(b"abc")
     three = Dataset(tmp_path / "three", format="fixed", size=1)
-    loaders = [Loader(three, 2, shuffle=True, rank=rank, world=7, remainder="exact") for rank in range(7)]
+    loaders = [
+        Loader(three, 2, shuffle=True, rank=rank, world=7, remainder="exact") for rank in range(7)
+    ]
     epochs = [[bytes(record) for batch in loader for record in batch] for loader in loaders]
     assert sorted(record for epoch in epochs for record in epoch) == [b"a", b"b", b"c"]
     assert {loader.epoch for loader in loaders} == {1}
@@ -266,9 +323,13 @@ def test_ranks_get_equal_numbers_of_batches_and_records(dataset, world, how):
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 8, 600])
 @pytest.mark.parametrize("remainder", ["pad", "drop", "exact"])
 def test_ranks_divide_the_order_of_one_process(dataset, remainder, world):
-    """Without the repetitions of padding they have its records in its order, with "drop" all but the last few."""
+    """Without the repetitions of padding they have its records in its order, with "drop" all but
+    the last few."""
     order = numbers(Loader(dataset, 1, shuffle=True, seed=3))
-    loaders = [Loader(dataset, 10, shuffle=True, seed=3, rank=rank, world=world, remainder=remainder) for rank in range(world)]
+    loaders = [
+        Loader(dataset, 10, shuffle=True, seed=3, rank=rank, world=world, remainder=remainder)
+        for rank in range(world)
+    ]
     lengths = [len(loader) for loader in loaders]
     ranks = [[batch.numbers.tolist() for batch in loader] for loader in loaders]
     assert lengths == [len(batches) for batches in ranks]
@@ -279,12 +340,17 @@ def test_ranks_divide_the_order_of_one_process(dataset, remainder, world):
     assert len(found) == (-(-COUNT // world) * world if remainder == "pad" else kept)
 
 
-@pytest.mark.parametrize("how", [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1, "remainder": "exact"}])
+@pytest.mark.parametrize(
+    "how",
+    [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1, "remainder": "exact"}],
+)
 def test_who_never_gets_a_batch_does_not_wait_for_one_for_ever(dataset, how):
     assert list(Loader(dataset, **({"batch_size": 1000} | how)).forever()) == []
 
 
-@pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"blocks": (1000, 1000)}, {"interleave": (2, 5)}])
+@pytest.mark.parametrize(
+    "how", [{}, {"shuffle": True}, {"blocks": (1000, 1000)}, {"interleave": (2, 5)}]
+)
 def test_batches_and_blocks_larger_than_the_data_and_files_without_records(dataset, tmp_path, how):
     (tmp_path / "empty").write_bytes(b"")
     empty = Dataset(tmp_path / "empty", format="fixed", size=40)
@@ -296,19 +362,32 @@ def test_batches_and_blocks_larger_than_the_data_and_files_without_records(datas
 def test_stats_add_up(dataset, workers):
     """Over loops that are left, too: each record was given or skipped."""
     os.truncate(dataset.path, 40 * 500)
-    loader = Loader(dataset, 10, shuffle=True, transform=fail_on_seven, workers=workers, errors="skip")
+    loader = Loader(
+        dataset, 10, shuffle=True, transform=fail_on_seven, workers=workers, errors="skip"
+    )
     given = sum(map(len, islice(loader, 20)))
-    assert loader.stats.records + loader.stats.skipped == loader.position == 10 * loader.stats.batches
+    assert (
+        loader.stats.records + loader.stats.skipped == loader.position == 10 * loader.stats.batches
+    )
     given += len(next(iter(loader)))
     given += sum(map(len, loader))
-    assert (given, loader.stats.records, loader.stats.skipped, loader.stats.epochs) == (499, 499, 4, 3)
+    assert (given, loader.stats.records, loader.stats.skipped, loader.stats.epochs) == (
+        499,
+        499,
+        4,
+        3,
+    )
     assert loader.stats.batches == 51
 
 
 def test_stats(dataset):
     loader = Loader(dataset, 10)
     list(loader)
-    assert (loader.stats.batches, loader.stats.records, loader.stats.bytes) == (51, COUNT, COUNT * 40)
+    assert (loader.stats.batches, loader.stats.records, loader.stats.bytes) == (
+        51,
+        COUNT,
+        COUNT * 40,
+    )
     assert "waited" in str(loader.stats)
     assert 0 <= loader.stats.stalled <= 1
 
@@ -353,7 +432,9 @@ def test_torch(dataset):
     tensor = next(iter(Loader(dataset, 8))).torch()
     assert tensor.shape == (8, 40)
     loader = Loader(dataset, 10, shuffle=True)
-    loaded = torch.utils.data.DataLoader(loader.torch(), batch_size=None, num_workers=2, collate_fn=_numbers)
+    loaded = torch.utils.data.DataLoader(
+        loader.torch(), batch_size=None, num_workers=2, collate_fn=_numbers
+    )
     assert list(loaded) == [batch.numbers.tolist() for batch in Loader(dataset, 10, shuffle=True)]
     rows = torch.utils.data.DataLoader(dataset.torch(), batch_size=8, num_workers=0)
     assert next(iter(rows)).shape == (8, 40)

@@ -85,7 +85,10 @@ def test_processes_that_begin_at_once_agree() -> None:
     context, passes = multiprocessing.get_context("fork"), Passes(FIRST)
     barrier = context.Barrier(3)
     pipes = [context.Pipe(False) for _ in range(3)]
-    processes = [context.Process(target=_send_places, args=(passes, worker, barrier, sender)) for worker, (_, sender) in enumerate(pipes)]
+    processes = [
+        context.Process(target=_send_places, args=(passes, worker, barrier, sender))
+        for worker, (_, sender) in enumerate(pipes)
+    ]
     for process in processes:
         process.start()
     found = [receiver.recv() for receiver, _ in pipes]

@@ -1,4 +1,5 @@
-"""Transforms of a Loader in threads and processes: what goes wrong there is told, with the record."""
+"""Transforms of a Loader in threads and processes: what goes wrong there is told, with the
+record."""
 
 import multiprocessing
 import os
@@ -42,7 +43,10 @@ def test_a_process_that_ends_is_told_with_the_record(dataset, errors):
 
 
 def test_what_cannot_be_sent_to_processes_is_told(dataset):
-    with pytest.raises(ParioError, match=r"transform: expected a function of a module, which processes can import: .*lambda"):
+    with pytest.raises(
+        ParioError,
+        match=r"transform: expected a function of a module, which processes can import: .*lambda",
+    ):
         list(Loader(dataset, 10, transform=lambda record: record, workers=2, processes=True))
     with pytest.raises(ParioError, match="transform: its results cannot be sent from a process"):
         list(Loader(dataset, 10, transform=makes_functions, workers=2, processes=True))
@@ -66,7 +70,9 @@ def test_processes_of_a_worker_of_a_data_loader_are_refused(dataset):
     loader = Loader(dataset, 10, transform=fails_at_77, workers=1, processes=True)
     worker = context.Process(target=send_error, args=(loader, sender), daemon=True)
     worker.start()
-    assert "processes=True: a worker process of a DataLoader can have no processes" in receiver.recv()
+    assert (
+        "processes=True: a worker process of a DataLoader can have no processes" in receiver.recv()
+    )
     worker.join()
 
 
@@ -85,7 +91,10 @@ from pario.records import Dataset, Loader
 def same(record):
     return record
 list(Loader(Dataset({str(dataset.path)!r}, format="fixed", size=1), 10, transform=same, workers=1, processes=True))
-""")
+""")  # noqa: E501
     ended = run_command([sys.executable, program])
     assert ended.returncode == 1
-    assert "ended before its first record: expected if __name__ == '__main__'" in ended.stderr.splitlines()[-1]
+    assert (
+        "ended before its first record: expected if __name__ == '__main__'"
+        in ended.stderr.splitlines()[-1]
+    )

@@ -1,4 +1,5 @@
-"""``pario replay``: the calls and bytes of a run again, in the same order, in files that are made as they were."""
+"""``pario replay``: the calls and bytes of a run again, in the same order, in files that are made
+as they were."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ import numpy as np
 import pytest
 
 from pario._native import ReplayPlayer
-from pario.analyze.waiting import COMMUNICATION
-from pario.replay import ReplayError, Script, collective, fidelity, perform, script_of
-from pario.replay.order import meetings, waits
-from pario.replay.perform import Manner
-from pario.replay.player import largest_of, settle
-from pario.replay.script import END, OPERATION, WAIT, below
-from pario.replay.slots import Calls, assign
-from pario.replay.verbs import numbers, verb_of
+from pario.prove.replay import ReplayError, Script, collective, fidelity, perform, script_of
+from pario.prove.replay.order import meetings, waits
+from pario.prove.replay.perform import Manner
+from pario.prove.replay.player import largest_of, settle
+from pario.prove.replay.script import END, OPERATION, WAIT, below
+from pario.prove.replay.slots import Calls, assign
+from pario.prove.replay.verbs import numbers, verb_of
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables import read
+from pario.see.tables.model import EVENT, Job
+from pario.see.tables.rows import new_processes
 from pario.settings import load
-from pario.tables import read
-from pario.tables.model import EVENT, Job
-from pario.tables.rows import new_processes
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
 from tests.python.jobs import add_events, make_job
 from tests.support.commands import run_command
@@ -72,7 +73,20 @@ libc.fclose(stream)
 
 def recorded(place: Path, program: str, *options: str) -> Path:
     """The log of a Python program that runs in ``place``."""
-    words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", *options, "--", sys.executable, "-c", program]
+    words = [
+        sys.executable,
+        "-m",
+        "pario",
+        "run",
+        "--no-report",
+        "-o",
+        "log",
+        *options,
+        "--",
+        sys.executable,
+        "-c",
+        program,
+    ]
     run_command(words, cwd=place, status=0)
     return place / "log"
 
@@ -119,13 +133,20 @@ def test_settings_for_the_paths_of_the_run_hold_in_a_replay(job: Job, tmp_path: 
     settings = tmp_path / "pario.toml"
     settings.write_text(f'[[file]]\nmatch = "{tmp_path}/out.dat"\nstreams.size = "1M"\n')
     played = perform(script_of(job), tmp_path, Manner(settings=load(settings))).job
-    (row,) = [row for row in played.records if played.path(row["file"]).endswith("/out.dat") and row["writes"]]
+    (row,) = [
+        row
+        for row in played.records
+        if played.path(row["file"]).endswith("/out.dat") and row["writes"]
+    ]
     assert row["writes"] == 301 and 0 < row["system_writes"] < 10
 
 
 @pytest.mark.system
 def test_pauses_are_those_of_the_program(tmp_path: Path) -> None:
-    program = 'import os, time\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nos.write(out, b"1")\ntime.sleep(0.4)\nos.write(out, b"2")\n'
+    program = (
+        'import os, time\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nos.write(out,'
+        ' b"1")\ntime.sleep(0.4)\nos.write(out, b"2")\n'
+    )
     script = script_of(read([recorded(tmp_path, program)]))
     writes = script.seats[0][script.seats[0]["verb"] == numbers()["write"]]
     assert writes["pause"][-1] >= 0.39e9
@@ -140,7 +161,7 @@ write = 'import os; out = os.open("one", os.O_CREAT | os.O_WRONLY); os.write(out
 both = [subprocess.Popen([sys.executable, "-c", f"{write}; import time; time.sleep(0.5)"]) for _ in range(2)]
 for one in both: one.wait()
 subprocess.run([sys.executable, "-c", 'import os; found = os.open("one", os.O_RDONLY); os.read(found, 10)'])
-"""
+"""  # noqa: E501
     job = read([recorded(tmp_path, program)])
     script = script_of(job)
     verbs = np.concatenate([seat["verb"] for seat in script.seats])
@@ -153,22 +174,43 @@ def test_of_barriers_without_io_in_between_the_first_and_the_last_are_played() -
     job.function_names = ["MPI_Barrier"]
     for number, start in enumerate((1.0, 2.0, 3.0, 7.0)):
         events = np.zeros(2, EVENT)
-        events["process"], events["layer"], events["flags"], events["count"] = (0, 1), COMMUNICATION, 8, 1
+        events["process"], events["layer"], events["flags"], events["count"] = (
+            (0, 1),
+            COMMUNICATION,
+            8,
+            1,
+        )
         events["offset"], events["start"] = number, (start, start + 0.5)
         job.events = np.concatenate([job.events, events])
     found = meetings(job, job.events["process"].astype(np.int64), 2, np.array([0.5, 5.0]))
-    assert sorted((float(job.events["start"][rows[0]]), ranks) for ranks, rows in found) == [(1.0, (0, 1)), (3.0, (0, 1)), (7.0, (0, 1))]
+    assert sorted((float(job.events["start"][rows[0]]), ranks) for ranks, rows in found) == [
+        (1.0, (0, 1)),
+        (3.0, (0, 1)),
+        (7.0, (0, 1)),
+    ]
 
 
 def of_one_file(*calls: tuple[str, str, int]) -> Job:
     """MPI-IO calls of a process, one after the other: function, kind and offset."""
     job = make_job(1, mpi=True)
     for number, (function, kind, offset) in enumerate((("open", "open", 1), *calls)):
-        add_events(job, 0, "/data", kind, start=number, offset=offset, layer="mpiio", function=f"MPI_File_{function}")
+        add_events(
+            job,
+            0,
+            "/data",
+            kind,
+            start=number,
+            offset=offset,
+            layer="mpiio",
+            function=f"MPI_File_{function}",
+        )
     return job
 
 
-@pytest.mark.parametrize(("function", "offset", "known"), [("write", 8, True), ("write", -1, False), ("write_shared", -1, True)])
+@pytest.mark.parametrize(
+    ("function", "offset", "known"),
+    [("write", 8, True), ("write", -1, False), ("write_shared", -1, True)],
+)
 def test_where_a_call_begins_has_to_be_known_unless_ranks_share_the_pointer(
     function: str, offset: int, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +221,12 @@ def test_where_a_call_begins_has_to_be_known_unless_ranks_share_the_pointer(
 
 
 def test_a_seek_goes_to_the_next_call_with_a_pointer_of_ones_own() -> None:
-    job = of_one_file(("seek", "seek", -1), ("write_shared", "write", -1), ("write_at", "write", 5), ("write", "write", 77))
+    job = of_one_file(
+        ("seek", "seek", -1),
+        ("write_shared", "write", -1),
+        ("write_at", "write", 5),
+        ("write", "write", 77),
+    )
     script = Script([], ["/data"], [], ranks=1)
     made, _ = collective.operations(job, np.arange(5), np.zeros(5, int), script)
     assert made["offset"].tolist()[1] == 77
@@ -194,20 +241,36 @@ def test_who_waits_for_whom() -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [(("--events-limit", "0"), "it has counters only"), (("--files-limit", "3"), "files are not kept")],
+    [
+        (("--events-limit", "0"), "it has counters only"),
+        (("--files-limit", "3"), "files are not kept"),
+    ],
 )
-def test_a_log_that_does_not_have_all_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    program = 'import os\nfor number in range(200): os.close(os.open(f"file{number}", os.O_CREAT | os.O_WRONLY))\n'
+def test_a_log_that_does_not_have_all_is_refused(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    program = (
+        'import os\nfor number in range(200): os.close(os.open(f"file{number}", os.O_CREAT |'
+        " os.O_WRONLY))\n"
+    )
     with pytest.raises(ReplayError, match=said) as raised:
         script_of(read([recorded(tmp_path, program, *options)]))
     assert "record again with pario run" in str(raised.value)
 
 
 def test_a_log_that_was_cut_off_is_refused_for_that(tmp_path: Path) -> None:
-    program = 'import os\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nfor _ in range(2000): os.write(out, b"1")\n'
+    program = (
+        'import os\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nfor _ in range(2000):'
+        ' os.write(out, b"1")\n'
+    )
     (log,) = recorded(tmp_path, program).glob("*.plog")
     os.truncate(log, log.stat().st_size // 2)
-    with pytest.raises(ReplayError, match=r"cannot be replayed: .*events are missing: the log was cut off.*expected: record again"):
+    with pytest.raises(
+        ReplayError,
+        match=(
+            r"cannot be replayed: .*events are missing: the log was cut off.*expected: record again"
+        ),
+    ):
         script_of(read([log.parent]))
 
 
@@ -231,7 +294,16 @@ os.wait()
 
 @pytest.mark.system
 def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "pario", "replay", str(tmp_path / "log"), "--on", str(tmp_path), "--json"]
+    words = [
+        sys.executable,
+        "-m",
+        "pario",
+        "replay",
+        str(tmp_path / "log"),
+        "--on",
+        str(tmp_path),
+        "--json",
+    ]
     done = run_command(words)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["exact"]
@@ -239,7 +311,13 @@ def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("function", "verb"),
-    [("openat64", "open"), ("__pread64_chk", "pread"), ("fgets_unlocked", "fread"), ("__vfprintf_chk", "fprintf"), ("rename", "")],
+    [
+        ("openat64", "open"),
+        ("__pread64_chk", "pread"),
+        ("fgets_unlocked", "fread"),
+        ("__vfprintf_chk", "fprintf"),
+        ("rename", ""),
+    ],
 )
 def test_verbs_of_functions(function: str, verb: str) -> None:
     assert verb_of(function) == verb
@@ -257,7 +335,10 @@ def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
         ("read", 10, 5),
         ("close", 0, 0),
     ]
-    verb, offset, length = (np.array(column) for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True))
+    verb, offset, length = (
+        np.array(column)
+        for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True)
+    )
     found = assign(Calls(verb, np.zeros(8, np.int64), np.zeros(8, bool), offset, length))
     first, second = found.slot[0], found.slot[1]
     assert first != second
@@ -269,13 +350,18 @@ def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
 def test_a_descriptor_from_elsewhere_is_attached_and_used_at_offsets() -> None:
     known = numbers()
     verb = np.array([known["write"], known["write"], known["close"]])
-    found = assign(Calls(verb, np.zeros(3, np.int64), np.zeros(3, bool), np.array([5, 9, 0]), np.array([4, 4, 0])))
+    found = assign(
+        Calls(
+            verb, np.zeros(3, np.int64), np.zeros(3, bool), np.array([5, 9, 0]), np.array([4, 4, 0])
+        )
+    )
     assert found.attach == [0]
     assert found.verb.tolist() == [known["pwrite"], known["pwrite"], known["close"]]
 
 
 def darshan(place: Path, reads: int, writes: int, traced: int) -> Job:
-    """A Darshan log of one process that wrote a file and then read it; of its writes so many were traced."""
+    """A Darshan log of one process that wrote a file and then read it; of its writes so many were
+    traced."""
     record = posix_record(1, 0, {0: 1, 3: reads, 4: writes, 14: 512 * reads, 15: 512 * writes})
     trace = dxt_record(1, 0, segments(traced), segments(reads, first=1.0))
     log = DarshanLog(names={1: str(place / "data")}, modules={"POSIX": record, "DXT_POSIX": trace})
@@ -292,7 +378,9 @@ def test_the_segments_of_a_darshan_log_are_played(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_a_darshan_log_with_a_part_of_the_calls_is_refused_unless_the_part_is_wanted(tmp_path: Path) -> None:
+def test_a_darshan_log_with_a_part_of_the_calls_is_refused_unless_the_part_is_wanted(
+    tmp_path: Path,
+) -> None:
     job = darshan(tmp_path, reads=3, writes=5, traced=4)
     with pytest.raises(ReplayError, match=r"1 of 5 writes \(posix\) have no event"):
         script_of(job)
@@ -329,9 +417,19 @@ def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "inside"),
-    [("/a/b", "a/b"), ("../../a", "a"), ("/../a", "a"), ("a/../../../b", "b"), ("//a/./b", "a/b"), ("/..", "."), ("", ".")],
+    [
+        ("/a/b", "a/b"),
+        ("../../a", "a"),
+        ("/../a", "a"),
+        ("a/../../../b", "b"),
+        ("//a/./b", "a/b"),
+        ("/..", "."),
+        ("", "."),
+    ],
 )
-def test_a_file_of_a_replay_lies_below_its_directory_whatever_its_name(path: str, inside: str) -> None:
+def test_a_file_of_a_replay_lies_below_its_directory_whatever_its_name(
+    path: str, inside: str
+) -> None:
     assert below(Path("/scratch"), path) == Path("/scratch") / inside
 
 
@@ -369,15 +467,17 @@ for number in range(2):
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_stays_of_a_replay_that_a_signal_ends(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_stays_of_a_replay_that_a_signal_ends(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     program = """\
 import os, signal, sys
 from pathlib import Path
-from pario.replay import Script, perform
+from pario.prove.replay import Script, perform
 def prepare(script, root):
     (root / "large").touch()
     os.kill(os.getpid(), int(sys.argv[2]))
-sys.modules["pario.replay.perform"]._prepare = prepare
+sys.modules["pario.prove.replay.perform"]._prepare = prepare
 signal.signal(int(sys.argv[2]), signal.SIG_DFL)
 perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
 """
@@ -389,7 +489,16 @@ perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
 @pytest.mark.parametrize(("length", "played"), [(100, 100), (1 << 40, 2**31 - 1), (-5, 0)])
 def test_no_text_is_longer_than_printf_can_make_it(length: int, played: int) -> None:
     job = make_job(1, wall=1.0)
-    add_events(job, 0, "/out", "open", start=0.1, layer="stdio", function="fopen", offset=os.O_CREAT | os.O_WRONLY)
+    add_events(
+        job,
+        0,
+        "/out",
+        "open",
+        start=0.1,
+        layer="stdio",
+        function="fopen",
+        offset=os.O_CREAT | os.O_WRONLY,
+    )
     add_events(job, 0, "/out", "write", start=0.2, layer="stdio", function="fprintf", length=length)
     add_events(job, 0, "/out", "close", start=0.3, layer="stdio", function="fclose")
     ((_, text, _),) = script_of(job, partial=True).seats
@@ -403,10 +512,14 @@ def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: P
         perform(Script([attached], ["/folder"], [], ranks=0, directories=[0], slots=1), tmp_path)
 
 
-def test_what_stays_open_is_closed_where_the_directory_is_named_by_a_link_too(tmp_path: Path) -> None:
+def test_what_stays_open_is_closed_where_the_directory_is_named_by_a_link_too(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    within, beside = (os.open(tmp_path / name, os.O_CREAT | os.O_WRONLY) for name in ("real/file", "beside"))
+    within, beside = (
+        os.open(tmp_path / name, os.O_CREAT | os.O_WRONLY) for name in ("real/file", "beside")
+    )
     settle(str(tmp_path / "link"))
     os.close(beside)
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -417,8 +530,8 @@ LEFT_OPEN = """\
 import os, sys
 import numpy as np
 from pario._native import ReplayPlayer
-from pario.replay.script import OPERATION
-from pario.replay.verbs import numbers
+from pario.prove.replay.script import OPERATION
+from pario.prove.replay.verbs import numbers
 calls = np.zeros(5, OPERATION)
 calls["verb"] = [numbers()[name] for name in ("fopen", "setvbuf", "fwrite", "setvbuf", "fwrite")]
 calls["offset"][0] = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -429,7 +542,9 @@ del player
 """
 
 
-def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end(tmp_path: Path) -> None:
+def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end(
+    tmp_path: Path,
+) -> None:
     run_command([sys.executable, "-c", LEFT_OPEN, tmp_path / "out"], status=0)
     written = (tmp_path / "out").read_bytes()
     assert len(written) == 1500 and 0 not in written
@@ -448,12 +563,19 @@ def test_transfers_through_mpi_get_what_its_functions_take() -> None:
         seen.append((file, count, kind))
         return 5
 
-    at, plain = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(call_at), ctypes.CFUNCTYPE(ctypes.c_int, word, *kinds[2:])(call)
+    at, plain = (
+        ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(call_at),
+        ctypes.CFUNCTYPE(ctypes.c_int, word, *kinds[2:])(call),
+    )
     player = ReplayPlayer([b"/data"], 2, 100)
     player.use([ctypes.cast(one, ctypes.c_void_p).value or 0 for one in (at, plain)], 77)
     player.use_file(1, 42)
     calls = np.zeros(2, OPERATION)
-    calls["verb"], calls["other"], calls["slot"] = [numbers()["mpi_transfer_at"], numbers()["mpi_transfer"]], (0, 1), 1
+    calls["verb"], calls["other"], calls["slot"] = (
+        [numbers()["mpi_transfer_at"], numbers()["mpi_transfer"]],
+        (0, 1),
+        1,
+    )
     calls["offset"], calls["length"] = 1 << 40, (100, 50)
     with pytest.raises(OSError, match=r"mpi_transfer.*EIO"):
         player.play(calls.view(np.uint8).reshape(2, OPERATION.itemsize), False)

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.replay import Script, perform
-from pario.replay.errors import LateError
-from pario.replay.limits import Limits, first_limit
-from pario.replay.perform import Manner
-from pario.replay.script import OPERATION, WAIT
+from pario.prove.replay import Script, perform
+from pario.prove.replay.errors import LateError
+from pario.prove.replay.limits import Limits, first_limit
+from pario.prove.replay.perform import Manner
+from pario.prove.replay.script import OPERATION, WAIT
 from tests.support.commands import start_command
 from tests.support.waiting import wait_until
 
@@ -36,11 +36,15 @@ def players(place: Path) -> list[str]:
         except OSError:
             return ""
 
-    return [line for process in Path("/proc").glob("[0-9]*") if str(place) in (line := words(process))]
+    return [
+        line for process in Path("/proc").glob("[0-9]*") if str(place) in (line := words(process))
+    ]
 
 
 @pytest.mark.system
-def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_that_hangs_is_ended_after_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("scratch", "told"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "told"))
@@ -51,11 +55,13 @@ def test_a_replay_that_hangs_is_ended_after_its_limit(tmp_path: Path, monkeypatc
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     program = """\
 import sys
 from pathlib import Path
-from pario.replay import perform
+from pario.prove.replay import perform
 from tests.python.test_replay_limits import hanging
 perform(hanging(), Path(sys.argv[1]))
 """
@@ -74,9 +80,12 @@ perform(hanging(), Path(sys.argv[1]))
 
 
 @pytest.mark.parametrize(
-    ("seconds", "asked", "limit"), [(1.0, None, 600.0), (100.0, None, 2000.0), (math.nan, None, 600.0), (100.0, 3.0, 3.0)]
+    ("seconds", "asked", "limit"),
+    [(1.0, None, 600.0), (100.0, None, 2000.0), (math.nan, None, 600.0), (100.0, 3.0, 3.0)],
 )
-def test_a_first_replay_may_take_many_times_what_the_run_took(seconds: float, asked: float | None, limit: float) -> None:
+def test_a_first_replay_may_take_many_times_what_the_run_took(
+    seconds: float, asked: float | None, limit: float
+) -> None:
     assert Limits(seconds, asked).now() == first_limit(seconds, asked) == limit
 
 

@@ -12,11 +12,11 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from pario.analyze.model import Analysis
-from pario.report import html
-from pario.report.html import tables
-from pario.report.html.charts import svg
-from pario.report.html.charts.chart import decades, linear, round_step, span
+from pario.see.analyze.model import Analysis
+from pario.see.report import html, svg
+from pario.see.report.html.charts.chart import decades, linear, round_step, span
+from pario.see.report.html.table import rendered
+from pario.see.report.tables import run
 from tests.python.support import analyses, colour
 
 html5lib = pytest.importorskip("html5lib", reason="html5lib is not installed")
@@ -29,8 +29,8 @@ MAKERS = {
     "thousand": lambda: analyses.rich(1000),
     "hostile": analyses.hostile,
 }
-STYLE = resources.files("pario.report.html").joinpath("style.css").read_text(encoding="utf-8")
-SCRIPT = resources.files("pario.report.html").joinpath("script.js").read_text(encoding="utf-8")
+STYLE = resources.files("pario.see.report.html").joinpath("style.css").read_text(encoding="utf-8")
+SCRIPT = resources.files("pario.see.report.html").joinpath("script.js").read_text(encoding="utf-8")
 
 
 @cache
@@ -69,10 +69,17 @@ def test_ids_are_unique_and_what_refers_to_them_finds_them(name: str) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_page_needs_nothing_from_elsewhere(name: str) -> None:
     tree = tree_of(name)
-    links = [element.get(key) for element in tree.iter() for key in ("src", "href", "action", "data", "srcset") if element.get(key)]
+    links = [
+        element.get(key)
+        for element in tree.iter()
+        for key in ("src", "href", "action", "data", "srcset")
+        if element.get(key)
+    ]
     assert [link for link in links if not link.startswith(("#", "data:image/png;base64,"))] == []
     assert not re.search(r"url\(|@import|https?:", STYLE)
-    assert not re.search(r"fetch\(|XMLHttpRequest|import\(|https?:(?!//www\.w3\.org/2000/svg)", SCRIPT)
+    assert not re.search(
+        r"fetch\(|XMLHttpRequest|import\(|https?:(?!//www\.w3\.org/2000/svg)", SCRIPT
+    )
     assert list(tree.iter("link")) == []
 
 
@@ -85,7 +92,10 @@ def test_the_page_stays_small() -> None:
 
 @pytest.mark.system
 def test_many_long_names_do_not_make_the_page_large() -> None:
-    rows = tuple(replace(row, path="/" + "ü" * 4000 + str(number)) for number, row in enumerate(analyses.rich(1000).files))
+    rows = tuple(
+        replace(row, path="/" + "ü" * 4000 + str(number))
+        for number, row in enumerate(analyses.rich(1000).files)
+    )
     text = html.render(replace(analyses.rich(1000), files=rows * 4))
     assert len(text.encode()) < 1_000_000
 
@@ -93,15 +103,22 @@ def test_many_long_names_do_not_make_the_page_large() -> None:
 def test_noise_in_the_timeline_does_not_make_the_page_large() -> None:
     timeline = analyses.rich(1000).timeline
     assert timeline is not None
-    noise = tuple(tuple((row * 7919 + column * 104_729) % 1009 / 4036 for column in range(analyses.BINS)) for row in range(64))
-    busy = replace(timeline, read_share=noise, write_share=noise[::-1], meta_share=noise, mpi_share=noise)
+    noise = tuple(
+        tuple((row * 7919 + column * 104_729) % 1009 / 4036 for column in range(analyses.BINS))
+        for row in range(64)
+    )
+    busy = replace(
+        timeline, read_share=noise, write_share=noise[::-1], meta_share=noise, mpi_share=noise
+    )
     assert len(html.render(replace(analyses.rich(1000), timeline=busy)).encode()) < 1_000_000
 
 
 def test_nothing_of_a_log_becomes_markup() -> None:
     tree = tree_of("hostile")
     assert len(list(tree.iter("script"))) == 2  # the page's own, and its data
-    assert not [element for element in tree.iter() for key in element.attrib if key.startswith("on")]
+    assert not [
+        element for element in tree.iter() for key in element.attrib if key.startswith("on")
+    ]
     text = "".join(tree.find("body").itertext())
     for shown in (
         "<script>alert(1)</script>",
@@ -116,7 +133,12 @@ def test_nothing_of_a_log_becomes_markup() -> None:
 
 def test_paths_are_isolated_from_the_direction_of_the_text_around() -> None:
     tree = tree_of("hostile")
-    cells = [row.find("th") for row in next(table for table in tree.iter("table") if table.get("id") == "file-table").find("tbody")]
+    cells = [
+        row.find("th")
+        for row in next(
+            table for table in tree.iter("table") if table.get("id") == "file-table"
+        ).find("tbody")
+    ]
     assert all(cell.find("bdi") is not None for cell in cells)
 
 
@@ -139,18 +161,31 @@ def test_every_finding_is_told_with_seconds_cause_and_fix() -> None:
 def test_tables_have_captions_and_charts_have_descriptions() -> None:
     tree = tree_of("ten")
     assert all(table.find("caption") is not None for table in tree.iter("table"))
-    charts = [element for element in tree.iter() if str(element.tag).endswith("svg") and not element.get("aria-hidden")]
+    charts = [
+        element
+        for element in tree.iter()
+        if str(element.tag).endswith("svg") and not element.get("aria-hidden")
+    ]
     assert charts
     assert all(chart.get("role") == "img" and chart.get("aria-label") for chart in charts)
 
 
 def test_the_section_of_mpiio_tells_hints_calls_and_times() -> None:
-    section = next(section for section in tree_of("ten").iter("section") if section.get("id") == "mpiio")
-    hints, calls, system, times = (["".join(row.itertext()) for row in table.iter("tr")] for table in section.iter("table"))
+    section = next(
+        section for section in tree_of("ten").iter("section") if section.get("id") == "mpiio"
+    )
+    hints, calls, system, times = (
+        ["".join(row.itertext()) for row in table.iter("tr")] for table in section.iter("table")
+    )
     assert "unknown hint cb_nods: did you mean cb_nodes?" in hints[1]
     assert "not in force" in hints[2]
-    assert [name in calls[0] for name in ("collective writes", "independent writes", "windows", "sieved")] == [True] * 4
-    assert [name in system[0] for name in ("average", "whole stripes", "read-modify-write", "holes")] == [True] * 4
+    assert [
+        name in calls[0]
+        for name in ("collective writes", "independent writes", "windows", "sieved")
+    ] == [True] * 4
+    assert [
+        name in system[0] for name in ("average", "whole stripes", "read-modify-write", "holes")
+    ] == [True] * 4
     assert [name in times[0] for name in ("waiting", "file", "net", "raw")] == [True] * 4
     assert "250 MB/s" in times[1]
 
@@ -172,13 +207,32 @@ def test_bytes_are_told_to_the_last_one() -> None:
 @pytest.mark.system
 @pytest.mark.parametrize(
     "analysis",
-    [analyses.rich(10), replace(analyses.rich(10), timeline=None, contention=(), sizes=(), hints=(), phases=(), mpiio=(), audit=())],
+    [
+        analyses.rich(10),
+        replace(
+            analyses.rich(10),
+            timeline=None,
+            contention=(),
+            sizes=(),
+            hints=(),
+            phases=(),
+            mpiio=(),
+            audit=(),
+        ),
+    ],
 )
 def test_what_is_not_known_has_no_section(analysis: Analysis) -> None:
     sections = {section.get("id") for section in parsed(html.render(analysis)).iter("section")}
-    optional = {"over-time": analysis.timeline, "contention": analysis.contention, "sizes": analysis.sizes, "hints": analysis.hints}
+    optional = {
+        "over-time": analysis.timeline,
+        "contention": analysis.contention,
+        "sizes": analysis.sizes,
+        "hints": analysis.hints,
+    }
     optional |= {"mpiio": analysis.mpiio}
-    assert {name for name in optional if name in sections} == {name for name, value in optional.items() if value}
+    assert {name for name in optional if name in sections} == {
+        name for name, value in optional.items() if value
+    }
 
 
 # ---- colours
@@ -186,7 +240,9 @@ def test_what_is_not_known_has_no_section(analysis: Analysis) -> None:
 
 def palette(theme: str) -> dict[str, str]:
     light = dict(re.findall(r"--(\w+): (#\w{6})", STYLE.split(":root {")[1].split("}")[0]))
-    dark = dict(re.findall(r"--(\w+): (#\w{6})", STYLE.split(':root[data-theme="dark"] {')[1].split("}")[0]))
+    dark = dict(
+        re.findall(r"--(\w+): (#\w{6})", STYLE.split(':root[data-theme="dark"] {')[1].split("}")[0])
+    )
     return light if theme == "light" else light | dark
 
 
@@ -195,7 +251,17 @@ def test_text_has_the_contrast_of_aa(theme: str) -> None:
     colours = palette(theme)
     for text, ground in itertools.product(("ink", "soft", "link"), ("paper", "raised")):
         assert colour.contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-    for mark in ("compute", "communication", "waiting", "io", "write", "read", "meta", "mpi", "focus"):
+    for mark in (
+        "compute",
+        "communication",
+        "waiting",
+        "io",
+        "write",
+        "read",
+        "meta",
+        "mpi",
+        "focus",
+    ):
         assert colour.contrast(colours[mark], colours["paper"]) >= 3, mark
 
 
@@ -205,7 +271,10 @@ def test_colours_of_one_chart_are_told_apart_by_everybody(theme: str, sight: str
     colours = palette(theme)
     for group in (("compute", "communication", "waiting", "io"), ("write", "read", "meta", "mpi")):
         for first, second in itertools.combinations(group, 2):
-            assert colour.difference(colours[first], colours[second], sight) >= 14.5, (first, second)
+            assert colour.difference(colours[first], colours[second], sight) >= 14.5, (
+                first,
+                second,
+            )
 
 
 def test_both_ways_to_dark_are_the_same() -> None:
@@ -217,7 +286,9 @@ def test_both_ways_to_dark_are_the_same() -> None:
 # ---- the charts' pure functions
 
 
-@pytest.mark.parametrize(("least", "step"), [(0.9, 1), (1, 1), (1.1, 2), (3, 5), (5.1, 10), (0.03, 0.05), (184 / 8, 50)])
+@pytest.mark.parametrize(
+    ("least", "step"), [(0.9, 1), (1, 1), (1.1, 2), (3, 5), (5.1, 10), (0.03, 0.05), (184 / 8, 50)]
+)
 def test_steps_of_an_axis_are_round(least: float, step: float) -> None:
     assert round_step(least) == pytest.approx(step)
 
@@ -264,14 +335,16 @@ def test_attributes_and_texts_of_svg_are_escaped() -> None:
 def test_without_ranks_seconds_are_those_of_all_processes():
     analysis = analyses.small()
     row = replace(analysis.functions[0], seconds=8.0, mean=2.0, slowest=3.0, slowest_rank=-1)
-    shown = tables.functions([row], many=False).rows[0]
+    shown = rendered(run.functions([row], many=False)).rows[0]
     assert "8.00 s" in [str(cell.text) for cell in shown]
 
 
 @pytest.mark.system
 def test_a_program_without_mpi_has_processes_and_no_ranks() -> None:
     analysis = analyses.rich()
-    shown = html.render(replace(analysis, job=replace(analysis.job, ranks=1, processes=2, mpi_library="")))
+    shown = html.render(
+        replace(analysis, job=replace(analysis.job, ranks=1, processes=2, mpi_library=""))
+    )
     assert "<dt>Processes</dt><dd>2</dd>" in shown
     assert "What each process does over time" in shown
     assert "mean rank" not in shown and "<dt>Ranks</dt>" not in shown

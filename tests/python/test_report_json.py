@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pario.analyze import model
-from pario.report import json as report
+from pario.see.analyze import model
+from pario.see.report import json as report
 from tests.python.support import analyses
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "report-json.md"
@@ -21,7 +21,12 @@ def test_the_document_says_what_it_is() -> None:
     document = json.loads(report.render(analyses.rich(10)))
     assert document["format"] == "pario-report"
     assert document["version"] == 1
-    assert document["verdict"]["critical"] == {"compute": 61.4, "communication": 9.1, "waiting": 22.5, "io": 91.2}
+    assert document["verdict"]["critical"] == {
+        "compute": 61.4,
+        "communication": 9.1,
+        "waiting": 22.5,
+        "io": 91.2,
+    }
     assert len(document["findings"]) == 12
     assert document["findings"][0]["fixes"][0]["kind"] == "setting"
 
@@ -35,11 +40,22 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
 def test_paths_come_back_as_they_were() -> None:
     text = report.render(analyses.hostile())
     assert text.isascii()
-    assert [row["path"] for row in json.loads(text)["files"]] == [row.path for row in analyses.hostile().files]
+    assert [row["path"] for row in json.loads(text)["files"]] == [
+        row.path for row in analyses.hostile().files
+    ]
 
 
 def test_every_field_is_documented() -> None:
-    described = set(re.findall(r"^\| `(\w+)` \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE))
-    classes = [item for item in vars(model).values() if isinstance(item, type) and is_dataclass(item)]
-    missing = {f"{item.__name__}.{field.name}" for item in classes for field in fields(item) if field.name not in described}
+    described = set(
+        re.findall(r"^\| `(\w+)` \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    classes = [
+        item for item in vars(model).values() if isinstance(item, type) and is_dataclass(item)
+    ]
+    missing = {
+        f"{item.__name__}.{field.name}"
+        for item in classes
+        for field in fields(item)
+        if field.name not in described
+    }
     assert missing == set()

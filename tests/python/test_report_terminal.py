@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pario.analyze.model import Analysis
-from pario.report import terminal
+from pario.see.analyze.model import Analysis
+from pario.see.report import terminal
 from tests.python.support import analyses
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,7 +33,9 @@ def page(analysis: Analysis, width: int = 100, everything: bool = False) -> str:
         ("empty", analyses.empty(), 80, False),
     ],
 )
-def test_the_page_reads_as_the_golden_text(name: str, analysis: Analysis, width: int, everything: bool) -> None:
+def test_the_page_reads_as_the_golden_text(
+    name: str, analysis: Analysis, width: int, everything: bool
+) -> None:
     golden = GOLDEN / f"report-{name}.txt"
     assert page(analysis, width, everything) == golden.read_text(encoding="utf-8")
 
@@ -62,38 +64,67 @@ def test_everything_is_shown_on_demand() -> None:
 def test_a_hint_without_effect_is_one_line_of_the_first_screen() -> None:
     lines = [line for line in page(analyses.rich(10), 80).splitlines() if line.startswith("Hints")]
     assert lines == ["Hints  unknown hint cb_nods: did you mean cb_nodes? (and 1 more: --all)"]
-    harmless = tuple(row for row in analyses.rich(10).audit if row.state in ("in force", "without meaning"))
+    harmless = tuple(
+        row for row in analyses.rich(10).audit if row.state in ("in force", "without meaning")
+    )
     assert "Hints" not in page(replace(analyses.rich(10), audit=harmless))
 
 
 def test_everything_has_the_hints_and_figures_of_parios_mpiio() -> None:
     lines = page(analyses.rich(10), 100, everything=True).splitlines()
     hints = lines.index("pario's MPI-IO   hints")
-    assert lines[hints + 1].split() == ["Hint", "requested", "applied", "effective", "outcome", "files"]
-    assert lines[hints + 4].split() == ["striping_factor", "16", "16", "1", "not", "in", "force", "40"]
+    assert lines[hints + 1].split() == [
+        "Hint",
+        "requested",
+        "applied",
+        "effective",
+        "outcome",
+        "files",
+    ]
+    assert lines[hints + 4].split() == [
+        "striping_factor",
+        "16",
+        "16",
+        "1",
+        "not",
+        "in",
+        "force",
+        "40",
+    ]
     assert lines[hints + 5] == "    existing file: it keeps 1 stripe"
     assert any(re.search(r" 2,400 +4.17 MB +2,380 +7 +7 +4.10 kB$", line) for line in lines)
-    assert any(re.search(r" 0.40 s +40.0 s +12.0 s +4.00 s +2.00 s +24.0 s +250 MB/s +417 MB/s$", line) for line in lines)
+    assert any(
+        re.search(r" 0.40 s +40.0 s +12.0 s +4.00 s +2.00 s +24.0 s +250 MB/s +417 MB/s$", line)
+        for line in lines
+    )
     assert "pario's MPI-IO" not in page(analyses.small(), everything=True)
 
 
 def test_a_file_gets_no_colours_and_a_terminal_does() -> None:
     assert "\x1b" not in page(analyses.rich(10))
     stream = io.StringIO()
-    terminal.render(analyses.rich(10), Console(file=stream, width=100, force_terminal=True, color_system="standard"))
+    terminal.render(
+        analyses.rich(10),
+        Console(file=stream, width=100, force_terminal=True, color_system="standard"),
+    )
     assert "\x1b[" in stream.getvalue()
 
 
 def test_no_color_in_the_environment_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stream = io.StringIO()
-    terminal.render(analyses.rich(10), Console(file=stream, width=100, force_terminal=True, color_system="standard"))
+    terminal.render(
+        analyses.rich(10),
+        Console(file=stream, width=100, force_terminal=True, color_system="standard"),
+    )
     assert "\x1b[3" not in stream.getvalue()
 
 
 def test_names_from_a_log_cannot_steer_the_terminal() -> None:
     text = page(analyses.hostile(), everything=True)
-    assert not [character for character in text if character != "\n" and not character.isprintable()]
+    assert not [
+        character for character in text if character != "\n" and not character.isprintable()
+    ]
     assert "[bold]markup[/bold]" in text
 
 
@@ -106,7 +137,9 @@ def test_an_ascii_terminal_gets_ascii() -> None:
 
 
 def test_a_command_is_never_broken() -> None:
-    assert "$ lfs setstripe -c 16 -S 4M /lustre/work/combustion/run17/out\n" in page(analyses.rich(10), width=60)
+    assert "$ lfs setstripe -c 16 -S 4M /lustre/work/combustion/run17/out\n" in page(
+        analyses.rich(10), width=60
+    )
 
 
 def test_the_split_shows_every_part_that_is_not_zero() -> None:
@@ -117,7 +150,9 @@ def test_the_split_shows_every_part_that_is_not_zero() -> None:
 
 def test_a_run_with_hardly_any_io_gets_three_lines() -> None:
     analysis = analyses.small()
-    verdict = replace(analysis.verdict, sentence="Hardly any I/O: 58.0 µs of the 1.60 ms run.", bound="little")
+    verdict = replace(
+        analysis.verdict, sentence="Hardly any I/O: 58.0 µs of the 1.60 ms run.", bound="little"
+    )
     lines = page(replace(analysis, verdict=verdict, findings=())).splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("Hardly any I/O")
@@ -126,5 +161,9 @@ def test_a_run_with_hardly_any_io_gets_three_lines() -> None:
 @pytest.mark.system
 @pytest.mark.parametrize("width", range(20, 141, 7))
 def test_the_split_bar_fills_its_line_and_no_more(width: int) -> None:
-    bars = [line for line in page(analyses.rich(10), width).splitlines() if line and set(line) <= set("░▒▓█")]
+    bars = [
+        line
+        for line in page(analyses.rich(10), width).splitlines()
+        if line and set(line) <= set("░▒▓█")
+    ]
     assert [len(line) for line in bars] == [min(max(width, 20), 120)]

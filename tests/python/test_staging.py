@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
-from pario.copying import is_part
 from pario.errors import ParioError
-from pario.launch.stages import Stage, staging
-from pario.staging import NOTE, Move, Staged, copy_verified, state_of
+from pario.move.staging import NOTE, Move, Staged, copy_verified, state_of
+from pario.publishing import is_part
+from pario.see.launch.stages import Stage, staging
 from tests.support.commands import run_command
 from tests.support.waiting import wait_until
 
@@ -52,13 +52,17 @@ def test_a_link_is_staged_under_its_own_name(source: Path, tmp_path: Path) -> No
 
 @pytest.mark.system
 @pytest.mark.parametrize("given", [".", "deep/.."])
-def test_a_directory_without_a_name_is_staged_under_its_real_one(given: str, source: Path, tmp_path: Path) -> None:
+def test_a_directory_without_a_name_is_staged_under_its_real_one(
+    given: str, source: Path, tmp_path: Path
+) -> None:
     assert stage_in(source / given, tmp_path / "node") == 0
     assert (tmp_path / "node" / "data" / "a").exists()
 
 
 @pytest.mark.system
-def test_only_changes_are_brought_back(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_changes_are_brought_back(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage_in(source, tmp_path / "node")
     here = tmp_path / "node" / "data"
     (here / "new").write_bytes(b"two")
@@ -72,7 +76,9 @@ def test_only_changes_are_brought_back(source: Path, tmp_path: Path, capsys: pyt
     assert (source / "empty").is_dir()
 
 
-def test_newer_files_are_left_alone_at_both_ends(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_newer_files_are_left_alone_at_both_ends(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage_in(source, tmp_path / "node")
     here = tmp_path / "node" / "data"
     (here / "a").write_bytes(b"mine")
@@ -96,7 +102,9 @@ def test_a_transfer_that_was_killed_goes_on(source: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.system
-def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(source: Path, tmp_path: Path) -> None:
+def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(
+    source: Path, tmp_path: Path
+) -> None:
     node = tmp_path / "node"
     Staged.make(node).add(source.name, source)
     copy_verified(source / "a", node / "data" / "a", 1)  # and then it was killed
@@ -106,7 +114,8 @@ def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(source: Path
 
 KILLED = """
 import os, signal, sys
-from pario import copying, staging
+from pario import copying
+from pario.move import staging
 from pario.cli import main
 copy_piece = copying.copy_piece
 copied = []
@@ -132,7 +141,9 @@ def test_a_process_killed_between_two_writes_leaves_no_half_file(tmp_path: Path)
     assert all((source / name).read_bytes() == bytes([int(name)]) * 100_000 for name in found)
     assert len(found) < 8
     assert main(["stage", "out", str(node)]) == 0
-    assert {path.name: path.read_bytes() for path in source.iterdir()} == {str(number): bytes([number]) * 100_000 for number in range(8)}
+    assert {path.name: path.read_bytes() for path in source.iterdir()} == {
+        str(number): bytes([number]) * 100_000 for number in range(8)
+    }
 
 
 def wait_for_clock_of_files(path: Path) -> None:
@@ -194,7 +205,9 @@ def test_names_that_begin_alike_are_copied_apart(tmp_path: Path) -> None:
         assert path.read_text() == path.name
 
 
-def test_one_file_that_cannot_be_copied_stops_no_other(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_that_cannot_be_copied_stops_no_other(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage_in(source, tmp_path / "node")
     here = tmp_path / "node" / "data"
     (here / "in the way").write_bytes(b"1")
@@ -230,7 +243,9 @@ def test_files_that_change_while_they_are_brought_back_stay(source: Path, tmp_pa
     assert (staged.local / "data" / "a").exists()
 
 
-def test_a_file_that_changes_there_during_the_copy_is_left_alone(source: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_there_during_the_copy_is_left_alone(
+    source: Path, tmp_path: Path
+) -> None:
     (tmp_path / "theirs").write_bytes(b"theirs")
     with pytest.raises(ParioError, match="was changed there"):
         copy_verified(source / "a", tmp_path / "theirs", 1, lambda: "was changed there")
@@ -239,7 +254,9 @@ def test_a_file_that_changes_there_during_the_copy_is_left_alone(source: Path, t
 
 
 @pytest.mark.parametrize("there_before", [False, True])
-def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it(there_before: bool, tmp_path: Path) -> None:
+def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it(
+    there_before: bool, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     if there_before:
@@ -288,7 +305,9 @@ def test_nothing_is_put_behind_a_link_that_somebody_has_made_of_a_directory(
     assert (source / "a").read_text() == "changed"
 
 
-def test_a_tree_of_somebody_else_is_staged(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_of_somebody_else_is_staged(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(self: Path, *_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
@@ -346,8 +365,13 @@ def test_a_file_that_changed_meanwhile_is_kept_on_the_node(tmp_path: Path) -> No
     assert (local / "files" / "result").read_bytes() == b"ours"
 
 
-@pytest.mark.parametrize("text", ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing/deep=/tmp", "file=/tmp"])
-def test_what_cannot_be_staged_is_refused(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing/deep=/tmp", "file=/tmp"],
+)
+def test_what_cannot_be_staged_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "file").touch()
@@ -365,7 +389,9 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     assert list((tmp_path / "node").iterdir()) == []
 
 
-def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_sees_how_far_the_files_are_that_are_brought_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown: list[tuple[int, int] | str] = []
 
     class Seen:
@@ -378,7 +404,7 @@ def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Pat
         def clear(self) -> None:
             shown.append("gone")
 
-    monkeypatch.setattr("pario.launch.stages.RateLine", Seen)
+    monkeypatch.setattr("pario.see.launch.stages.RateLine", Seen)
     (tmp_path / "node").mkdir()
     text = f"{tmp_path / 'out'}={tmp_path / 'node'}"
     with staging([text]):
@@ -387,7 +413,9 @@ def test_a_person_sees_how_far_the_files_are_that_are_brought_back(tmp_path: Pat
     assert shown == [f"to {tmp_path / 'out'}", (4, 4), "gone"]
 
 
-def test_a_probe_of_the_clock_that_a_killed_run_left_goes(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_of_the_clock_that_a_killed_run_left_goes(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = sorted(source.rglob("*"))
     with monkeypatch.context() as killed:
         killed.setattr(Path, "unlink", lambda *_, **__: None)
@@ -399,7 +427,9 @@ def test_a_probe_of_the_clock_that_a_killed_run_left_goes(source: Path, tmp_path
     assert not list((tmp_path / "node" / "data").rglob(".*"))
 
 
-def test_a_note_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 

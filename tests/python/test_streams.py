@@ -10,25 +10,39 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pario.analyze import analyze
-from pario.analyze.compare import Runs, compare
-from pario.report import html, terminal
-from pario.report import json as report
-from pario.tables import read
-from pario.tables.model import HintOutcome, Job
+from pario.see.analyze import analyze
+from pario.see.analyze.compare import Runs, compare
+from pario.see.report import html, terminal
+from pario.see.report import json as report
+from pario.see.tables import read
+from pario.see.tables.model import HintOutcome, Job
 from tests.python.jobs import add_hint, add_record, file_row, make_job
 from tests.python.plog import ProcessLog
 
-FIGURES = {"system_writes": 3, "system_write_bytes": 3_000_000, "buffered_write_bytes": 3_000_000, "writes": 6000, "wasted_bytes": 500_000}
+FIGURES = {
+    "system_writes": 3,
+    "system_write_bytes": 3_000_000,
+    "buffered_write_bytes": 3_000_000,
+    "writes": 6000,
+    "wasted_bytes": 500_000,
+}
 
 
 def note(number: int, *hints: dict[str, str]) -> dict[str, Any]:
-    """As src/stream/audit.cpp writes it."""
+    """As src/layers/buffers/audit.cpp writes it."""
     return {"note": "stream", "id": number, "hints": list(hints)}
 
 
-def hint(key: str, requested: str, applied: str = "yes", effective: str = "yes", reason: str = "") -> dict[str, str]:
-    return {"key": key, "requested": requested, "applied": applied, "effective": effective, "reason": reason}
+def hint(
+    key: str, requested: str, applied: str = "yes", effective: str = "yes", reason: str = ""
+) -> dict[str, str]:
+    return {
+        "key": key,
+        "requested": requested,
+        "applied": applied,
+        "effective": effective,
+        "reason": reason,
+    }
 
 
 def job_of(directory: Path, *logs: ProcessLog) -> Job:
@@ -40,7 +54,16 @@ def job_of(directory: Path, *logs: ProcessLog) -> Job:
 def buffered(reason: str = "") -> Job:
     job = make_job(1, 100.0)
     add_record(job, range(1), "/data/out", "posix", opens=1, **FIGURES)
-    outcome = HintOutcome(file_row(job, "/data/out"), "/data/out", "buffers", "*.dat", "yes", "no" if reason else "yes", reason, "streams")
+    outcome = HintOutcome(
+        file_row(job, "/data/out"),
+        "/data/out",
+        "buffers",
+        "*.dat",
+        "yes",
+        "no" if reason else "yes",
+        reason,
+        "streams",
+    )
     job.audit.append(outcome)
     return job
 
@@ -52,8 +75,16 @@ def page(job: Job, everything: bool = False) -> str:
 
 
 def test_rows_that_name_one_note_have_its_outcome_each(tmp_path: Path) -> None:
-    records = [{"path": "/data/a", "stream": 1}, {"path": "/data/b", "stream": 1}, {"path": "/data/c", "stream": 2}, {"path": "/data/d"}]
-    notes = [note(1, hint("buffers", "*"), hint("size", "1M", "1048576", "1048576")), note(2, hint("buffers", "*", "yes", "no", "mapped"))]
+    records = [
+        {"path": "/data/a", "stream": 1},
+        {"path": "/data/b", "stream": 1},
+        {"path": "/data/c", "stream": 2},
+        {"path": "/data/d"},
+    ]
+    notes = [
+        note(1, hint("buffers", "*"), hint("size", "1M", "1048576", "1048576")),
+        note(2, hint("buffers", "*", "yes", "no", "mapped")),
+    ]
     job = job_of(tmp_path, ProcessLog(records=records, notes=notes))
     assert [(it.path, it.key, it.effective, it.table) for it in job.audit] == [
         ("/data/a", "buffers", "yes", "streams"),
@@ -65,14 +96,20 @@ def test_rows_that_name_one_note_have_its_outcome_each(tmp_path: Path) -> None:
 
 
 def test_numbers_are_those_of_a_process_and_outcomes_are_kept_once(tmp_path: Path) -> None:
-    one = ProcessLog(records=[{"path": "/data/a", "stream": 2}], notes=[note(2, hint("buffers", "*"))])
-    two = ProcessLog(pid=1001, records=[{"path": "/data/a", "stream": 1}], notes=[note(1, hint("buffers", "*"))])
+    one = ProcessLog(
+        records=[{"path": "/data/a", "stream": 2}], notes=[note(2, hint("buffers", "*"))]
+    )
+    two = ProcessLog(
+        pid=1001, records=[{"path": "/data/a", "stream": 1}], notes=[note(1, hint("buffers", "*"))]
+    )
     assert len(job_of(tmp_path, one, two).audit) == 1
 
 
 @pytest.mark.parametrize("damaged", [{"id": 7}, {"hints": 3}, {"hints": ["x", {}]}])
 def test_a_damaged_note_spoils_nothing(tmp_path: Path, damaged: dict[str, Any]) -> None:
-    log = ProcessLog(records=[{"path": "/data/a", "stream": 1}], notes=[note(1, hint("buffers", "*")) | damaged])
+    log = ProcessLog(
+        records=[{"path": "/data/a", "stream": 1}], notes=[note(1, hint("buffers", "*")) | damaged]
+    )
     assert job_of(tmp_path, log).audit == []
 
 
@@ -81,7 +118,12 @@ def test_figures_are_sums_over_processes_and_only_of_buffered_files() -> None:
     add_record(job, range(2), "/data/out", "posix", opens=1, system_write_time=0.5, **FIGURES)
     add_record(job, range(2), "/data/plain", "posix", opens=1, writes=9)
     (row,) = analyze(job).streams
-    assert (row.path, row.writes, row.system_writes, row.system_write_seconds) == ("/data/out", 12000, 6, 1.0)
+    assert (row.path, row.writes, row.system_writes, row.system_write_seconds) == (
+        "/data/out",
+        12000,
+        6,
+        1.0,
+    )
 
 
 def test_a_file_that_is_not_buffered_is_said_on_the_first_screen() -> None:
@@ -92,7 +134,11 @@ def test_a_file_that_is_not_buffered_is_said_on_the_first_screen() -> None:
 def test_everything_has_the_settings_and_the_figures() -> None:
     text = page(buffered(), everything=True)
     assert "Buffered files   hints" in text
-    (line,) = [line for line in text.splitlines() if line.startswith("/data/out") and "3.00 MB" in line and "6,000" in line]
+    (line,) = [
+        line
+        for line in text.splitlines()
+        if line.startswith("/data/out") and "3.00 MB" in line and "6,000" in line
+    ]
     assert "500 kB" in line
 
 
@@ -102,14 +148,19 @@ def test_page_and_document_have_both() -> None:
     assert 'id="streams"' in text and "opened with O_DIRECT" in text and "system writes" in text
     document = json.loads(report.render(analysis))
     assert document["streams"][0]["system_writes"] == 3
-    assert (document["audit"][0]["table"], document["audit"][0]["state"]) == ("streams", "not in force")
+    assert (document["audit"][0]["table"], document["audit"][0]["state"]) == (
+        "streams",
+        "not in force",
+    )
 
 
 def test_system_writes_of_a_file_are_compared() -> None:
     plain = make_job(1, 100.0)
     add_record(plain, range(1), "/data/out", "posix", opens=1, writes=6000, write_time=5.0)
     change = compare(Runs("A", "a", [analyze(plain)]), Runs("B", "b", [analyze(buffered())]))
-    assert [(row.path, row.system_writes_a, row.system_writes_b) for row in change.files] == [("/data/out", 0, 3)]
+    assert [(row.path, row.system_writes_a, row.system_writes_b) for row in change.files] == [
+        ("/data/out", 0, 3)
+    ]
 
 
 def test_a_pattern_for_all_files_does_not_hide_what_became_of_other_hints() -> None:
@@ -118,5 +169,9 @@ def test_a_pattern_for_all_files_does_not_hide_what_became_of_other_hints() -> N
     add_record(job, range(4), "/scratch/c", "mpiio", collective_writes=10, **counts)
     add_hint(job, "/scratch/c", "striping_factor", "8", "requested")
     add_hint(job, "/scratch/c", "striping_factor", "2", "effective")
-    job.audit.append(HintOutcome(file_row(job, "/scratch/c"), "/scratch/c", "buffers", "*", "yes", "yes", "", "streams"))
+    job.audit.append(
+        HintOutcome(
+            file_row(job, "/scratch/c"), "/scratch/c", "buffers", "*", "yes", "yes", "", "streams"
+        )
+    )
     assert "hints-not-effective" in [found.rule for found in analyze(job).findings]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pario.stripe.commands import commands, short, size_of
-from pario.stripe.layout import ALL, TO_THE_END, Part, Wanted
-from pario.stripe.policy import Advice, Expected, advise, choose, rules
+from pario.fix.stripe.commands import commands, short, size_of
+from pario.fix.stripe.layout import ALL, TO_THE_END, Part, Wanted
+from pario.fix.stripe.policy import Advice, Expected, advise, choose, rules
 from tests.python.jobs import add_record, make_job, set_layout
 
 GB = 10**9
@@ -49,7 +49,10 @@ def one(**words: object) -> Wanted:
         (one(count=4, unit=1 << 20, start=3), "lfs setstripe -c 4 -S 1M -i 3 /a"),
         (one(targets=(0, 2, 4), pool="fast"), "lfs setstripe -o 0,2,4 -p fast /a"),
         (one(count=8, overstriped=True), "lfs setstripe -C 8 /a"),
-        (Wanted((Part(0, 64 << 20, count=1), Part(64 << 20, TO_THE_END, 4 << 20, 8))), "lfs setstripe -E 64M -c 1 -E -1 -c 8 -S 4M /a"),
+        (
+            Wanted((Part(0, 64 << 20, count=1), Part(64 << 20, TO_THE_END, 4 << 20, 8))),
+            "lfs setstripe -E 64M -c 1 -E -1 -c 8 -S 4M /a",
+        ),
     ],
 )
 def test_lustre_in_its_own_words(wanted: Wanted, line: str) -> None:
@@ -58,12 +61,19 @@ def test_lustre_in_its_own_words(wanted: Wanted, line: str) -> None:
 
 def test_ceph_in_its_own_words() -> None:
     value = "'stripe_unit=1048576 stripe_count=8 object_size=4194304'"
-    assert commands("ceph", "/a b", True, one(count=8, unit=1 << 20)) == [f"setfattr -n ceph.dir.layout -v {value} '/a b'"]
-    assert commands("ceph", "f", False, one(count=8, unit=1 << 20)) == ["touch f", f"setfattr -n ceph.file.layout -v {value} f"]
+    assert commands("ceph", "/a b", True, one(count=8, unit=1 << 20)) == [
+        f"setfattr -n ceph.dir.layout -v {value} '/a b'"
+    ]
+    assert commands("ceph", "f", False, one(count=8, unit=1 << 20)) == [
+        "touch f",
+        f"setfattr -n ceph.file.layout -v {value} f",
+    ]
 
 
 def test_beegfs_in_its_own_words() -> None:
-    assert commands("beegfs", "/d", True, one(count=8, unit=1 << 20)) == ["beegfs-ctl --setpattern --numtargets=8 --chunksize=1m /d"]
+    assert commands("beegfs", "/d", True, one(count=8, unit=1 << 20)) == [
+        "beegfs-ctl --setpattern --numtargets=8 --chunksize=1m /d"
+    ]
 
 
 def test_elsewhere_there_is_nothing_to_type() -> None:
@@ -71,7 +81,14 @@ def test_elsewhere_there_is_nothing_to_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4096", 4096), ("64K", 65536), ("4MiB", 4 << 20), ("1.5g", 3 << 29), ("2 TB".replace(" ", ""), 2 << 40)]
+    ("text", "size"),
+    [
+        ("4096", 4096),
+        ("64K", 65536),
+        ("4MiB", 4 << 20),
+        ("1.5g", 3 << 29),
+        ("2 TB".replace(" ", ""), 2 << 40),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert size_of(text) == size and size_of(short(size)) == size
@@ -84,7 +101,10 @@ def test_what_is_no_size(text: str) -> None:
 
 
 def advice(found: list[Advice]) -> dict[str, tuple[int, int, int, bool]]:
-    return {one.path: (one.expected.writers, one.expected.files, one.choice.count, one.change) for one in found}
+    return {
+        one.path: (one.expected.writers, one.expected.files, one.choice.count, one.change)
+        for one in found
+    }
 
 
 def test_a_log_says_who_used_what() -> None:

@@ -1,4 +1,5 @@
-"""Files move to other stripes whole, or not at all. Here without stripes: what a copy is made of is passed in."""
+"""Files move to other stripes whole, or not at all. Here without stripes: what a copy is made of is
+passed in."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from typing import Any
 import pytest
 
 from pario.errors import ParioError
-from pario.stripe.layout import Part, Stripes, Wanted, stripes_of
-from pario.stripe.restripe import Places, discard, restripe
+from pario.fix.stripe.layout import Part, Stripes, Wanted, stripes_of
+from pario.fix.stripe.restripe import Places, discard, restripe
 from tests.support.commands import start_command
 
 MIB = 1 << 20
@@ -53,7 +54,15 @@ def path(tmp_path: Path) -> Path:
 def facts(path: Path) -> tuple[object, ...]:
     told = path.stat()
     attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
-    return path.read_bytes(), stat.S_IMODE(told.st_mode), told.st_uid, told.st_gid, told.st_mtime_ns, attributes, told.st_nlink
+    return (
+        path.read_bytes(),
+        stat.S_IMODE(told.st_mode),
+        told.st_uid,
+        told.st_gid,
+        told.st_mtime_ns,
+        attributes,
+        told.st_nlink,
+    )
 
 
 def others(path: Path) -> list[str]:
@@ -188,7 +197,9 @@ def test_without_leases_changes_are_noticed(path: Path) -> None:
     assert path.read_bytes().startswith(DATA + b"more") and others(path) == []
 
 
-def test_without_leases_even_a_change_at_the_last_moment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_leases_even_a_change_at_the_last_moment(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link = os.link
 
     def link_and_change(*names: Any) -> None:
@@ -236,11 +247,12 @@ def test_a_full_disk_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch)
     assert others(path) == [] and path.read_bytes() == DATA
 
 
-CALLS = "open close pwrite ftruncate fdatasync fsync link unlink rename fchown fchmod setxattr utime".split()
+CALLS = "open close pwrite ftruncate fdatasync fsync link unlink rename fchown fchmod setxattr utime".split()  # noqa: E501
 
 
 def killed_at(number: int, work: Callable[[], object]) -> bool:
-    """Runs it in a child that is gone before its call of that number; False: it had no such call."""
+    """Runs it in a child that is gone before its call of that number; False: it had no such
+    call."""
     child = os.fork()
     if child == 0:
         left = [number]
@@ -265,7 +277,9 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
 
 @pytest.mark.system
 @pytest.mark.parametrize("again", [False, True], ids=["first", "resumed"])
-def test_killed_before_any_of_its_calls_it_loses_nothing(path: Path, record_count: Any, again: bool) -> None:
+def test_killed_before_any_of_its_calls_it_loses_nothing(
+    path: Path, record_count: Any, again: bool
+) -> None:
     before = facts(path)
     for number in range(1000):
         if again:

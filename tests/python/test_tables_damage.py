@@ -12,14 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pario.tables import Job, ReadError, read
-from pario.tables.own.blocks import EVENTS, HEADER_SIZE
+from pario.see.tables import Job, ReadError, read
+from pario.see.tables.own.blocks import EVENTS, HEADER_SIZE
 from tests.python.plog import FUNCTIONS, PAGE, ProcessLog, events, ticks
 
 NOTES = [
     {"note": "communicator", "number": 0, "id": 1, "size": 4, "ranks": "0-3"},
     {"note": "filesystem", "id": 1, "type": "ext4", "mount": "/", "block": 4096, "network": False},
-    {"note": "layout", "record": 0, "kind": "ceph.file.layout", "value": b"stripe_unit=65536 stripe_count=4 object_size=1".hex()},
+    {
+        "note": "layout",
+        "record": 0,
+        "kind": "ceph.file.layout",
+        "value": b"stripe_unit=65536 stripe_count=4 object_size=1".hex(),
+    },
     {"note": "hint", "record": 1, "when": "requested", "hints": {"cb_nodes": "2"}},
     {"note": "clock", "kind": "barrier", "mono_ns": 60_000_000_000},
 ]
@@ -47,7 +52,11 @@ def read_bytes(directory: Path, data: bytes) -> Job | None:
 
 
 def is_sound(job: Job) -> bool:
-    return bool(np.all(job.events["process"] == 0) and np.all(job.records["file"] < len(job.files)) and np.isfinite(job.wall))
+    return bool(
+        np.all(job.events["process"] == 0)
+        and np.all(job.records["file"] < len(job.files))
+        and np.isfinite(job.wall)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +64,22 @@ def directory(tmp_path_factory):
     return tmp_path_factory.mktemp("damage")
 
 
-def test_the_log_of_these_tests_reads_without_a_message_but_for_unwritten_pages_and_absent_ranks(directory):
+def test_the_log_of_these_tests_reads_without_a_message_but_for_unwritten_pages_and_absent_ranks(
+    directory,
+):
     job = read_bytes(directory, LOG)
     assert job is not None
     assert len(job.events) == 1510
-    assert [text for text in job.messages if "never written" not in text and "no logs of 3 of 4 ranks" not in text] == []
+    assert [
+        text
+        for text in job.messages
+        if "never written" not in text and "no logs of 3 of 4 ranks" not in text
+    ] == []
 
 
-@pytest.mark.parametrize("end", [*range(0, len(LOG), PAGE), *range(1, len(LOG), PAGE), *range(PAGE - 1, len(LOG), PAGE)])
+@pytest.mark.parametrize(
+    "end", [*range(0, len(LOG), PAGE), *range(1, len(LOG), PAGE), *range(PAGE - 1, len(LOG), PAGE)]
+)
 def test_a_log_cut_off_anywhere_reads_or_is_an_error(directory, end):
     job = read_bytes(directory, LOG[:end])
     assert job is None or is_sound(job)
@@ -70,8 +87,14 @@ def test_a_log_cut_off_anywhere_reads_or_is_an_error(directory, end):
 
 @pytest.mark.parametrize("block", range(2, 8))
 def test_a_log_cut_off_at_or_behind_the_start_of_a_block_is_said_to_be(directory, block):
-    """Blocks 0 and 1, without which it is no log, and the last one, which only holds notes, aside."""
-    made = ProcessLog(rank=-1, records=[{"path": f"/data/{i}"} for i in range(20)], chunks=[events(500)] * 3, process={"events": 1500})
+    """Blocks 0 and 1, without which it is no log, and the last one, which only holds notes,
+    aside."""
+    made = ProcessLog(
+        rank=-1,
+        records=[{"path": f"/data/{i}"} for i in range(20)],
+        chunks=[events(500)] * 3,
+        process={"events": 1500},
+    )
     whole = made.to_bytes()
     headers = [at for at in range(0, len(whole), PAGE) if whole[at : at + 4] == b"PBLK"]
     assert not any("cut off" in message for message in read_bytes(directory, whole).messages)
@@ -80,9 +103,16 @@ def test_a_log_cut_off_at_or_behind_the_start_of_a_block_is_said_to_be(directory
         assert job is not None and any("cut off" in message for message in job.messages)
 
 
-damages = st.lists(st.tuples(st.integers(0, len(LOG) - 1), st.binary(min_size=1, max_size=8)), min_size=1, max_size=6)
+damages = st.lists(
+    st.tuples(st.integers(0, len(LOG) - 1), st.binary(min_size=1, max_size=8)),
+    min_size=1,
+    max_size=6,
+)
 header_damages = st.lists(
-    st.tuples(st.sampled_from(HEADERS).flatmap(lambda at: st.integers(at, at + 63)), st.binary(min_size=1, max_size=8)),
+    st.tuples(
+        st.sampled_from(HEADERS).flatmap(lambda at: st.integers(at, at + 63)),
+        st.binary(min_size=1, max_size=8),
+    ),
     min_size=1,
     max_size=4,
 )
@@ -96,21 +126,27 @@ def damaged(places: list[tuple[int, bytes]]) -> bytes:
 
 
 @pytest.mark.system
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(places=damages)
 def test_random_damage_never_breaks_the_reader(directory, places):
     read_bytes(directory, damaged(places))
 
 
 @pytest.mark.system
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(places=header_damages)
 def test_damaged_block_headers_never_break_the_reader(directory, places):
     read_bytes(directory, damaged(places))
 
 
 @pytest.mark.system
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(order=st.permutations(range(2, len(HEADERS))))
 def test_blocks_are_found_in_any_order(directory, order):
     ends = [*HEADERS[1:], len(LOG)]

@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 
 from pario.errors import ParioError
-from pario.tables import ReadError, read
-from pario.tables.darshan.apart import ask
-from pario.tables.darshan.job import collect
+from pario.see.analyze import analyze
+from pario.see.tables import ReadError, read
+from pario.see.tables.darshan.apart import ask
+from pario.see.tables.darshan.job import collect
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
 from tests.support.commands import run_command
 
 HERE = Path(package.__file__).parent
 LOGS = sorted(HERE.rglob("*.darshan"))
-#: What each log holds, as darshan-parser and PyDarshan show it: records of POSIX, STDIO and MPI-IO, DXT segments, ranks.
+#: What each log holds, as darshan-parser and PyDarshan show it: records of POSIX, STDIO and MPI-IO,
+#: DXT segments, ranks.
 CONTENT = {
     "pq_app_readAB_writeC": (12, 0, 4),
     "pq_app_read_id71317": (2, 0, 1),
@@ -51,7 +53,9 @@ def one(path: Path):
 @pytest.mark.system
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name[:24])
 def test_every_log_of_the_darshan_package_opens(path):
-    records, events, ranks = next(content for name, content in CONTENT.items() if path.name.startswith(name))
+    records, events, ranks = next(
+        content for name, content in CONTENT.items() if path.name.startswith(name)
+    )
     job = one(path)
     assert (len(job.records), len(job.events), job.ranks) == (records, events, ranks)
     assert len(job.processes) == ranks
@@ -83,8 +87,18 @@ def test_events_equal_the_segments_of_pydarshan():
     job = one(path)
     posix = job.events[job.events["layer"] == 0]
     for kind, name in ((2, "read_segments"), (3, "write_segments")):
-        expected = sorted((s["start_time"], s["offset"], s["length"]) for record in records for s in record[name])
-        found = sorted(zip(*(posix[posix["kind"] == kind][field].tolist() for field in ("start", "offset", "length")), strict=True))
+        expected = sorted(
+            (s["start_time"], s["offset"], s["length"]) for record in records for s in record[name]
+        )
+        found = sorted(
+            zip(
+                *(
+                    posix[posix["kind"] == kind][field].tolist()
+                    for field in ("start", "offset", "length")
+                ),
+                strict=True,
+            )
+        )
         assert len(found) == len(expected)
         assert np.allclose(found, expected)
 
@@ -123,13 +137,19 @@ def test_times_are_not_split_by_kind_of_metadata_call_and_the_job_says_so():
 
 
 def test_modules_that_are_not_used_are_named():
-    assert any("not used: modules H5D, H5F" in text for text in one(log("ior_hdf5_example")).messages)
+    assert any(
+        "not used: modules H5D, H5F" in text for text in one(log("ior_hdf5_example")).messages
+    )
 
 
 @pytest.mark.system
 def test_process_logs_of_one_job_merge_into_one_job(tmp_path):
     early = DarshanLog(modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})}, jobid=7)
-    late = DarshanLog(modules={"POSIX": posix_record(1, 0, {0: 1, 4: 20}, {2: 1.0})}, jobid=7, start=early.start + 5)
+    late = DarshanLog(
+        modules={"POSIX": posix_record(1, 0, {0: 1, 4: 20}, {2: 1.0})},
+        jobid=7,
+        start=early.start + 5,
+    )
     paths = [early.write(tmp_path / "a.darshan"), late.write(tmp_path / "b.darshan")]
     job = read(paths)
     assert len(job.processes) == 2
@@ -143,19 +163,37 @@ def test_process_logs_of_one_job_merge_into_one_job(tmp_path):
 
 
 def test_logs_of_different_jobs_are_mentioned(tmp_path):
-    paths = [DarshanLog(jobid=i, modules={"POSIX": posix_record(1, 0)}).write(tmp_path / f"{i}.darshan") for i in (1, 2)]
+    paths = [
+        DarshanLog(jobid=i, modules={"POSIX": posix_record(1, 0)}).write(tmp_path / f"{i}.darshan")
+        for i in (1, 2)
+    ]
     assert any("2 job ids (1, 2)" in text for text in collect("x", paths).messages)
 
 
 def test_a_partial_module_is_mentioned(tmp_path):
-    path = DarshanLog(modules={"POSIX": posix_record(1, 0)}, partial=("POSIX",)).write(tmp_path / "a.darshan")
-    assert any("module POSIX is partial" in text and "after 1 records" in text for text in one(path).messages)
+    path = DarshanLog(modules={"POSIX": posix_record(1, 0)}, partial=("POSIX",)).write(
+        tmp_path / "a.darshan"
+    )
+    assert any(
+        "module POSIX is partial" in text and "after 1 records" in text
+        for text in one(path).messages
+    )
+
+
+def test_a_verdict_begins_with_a_partial_module(tmp_path):
+    modules = {"POSIX": posix_record(1, 0), "DXT_POSIX": dxt_record(1, 0, segments(5), segments(2))}
+    path = DarshanLog(modules=modules, partial=("POSIX", "DXT_POSIX")).write(tmp_path / "a.darshan")
+    analysis = analyze(one(path))
+    assert analysis.verdict.unseen == ("Darshan had no more memory for module POSIX",)
+    assert analysis.verdict.sentence.startswith("Incomplete: Darshan had no more memory")
 
 
 @pytest.mark.parametrize(("module", "version"), [("DXT_POSIX", 2), ("DXT_MPIIO", 3)])
 def test_dxt_records_of_another_version_are_mentioned_not_silently_empty(tmp_path, module, version):
     record = dxt_record(1, 0, segments(5), segments(0))
-    path = DarshanLog(modules={module: record}, versions={module: version}).write(tmp_path / "a.darshan")
+    path = DarshanLog(modules={module: record}, versions={module: version}).write(
+        tmp_path / "a.darshan"
+    )
     job = one(path)
     assert len(job.events) == 0
     assert "events" not in job.has
@@ -168,7 +206,9 @@ def test_a_module_without_records_is_mentioned(tmp_path):
 
 
 def test_dxt_events_know_rank_host_file_and_bytes(tmp_path):
-    records = dxt_record(1, 0, segments(10), segments(5, first=1.0)) + dxt_record(1, 1, segments(1, first=0.5), segments(0), host="node1")
+    records = dxt_record(1, 0, segments(10), segments(5, first=1.0)) + dxt_record(
+        1, 1, segments(1, first=0.5), segments(0), host="node1"
+    )
     job = one(DarshanLog(nprocs=2, modules={"DXT_POSIX": records}).write(tmp_path / "a.darshan"))
     assert len(job.events) == 16
     assert np.all(np.diff(job.events["start"]) >= 0)
@@ -180,7 +220,12 @@ def test_dxt_events_know_rank_host_file_and_bytes(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "found"),
-    [(b"", "empty file"), (b"\x1f\x8b" + b"x" * 50, "gzip"), (b"3.41\0\0\0\0", "begins with"), (b"PNG" * 100, "begins with")],
+    [
+        (b"", "empty file"),
+        (b"\x1f\x8b" + b"x" * 50, "gzip"),
+        (b"3.41\0\0\0\0", "begins with"),
+        (b"PNG" * 100, "begins with"),
+    ],
 )
 def test_foreign_files_are_errors_naming_path_found_and_expected(tmp_path, content, found):
     path = tmp_path / "x.darshan"
@@ -225,14 +270,22 @@ def test_without_the_darshan_package_the_error_says_what_to_install(monkeypatch)
 
 @pytest.mark.exhaustive
 def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
-    """Time is measured by bench/; memory has a bound here because it does not depend on the machine."""
+    """Time is measured by bench/; memory has a bound here because it does not depend on the
+    machine."""
 
-    records = b"".join(dxt_record(1, rank, segments(100_000), segments(100_000, first=200.0)) for rank in range(10))
-    path = DarshanLog(nprocs=10, seconds=400, modules={"DXT_POSIX": records}).write(tmp_path / "big.darshan")
+    records = b"".join(
+        dxt_record(1, rank, segments(100_000), segments(100_000, first=200.0)) for rank in range(10)
+    )
+    path = DarshanLog(nprocs=10, seconds=400, modules={"DXT_POSIX": records}).write(
+        tmp_path / "big.darshan"
+    )
     code = (
-        "import resource, sys; from pathlib import Path; from pario.tables import read; job = read([Path(sys.argv[1])]);"
-        "own = int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]);"  # ru_maxrss begins with pytest's own size
-        "print(len(job.events), 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
+        "import resource, sys; from pathlib import Path; from pario.see.tables import read; job ="
+        " read([Path(sys.argv[1])]);"
+        # ru_maxrss begins with pytest's own size
+        "own ="
+        " int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]);print(len(job.events),"  # noqa: E501
+        " 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
     )
     done = run_command([sys.executable, "-c", code, path], status=0)
     events, peak = map(int, done.stdout.split())

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pario.analyze import analyze
-from pario.report import json as report_json
-from pario.tables import Job, read
+from pario.see.analyze import analyze
+from pario.see.report import json as report_json
+from pario.see.tables import Job, read
 from tests.python.plog import FUNCTIONS, PROCESS_FIELDS, RECORD_FIELDS, ProcessLog, events
 
 EDGES = [0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62 - 1, 2**62, 2**63 - 1, 2**63]
@@ -23,7 +23,9 @@ EDGES += [2**64 - 2**31, 2**64 - 2, 2**64 - 1]
 CLOCK = {"ticks_per_second", "anchor0_ticks", "anchor0_mono_ns", "start_mono_ns"}
 CLOCK |= {"start_realtime_ns"}
 COUNTERS = [name for name, unit in RECORD_FIELDS if unit in ("count", "bytes")]
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 edges = st.sampled_from(EDGES)
 
 
@@ -45,7 +47,9 @@ def read_log(directory: Path, log: ProcessLog) -> Job:
         *((2**64 - 1, 255), (2**64 - 2**31, 0), (2**32 - 1, 255)),
     ],
 )
-def test_an_exit_status_is_what_the_parent_sees(tmp_path: Path, kind: int, written: int, status: int) -> None:
+def test_an_exit_status_is_what_the_parent_sees(
+    tmp_path: Path, kind: int, written: int, status: int
+) -> None:
     job = read_log(tmp_path, ProcessLog(process={"end_kind": kind, "end_code": written}))
     assert (job.processes["end_kind"][0], job.processes["end_code"][0]) == (kind, status)
 
@@ -89,7 +93,9 @@ def counter(row: Any, name: str) -> int | None:
 @pytest.mark.system
 @FEW
 @given(counters=st.lists(edges, min_size=5, max_size=5))
-def test_a_function_has_its_calls_or_is_named_as_damage(tmp_path: Path, counters: list[int]) -> None:
+def test_a_function_has_its_calls_or_is_named_as_damage(
+    tmp_path: Path, counters: list[int]
+) -> None:
     rows = [(0, 0, 0, 0, 0)] * len(FUNCTIONS)
     rows[2] = (counters[0] or 1, *counters[1:])
     job = read_log(tmp_path, ProcessLog(functions=rows))
@@ -109,7 +115,9 @@ def test_a_function_has_its_calls_or_is_named_as_damage(tmp_path: Path, counters
     span=st.sampled_from([0, 2**32 - 1]),
     flags=st.sampled_from([0, 1, 63, 255]),
 )
-def test_an_event_keeps_its_numbers(tmp_path: Path, offset: int, length: int, count: int, span: int, flags: int) -> None:
+def test_an_event_keeps_its_numbers(
+    tmp_path: Path, offset: int, length: int, count: int, span: int, flags: int
+) -> None:
     chunk = events(1, count=count, span=span, flags=flags)
     chunk["offset"], chunk["length"] = np.uint64(offset), np.uint64(length)
     (row,) = read_log(tmp_path, ProcessLog(records=[{"path": "/a"}], chunks=[chunk])).events

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pario.tables.layouts import parse_layout
-from pario.tables.model import Layout
+from pario.see.tables.layouts import parse_layout
+from pario.see.tables.model import Layout
 
 MIB = 1 << 20
 CASES = Path(__file__).parents[1] / "cases" / "lustre.txt"
@@ -18,7 +18,8 @@ V1_COUNT_4 = bytes.fromhex("d00bd10b 01000000" + "00" * 16 + "00001000 0400 ffff
 
 @dataclass
 class Case:
-    """A value of lustre.lov in tests/cases/lustre.txt. now is empty for a value that is no layout."""
+    """A value of lustre.lov in tests/cases/lustre.txt. now is empty for a value that is no
+    layout."""
 
     name: str
     value: bytes = b""
@@ -41,17 +42,28 @@ def read_cases() -> list[Case]:
 def as_text(layout: Layout) -> str:
     targets = "".join(f" {target}" for target in layout.targets)
     pool = f" pool {layout.pool}" if layout.pool else ""
-    return f"{layout.stripe_count} x {layout.stripe_size}" + (f" on{targets}" if targets else "") + pool
+    return (
+        f"{layout.stripe_count} x {layout.stripe_size}"
+        + (f" on{targets}" if targets else "")
+        + pool
+    )
 
 
-@pytest.mark.parametrize("case", [case for case in read_cases() if case.now], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in read_cases() if case.now], ids=lambda case: case.name
+)
 def test_the_layout_is_that_of_the_last_component_with_objects(case: Case):
     assert as_text(parse_layout("lustre.lov", case.value)) == case.now
 
 
-@pytest.mark.parametrize("case", [case for case in read_cases() if not case.now], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in read_cases() if not case.now], ids=lambda case: case.name
+)
 def test_a_damaged_layout_is_refused_with_its_beginning(case: Case):
-    with pytest.raises(ValueError, match=rf"lustre.lov of {len(case.value)} bytes beginning with {case.value[:4].hex()}: \w"):
+    with pytest.raises(
+        ValueError,
+        match=rf"lustre.lov of {len(case.value)} bytes beginning with {case.value[:4].hex()}: \w",
+    ):
         parse_layout("lustre.lov", case.value)
 
 
@@ -76,7 +88,11 @@ def test_ceph_layouts():
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
-        ("ceph.file.layout", b"stripe_unit=1", "expected lustre.lov .* or .stripe_unit=... stripe_count=..."),
+        (
+            "ceph.file.layout",
+            b"stripe_unit=1",
+            "expected lustre.lov .* or .stripe_unit=... stripe_count=...",
+        ),
         ("gpfs.layout", b"", "expected lustre.lov"),
     ],
 )

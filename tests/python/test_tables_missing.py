@@ -1,4 +1,5 @@
-"""A run of which a part cannot be seen is never called healthy: the first line says what is missing."""
+"""A run of which a part cannot be seen is never called healthy: the first line says what is
+missing."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pario.analyze import Analysis, analyze
-from pario.tables import read
+from pario.see.analyze import Analysis, analyze
+from pario.see.tables import read
 from tests.python.plog import ProcessLog, block, events, moment, ticks
 
 HEALTHY = {"path": "/data/a", "writes": 3, "bytes_written": 3_000_000, "write_time": ticks(0.001)}
@@ -70,7 +71,9 @@ def test_a_log_that_was_cut_off_is_said_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank_of_note", [0, -1])
-def test_a_program_that_could_not_be_followed_is_said_first(tmp_path: Path, rank_of_note: int) -> None:
+def test_a_program_that_could_not_be_followed_is_said_first(
+    tmp_path: Path, rank_of_note: int
+) -> None:
     size = 1 if rank_of_note == 0 else 0
     log = ProcessLog(rank=rank_of_note, size=size, records=[HEALTHY], notes=[UNSEEN])
     check_incomplete(analyzed(tmp_path, log), "/bin/static was not followed")
@@ -87,7 +90,9 @@ def test_a_launcher_whose_command_has_no_log_is_said_first(tmp_path: Path) -> No
     for number, pid in ((0, 7), (1, 8)):
         described = {"command": ["app"], "launchers": 2, "host": "a", "pid": pid, "rank": number}
         (tmp_path / f"launcher.{number}.json").write_text(json.dumps(described))
-    (tmp_path / "job.json").write_text(json.dumps({"command": ["app"], "launchers": 2, "host": "a", "pid": 7, "start": 1.7e9}))
+    (tmp_path / "job.json").write_text(
+        json.dumps({"command": ["app"], "launchers": 2, "host": "a", "pid": 7, "start": 1.7e9})
+    )
     check_incomplete(analyze(read([tmp_path])), "launcher 1 of 2 has no log of its command")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.tables import ReadError, read
-from pario.tables.model import RECORD
+from pario.see.tables import ReadError, read
+from pario.see.tables.model import RECORD
 from tests.python.plog import FUNCTIONS, PAGE, RECORD_FIELDS, ProcessLog, events, moment, ticks
 
 
@@ -21,7 +21,14 @@ def read_logs(directory: Path, *logs: ProcessLog):
 
 
 def test_counters_times_and_moments_of_a_record(tmp_path):
-    record = {"path": "/data/a", "writes": 3, "bytes_written": 1536, "write_time": ticks(0.5), "first_write": moment(2), "write_size_1": 3}
+    record = {
+        "path": "/data/a",
+        "writes": 3,
+        "bytes_written": 1536,
+        "write_time": ticks(0.5),
+        "first_write": moment(2),
+        "write_size_1": 3,
+    }
     job = read_logs(tmp_path, ProcessLog(records=[record]))
     (row,) = job.records
     assert (row["writes"], row["bytes_written"], row["write_time"]) == (3, 1536, pytest.approx(0.5))
@@ -37,15 +44,27 @@ def test_every_counter_of_the_model_is_filled_from_the_counter_of_the_same_name(
     values |= {"path": "/a", "layer": 1, "kind": stat.S_IFREG, "filesystem": 0}
     (row,) = read_logs(tmp_path, ProcessLog(records=[values])).records
     own = {"process", "file", "layer", "read_sizes", "write_sizes", "ranks"}
-    for name in set(RECORD.names) - own - {n for n in RECORD.names if n.startswith(("slowest_rank", "fastest_rank", "variance"))}:
+    for name in (
+        set(RECORD.names)
+        - own
+        - {n for n in RECORD.names if n.startswith(("slowest_rank", "fastest_rank", "variance"))}
+    ):
         unit = dict(RECORD_FIELDS)[name]
-        expected = {"ticks": lambda v: v / 2e9, "time": lambda v: v / 2e9 - 1}.get(unit, lambda v: v)(values[name])
+        expected = {"ticks": lambda v: v / 2e9, "time": lambda v: v / 2e9 - 1}.get(
+            unit, lambda v: v
+        )(values[name])
         assert row[name] == pytest.approx(expected), name
 
 
 def test_events_of_chunks_and_of_the_live_tail_are_sorted_and_in_seconds(tmp_path):
-    first, second = events(1000, first=1.0), events(1000, first=0.5, function=1, offset=np.uint64(2**64 - 1))
-    job = read_logs(tmp_path, ProcessLog(records=[{"path": "/a"}], chunks=[first, second], tail=events(5, first=0.25)))
+    first, second = (
+        events(1000, first=1.0),
+        events(1000, first=0.5, function=1, offset=np.uint64(2**64 - 1)),
+    )
+    job = read_logs(
+        tmp_path,
+        ProcessLog(records=[{"path": "/a"}], chunks=[first, second], tail=events(5, first=0.25)),
+    )
     assert len(job.events) == 2005
     assert np.all(np.diff(job.events["start"]) >= 0)
     assert job.events["start"][0] == pytest.approx(0.25)
@@ -57,14 +76,24 @@ def test_events_of_chunks_and_of_the_live_tail_are_sorted_and_in_seconds(tmp_pat
 
 
 def test_merged_events_end_after_their_span(tmp_path):
-    job = read_logs(tmp_path, ProcessLog(records=[{"path": "/a"}], chunks=[events(1, count=10, span=3_000_000)]))
+    job = read_logs(
+        tmp_path, ProcessLog(records=[{"path": "/a"}], chunks=[events(1, count=10, span=3_000_000)])
+    )
     assert job.events["end"][0] - job.events["start"][0] == pytest.approx(3.0)
 
 
 def test_communication_events_name_their_communicator_and_io_events_their_file(tmp_path):
     note = {"note": "communicator", "number": 7, "id": 99, "size": 6, "ranks": "0-3,8,10"}
-    chunk = np.concatenate([events(1, function=5, file=7), events(1, file=1, first=1.0), events(1, file=2**32 - 1, first=2.0)])
-    log = ProcessLog(rank=0, size=1, records=[{"path": "/a"}, {"path": "/b"}], chunks=[chunk], notes=[note])
+    chunk = np.concatenate(
+        [
+            events(1, function=5, file=7),
+            events(1, file=1, first=1.0),
+            events(1, file=2**32 - 1, first=2.0),
+        ]
+    )
+    log = ProcessLog(
+        rank=0, size=1, records=[{"path": "/a"}, {"path": "/b"}], chunks=[chunk], notes=[note]
+    )
     job = read_logs(tmp_path, log)
     assert job.communicators[job.events["file"][0]].ranks == (0, 1, 2, 3, 8, 10)
     assert (job.events["layer"][0], job.events["kind"][0]) == (255, 11)
@@ -82,7 +111,13 @@ def test_functions_keep_calls_bytes_and_seconds(tmp_path):
 
 
 def test_a_killed_process_has_no_end_but_a_last_moment_and_is_mentioned(tmp_path):
-    log = ProcessLog(rank=3, size=4, end=None, records=[{"path": "/a", "last_write": moment(7.5)}], unwritten_pages=3)
+    log = ProcessLog(
+        rank=3,
+        size=4,
+        end=None,
+        records=[{"path": "/a", "last_write": moment(7.5)}],
+        unwritten_pages=3,
+    )
     job = read_logs(tmp_path, log)
     assert np.isnan(job.processes["end"][0])
     assert (job.processes["seen"][0], job.wall) == (pytest.approx(7.5), pytest.approx(7.5))
@@ -91,7 +126,12 @@ def test_a_killed_process_has_no_end_but_a_last_moment_and_is_mentioned(tmp_path
 
 
 def test_ranks_come_first_and_every_process_image_has_a_row(tmp_path):
-    shell = ProcessLog(pid=1, start_realtime_ns=1_700_000_000_000_000_000 - 10**9, start_mono_ns=49_000_000_000, process={"end_kind": 3})
+    shell = ProcessLog(
+        pid=1,
+        start_realtime_ns=1_700_000_000_000_000_000 - 10**9,
+        start_mono_ns=49_000_000_000,
+        process={"end_kind": 3},
+    )
     ranks = [ProcessLog(pid=2 + r, rank=r, size=2) for r in (1, 0)]
     job = read_logs(tmp_path, shell, *ranks)
     assert job.processes["rank"].tolist() == [0, 1, -1]
@@ -102,9 +142,19 @@ def test_ranks_come_first_and_every_process_image_has_a_row(tmp_path):
 
 def test_hosts_with_different_clocks_are_related_by_the_barriers(tmp_path):
     barrier = {"note": "clock", "kind": "barrier"}
-    one = ProcessLog(host="a", rank=0, size=2, start_mono_ns=10**12, notes=[barrier | {"mono_ns": 10**12 + 10**9}])
-    late_clock = 1_700_000_000_000_000_000 + 5 * 10**9  # the second host's real-time clock is 5 s ahead
-    two = ProcessLog(host="b", rank=1, size=2, start_mono_ns=7 * 10**12, start_realtime_ns=late_clock)
+    one = ProcessLog(
+        host="a",
+        rank=0,
+        size=2,
+        start_mono_ns=10**12,
+        notes=[barrier | {"mono_ns": 10**12 + 10**9}],
+    )
+    late_clock = (
+        1_700_000_000_000_000_000 + 5 * 10**9
+    )  # the second host's real-time clock is 5 s ahead
+    two = ProcessLog(
+        host="b", rank=1, size=2, start_mono_ns=7 * 10**12, start_realtime_ns=late_clock
+    )
     two.notes = [barrier | {"mono_ns": 7 * 10**12 + 10**9}]
     job = read_logs(tmp_path, one, two)
     assert job.hosts == ["a", "b"]
@@ -113,18 +163,37 @@ def test_hosts_with_different_clocks_are_related_by_the_barriers(tmp_path):
 
 def test_a_second_barrier_takes_out_the_drift(tmp_path):
     def log(host: str, rank: int, rate: float) -> ProcessLog:
-        notes = [{"note": "clock", "kind": "barrier", "mono_ns": 10**12 + round(s * 1e9 * rate)} for s in (1.0, 1001.0)]
+        notes = [
+            {"note": "clock", "kind": "barrier", "mono_ns": 10**12 + round(s * 1e9 * rate)}
+            for s in (1.0, 1001.0)
+        ]
         record = {"path": f"/{host}", "last_write": moment(1001.0 * rate)}
-        return ProcessLog(host=host, rank=rank, size=2, start_mono_ns=10**12, notes=notes, records=[record])
+        return ProcessLog(
+            host=host, rank=rank, size=2, start_mono_ns=10**12, notes=notes, records=[record]
+        )
 
     job = read_logs(tmp_path, log("a", 0, 1.0), log("b", 1, 1.0001))
     assert job.records["last_write"].tolist() == pytest.approx([1001.0, 1001.0], abs=1e-6)
 
 
-@pytest.mark.parametrize(("network", "paths"), [(False, {"a:/tmp/x", "b:/tmp/x"}), (True, {"/tmp/x"})])
+@pytest.mark.parametrize(
+    ("network", "paths"), [(False, {"a:/tmp/x", "b:/tmp/x"}), (True, {"/tmp/x"})]
+)
 def test_the_same_path_on_local_file_systems_of_two_hosts_is_two_files(tmp_path, network, paths):
-    note = {"note": "filesystem", "id": 1, "type": "ext4", "mount": "/tmp", "block": 4096, "network": network}
-    logs = [ProcessLog(host=h, rank=r, size=2, records=[{"path": "/tmp/x", "filesystem": 1}], notes=[note]) for r, h in enumerate("ab")]
+    note = {
+        "note": "filesystem",
+        "id": 1,
+        "type": "ext4",
+        "mount": "/tmp",
+        "block": 4096,
+        "network": network,
+    }
+    logs = [
+        ProcessLog(
+            host=h, rank=r, size=2, records=[{"path": "/tmp/x", "filesystem": 1}], notes=[note]
+        )
+        for r, h in enumerate("ab")
+    ]
     job = read_logs(tmp_path, *logs)
     assert set(job.paths) == paths
     assert len(job.filesystems) == len(paths)
@@ -134,7 +203,11 @@ def test_streams_and_folded_directories_are_marked_and_unused_rows_left_out(tmp_
     job = read_logs(
         tmp_path,
         ProcessLog(
-            records=[{"path": "<stdout>", "kind": stat.S_IFIFO}, {"path": "/d/*", "folded": 1, "stats": 3}, {"path": "*", "folded": 1}]
+            records=[
+                {"path": "<stdout>", "kind": stat.S_IFIFO},
+                {"path": "/d/*", "folded": 1, "stats": 3},
+                {"path": "*", "folded": 1},
+            ]
         ),
     )
     assert job.files["stream"].tolist() == [1, 0]
@@ -142,17 +215,36 @@ def test_streams_and_folded_directories_are_marked_and_unused_rows_left_out(tmp_
 
 
 def test_layout_and_hint_notes_belong_to_their_files(tmp_path):
-    layout = {"note": "layout", "record": 1, "kind": "ceph.file.layout", "value": b"stripe_unit=65536 stripe_count=4 object_size=1".hex()}
+    layout = {
+        "note": "layout",
+        "record": 1,
+        "kind": "ceph.file.layout",
+        "value": b"stripe_unit=65536 stripe_count=4 object_size=1".hex(),
+    }
     hint = {"note": "hint", "record": 1, "when": "effective", "hints": {"cb_nodes": "2"}}
-    job = read_logs(tmp_path, ProcessLog(rank=0, size=1, records=[{"path": "/a"}, {"path": "/b"}], notes=[layout, hint]))
+    job = read_logs(
+        tmp_path,
+        ProcessLog(rank=0, size=1, records=[{"path": "/a"}, {"path": "/b"}], notes=[layout, hint]),
+    )
     assert job.layouts[job.files["layout"][1]].stripe_count == 4
     assert job.files["layout"][0] == -1
-    assert (job.path(job.hints[0].file), job.hints[0].key, job.hints[0].value) == ("/b", "cb_nodes", "2")
+    assert (job.path(job.hints[0].file), job.hints[0].key, job.hints[0].value) == (
+        "/b",
+        "cb_nodes",
+        "2",
+    )
     assert {"layout", "hints"} <= job.has
 
 
 def ended(tmp_path, status=128 + 15, **facts):
-    about = {"command": ["app"], "launchers": 1, "start": 1.7e9, "end": 1.7e9 + 25.0, "exit_status": status, **facts}
+    about = {
+        "command": ["app"],
+        "launchers": 1,
+        "start": 1.7e9,
+        "end": 1.7e9 + 25.0,
+        "exit_status": status,
+        **facts,
+    }
     (tmp_path / "job.json").write_text(json.dumps(about))
 
 
@@ -166,7 +258,15 @@ def test_a_command_that_was_killed_ended_when_its_launcher_saw_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "facts", [{"status": 0}, {"status": "139"}, {"status": None}, {"launchers": 2}, {"end": "soon"}, {"end": float("inf")}]
+    "facts",
+    [
+        {"status": 0},
+        {"status": "139"},
+        {"status": None},
+        {"launchers": 2},
+        {"end": "soon"},
+        {"end": float("inf")},
+    ],
 )
 def test_what_is_not_known_of_an_end_is_not_made_up(tmp_path, facts):
     ended(tmp_path, **facts)
@@ -176,7 +276,9 @@ def test_what_is_not_known_of_an_end_is_not_made_up(tmp_path, facts):
 
 
 def test_job_json_gives_command_and_exit_status_and_may_be_damaged(tmp_path):
-    (tmp_path / "job.json").write_text(json.dumps({"command": ["mpiexec", "-n", "2", "a b"], "exit_status": 3}))
+    (tmp_path / "job.json").write_text(
+        json.dumps({"command": ["mpiexec", "-n", "2", "a b"], "exit_status": 3})
+    )
     job = read_logs(tmp_path, ProcessLog())
     assert (job.command, job.exit_status) == ("mpiexec -n 2 'a b'", 3)
     (tmp_path / "job.json").write_text("{")

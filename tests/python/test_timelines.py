@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pario.analyze.spans import Kind, Panel, merged
-from pario.bench.timelines import KINDS, panels_of
 from pario.errors import ParioError
-from pario.report.picture import draw_spans
-from pario.report.spans import figure, ticks
-from pario.tables.model import Job
+from pario.prove.bench.timelines import KINDS, panels_of
+from pario.see.analyze.spans import Kind, Panel, merged
+from pario.see.report.picture import draw_spans
+from pario.see.report.spans import figure, ticks
+from pario.see.tables.model import Job
 from tests.python.jobs import add_events, make_job
 
 FILE = "/scratch/pattern/array"
@@ -24,7 +24,8 @@ def add_barrier(job: Job, rank: int, start: float) -> None:
 
 
 def two_rounds() -> Job:
-    """Two ranks write and read twice, in the second round from 10 s on: of that one rank 0 alone writes, 1000 times, and both read."""
+    """Two ranks write and read twice, in the second round from 10 s on: of that one rank 0 alone
+    writes, 1000 times, and both read."""
     job = make_job(ranks=2, wall=30.0)
     for rank in range(2):
         add_events(job, rank, FILE, "write", start=2.0, duration=1.0, length=8)
@@ -32,11 +33,15 @@ def two_rounds() -> Job:
             add_barrier(job, rank, start)
         add_events(job, rank, FILE, "read", start=16.0 + rank, duration=1.0, length=8)
         for start in (13.0 + rank, 18.5):  # done
-            add_events(job, rank, "", "communicate", function="MPI_Ibarrier", start=start, duration=0.001)
+            add_events(
+                job, rank, "", "communicate", function="MPI_Ibarrier", start=start, duration=0.001
+            )
         add_events(job, rank, "", "communicate", function="MPI_Test", start=14.5, duration=0.001)
         add_events(job, rank, "", "communicate", function="MPI_Scatter", start=18.0, duration=0.4)
         add_events(job, rank, "/elsewhere", "write", start=11.0, duration=1.0, length=8)
-    add_events(job, 0, FILE, "write", start=11.0 + 0.002 * np.arange(1000), duration=0.001, length=8)
+    add_events(
+        job, 0, FILE, "write", start=11.0 + 0.002 * np.arange(1000), duration=0.001, length=8
+    )
     return job
 
 
@@ -71,7 +76,9 @@ def test_near_spans_are_one() -> None:
     assert merged(begins, ends, 0.01) == [(0.0, 1.0), (1.05, 2.0), (3.0, 4.0)]
 
 
-@pytest.mark.parametrize(("seconds", "last"), [(1.0, 1.0), (0.0034, 0.003), (730.0, 600.0), (1e-6, 1e-6)])
+@pytest.mark.parametrize(
+    ("seconds", "last"), [(1.0, 1.0), (0.0034, 0.003), (730.0, 600.0), (1e-6, 1e-6)]
+)
 def test_ticks_are_round(seconds: float, last: float) -> None:
     found = ticks(seconds)
     assert found[0] == 0.0 and found[-1] == pytest.approx(last) and 3 <= len(found) <= 6
@@ -82,7 +89,9 @@ def test_each_row_has_its_bars_where_it_was_busy(ranks: int) -> None:
     rows = [{"write": [(0.5, 1.0)]}] + [{}] * (ranks - 1)
     panel = Panel("a < b", 1.0, [f"rank {rank}" for rank in range(ranks)], rows)
     root = ElementTree.fromstring(figure([panel] * 3, [Kind("write", "#123456", 0.8)]))
-    bars = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("fill") == "#123456"]
+    bars = [
+        one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("fill") == "#123456"
+    ]
     texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert len(bars) == 3 and bars[0].get("d", "").startswith("M259.0 ")
     assert texts.count("a < b") == 3 and texts.count("rank 0") == 3
@@ -93,6 +102,10 @@ def test_each_row_has_its_bars_where_it_was_busy(ranks: int) -> None:
 def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     panels = panels_of("one", two_rounds(), Path("/scratch"))
-    for suffix, begin in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG\r\n")):
+    for suffix, begin in (
+        (".svg", b"<svg "),
+        (".html", b"<!doctype html>"),
+        (".png", b"\x89PNG\r\n"),
+    ):
         draw_spans(tmp_path / f"picture{suffix}", "title", panels, KINDS, "told")
         assert (tmp_path / f"picture{suffix}").read_bytes().startswith(begin)

@@ -1,117 +1,186 @@
-"""Ranks of PyTorch: how they wait for each other, by a store and a clock of the test's own."""
+"""Ranks of PyTorch: their messages in a store, by a store of the test's own."""
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pario import ranks
+from pario import ranks as ranks_module
 from pario.checkpoint import torch_ranks
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.torch_ranks import TorchRanks
+from pario.checkpoint.torch_ranks import StoreTransport, TorchRanks
+from tests.support.waiting import PATIENCE
 
 distributed = pytest.importorskip("torch.distributed")
-PATIENCE = 100.0
 
 
 class Store:
-    """Time goes on where somebody waits for what is not there; ``then`` is done at its time."""
+    """The store of ranks that are threads."""
 
-    def __init__(self, now: list[float]) -> None:
+    def __init__(self) -> None:
         self.entries: dict[str, Any] = {}
-        self.then: list[tuple[float, Any]] = []
-        self.now = now
+        self.changed = threading.Condition()
+
+    def clone(self) -> Store:
+        return self
 
     def set(self, key: str, value: bytes) -> None:
-        self.entries[key] = value
+        with self.changed:
+            self.entries[key] = value
+            self.changed.notify_all()
 
     def get(self, key: str) -> bytes:
         return bytes(self.entries[key])
 
     def add(self, key: str, more: int) -> int:
-        self.entries[key] = self.entries.get(key, 0) + more
-        return int(self.entries[key])
+        with self.changed:
+            self.entries[key] = self.entries.get(key, 0) + more
+            return int(self.entries[key])
 
     def check(self, keys: list[str]) -> bool:
         return all(key in self.entries for key in keys)
 
     def delete_key(self, key: str) -> None:
-        del self.entries[key]
+        with self.changed:
+            del self.entries[key]
 
     def wait(self, keys: list[str], patience: timedelta) -> None:
-        deadline = self.now[0] + patience.total_seconds()
-        while not self.check(keys):
-            if not self.then or self.then[0][0] > deadline:
-                self.now[0] = deadline
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.check(keys), patience.total_seconds()):
                 raise distributed.DistStoreError("wait timeout")
-            self.now[0], work = self.then.pop(0)
-            work()
+
+    def messages(self) -> list[str]:
+        return [key for key in self.entries if key.count("/") == 4]
+
+
+class Group:
+    """A process group; each rank has its own."""
+
+    group_name = "test"
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+
+class PerThread:
+    """The counts of a rank, which is a thread."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def __getitem__(self, name: str) -> int:
+        return int(self._local.__dict__.get(name, 0))
+
+    def __setitem__(self, name: str, count: int) -> None:
+        self._local.__dict__[name] = count
 
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
-    now = [0.0]
-    for module in (ranks, torch_ranks):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    made = Store(now)
-    monkeypatch.setattr(distributed.distributed_c10d, "_get_default_store", lambda: SimpleNamespace(clone=lambda: made))
+    made = Store()
+    monkeypatch.setattr(distributed.distributed_c10d, "_get_default_store", lambda: made)
+    monkeypatch.setattr(distributed, "get_rank", lambda group: group.rank)
+    monkeypatch.setattr(distributed, "get_world_size", lambda _: 3)
+    monkeypatch.setattr(torch_ranks, "_made", PerThread())
     return made
 
 
-@pytest.fixture
-def members(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[TorchRanks]:
-    """Three ranks of one group."""
+def run(program: Any) -> list[Any]:
+    """What the program returns, or raises, on each of three ranks."""
+    groups = [Group(rank) for rank in range(3)]  # alive as long as the ranks are
 
-    def one(rank: int) -> TorchRanks:
-        monkeypatch.setattr(torch_ranks, "_made", Counter())
-        monkeypatch.setattr(distributed, "get_rank", lambda _: rank)
-        return TorchRanks(SimpleNamespace(group_name="test"), PATIENCE)
+    def one(rank: int) -> Any:
+        try:
+            return program(groups[rank])
+        except CheckpointError as error:
+            return str(error)
 
-    monkeypatch.setattr(distributed, "get_world_size", lambda _: 3)
-    return [one(rank) for rank in range(3)]
-
-
-def beats(mine: TorchRanks, until: int) -> list[tuple[float, Any]]:
-    return [(float(at), lambda: mine._tell_that_it_moves(range(1, 3) if mine.is_first else (0,))) for at in range(20, until, 20)]
+    with ThreadPoolExecutor(3) as pool:
+        return list(pool.map(one, range(3)))
 
 
-def came(mine: TorchRanks, value: int) -> tuple[float, Any]:
-    return 5000.0, lambda: mine._send(0, (1, ("a save", "", value)))
+def test_messages_keep_the_order_of_their_sender_and_leave_nothing_behind(store: Store) -> None:
+    first, second, third = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(3))
+    for number in range(3):
+        second.send(0, b"second %d" % number)
+        third.send(0, b"third %d" % number)
+    received = [first.receive() for _ in range(6)]
+    assert [data for sender, data in received if sender == 1] == [
+        b"second %d" % number for number in range(3)
+    ]
+    assert [sender for sender, _ in received].count(2) == 3
+    assert first.receive() is None and not store.messages()
 
 
-def test_who_never_comes_is_named_soon_after_the_others_came(store: Store, members: list[TorchRanks]) -> None:
-    """However often these have said that they get on."""
-    first, _, third = members
-    store.then = [*beats(third, 5000), came(third, 7)]
-    with pytest.raises(CheckpointError, match="rank 1 did not come within"):
-        first.together("a save", lambda: 5, sum)
-    assert 5000 < store.now[0] < 5000 + 2 * PATIENCE + 1
+def test_a_wait_ends_with_a_message_or_with_its_time(store: Store) -> None:
+    first, second = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(2))
+    begin = time.monotonic()
+    first.wait(0.05)
+    assert time.monotonic() - begin >= 0.05 and first.receive() is None
+    threading.Timer(0.05, lambda: second.send(0, b"here")).start()
+    first.wait(PATIENCE)
+    assert first.receive() == (1, b"here") and time.monotonic() - begin < PATIENCE
 
 
-def test_rank_0_waits_for_those_that_get_on(store: Store, members: list[TorchRanks]) -> None:
-    first, second, third = members
-    store.then = [*beats(third, 5000), came(third, 7), came(second, 8)]
-    assert first.together("a save", lambda: 5, sum) == 20
+@pytest.mark.usefixtures("store")
+def test_ranks_of_a_group_meet_and_know_who_shares_memory() -> None:
+    def program(group: Group) -> Any:
+        ranks, again = TorchRanks(group, PATIENCE), TorchRanks(group, PATIENCE)
+        nodes = torch_ranks._groups[group].native.nodes
+        return ranks.together("one", lambda: ranks.rank, sum), again.agree("two", lambda: 2), nodes
+
+    assert run(program) == [(3, 2, [0, 0, 0])] * 3
 
 
-@pytest.mark.parametrize("gets_on", [False, True])
-def test_others_wait_for_rank_0_while_it_gets_on(store: Store, members: list[TorchRanks], gets_on: bool) -> None:
-    first, second, _ = members
-    store.then = [*(beats(first, 5000) if gets_on else []), (5000.0, lambda: first._send(1, (1, "", 12)))]
-    if gets_on:
-        assert second.together("a save", lambda: 7, sum) == 12
-    else:
-        with pytest.raises(CheckpointError, match="rank 0 did not come within"):
-            second.together("a save", lambda: 7, sum)
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.usefixtures("store")
+def test_an_absent_rank_is_named(first: bool) -> None:
+    """Also if it does not come to the first meeting, in which ranks are introduced."""
+
+    def program(group: Group) -> Any:
+        if first and group.rank == 1:
+            return None
+        ranks = TorchRanks(group, 0.2 if first else PATIENCE)
+        ranks.patience = 0.2
+        return None if ranks.rank == 1 else ranks.together("a save", lambda: 5, sum)
+
+    what = "the first meeting of the ranks" if first else "a save"
+    absent = f"{what}: rank 1 did not come within 0.20 s"
+    assert run(program) == [absent, None, absent]
 
 
-def test_that_one_gets_on_leaves_nothing_behind(store: Store, members: list[TorchRanks]) -> None:
-    show = members[1].moving()
-    for step in range(1000):
-        store.now[0] = float(step)
-        show(step, 1000)
-    assert len(store.entries) == 1
+@pytest.mark.usefixtures("store")
+def test_ranks_that_progress_are_waited_for() -> None:
+    patience = 1.0
+
+    def program(group: Group) -> Any:
+        ranks = TorchRanks(group, PATIENCE)
+        ranks.patience = patience
+        show, begin = ranks.moving(), time.monotonic()
+        while ranks.rank == 2 and time.monotonic() < begin + 2.5 * patience:
+            show(1, 2)
+            time.sleep(0.01)
+        return ranks.together("a save", lambda: 5, sum)
+
+    assert run(program) == [15] * 3
+
+
+@pytest.mark.usefixtures("store")
+def test_an_interrupt_of_a_waiting_rank_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def program(group: Group) -> Any:
+        ranks = TorchRanks(group, PATIENCE)
+        if ranks.rank == 0:
+            monkeypatch.setattr(ranks_module, "check", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                ranks._receive(-1, time.monotonic(), PATIENCE)
+        return ranks.rank
+
+    assert run(program) == [0, 1, 2]

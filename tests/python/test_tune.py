@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 
 from pario.cli.tune import line
-from pario.replay import ReplayError, perform, script_of
-from pario.replay.errors import LateError
-from pario.replay.limits import Limits
-from pario.replay.perform import Manner
-from pario.replay.script import Script
+from pario.fix.stripe.commands import size_of
+from pario.fix.stripe.layout import Part
+from pario.prove.replay import ReplayError, perform, script_of
+from pario.prove.replay.errors import LateError
+from pario.prove.replay.limits import Limits
+from pario.prove.replay.perform import Manner
+from pario.prove.replay.script import Script
+from pario.prove.tune import Trial, nothing_to_tune, tune
+from pario.prove.tune.choice import Choice
+from pario.prove.tune.knobs import knobs
+from pario.prove.tune.search import measurement
+from pario.see.tables import read
+from pario.see.tables.model import Job
 from pario.settings import load
-from pario.stripe.commands import size_of
-from pario.stripe.layout import Part
-from pario.tables import read
-from pario.tables.model import Job
-from pario.tune import Trial, nothing_to_tune, tune
-from pario.tune.choice import Choice
-from pario.tune.knobs import knobs
-from pario.tune.search import measurement
 from tests.python.jobs import add_events, add_record, make_job
 from tests.python.test_replay import recorded
 from tests.support.commands import run_command
@@ -58,7 +58,9 @@ def system_writes(job: Job, place: Path) -> Callable[[Choice], float]:
     def measure(choice: Choice) -> float:
         records = perform(script, place, Manner(settings=choice.settings())).job.records
         written = records[records["writes"] > 0]
-        return float(sum(row["system_writes"] if row["buffers_used"] else row["writes"] for row in written))
+        return float(
+            sum(row["system_writes"] if row["buffers_used"] else row["writes"] for row in written)
+        )
 
     return measure
 
@@ -70,7 +72,12 @@ def test_small_writes_become_few_system_writes(job: Job, tmp_path: Path) -> None
     assert found.original.median >= 100_000
     assert found.best is not None and found.best.median <= 10
     assert 0 < len(seen) <= 5
-    assert {key for _, settings in found.choice.sections for table, key, _ in settings if table == "streams"} >= {"size", "count"}
+    assert {
+        key
+        for _, settings in found.choice.sections
+        for table, key, _ in settings
+        if table == "streams"
+    } >= {"size", "count"}
 
 
 @pytest.mark.system
@@ -85,8 +92,16 @@ def test_what_is_not_better_beyond_noise_is_left(job: Job, tmp_path: Path) -> No
     assert found.choice == Choice() and found.trials
 
 
-def test_a_knob_that_helps_stays_turned_and_the_best_is_tried_again(job: Job, tmp_path: Path) -> None:
-    found = tune(job, tmp_path, lambda choice: 10.0 - len(choice.sections[0][1]) if choice.sections else 10.0, 8, lambda _: None)
+def test_a_knob_that_helps_stays_turned_and_the_best_is_tried_again(
+    job: Job, tmp_path: Path
+) -> None:
+    found = tune(
+        job,
+        tmp_path,
+        lambda choice: 10.0 - len(choice.sections[0][1]) if choice.sections else 10.0,
+        8,
+        lambda _: None,
+    )
     assert found.best is not None and len(found.best.values) == 3
     assert len(found.trials) <= 8
 
@@ -97,7 +112,9 @@ def test_what_one_trial_has_shown_is_left(job: Job, tmp_path: Path) -> None:
     assert found.choice == Choice() and found.gain == 0
 
 
-def failing(*failures: int, sides: Callable[[Choice], bool] = lambda choice: bool(choice.sections)) -> Callable[[Choice], float]:
+def failing(
+    *failures: int, sides: Callable[[Choice], bool] = lambda choice: bool(choice.sections)
+) -> Callable[[Choice], float]:
     """Settings help; of the replays of one side those with these numbers, from 0, fail."""
     seen = []
 
@@ -120,9 +137,13 @@ def test_a_trial_that_fails_is_named_and_the_others_go_on(job: Job, tmp_path: Pa
     assert found.original.median == 2.0
 
 
-def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits, given = Limits(1.0), list[float]()
-    module = sys.modules["pario.replay.perform"]  # the package has its function under the name
+    module = sys.modules[
+        "pario.prove.replay.perform"
+    ]  # the package has its function under the name
 
     def played(script: Script, directory: Path, manner: Manner) -> SimpleNamespace:
         given.append(manner.limit)
@@ -132,7 +153,13 @@ def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(job: Job, tmp_path:
 
     monkeypatch.setattr(module, "perform", played)
     told: list[Trial] = []
-    found = tune(job, tmp_path, measurement(script_of(job), tmp_path, (), pauses=False, limits=limits), 8, told.append)
+    found = tune(
+        job,
+        tmp_path,
+        measurement(script_of(job), tmp_path, (), pauses=False, limits=limits),
+        8,
+        told.append,
+    )
     assert given[:2] == [600.0, 60.0] and set(given[1:]) == {60.0}
     assert line(told[0]) == f"{told[0].name}: failed, the others go on: ended after 60 s"
     assert told[0].choice != found.choice != Choice()
@@ -159,29 +186,46 @@ def test_where_the_original_cannot_be_played_nothing_is_tried(job: Job, tmp_path
 def test_a_run_whose_io_is_over_at_once_has_nothing_to_tune() -> None:
     job = make_job(1, wall=0.01)
     add_record(job, 0, "/out", opens=1, writes=1, bytes_written=100, write_time=0.005)
-    assert nothing_to_tune(job) == "all I/O takes 5.00 ms, too little to compare: there is nothing to tune"
+    assert (
+        nothing_to_tune(job)
+        == "all I/O takes 5.00 ms, too little to compare: there is nothing to tune"
+    )
 
 
 def test_a_run_without_io_has_nothing_to_tune() -> None:
-    assert nothing_to_tune(make_job(1, wall=10.0)) == "the run of 10.0 s made no I/O calls to files: there is nothing to tune"
+    assert (
+        nothing_to_tune(make_job(1, wall=10.0))
+        == "the run of 10.0 s made no I/O calls to files: there is nothing to tune"
+    )
 
 
 @pytest.mark.parametrize(("seconds", "worth"), [(0.1, False), (1.0, True)])
 def test_a_run_with_hardly_any_io_has_nothing_to_tune(seconds: float, worth: bool) -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/out", opens=1, writes=100, bytes_written=100 << 20, write_time=seconds)
-    add_events(job, 0, "/out", "write", start=np.arange(100) * 0.01, duration=seconds / 100, length=1 << 20)
+    add_events(
+        job, 0, "/out", "write", start=np.arange(100) * 0.01, duration=seconds / 100, length=1 << 20
+    )
     assert bool(nothing_to_tune(job)) is not worth
     if not worth:
-        assert nothing_to_tune(job).startswith("Not I/O-bound: computation takes 99 % of the 10.0 s run, I/O 1 %")
+        assert nothing_to_tune(job).startswith(
+            "Not I/O-bound: computation takes 99 % of the 10.0 s run, I/O 1 %"
+        )
         assert nothing_to_tune(job).endswith("; there is nothing to tune")
 
 
-def test_stripes_are_tried_where_the_number_of_targets_is_not_told(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stripes_are_tried_where_the_number_of_targets_is_not_told(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     striped = SimpleNamespace(parts=(Part(unit=1 << 22, count=1),), settable=True)
-    monkeypatch.setattr("pario.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=striped))
+    monkeypatch.setattr(
+        "pario.prove.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=striped)
+    )
     assert {"8 stripes", "4 stripes"} <= {knob.name for knob in knobs(job, tmp_path)}
-    monkeypatch.setattr("pario.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=SimpleNamespace(parts=())))
+    monkeypatch.setattr(
+        "pario.prove.tune.knobs.facts_of",
+        lambda _: SimpleNamespace(targets=0, stripes=SimpleNamespace(parts=())),
+    )
     assert not any("stripe" in knob.name for knob in knobs(job, tmp_path))
 
 
@@ -194,15 +238,24 @@ def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
     done = pario_tune(tmp_path, "-o", "pario.toml", "--", "true")
     assert done.returncode == 0, done.stderr
-    assert "pario: leave it as it is (0 trials): " in done.stderr and "there is nothing to tune" in done.stderr
+    assert (
+        "pario: leave it as it is (0 trials): " in done.stderr
+        and "there is nothing to tune" in done.stderr
+    )
     load(tmp_path / "pario.toml")
 
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("words", "said"), [(("--on", "nowhere"), "nowhere is no directory"), (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml")]
+    ("words", "said"),
+    [
+        (("--on", "nowhere"), "nowhere is no directory"),
+        (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml"),
+    ],
 )
-def test_where_it_cannot_work_the_command_is_not_run(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_where_it_cannot_work_the_command_is_not_run(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     done = pario_tune(tmp_path, *words, "--", "touch", "was_run")
     assert done.returncode == 2
     assert said in done.stderr and "Traceback" not in done.stderr
@@ -211,10 +264,12 @@ def test_where_it_cannot_work_the_command_is_not_run(tmp_path: Path, words: tupl
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_interrupted_says_so_and_leaves_nothing(log: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_who_is_interrupted_says_so_and_leaves_nothing(
+    log: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     program = """import os, sys
 from pario.cli import main
-from pario.tune import search
+from pario.prove.tune import search
 def measurement(script, directory, *_, **__):
     from pario.scratch import scratch
     def measure(choice):
@@ -237,11 +292,16 @@ sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
 @pytest.mark.system
 def test_what_buffers_hold_of_files_that_stay_open_counts(tmp_path: Path) -> None:
     """The system writes of a replay with settings are there before its log is."""
-    program = 'import os\nout = os.open("out.dat", os.O_CREAT | os.O_WRONLY)\nfor _ in range(100): os.write(out, b"8 bytes.")\n'
+    program = (
+        'import os\nout = os.open("out.dat", os.O_CREAT | os.O_WRONLY)\nfor _ in range(100):'
+        ' os.write(out, b"8 bytes.")\n'
+    )
     script = script_of(read([recorded(tmp_path, program)]))
     choice = Choice.of("*/out.dat", ("streams", "size", "8M"), ("streams", "count", "2"))
     for settle in (False, True):
-        records = perform(script, tmp_path, Manner(settings=choice.settings(), settle=settle)).job.records
+        records = perform(
+            script, tmp_path, Manner(settings=choice.settings(), settle=settle)
+        ).job.records
         assert records[records["writes"] == 100]["closes"].sum() == settle
 
 
@@ -261,19 +321,30 @@ def test_sizes_grow_as_far_as_they_may(table: str, key: str, value: str, larger:
     assert Choice.of("*", (table, key, value)).larger() == Choice.of("*", (table, key, larger))
 
 
-def test_what_trials_are_left_try_larger_sizes_as_long_as_these_help(job: Job, tmp_path: Path) -> None:
+def test_what_trials_are_left_try_larger_sizes_as_long_as_these_help(
+    job: Job, tmp_path: Path
+) -> None:
     def measure(choice: Choice) -> float:
-        sizes = [size_of(value) for _, settings in choice.sections for _, key, value in settings if key == "size"]
+        sizes = [
+            size_of(value)
+            for _, settings in choice.sections
+            for _, key, value in settings
+            if key == "size"
+        ]
         return 10.0 - max(sizes, default=0) / (10 << 20)
 
     told: list[Trial] = []
     found = tune(job, tmp_path, measure, 20, told.append)
     assert "size=64M" in found.choice.text()
-    assert [trial.name.endswith("writes, larger") for trial in told].count(True) == 1  # there is none beyond
+    assert [trial.name.endswith("writes, larger") for trial in told].count(
+        True
+    ) == 1  # there is none beyond
 
 
 @pytest.mark.parametrize(("length", "offered"), [(4 << 20, True), (64 << 20, False)])
-def test_large_writes_of_one_process_may_happen_behind_its_back(tmp_path: Path, length: int, offered: bool) -> None:
+def test_large_writes_of_one_process_may_happen_behind_its_back(
+    tmp_path: Path, length: int, offered: bool
+) -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/out", opens=1, writes=10, bytes_written=10 * length, write_time=5.0)
     names = {knob.name for knob in knobs(job, tmp_path)}
@@ -283,13 +354,28 @@ def test_large_writes_of_one_process_may_happen_behind_its_back(tmp_path: Path, 
 
 def test_choices_are_joined_and_the_later_one_is_right() -> None:
     one = Choice.of("/a/*.dat", ("streams", "size", "1M"), ("streams", "count", "2"))
-    both = one.with_(Choice.of("", ("run", "mpiio", "yes"))).with_(Choice.of("/a/*.dat", ("streams", "size", "8M")))
+    both = one.with_(Choice.of("", ("run", "mpiio", "yes"))).with_(
+        Choice.of("/a/*.dat", ("streams", "size", "8M"))
+    )
     assert both.text() == "run: mpiio=yes; /a/*.dat: count=2, size=8M"
 
 
 @pytest.mark.system
 def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "pario", "tune", "--trials", "3", "-o", "pario.toml", "--", sys.executable, "-c", SMALL_WRITES]
+    words = [
+        sys.executable,
+        "-m",
+        "pario",
+        "tune",
+        "--trials",
+        "3",
+        "-o",
+        "pario.toml",
+        "--",
+        sys.executable,
+        "-c",
+        SMALL_WRITES,
+    ]
     done = run_command(words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "trial" in done.stderr

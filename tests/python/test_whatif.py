@@ -9,14 +9,23 @@ import pytest
 
 from pario.cli import main
 from pario.cli.whatif import predict, told
-from pario.model.machine import Machine, load
-from pario.model.whatif import Use, outcome, phase_of, scaled, unknown, uses_of
-from pario.tables.model import Job
+from pario.prove.model.machine import Machine, load
+from pario.prove.model.whatif import Use, outcome, phase_of, scaled, unknown, uses_of
+from pario.see.tables.model import Job
 from tests.python.jobs import add_record, make_job
 
 MB = 10**6
 DAY = 86400.0
-MACHINE = Machine("m", "m", "lustre", 1 << 20, 4, {"targets": 8, "write_rate": 1e6, "handover_seconds": 0.5, "create_seconds": 1}, {}, ())
+MACHINE = Machine(
+    "m",
+    "m",
+    "lustre",
+    1 << 20,
+    4,
+    {"targets": 8, "write_rate": 1e6, "handover_seconds": 0.5, "create_seconds": 1},
+    {},
+    (),
+)
 
 
 def test_a_day_on_16_cores_with_one_percent_serial_io_on_1024() -> None:
@@ -31,7 +40,9 @@ def test_a_day_on_16_cores_with_one_percent_serial_io_on_1024() -> None:
 
 def test_files_are_shared_or_of_one_rank_each_or_of_one_rank() -> None:
     job = make_job(ranks=4)
-    add_record(job, range(4), "/s/shared", writes=10, consecutive_writes=9, bytes_written=MB, opens=1)
+    add_record(
+        job, range(4), "/s/shared", writes=10, consecutive_writes=9, bytes_written=MB, opens=1
+    )
     for rank in range(4):
         add_record(job, rank, f"/s/own.{rank}", writes=5, bytes_written=2 * MB, opens=1)
     add_record(job, 0, "/s/input", reads=7, bytes_read=3 * MB, opens=1)
@@ -45,7 +56,9 @@ def test_files_are_shared_or_of_one_rank_each_or_of_one_rank() -> None:
 
 def test_requests_that_jump_are_interleaved_and_take_locks() -> None:
     job = make_job(ranks=2)
-    add_record(job, range(2), "/s/rows", writes=100, consecutive_writes=0, bytes_written=100, opens=1)
+    add_record(
+        job, range(2), "/s/rows", writes=100, consecutive_writes=0, bytes_written=100, opens=1
+    )
     (use,) = uses_of(job)
     assert use.interleaved
     assert sum(flow.handovers for flow in phase_of(MACHINE, use, 1, "as it is").flows) == 200
@@ -61,31 +74,49 @@ def test_stripes_help_until_the_targets_are_used_up() -> None:
 
 
 def test_a_file_has_no_more_stripes_than_bytes_for_them() -> None:
-    flows = phase_of(MACHINE, Use("/s/small", "one rank", True, 1, 1, 2 << 20, 512, 1), 8, "as it is").flows
+    flows = phase_of(
+        MACHINE, Use("/s/small", "one rank", True, 1, 1, 2 << 20, 512, 1), 8, "as it is"
+    ).flows
     assert [flow.targets for flow in flows] == [2]
 
 
 @pytest.mark.parametrize(("requests", "depth"), [(8, 8), (64, 8), (128, 2), (2048, 1)])
-def test_writes_that_are_not_waited_for_keep_several_targets_busy(requests: int, depth: int) -> None:
+def test_writes_that_are_not_waited_for_keep_several_targets_busy(
+    requests: int, depth: int
+) -> None:
     machine = MACHINE.with_values({"in_flight": 8})
     use = Use("/s/log", "one rank", True, 1, 1, 8 << 20, requests, 1)
     assert phase_of(machine, use, 8, "as it is").flows[0].depth == depth
-    assert phase_of(machine, dataclasses.replace(use, writes=False), 8, "as it is").flows[0].depth == 1
+    assert (
+        phase_of(machine, dataclasses.replace(use, writes=False), 8, "as it is").flows[0].depth == 1
+    )
     assert phase_of(MACHINE, use, 8, "as it is").flows[0].depth == 1
 
 
-@pytest.mark.parametrize(("requests", "interleaved", "depth"), [(64, False, 3), (64, True, 1), (4, True, 2), (1, True, 3)])
-def test_a_rank_that_reads_on_or_much_has_several_requests_under_way(requests: int, interleaved: bool, depth: int) -> None:
+@pytest.mark.parametrize(
+    ("requests", "interleaved", "depth"),
+    [(64, False, 3), (64, True, 1), (4, True, 2), (1, True, 3)],
+)
+def test_a_rank_that_reads_on_or_much_has_several_requests_under_way(
+    requests: int, interleaved: bool, depth: int
+) -> None:
     machine = MACHINE.with_values({"read_ahead": 3, "read_rate": 1e6})
     use = Use("/s/log", "one rank", False, 1, 1, 8 << 20, requests, 1, interleaved)
     assert phase_of(machine, use, 8, "as it is").flows[0].depth == depth
     assert phase_of(MACHINE, use, 8, "as it is").flows[0].depth == 1
-    one, all_of_them = (outcome(each, [dataclasses.replace(use, requests=1)], 8, "as it is", 0).io for each in (MACHINE, machine))
-    assert all_of_them == pytest.approx(8 * 1.048576 / 3, rel=1e-3) and one == 0  # MACHINE has no rate for reading
+    one, all_of_them = (
+        outcome(each, [dataclasses.replace(use, requests=1)], 8, "as it is", 0).io
+        for each in (MACHINE, machine)
+    )
+    assert (
+        all_of_them == pytest.approx(8 * 1.048576 / 3, rel=1e-3) and one == 0
+    )  # MACHINE has no rate for reading
 
 
 def test_a_file_per_process_is_spread_over_targets_and_creates_files() -> None:
-    found = outcome(MACHINE, [Use("own", "own files", True, 16, 16, 16 * MB, 16, 16)], 1, "as it is", 0)
+    found = outcome(
+        MACHINE, [Use("own", "own files", True, 16, 16, 16 * MB, 16, 16)], 1, "as it is", 0
+    )
     assert found.io == pytest.approx(16 + 2, rel=0.02)
     assert found.bound == "metadata"
 
@@ -93,7 +124,9 @@ def test_a_file_per_process_is_spread_over_targets_and_creates_files() -> None:
 def test_thousands_of_ranks_on_two_targets_are_warned_of() -> None:
     stampede = load("stampede")
     restart = Use("/s/restart", "shared", False, 7620, 1, 250 * 10**9, 7620, 7620)
-    few, many = (outcome(stampede, [restart], stripes, "as it is", 0).warnings for stripes in (2, 80))
+    few, many = (
+        outcome(stampede, [restart], stripes, "as it is", 0).warnings for stripes in (2, 80)
+    )
     assert few[0].startswith("/s/restart: 7,620 ranks on 2 targets keep each busy for ")
     assert "7,620 opens keep the metadata server busy" in few[1]
     assert len(many) == 1
@@ -114,7 +147,9 @@ def test_only_ranks_count_and_only_where_data_is() -> None:
     job.processes["rank"][1] = -1
     add_record(job, range(2), "/s/data", writes=1, bytes_written=MB, opens=1)
     add_record(job, 0, "/proc/cpuinfo", reads=1, bytes_read=100, opens=1)
-    assert [(use.what, use.manner, use.bytes) for use in uses_of(job)] == [("/s/data", "one rank", MB)]
+    assert [(use.what, use.manner, use.bytes) for use in uses_of(job)] == [
+        ("/s/data", "one rank", MB)
+    ]
 
 
 def test_the_table_says_that_it_is_predicted() -> None:
@@ -144,7 +179,9 @@ def test_darshan_logs_are_taken(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 def test_fewer_aggregators_take_longer() -> None:
     machine = MACHINE.with_values({"exchange_rate": 1e6, "node_rate": 1e6})
     job = make_job(ranks=16)
-    add_record(job, range(16), "/s/shared", writes=16, bytes_written=16 * MB, write_time=1.0, opens=1)
+    add_record(
+        job, range(16), "/s/shared", writes=16, bytes_written=16 * MB, write_time=1.0, opens=1
+    )
     outcomes, _ = predict(job, machine, (8,), 16, (1, 4))
     alone, one, four = outcomes[1:]
     assert (alone.aggregators, one.aggregators, four.aggregators) == (0, 1, 4)
@@ -157,11 +194,13 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Job:
     """What is read, whatever the log's name."""
     job = make_job(ranks=1)
     job.processes["rank"][:] = -1  # no MPI
-    monkeypatch.setattr("pario.tables.read", lambda logs: job)
+    monkeypatch.setattr("pario.see.tables.read", lambda logs: job)
     return job
 
 
-def test_a_log_without_mpi_or_without_io_is_no_trouble(recorded: Job, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_without_mpi_or_without_io_is_no_trouble(
+    recorded: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["whatif", "x", "--machine", "shaheen", "--ranks", "64"]) == 0
     assert "64 ranks instead of 1" in capsys.readouterr().out
     add_record(recorded, 0, "/s/a", writes=10, bytes_written=10**11, write_time=1.0, opens=1)
@@ -169,13 +208,19 @@ def test_a_log_without_mpi_or_without_io_is_no_trouble(recorded: Job, capsys: py
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[3:]] == ["1", "8"]
 
 
-@pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg "), ("html", b"<!doctype html>"), ("png", b"\x89PNG")])
-def test_pictures_are_what_their_names_say(recorded: Job, tmp_path: Path, suffix: str, begin: bytes) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "begin"), [("svg", b"<svg "), ("html", b"<!doctype html>"), ("png", b"\x89PNG")]
+)
+def test_pictures_are_what_their_names_say(
+    recorded: Job, tmp_path: Path, suffix: str, begin: bytes
+) -> None:
     if suffix == "png":
         pytest.importorskip("matplotlib")
     add_record(recorded, 0, "/s/a", writes=10, bytes_written=10**11, write_time=1.0, opens=1)
     path = tmp_path / f"io.{suffix}"
-    assert main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,8", "--plot", str(path)]) == 0
+    assert (
+        main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,8", "--plot", str(path)]) == 0
+    )
     assert path.read_bytes().startswith(begin)
 
 
@@ -184,14 +229,22 @@ def test_pictures_are_what_their_names_say(recorded: Job, tmp_path: Path, suffix
     [
         (["--ranks", "0"], "0; expected a number from 1 on"),
         (["--ranks", "1" + "0" * 30], "expected a number from 1 to 1,000,000"),
-        (["--aggregators", "1,99999999999999999999"], "99999999999999999999; expected a number from 1 to"),
+        (
+            ["--aggregators", "1,99999999999999999999"],
+            "99999999999999999999; expected a number from 1 to",
+        ),
         (["--stripes", ","], "expected a number from 1 on"),
-        (["--plot", "io.pdf", "--machine", "shaheen"], "expected a name that ends in .svg, .html or .png"),
+        (
+            ["--plot", "io.pdf", "--machine", "shaheen"],
+            "expected a name that ends in .svg, .html or .png",
+        ),
         (["--plot", "/nonexistent/io.svg", "--machine", "shaheen"], "no directory /nonexistent"),
         (["--plot", "io.svg"], "expected a --machine"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(recorded: Job, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+def test_what_cannot_be_asked_is_refused(
+    recorded: Job, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
     try:
         status = main(["whatif", "x", *words])
     except SystemExit as ended:
@@ -199,7 +252,9 @@ def test_what_cannot_be_asked_is_refused(recorded: Job, capsys: pytest.CaptureFi
     assert status == 2 and said in capsys.readouterr().err
 
 
-def test_machines_are_listed_and_logs_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_machines_are_listed_and_logs_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert main(["whatif", "--list"]) == 0
     assert "shaheen        Shaheen II at KAUST" in capsys.readouterr().out
     assert main(["whatif"]) == 2

@@ -50,7 +50,14 @@ def test_sizes_are_in_si_units(value: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(512, "512 B"), (4096, "4 KiB"), (1.5 * (1 << 20), "1.5 MiB"), (1 << 30, "1 GiB"), (1 << 50, "1024 TiB"), (math.nan, "not known")],
+    [
+        (512, "512 B"),
+        (4096, "4 KiB"),
+        (1.5 * (1 << 20), "1.5 MiB"),
+        (1 << 30, "1 GiB"),
+        (1 << 50, "1024 TiB"),
+        (math.nan, "not known"),
+    ],
 )
 def test_blocks_are_in_binary_units(value: float, text: str) -> None:
     assert wording.block(value) == text
@@ -61,13 +68,24 @@ def test_the_exact_size_and_the_rate_go_with_it() -> None:
     assert wording.rate(1.5e9) == "1.50 GB/s"
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (950, "950"), (1000, "1k"), (1234, "1.2k"), (34_000_000, "34M"), (999_600, "1M")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (950, "950"), (1000, "1k"), (1234, "1.2k"), (34_000_000, "34M"), (999_600, "1M")],
+)
 def test_short_counts(value: int, text: str) -> None:
     assert wording.short_count(value) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 %"), (0.0004, "<0.1 %"), (0.004, "0.4 %"), (0.0096, "1 %"), (0.584, "58 %"), (1, "100 %")]
+    ("value", "text"),
+    [
+        (0, "0 %"),
+        (0.0004, "<0.1 %"),
+        (0.004, "0.4 %"),
+        (0.0096, "1 %"),
+        (0.584, "58 %"),
+        (1, "100 %"),
+    ],
 )
 def test_shares_are_in_per_cent(value: float, text: str) -> None:
     assert wording.share(value) == text
@@ -86,7 +104,13 @@ def test_plurals() -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "text"),
-    [((), ""), ((3,), "3"), ((0, 1, 2, 3), "0-3"), ((8, 0, 1, 1), "0-1, 8"), (tuple(range(0, 40, 2)), "0, 2, 4, 6, 8, 10 and 14 more")],
+    [
+        ((), ""),
+        ((3,), "3"),
+        ((0, 1, 2, 3), "0-3"),
+        ((8, 0, 1, 1), "0-1, 8"),
+        (tuple(range(0, 40, 2)), "0, 2, 4, 6, 8, 10 and 14 more"),
+    ],
 )
 def test_ranks_are_ranges(numbers: tuple[int, ...], text: str) -> None:
     assert wording.ranks(numbers) == text
@@ -99,9 +123,14 @@ def test_a_long_path_loses_its_middle_and_keeps_its_end() -> None:
 
 
 def test_a_long_command_loses_directories_first() -> None:
-    assert wording.command("mpiexec -n 4 /home/ada/combustion/bin/s3d in.nml", 30) == "mpiexec -n 4 …/s3d in.nml"
+    assert (
+        wording.command("mpiexec -n 4 /home/ada/combustion/bin/s3d in.nml", 30)
+        == "mpiexec -n 4 …/s3d in.nml"
+    )
     assert wording.command("tar -cf archive.tar data more", 12) == "tar -cf arc…"
-    assert wording.command("./a.out /home/ada/combustion/in", 40) == "./a.out /home/ada/combustion/in"
+    assert (
+        wording.command("./a.out /home/ada/combustion/in", 40) == "./a.out /home/ada/combustion/in"
+    )
 
 
 @pytest.mark.parametrize(

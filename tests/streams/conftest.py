@@ -1,4 +1,4 @@
-"""Programs under libpario.so with buffered files, beside the same without."""
+"""Runs programs under libpario.so with buffered files, and without pario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VICTIMS = Path(__file__).parent / "victims"
 
 @dataclass
 class Done:
-    """What a program came to, and what the files of its folder hold afterwards."""
+    """The exit status and outputs of a program, and the contents of its folder."""
 
     status: int
     stdout: str
@@ -31,7 +31,7 @@ Start = Callable[..., Done]
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compiles a victim, once."""
+    """Compiles a program of `victims` once per session."""
     folder = tmp_path_factory.mktemp("streams")
     compilers = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
 
@@ -48,10 +48,12 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def start(library: Path, tmp_path: Path) -> Start:
-    """Runs a command in a folder of its own; `streams` as in PARIO_STREAMS, empty: without pario."""
+    """Runs a command in a new folder. `streams`: PARIO_STREAMS; if empty, without pario."""
     number = 0
 
-    def run(*command: object, streams: str = "", env: dict[str, str] | None = None, seconds: float = 120) -> Done:
+    def run(
+        *command: object, streams: str = "", env: dict[str, str] | None = None, seconds: float = 120
+    ) -> Done:
         nonlocal number
         number += 1
         folder = tmp_path / f"run{number}"
@@ -63,7 +65,11 @@ def start(library: Path, tmp_path: Path) -> Start:
             env=os.environ | pario | (env or {}),
             limit=seconds,
         )
-        files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+        files = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
         return Done(done.returncode, done.stdout, done.stderr, files, folder)
 
     return run

@@ -1,4 +1,5 @@
-"""Calls on descriptors beside reading and writing, of files that are buffered and kept open: each class of src/preload/beneath.def."""
+"""Calls on descriptors of buffered and kept files other than reads and writes: each class of
+src/observe/preload/beneath.def."""
 
 from __future__ import annotations
 
@@ -12,11 +13,19 @@ from tests.streams.conftest import Start
 HOW = ["closed", "permissions", "handed", "asked", "printed", "harmless"]
 
 
-@pytest.mark.parametrize("streams", ["*.dat:size=64K", "*.dat:size=64K:handles"], ids=["buffered", "kept"])
+@pytest.mark.parametrize(
+    "streams", ["*.dat:size=64K", "*.dat:size=64K:handles"], ids=["buffered", "kept"]
+)
 @pytest.mark.parametrize("how", HOW)
-def test_a_program_sees_what_it_sees_without(start: Start, build: Callable[[str], Path], how: str, streams: str) -> None:
+def test_a_program_has_the_same_results_as_without_buffers(
+    start: Start, build: Callable[[str], Path], how: str, streams: str
+) -> None:
     plain = start(build("descriptors.c"), how)
     buffered = start(build("descriptors.c"), how, streams=streams)
-    assert (buffered.status, buffered.stdout.splitlines(), buffered.stderr) == (plain.status, plain.stdout.splitlines(), plain.stderr)
+    assert (buffered.status, buffered.stdout.splitlines(), buffered.stderr) == (
+        plain.status,
+        plain.stdout.splitlines(),
+        plain.stderr,
+    )
     assert plain.status == 0, plain.stdout
     assert buffered.files == plain.files

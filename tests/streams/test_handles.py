@@ -1,4 +1,4 @@
-"""Kept handles: opening and closing one file again and again reaches the kernel once, and nothing else is different."""
+"""Kept handles: repeated opens and closes of a file make one system call, without other changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,23 @@ COME_AND_GO = "open|openat|creat|close|dup|dup2|fcntl|lseek|newfstatat|statx|acc
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("how", ["truths", "processes", "numbers", "modes", "looks", "names", "in_processes", "closed_and_gone"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "truths",
+        "processes",
+        "numbers",
+        "modes",
+        "looks",
+        "names",
+        "in_processes",
+        "closed_and_gone",
+    ],
+)
 @pytest.mark.parametrize("streams", [HANDLES, *LAZY])
-def test_a_program_sees_what_it_sees_without(start: Start, build: Build, streams: str, how: str) -> None:
+def test_a_program_has_the_same_results_as_without_buffers(
+    start: Start, build: Build, streams: str, how: str
+) -> None:
     plain = start(build("reopen.c"), how, 30)
     kept = start(build("reopen.c"), how, 30, streams=streams)
     assert (kept.status, kept.stdout, kept.stderr) == (plain.status, plain.stdout, plain.stderr)
@@ -33,7 +47,9 @@ def test_a_program_sees_what_it_sees_without(start: Start, build: Build, streams
 
 @pytest.mark.parametrize("how", ["exit", "_exit", "quick_exit", "abort", "signal", "exec"])
 @pytest.mark.parametrize("streams", LAZY)
-def test_what_was_closed_is_in_the_file_however_the_program_ends(start: Start, build: Build, streams: str, how: str) -> None:
+def test_bytes_of_closed_files_survive_each_end_of_the_program(
+    start: Start, build: Build, streams: str, how: str
+) -> None:
     plain = start(build("reopen.c"), "ends", how)
     lazy = start(build("reopen.c"), "ends", how, streams=streams)
     assert (lazy.status, lazy.stdout, lazy.stderr) == (plain.status, plain.stdout, plain.stderr)
@@ -41,7 +57,9 @@ def test_what_was_closed_is_in_the_file_however_the_program_ends(start: Start, b
 
 
 @pytest.mark.parametrize("streams", LAZY)
-def test_bytes_that_fail_behind_a_close_are_reported_at_the_next_chance(start: Start, build: Build, streams: str) -> None:
+def test_an_error_after_close_is_reported_by_the_next_call(
+    start: Start, build: Build, streams: str
+) -> None:
     stream = start(build("reopen.c"), "fails_in_a_stream", streams=streams)
     descriptor = start(build("reopen.c"), "fails_in_a_descriptor", streams=streams)
     for done in (stream, descriptor):
@@ -49,38 +67,54 @@ def test_bytes_that_fail_behind_a_close_are_reported_at_the_next_chance(start: S
         assert "out.dat: " in done.stderr and "EFBIG" in done.stderr
     if "handles" in streams:
         assert stream.stdout.splitlines()[1:] == ["next close -1 EFBIG", "another one 0 "]
-        assert descriptor.stdout.splitlines()[1:] == ["next write -1 EFBIG", "another one 1 ", "next close 0 "]
+        assert descriptor.stdout.splitlines()[1:] == [
+            "next write -1 EFBIG",
+            "another one 1 ",
+            "next close 0 ",
+        ]
 
 
 def calls(start: Start, streams: str, *command: object) -> dict[str, int]:
-    """How often the kernel was called, by name, over all threads."""
+    """Counts system calls by name, in all threads."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    traced = start("strace", "-f", "-o", "calls", "sh", "-c", 'exec "$@"', "sh", *command, streams=streams)
+    traced = start(
+        "strace", "-f", "-o", "calls", "sh", "-c", 'exec "$@"', "sh", *command, streams=streams
+    )
     assert traced.status == 0, traced.stderr
     counts: dict[str, int] = {}
-    for name in re.findall(r"^\d+ +(\w+)\(", traced.files["calls"].decode(errors="replace"), re.MULTILINE):
+    for name in re.findall(
+        r"^\d+ +(\w+)\(", traced.files["calls"].decode(errors="replace"), re.MULTILINE
+    ):
         counts[name] = counts.get(name, 0) + 1
     return counts
 
 
 @pytest.mark.parametrize(("how", "lines"), [("nothing", 0), ("append", 5), ("stdio", 5)])
-def test_opening_again_reaches_the_kernel_not_at_all(start: Start, build: Build, how: str, lines: int) -> None:
+def test_reopening_a_kept_file_makes_no_system_call(
+    start: Start, build: Build, how: str, lines: int
+) -> None:
     few, many = (calls(start, HANDLES, build("reopen.c"), how, times) for times in (10, 1010))
     more = {name: many[name] - few.get(name, 0) for name in many if re.fullmatch(COME_AND_GO, name)}
     # Each opening and closing would be two calls; a name is looked up again ten times a second.
     assert sum(more.values()) < 1000, more
-    assert many.get("write", 0) + many.get("pwritev", 0) - few.get("write", 0) - few.get("pwritev", 0) == (1000 if lines else 0)
+    assert many.get("write", 0) + many.get("pwritev", 0) - few.get("write", 0) - few.get(
+        "pwritev", 0
+    ) == (1000 if lines else 0)
 
 
 @pytest.mark.parametrize("how", ["append", "stdio"])
-def test_what_is_closed_lazily_and_opened_again_is_written_together(start: Start, build: Build, how: str) -> None:
+def test_bytes_of_lazily_closed_files_are_written_together(
+    start: Start, build: Build, how: str
+) -> None:
     many = calls(start, LAZY[0], build("reopen.c"), how, 3000)
     assert many.get("write", 0) + many.get("pwritev", 0) < 20
 
 
 @pytest.mark.system
-def test_what_another_process_has_put_in_its_place_is_seen_and_the_handle_is_given_up(library: Path, build: Build, tmp_path: Path) -> None:
+def test_a_file_replaced_by_another_process_ends_the_kept_handle(
+    library: Path, build: Build, tmp_path: Path
+) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": HANDLES}
     command = [build("reopen.c"), "others"]
     with start_command(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as program:
@@ -92,7 +126,10 @@ def test_what_another_process_has_put_in_its_place_is_seen_and_the_handle_is_giv
     assert said.splitlines() == ["out.dat: mine", "out.dat: theirs", "held 0"]
 
 
-def test_bytes_are_in_the_file_when_it_has_been_closed(start: Start, build: Build) -> None:
-    script = 'import os, sys\nfor i in range(20):\n  with open("out.dat", "a") as out: out.write("x" * 10)\n'
+def test_close_writes_the_bytes(start: Start, build: Build) -> None:
+    script = (
+        'import os, sys\nfor i in range(20):\n  with open("out.dat", "a") as out: out.write("x" *'
+        " 10)\n"
+    )
     script += '  assert os.stat("out.dat").st_size == 10 * (i + 1)'
     assert start("python3", "-c", script, streams=HANDLES).status == 0

@@ -1,4 +1,4 @@
-"""Files read once per node: what is served from shared memory, and that nothing is left of it."""
+"""Files read once per node: shared memory serves the reads, and is removed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pario.launch.leftovers import sweep
+from pario.see.launch.leftovers import sweep
 from tests.streams.conftest import Start
 
-#: Memory that is not aligned: the kernel refuses such a read of a file opened with O_DIRECT, so it was served.
+#: Reads with O_DIRECT into memory that is not aligned, which the kernel refuses: reads that succeed
+#: were served from shared memory.
 READ = """
 import hashlib, os, signal, sys
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
@@ -27,7 +28,9 @@ CONTENTS = bytes(range(256)) * (9 << 12) + b"end"
 
 def copies(path: Path) -> list[Path]:
     status = path.stat()
-    return list(Path("/dev/shm").glob(f"pario-{os.geteuid()}-once-{status.st_dev}-{status.st_ino}-*"))
+    return list(
+        Path("/dev/shm").glob(f"pario-{os.geteuid()}-once-{status.st_dev}-{status.st_ino}-*")
+    )
 
 
 @pytest.fixture
@@ -41,14 +44,16 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_served_from_shared_memory_that_is_gone_afterwards(start: Start, table: Path) -> None:
+def test_shared_memory_serves_a_file_and_is_removed(start: Start, table: Path) -> None:
     for program in ("python3", "/usr/bin/python3"):
         done = start(program, "-c", READ, table, streams="*.table:read_once")
-        assert (done.status, done.stdout.strip()) == (0, hashlib.sha256(CONTENTS).hexdigest()), done.stderr
+        assert (done.status, done.stdout.strip()) == (0, hashlib.sha256(CONTENTS).hexdigest()), (
+            done.stderr
+        )
     assert copies(table) == []
 
 
-def test_what_a_killed_process_leaves_is_used_and_swept_away(start: Start, table: Path) -> None:
+def test_memory_of_a_killed_process_is_reused_and_removed(start: Start, table: Path) -> None:
     killed = start("python3", "-c", READ, table, "die", streams="*.table:read_once")
     assert killed.status == -signal.SIGKILL
     assert len(copies(table)) == 1
@@ -59,7 +64,7 @@ def test_what_a_killed_process_leaves_is_used_and_swept_away(start: Start, table
     assert copies(table) == []
 
 
-def test_a_local_file_needs_no_copy_and_that_is_said(start: Start, table: Path) -> None:
+def test_verbose_reports_that_a_local_file_needs_no_copy(start: Start, table: Path) -> None:
     script = "import sys; open(sys.argv[1], 'rb').read()"
     done = start("python3", "-c", script, table, streams="*.table:read_once:verbose")
     assert done.status == 0

@@ -1,4 +1,4 @@
-"""Programs with buffered files: the same outputs, fewer system calls, errors where they look."""
+"""Programs with buffered files: the same outputs, fewer system calls, reported errors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,33 @@ LINES = b"".join(b"line %d\n" % i for i in range(1000))
 
 
 def system_writes(start: Start, *command: object, streams: str, work: str) -> int:
-    """How many calls that write reached the kernel for a file, over all threads and processes."""
+    """Counts the system calls that write a file, in all threads and processes."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     kinds = "trace=write,writev,pwrite64,pwritev"
-    traced = start("strace", "-f", "-y", "-o", "calls", "-e", kinds, "sh", "-c", 'exec "$@"', "sh", *command, streams=streams)
+    traced = start(
+        "strace",
+        "-f",
+        "-y",
+        "-o",
+        "calls",
+        "-e",
+        kinds,
+        "sh",
+        "-c",
+        'exec "$@"',
+        "sh",
+        *command,
+        streams=streams,
+    )
     assert traced.status == 0, traced.stderr
-    return sum(f"/{work}>" in line for line in traced.files["calls"].decode(errors="replace").splitlines())
+    return sum(
+        f"/{work}>" in line for line in traced.files["calls"].decode(errors="replace").splitlines()
+    )
 
 
 @pytest.mark.parametrize("how", ["return", "_exit", "abort", "term", "segv", "exec", "system"])
-def test_every_end_writes_what_was_kept_back(start: Start, build: Build, how: str) -> None:
+def test_each_end_of_a_program_writes_the_dirty_bytes(start: Start, build: Build, how: str) -> None:
     plain = start(build("lines.c"), how)
     done = start(build("lines.c"), how, streams="*.txt:size=1M")
     assert done.status == plain.status
@@ -40,7 +56,9 @@ def test_every_end_writes_what_was_kept_back(start: Start, build: Build, how: st
 
 
 @pytest.mark.system
-def test_what_a_kill_loses_is_bounded_by_the_delay(library: Path, build: Build, tmp_path: Path) -> None:
+def test_a_kill_loses_no_bytes_older_than_the_delay(
+    library: Path, build: Build, tmp_path: Path
+) -> None:
     env = os.environ | {"LD_PRELOAD": str(library), "PARIO_STREAMS": "*.txt:size=1M:delay=1"}
     command = [build("lines.c"), "wait"]
     with start_command(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as program:
@@ -51,16 +69,22 @@ def test_what_a_kill_loses_is_bounded_by_the_delay(library: Path, build: Build, 
     assert (tmp_path / "out.txt").read_bytes() == LINES
 
 
-def test_writes_of_a_signal_handler_are_neither_lost_nor_torn(start: Start, build: Build) -> None:
+def test_writes_of_a_signal_handler_are_complete(start: Start, build: Build) -> None:
     done = start(build("lines.c"), "handler", streams="*.txt:size=4K:count=2")
     assert done.status == 0
     lines = done.files["out.txt"].decode().splitlines()
-    assert [line for line in lines if line != "from the handler"] == [f"line {i}" for i in range(100000)]
+    assert [line for line in lines if line != "from the handler"] == [
+        f"line {i}" for i in range(100000)
+    ]
     assert "from the handler" in lines
 
 
-def test_small_writes_of_every_language_become_large_ones(start: Start, build: Build) -> None:
-    script = "import sys\nwith open('out.txt', 'w') as out:\n  for i in range(3000): print('line', i, file=out, flush=True)"
+@pytest.mark.system
+def test_small_writes_in_each_language_become_large_ones(start: Start, build: Build) -> None:
+    script = (
+        "import sys\nwith open('out.txt', 'w') as out:\n  for i in range(3000): print('line', i,"
+        " file=out, flush=True)"
+    )
     programs: list[tuple[list[object], str]] = [
         ([build("lines.c")], "out.txt"),
         ([build("flushing.cpp")], "lines.txt"),
@@ -73,32 +97,61 @@ def test_small_writes_of_every_language_become_large_ones(start: Start, build: B
         assert system_writes(start, *command, streams="*.txt:size=1M", work=name) <= 2, command
 
 
-def test_a_flush_per_line_is_absorbed_only_where_that_is_said(start: Start, build: Build) -> None:
-    assert system_writes(start, build("lines.c"), "stdio", streams="*.txt:size=1M", work="out.txt") >= 1000
-    assert system_writes(start, build("lines.c"), "stdio", streams="*.txt:size=1M:ignoreflush", work="out.txt") == 1
-    assert start(build("lines.c"), "stdio", streams="*.txt:size=1M:ignoreflush").files["out.txt"] == LINES
+def test_only_ignoreflush_absorbs_a_flush_per_line(start: Start, build: Build) -> None:
+    assert (
+        system_writes(start, build("lines.c"), "stdio", streams="*.txt:size=1M", work="out.txt")
+        >= 1000
+    )
+    assert (
+        system_writes(
+            start, build("lines.c"), "stdio", streams="*.txt:size=1M:ignoreflush", work="out.txt"
+        )
+        == 1
+    )
+    assert (
+        start(build("lines.c"), "stdio", streams="*.txt:size=1M:ignoreflush").files["out.txt"]
+        == LINES
+    )
 
 
-def test_a_tiny_buffer_of_the_program_gives_way(start: Start, build: Build) -> None:
+def test_a_tiny_buffer_of_the_program_is_replaced(start: Start, build: Build) -> None:
     assert system_writes(start, build("lines.c"), "tiny", streams="*.log", work="out.txt") >= 100
-    assert system_writes(start, build("lines.c"), "tiny", streams="*.txt:stdio_size=1M", work="out.txt") == 1
+    assert (
+        system_writes(
+            start, build("lines.c"), "tiny", streams="*.txt:stdio_size=1M", work="out.txt"
+        )
+        == 1
+    )
     assert start(build("lines.c"), "tiny", streams="*.txt").files["out.txt"] == LINES
 
 
-def test_typos_are_named_and_the_rest_works(start: Start, build: Build) -> None:
-    done = start(build("lines.c"), env={"IOBUF_PARAMS": "%%stdout,12M:verbose,*.txt:size= 1M:count=2"}, streams="*.log:szie=1M")
+def test_typos_are_named_and_other_settings_apply(start: Start, build: Build) -> None:
+    done = start(
+        build("lines.c"),
+        env={"IOBUF_PARAMS": "%%stdout,12M:verbose,*.txt:size= 1M:count=2"},
+        streams="*.log:szie=1M",
+    )
     assert done.files["out.txt"] == LINES
-    for part in ('IOBUF_PARAMS: "%%stdout"', "did you mean %stdout", "did you mean *:size=12M", "a blank too many", "did you mean size"):
+    for part in (
+        'IOBUF_PARAMS: "%%stdout"',
+        "did you mean %stdout",
+        "did you mean *:size=12M",
+        "a blank too many",
+        "did you mean size",
+    ):
         assert part in done.stderr
 
 
 def test_standard_output_is_buffered_by_its_name(start: Start) -> None:
-    script = 'for i in range(100): print(i, flush=True)\nimport ctypes\nlibc = ctypes.CDLL(None)\nlibc.puts(b"by stdio")'
+    script = (
+        "for i in range(100): print(i, flush=True)\nimport ctypes\nlibc ="
+        ' ctypes.CDLL(None)\nlibc.puts(b"by stdio")'
+    )
     done = start(sys.executable, "-c", script, streams="%stdout:stdio=full")
     assert sorted(done.stdout.split("\n")) == sorted([*map(str, range(100)), "by stdio", ""])
 
 
-def test_verbose_says_what_was_asked_and_what_reached_the_kernel(start: Start, build: Build) -> None:
+def test_verbose_prints_requests_and_system_calls(start: Start, build: Build) -> None:
     done = start(build("lines.c"), "full", streams="*.txt:size=64K:verbose")
     assert re.search(r"Write +1000 .*", done.stderr), done.stderr
     assert re.search(r"Sys Write +1 .*", done.stderr), done.stderr
@@ -108,7 +161,7 @@ def test_verbose_says_what_was_asked_and_what_reached_the_kernel(start: Start, b
     assert "out.txt" in done.stderr
 
 
-def test_verbose_says_it_at_the_end_of_files_that_are_never_closed(start: Start, build: Build) -> None:
+def test_verbose_prints_figures_of_files_never_closed(start: Start, build: Build) -> None:
     assert start(build("lines.c"), streams="*.txt:size=64K:verbose").stderr.count("Sys Write") == 1
 
 
@@ -125,21 +178,32 @@ print('end', file=out)
     "child",
     [
         "subprocess.run(['echo', 'from the child'], stdout=out)",
-        "subprocess.run(['sh', '-c', f'echo from the child >&{out.fileno()}'], pass_fds=[out.fileno()])",
+        (
+            "subprocess.run(['sh', '-c', f'echo from the child >&{out.fileno()}'],"
+            " pass_fds=[out.fileno()])"
+        ),
         "subprocess.run(['echo', 'from the child'], stdout=out, preexec_fn=lambda: None)",
-        "subprocess.Popen(['cat'], stdin=open('in.dat', 'w+'), stdout=out).wait(); print('from the child', file=out, flush=True)",
-        "os.posix_spawn('/bin/echo', ['echo', 'from the child'], {}, file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1)]); os.wait()",
+        (
+            "subprocess.Popen(['cat'], stdin=open('in.dat', 'w+'), stdout=out).wait(); print('from"
+            " the child', file=out, flush=True)"
+        ),
+        (
+            "os.posix_spawn('/bin/echo', ['echo', 'from the child'], {},"
+            " file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1)]); os.wait()"
+        ),
         "os.fork() or (out.write('from the child\\n'), out.flush(), os._exit(0)); os.wait()",
     ],
 )
-def test_what_a_child_writes_stands_where_it_belongs(start: Start, child: str) -> None:
+def test_writes_of_a_child_are_in_order(start: Start, child: str) -> None:
     done = start(sys.executable, "-c", SHARING.format(child), streams="*.dat")
     assert (done.status, done.files["out.dat"]) == (0, b"start\nfrom the child\nend\n")
 
 
-def test_a_child_that_gets_no_descriptor_ends_no_buffering(start: Start) -> None:
+def test_a_child_without_descriptors_does_not_end_buffering(start: Start) -> None:
     script = (
-        SHARING.format("for i in range(100): print(i, file=out, flush=True)\nsubprocess.run(['true'])")
+        SHARING.format(
+            "for i in range(100): print(i, file=out, flush=True)\nsubprocess.run(['true'])"
+        )
         + "for i in range(100): print(i, file=out, flush=True)"
     )
     assert system_writes(start, sys.executable, "-c", script, streams="*.dat", work="out.dat") <= 3
@@ -147,15 +211,27 @@ def test_a_child_that_gets_no_descriptor_ends_no_buffering(start: Start) -> None
 
 @pytest.mark.parametrize(
     ("programs", "buffered"),
-    [("lin*", True), ("!gcc", True), ("!gcc:!lines", False), ("app*:!gcc", False), ("!line?:lines*", False), ("", False), ("*", True)],
+    [
+        ("lin*", True),
+        ("!gcc", True),
+        ("!gcc:!lines", False),
+        ("app*:!gcc", False),
+        ("!line?:lines*", False),
+        ("", False),
+        ("*", True),
+    ],
 )
-def test_programs_are_allowed_and_denied_by_their_names(start: Start, build: Build, programs: str, buffered: bool) -> None:
-    done = start(build("lines.c"), "full", streams="*.txt:verbose", env={"PARIO_STREAMS_PROGRAMS": programs})
+def test_programs_are_selected_by_name(
+    start: Start, build: Build, programs: str, buffered: bool
+) -> None:
+    done = start(
+        build("lines.c"), "full", streams="*.txt:verbose", env={"PARIO_STREAMS_PROGRAMS": programs}
+    )
     assert done.files["out.txt"] == LINES
     assert ("Sys Write" in done.stderr) == buffered
 
 
-def test_a_script_goes_by_its_own_name(start: Start, tmp_path: Path) -> None:
+def test_a_script_is_selected_by_its_own_name(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "convert"
     script.write_text(f"#!{sys.executable}\nopen('out.txt', 'w').write('x')\n")
     script.chmod(0o755)
@@ -164,7 +240,9 @@ def test_a_script_goes_by_its_own_name(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_is_told_at_close_and_on_stderr(library: Path, build: Build, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_by_close_and_on_stderr(
+    library: Path, build: Build, tmp_path: Path
+) -> None:
     small = tmp_path / "small"
     small.mkdir()
     run_command(["mount", "-t", "tmpfs", "-o", "size=4K", "none", small], status=0)

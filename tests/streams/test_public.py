@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote do what they do without buffers, or bypass them by themselves (locks, mappings)."""
+"""Public programs give the same results with buffers, or bypass them (locks, mappings)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,12 @@ cat part.* > all
 
 @pytest.mark.parametrize(
     ("programs", "script"),
-    [(["tar", "gzip"], TAR), (["gcc"], GCC), (["cp", "dd"], COPY), (["sort", "split", "sed"], TEXT)],
+    [
+        (["tar", "gzip"], TAR),
+        (["gcc"], GCC),
+        (["cp", "dd"], COPY),
+        (["sort", "split", "sed"], TEXT),
+    ],
     ids=["tar", "gcc", "cp", "text"],
 )
 def test_outputs_are_the_same(start: Start, programs: list[str], script: str) -> None:
@@ -64,10 +69,14 @@ def test_outputs_are_the_same(start: Start, programs: list[str], script: str) ->
     assert shell(start, script) == shell(start, script, streams="")
 
 
-def test_git_finds_its_objects_sound(start: Start) -> None:
+def test_git_verifies_its_objects(start: Start) -> None:
     need("git")
     commit = "git -c user.name=a -c user.email=a@b commit -qm one"
-    shell(start, f"git init -q .; cp -r {SOURCES} .; git add .; {commit}; git fsck --strict; git gc -q; git fsck")
+    shell(
+        start,
+        f"git init -q .; cp -r {SOURCES} .; git add .; {commit}; git fsck --strict; git gc -q; git"
+        " fsck",
+    )
 
 
 def test_sqlite_keeps_its_journal(start: Start) -> None:
@@ -77,29 +86,49 @@ def test_sqlite_keeps_its_journal(start: Start) -> None:
     sqlite3 t.db "create table t(a, b); begin; {numbers} insert into t select x, hex(x * 7) from c; commit;
       begin; delete from t where a % 2; rollback; vacuum; pragma integrity_check;" | grep -qx ok
     test "$(sqlite3 t.db 'select count(*) from t')" = 20000
-    """
+    """  # noqa: E501
     shell(start, script)
 
 
-def test_fio_verifies_what_it_has_written(start: Start) -> None:
+def test_fio_verifies_its_writes(start: Start) -> None:
     need("fio")
-    job = "fio --name=job --filename=data --size=2M --bs=700 --verify=crc32c --do_verify=1 --output=log --fallocate=none"
-    shell(start, "; ".join(f"{job} --rw={rw} --ioengine={engine}" for rw in ("write", "randwrite") for engine in ("sync", "psync")))
+    job = (
+        "fio --name=job --filename=data --size=2M --bs=700 --verify=crc32c --do_verify=1"
+        " --output=log --fallocate=none"
+    )
+    shell(
+        start,
+        "; ".join(
+            f"{job} --rw={rw} --ioengine={engine}"
+            for rw in ("write", "randwrite")
+            for engine in ("sync", "psync")
+        ),
+    )
 
 
 def test_python_passes_its_own_tests_of_files(start: Start) -> None:
     if importlib.util.find_spec("test.test_io") is None:
         pytest.skip("Python's own tests are not installed")
     done = start(
-        sys.executable, "-m", "test", "-q", "test_file", "test_fileio", "test_io", "test_tempfile", streams=EVERYTHING, seconds=600
+        sys.executable,
+        "-m",
+        "test",
+        "-q",
+        "test_file",
+        "test_fileio",
+        "test_io",
+        "test_tempfile",
+        streams=EVERYTHING,
+        seconds=600,
     )
     assert done.status == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-#: HDF5's own tests of files, and what of them is needed beside a source of their name. flush2 looks at what flush1 has left.
+#: HDF5's own tests of files, and the sources that they need beside their own. flush2 checks the
+#: files of flush1.
 HDF5 = (
-    "btree2 chunk_info cmpd_dset dsets dtypes enum extend external file_image fillval flush1+flush2 getname istore links mount mtime "
-    "ntypes unlink vds vfd"
+    "btree2 chunk_info cmpd_dset dsets dtypes enum extend external file_image fillval flush1+flush2"
+    " getname istore links mount mtime ntypes unlink vds vfd"
 )
 HDF5_PARTS = {"external": ["external_common"]}
 
@@ -108,13 +137,24 @@ HDF5_PARTS = {"external": ["external_common"]}
 @pytest.mark.parametrize("names", HDF5.split())
 def test_hdf5_passes_its_own_serial_tests(start: Start, names: str) -> None:
     try:
-        programs = [hdf5_test(name, [f"test/{part}.c" for part in (name, *HDF5_PARTS.get(name, []))]) for name in names.split("+")]
+        programs = [
+            hdf5_test(name, [f"test/{part}.c" for part in (name, *HDF5_PARTS.get(name, []))])
+            for name in names.split("+")
+        ]
     except Unavailable as unavailable:
         pytest.skip(str(unavailable))
-    without_locks = {"HDF5_USE_FILE_LOCKING": "FALSE"}  # with its locks it would have its files left to the kernel
+    without_locks = {
+        "HDF5_USE_FILE_LOCKING": "FALSE"
+    }  # with its locks it would have its files left to the kernel
     env = {"srcdir": str(source("hdf5") / "test"), "HDF5TestExpress": "3", **without_locks}
     command = ["sh", "-ec", "\n".join(map(str, programs))]
-    plain, buffered = (start(*command, streams=streams, env=env, seconds=300) for streams in ("", EVERYTHING))
-    assert (buffered.status, buffered.stdout) == (plain.status, plain.stdout), buffered.stderr[-2000:]
+    plain, buffered = (
+        start(*command, streams=streams, env=env, seconds=300) for streams in ("", EVERYTHING)
+    )
+    assert (buffered.status, buffered.stdout) == (plain.status, plain.stdout), buffered.stderr[
+        -2000:
+    ]
     if plain.status:
-        pytest.skip(f"{names} fails without buffers, too, and in the same way: {plain.stdout[-300:]}")
+        pytest.skip(
+            f"{names} fails without buffers, too, and in the same way: {plain.stdout[-300:]}"
+        )

@@ -1,6 +1,7 @@
-"""Random sequences of calls on buffered files: results, errors and contents are the kernel's.
+"""Random sequences of calls on buffered files: same results, errors and contents as the kernel's.
 
-PARIO_SEED chooses one sequence, PARIO_SEQUENCES how many there are; the seed of one that fails is in its name.
+PARIO_SEED selects one sequence, PARIO_SEQUENCES sets their number; the seed is part of a test's
+name.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from pario.launch.keeper import keeping
+from pario.see.launch.keeper import keeping
 from tests.streams.conftest import Start
 
 STEPS = 400
-SEEDS = [int(os.environ["PARIO_SEED"])] if "PARIO_SEED" in os.environ else range(1, 1 + int(os.environ.get("PARIO_SEQUENCES", "40")))
+SEEDS = (
+    [int(os.environ["PARIO_SEED"])]
+    if "PARIO_SEED" in os.environ
+    else range(1, 1 + int(os.environ.get("PARIO_SEQUENCES", "40")))
+)
 SETTINGS = [
     "*:size=4K:count=2",
     "*:size=4K:count=4:handles",
@@ -29,7 +34,9 @@ SETTINGS = [
 
 @pytest.mark.system
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_sequence_is_what_it_is_without_buffers(start: Start, build: Callable[[str], Path], seed: int) -> None:
+def test_a_random_sequence_has_the_same_results_as_without_buffers(
+    start: Start, build: Callable[[str], Path], seed: int
+) -> None:
     program = build("sequence.c")
     plain = start(program, seed, STEPS)
     for streams in {SETTINGS[0], *(SETTINGS[(seed + more) % len(SETTINGS)] for more in (0, 1))}:

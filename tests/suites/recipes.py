@@ -1,4 +1,5 @@
-"""How programs of the suites are built, by hand: their own build systems want to build the whole of the MPI."""
+"""How programs of the suites are built, by hand: their own build systems want to build the whole of
+the MPI."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from tests.suites.table import Program, Suite
 
 #: What MPICH's configure finds out about a Linux system with gfortran's names.
 _FOUND = (
-    "STDARG_H STRING_H UNISTD_H SYS_TIME_H SYS_RESOURCE_H STDINT_H INTTYPES_H MEMORY_H GETRUSAGE STRDUP "
-    "LONG_DOUBLE LONG_LONG MPI_IO MPI_WIN_CREATE FORTRAN_BINDING"
+    "STDARG_H STRING_H UNISTD_H SYS_TIME_H SYS_RESOURCE_H STDINT_H INTTYPES_H MEMORY_H GETRUSAGE"
+    " STRDUP LONG_DOUBLE LONG_LONG MPI_IO MPI_WIN_CREATE FORTRAN_BINDING"
 )
 _C = [
     "-O1",
@@ -50,7 +51,9 @@ def _mpich_harness(mpi: Mpi) -> tuple[list[str], list[Path]]:
     (folder / "include").mkdir(parents=True, exist_ok=True)
     threads = "THREAD_PACKAGE_NAME THREAD_PACKAGE_POSIX"
     defined = [*(f"HAVE_{name} 1" for name in _FOUND.split()), "F77_NAME_LOWER_USCORE 1", threads]
-    (folder / "include/mpitestconf.h").write_text("#pragma once\n" + "".join(f"#define {text}\n" for text in defined))
+    (folder / "include/mpitestconf.h").write_text(
+        "#pragma once\n" + "".join(f"#define {text}\n" for text in defined)
+    )
     flags = [*_C, f"-I{folder}/include", f"-I{tests}/include", f"-I{tests}/dtpools/include"]
     objects = []
     for name in ("mtest", "mtest_common", "mtest_single"):
@@ -64,7 +67,16 @@ def _mpich_c(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str
     made = folder / program.name
     if not made.exists():
         flags, objects = _mpich_harness(mpi)
-        run([_compiler(mpi), *flags, "-o", made, source("mpich") / suite.folder / f"{program.name}.c", *objects])
+        run(
+            [
+                _compiler(mpi),
+                *flags,
+                "-o",
+                made,
+                source("mpich") / suite.folder / f"{program.name}.c",
+                *objects,
+            ]
+        )
     return [str(made)]
 
 
@@ -78,7 +90,8 @@ _MIXED = {
 
 
 def _mpich_fortran(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """The wheels have no Fortran. MPICH 5 takes Debian's MPICH 4 programs, which have the same binary interface."""
+    """The wheels have no Fortran. MPICH 5 takes Debian's MPICH 4 programs, which have the same
+    binary interface."""
     if mpi.name == "mpich-5":
         return [*_in_place_of_debians(mpi), *build(suite, program, MPIS["mpich-4"])]
     made = folder / program.name
@@ -97,7 +110,19 @@ def _mpich_fortran(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> li
     fortran = [part for part in parts if part.suffix != ".c"]
     if fortran:
         harness = source("mpich") / "test/mpi/util" / f"mtest_{language}.{suffix}"
-        run([compiler, *_FORTRAN, f"-J{_modules(folder, program)}", "-o", made, *fortran, harness, *ready], cwd=folder)
+        run(
+            [
+                compiler,
+                *_FORTRAN,
+                f"-J{_modules(folder, program)}",
+                "-o",
+                made,
+                *fortran,
+                harness,
+                *ready,
+            ],
+            cwd=folder,
+        )
     else:
         run([_compiler(mpi), "-o", made, *ready, *objects], cwd=folder)
     return [str(made)]
@@ -110,7 +135,8 @@ def _modules(folder: Path, program: Program) -> Path:
 
 
 def _write_fortran_sources(suite: Suite, folder: Path) -> None:
-    """Copies the sources, and makes those that MPICH's makefiles make: from a template, and headers with the kinds of MPI's integers."""
+    """Copies the sources, and makes those that MPICH's makefiles make: from a template, and headers
+    with the kinds of MPI's integers."""
     if (folder / ".sources").exists():
         return
     tests = source("mpich") / "test/mpi"
@@ -118,7 +144,9 @@ def _write_fortran_sources(suite: Suite, folder: Path) -> None:
     for path in [*sources.glob("*.[cfh]*"), *(tests / "f90/io").glob("*.c")]:
         shutil.copy(path, folder)
     for path in sources.glob("*.h.in"):
-        (folder / path.stem).write_text(re.sub(r"@F77_MPI_(OFFSET|ADDRESS)@", "integer*8", path.read_text()))
+        (folder / path.stem).write_text(
+            re.sub(r"@F77_MPI_(OFFSET|ADDRESS)@", "integer*8", path.read_text())
+        )
     if (sources / "ioharness.defn").exists():
         _merge(sources, folder)
     else:  # as MPICH makes its releases: Fortran 90 from Fortran 77
@@ -127,7 +155,9 @@ def _write_fortran_sources(suite: Suite, folder: Path) -> None:
         _merge(tests / "f77/io", fixed)
         run(["perl", tests / "maint/f77tof90", fixed, folder])
     for path in folder.glob("*.c"):
-        path.write_text(path.read_text().replace('"../../include/mpitestconf.h"', '"mpitestconf.h"'))
+        path.write_text(
+            path.read_text().replace('"../../include/mpitestconf.h"', '"mpitestconf.h"')
+        )
     (folder / ".sources").touch()
 
 
@@ -136,7 +166,16 @@ def _merge(templates: Path, folder: Path) -> None:
     tests = source("mpich") / "test/mpi"
     merge = folder / "testmerge"
     merge.write_text((tests / "maint/testmerge.in").read_text().replace("@PERL@", "/usr/bin/perl"))
-    run(["perl", merge, f"-defn={tests}/maint/common.defn", templates / "ioharness.defn", templates / "ioharness.tlt"], cwd=folder)
+    run(
+        [
+            "perl",
+            merge,
+            f"-defn={tests}/maint/common.defn",
+            templates / "ioharness.defn",
+            templates / "ioharness.tlt",
+        ],
+        cwd=folder,
+    )
 
 
 def _romio(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
@@ -162,12 +201,14 @@ def _mpi4py(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]
 
 
 _TESTPHDF5 = (
-    "testphdf5 t_dset t_file t_file_image t_mdset t_ph5basic t_coll_chunk t_span_tree t_chunk_alloc t_filter_read t_prop t_coll_md_read"
+    "testphdf5 t_dset t_file t_file_image t_mdset t_ph5basic t_coll_chunk t_span_tree t_chunk_alloc"
+    " t_filter_read t_prop t_coll_md_read"
 )
 
 
 def _hdf5(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """For Debian's MPIs; the newer ones have the same binary interface and are put in their place."""
+    """For Debian's MPIs; the newer ones have the same binary interface and are put in their
+    place."""
     names = _TESTPHDF5.split() if program.name == "testphdf5" else [program.name]
     made = hdf5_test(program.name, [f"testpar/{name}.c" for name in names], mpi.name.split("-")[0])
     return [*_in_place_of_debians(mpi), str(made)]
@@ -185,7 +226,16 @@ def hdf5_test(name: str, parts: Sequence[str], family: str = "mpich") -> Path:
     tests = source("hdf5")
     (tests / "H5srcdir_str.h").write_text('const char *config_srcdir = ".";\n')
     sources = [tests / part for part in (*parts, "test/h5test.c", "test/testframe.c")]
-    include = [f"-I{path}" for path in (tests, f"/usr/include/hdf5/{family}", tests / "src", tests / "test", tests / "testpar")]
+    include = [
+        f"-I{path}"
+        for path in (
+            tests,
+            f"/usr/include/hdf5/{family}",
+            tests / "src",
+            tests / "test",
+            tests / "testpar",
+        )
+    ]
     linked = [f"-L{library}", "-lhdf5", f"-Wl,-rpath,{library}"]
     compiler = f"mpicc.{family}"
     if not shutil.which(compiler):
@@ -211,7 +261,8 @@ _DEBIANS_PNETCDF = Path(f"/usr/lib/{platform.machine()}-linux-gnu/libpnetcdf.so"
 
 
 def _pnetcdf(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """Against Debian's PnetCDF where it is (Debian makes it for its Open MPI), else against one of our own."""
+    """Against Debian's PnetCDF where it is (Debian makes it for its Open MPI), else against one of
+    our own."""
     tests = source("pnetcdf")
     include = [f"-I{tests}/test/common", f"-I{tests}/src/include"]
     if mpi.name == "openmpi-4" and _DEBIANS_PNETCDF.exists():
@@ -233,7 +284,9 @@ def _pnetcdf_library(mpi: Mpi) -> Path:
     folder = SUITES / "build" / mpi.name / "pnetcdf-library"
     if (folder / ".complete").exists():
         return folder
-    if missing := [tool for tool in ("autoreconf", "libtoolize", "m4", "make") if not shutil.which(tool)]:
+    if missing := [
+        tool for tool in ("autoreconf", "libtoolize", "m4", "make") if not shutil.which(tool)
+    ]:
         raise Unavailable(f"no {', '.join(missing)} to build PnetCDF")
     compiler = shutil.which(_compiler(mpi))
     shutil.rmtree(folder, ignore_errors=True)

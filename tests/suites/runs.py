@@ -47,17 +47,32 @@ def patience() -> Path:
     """The library that lets ranks wait without keeping the others from running (patience.c)."""
     made = SUITES / "build" / "patience.so"
     made.parent.mkdir(parents=True, exist_ok=True)
-    run_step(["cc", "-O1", "-shared", "-fPIC", "-o", made, Path(__file__).with_name("patience.c"), "-ldl"])
+    run_step(
+        [
+            "cc",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-o",
+            made,
+            Path(__file__).with_name("patience.c"),
+            "-ldl",
+        ]
+    )
     return made
 
 
 def of_suite(library: Path | None) -> dict[str, str]:
     environment = under_pario(library)
-    environment["LD_PRELOAD"] = ":".join(filter(None, [environment.get("LD_PRELOAD"), str(patience())]))
+    environment["LD_PRELOAD"] = ":".join(
+        filter(None, [environment.get("LD_PRELOAD"), str(patience())])
+    )
     return environment
 
 
-def run(suite: Suite, program: Program, mpi: Mpi, library: Path | None, seconds: float = SECONDS) -> Result:
+def run(
+    suite: Suite, program: Program, mpi: Mpi, library: Path | None, seconds: float = SECONDS
+) -> Result:
     """Builds and runs a program in an empty directory."""
     if mpi.name not in suite.mpis:
         return Result(program, "skipped", f"not built for {mpi.name}")
@@ -98,5 +113,9 @@ def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str]
 def _telling(output: str) -> str:
     """The line that most probably says what is wrong."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"err|fail|abort|signal|differ|wrong|unexpected|expected", line, re.IGNORECASE)]
+    telling = [
+        line
+        for line in lines
+        if re.search(r"err|fail|abort|signal|differ|wrong|unexpected|expected", line, re.IGNORECASE)
+    ]
     return (telling or lines or [""])[0][:160]

@@ -1,4 +1,5 @@
-"""Fetches the sources of the suites: Debian's source packages with apt, PyPI's source archives with pip.
+"""Fetches the sources of the suites: Debian's source packages with apt, PyPI's source archives with
+pip.
 
 They lie in PARIO_SUITES (else build/suites) and are fetched once.
 """
@@ -86,9 +87,20 @@ def _apt_options() -> list[str]:
     (apt / "parts").mkdir(exist_ok=True)
     codename = platform.freedesktop_os_release()["VERSION_CODENAME"]
     key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (apt / "sources.list").write_text(f"deb-src [signed-by={key}] http://deb.debian.org/debian {codename} main\n")
-    places = {"Dir::Etc::sourcelist": apt / "sources.list", "Dir::Etc::sourceparts": apt / "parts", "Dir::State::lists": apt / "lists"}
-    return ["-qq", *(word for key, value in places.items() for word in ("-o", f"{key}={value}")), "-o", "APT::Sandbox::User=root"]
+    (apt / "sources.list").write_text(
+        f"deb-src [signed-by={key}] http://deb.debian.org/debian {codename} main\n"
+    )
+    places = {
+        "Dir::Etc::sourcelist": apt / "sources.list",
+        "Dir::Etc::sourceparts": apt / "parts",
+        "Dir::State::lists": apt / "lists",
+    }
+    return [
+        "-qq",
+        *(word for key, value in places.items() for word in ("-o", f"{key}={value}")),
+        "-o",
+        "APT::Sandbox::User=root",
+    ]
 
 
 def _from_pypi(name: str, folder: Path) -> None:
@@ -104,7 +116,20 @@ def _from_pypi(name: str, folder: Path) -> None:
     if not (tools / "bin" / "pip").exists():
         run([sys.executable, "-m", "venv", tools])
     run([tools / "bin" / "pip", "install", "-q", "setuptools", "wheel", "cython"])
-    run([tools / "bin" / "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", with_files, wanted])
+    run(
+        [
+            tools / "bin" / "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-binary",
+            ":all:",
+            "-d",
+            with_files,
+            wanted,
+        ]
+    )
     with tarfile.open(max(with_files.glob(f"{name}-*.tar.gz"))) as archive:
         archive.extractall(SUITES, filter="data")
     next(path for path in SUITES.glob(f"{name}-*") if path.is_dir()).rename(folder)

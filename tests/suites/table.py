@@ -1,4 +1,5 @@
-"""The table of suites (suites.toml): which programs there are, how many ranks and which arguments they want."""
+"""The table of suites (suites.toml): which programs there are, how many ranks and which arguments
+they want."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def test_each_repetition_has_a_line(checkout):
     assert lines_per_test() == {"test_one[1-3]": 1, "test_one[2-3]": 1, "test_one[3-3]": 1}
 
 
-@pytest.mark.parametrize("options", [(), XDIST])
+@pytest.mark.parametrize("options", [(), pytest.param(XDIST, marks=pytest.mark.system)])
 def test_counts_of_a_test_are_part_of_its_line(checkout, options):
     checkout.makepyfile(
         test_many="""

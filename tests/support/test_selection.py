@@ -16,7 +16,7 @@ FILES = {
     "servers.py": "def start():\n    import subprocess\n    return subprocess\n",
     "test_forks.py": "import os\ndef test_fork():\n    os.fork()\n",
     "test_helper.py": "from tests import servers\ndef test_helper():\n    servers.start()\n",
-    "test_lab.py": "from pario.lab import mount\ndef test_lab():\n    mount.up()\n",
+    "test_lab.py": "from pario.prove.lab import mount\ndef test_lab():\n    mount.up()\n",
     "test_plain.py": "import os\ndef test_plain():\n    os.getpid()\n",
     "test_server.py": "def test_server(server):\n    pass\ndef test_alone():\n    pass\n",
 }

@@ -1,10 +1,10 @@
-"""The pairwise selection of parameter combinations."""
+"""The selection of parameter combinations for CI."""
 
 from itertools import combinations, product
 
 import pytest
 
-from tests.support.tiers import select_pairwise
+from tests.support.tiers import select_each_value, select_pairwise
 
 
 def rows_of(*counts: int) -> list[tuple[tuple[str, int], ...]]:
@@ -45,14 +45,34 @@ def test_earlier_rows_are_preferred() -> None:
     assert select_pairwise(rows) == {0}
 
 
-def test_a_matrix_of_three_parameters_is_thinned(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("""
-        import pytest
-        @pytest.mark.parametrize("a", [1, 2, 3])
-        @pytest.mark.parametrize("b", [[], {}, None])
-        @pytest.mark.parametrize("c", "xyz")
-        def test_all(a, b, c): pass
-    """)
+def test_each_value_is_selected() -> None:
+    rows = rows_of(3, 4, 2)
+    chosen = [rows[number] for number in sorted(select_each_value(rows))]
+    assert {value for row in chosen for value in row} == {value for row in rows for value in row}
+    assert len(chosen) == 4
+
+
+def test_values_seen_elsewhere_are_not_selected() -> None:
+    rows = rows_of(2, 3)
+    assert select_each_value(rows, {("a", 0), ("b", 0), ("b", 1)}) == {5}
+    assert select_each_value(rows, {value for row in rows for value in row}) == set()
+
+
+MATRIX = """
+    import pytest
+    @pytest.mark.parametrize("a", [1, 2, 3])
+    @pytest.mark.parametrize("b", [[], {}, None])
+    @pytest.mark.parametrize("c", "xyz")
+    def test_all(a, b, c): pass
+    """
+
+
+@pytest.mark.parametrize(("tier", "least", "most"), [("quick", 9, 12), ("system", 3, 3)])
+def test_a_matrix_of_three_parameters_is_thinned(
+    pytester: pytest.Pytester, tier: str, least: int, most: int
+) -> None:
+    mark = "    pytestmark = pytest.mark.system\n" if tier == "system" else ""
+    pytester.makepyfile(MATRIX.replace("    @", mark + "    @", 1))
     arguments = ("-p", "tests.support.tiers", "-m", "not exhaustive", "-q", "--collect-only")
     collected = pytester.runpytest(*arguments).outlines
-    assert 9 <= sum("::test_all[" in line for line in collected) <= 12
+    assert least <= sum("::test_all[" in line for line in collected) <= most

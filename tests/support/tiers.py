@@ -3,14 +3,15 @@
 A test without a tier marker is quick: ``make test`` runs it. Marker ``system`` adds the tests of
 real systems that ``.ci/run`` runs, marker ``exhaustive`` those of ``make test-all``.
 
-Parameters of system tests multiply (MPI x ranks x nodes x option). CI runs a pairwise selection:
-each pair of values of two parameters occurs in at least one test. All other combinations are
-exhaustive. Tests of ``tests/python`` are exempt: their parameters are cheap.
+Parameters multiply (MPI x ranks x nodes x option), and CI runs a selection of their combinations:
+of quick tests each pair of values of two parameters, of system tests each value of each parameter.
+All other combinations are exhaustive. Tests of ``tests/python`` are exempt: their parameters are
+cheap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,16 @@ def _add_tier_of_mpi(item: pytest.Item) -> None:
 
 
 def _select_others(matrix: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests outside of a matrix's pairwise selection, which prefers quick tests."""
+    """Returns the tests of a matrix that CI does not need."""
     candidates = [item for item in matrix if not item.get_closest_marker("exhaustive")]
-    candidates.sort(key=lambda item: item.get_closest_marker("system") is not None)
-    rows = [_values_of(item) for item in candidates]
-    chosen = select_pairwise(rows)
-    return [item for number, item in enumerate(candidates) if number not in chosen]
+    quick = [item for item in candidates if not item.get_closest_marker("system")]
+    system = [item for item in candidates if item.get_closest_marker("system")]
+    quick_rows = [_values_of(item) for item in quick]
+    chosen = select_pairwise(quick_rows)
+    seen = {value for number in chosen for value in quick_rows[number]}
+    needed = select_each_value([_values_of(item) for item in system], seen)
+    others = [item for number, item in enumerate(quick) if number not in chosen]
+    return others + [item for number, item in enumerate(system) if number not in needed]
 
 
 def _values_of(item: Any) -> tuple[Value, ...]:
@@ -84,18 +89,32 @@ def _values_of(item: Any) -> tuple[Value, ...]:
 
 
 def select_pairwise(rows: Sequence[tuple[Value, ...]]) -> set[int]:
-    """Positions of rows that together hold each pair of values that any row holds.
+    """Returns positions of rows that together hold each pair of values that any row holds.
 
-    Greedy, as in Cohen et al., "The AETG System" (1997): the row with the most missing pairs is
-    next; among equals the first. A matrix with one parameter is chosen as a whole.
+    A matrix with one parameter is selected as a whole.
     """
-    pairs = [_pairs(row) for row in rows]
-    missing = set().union(*pairs) if pairs else set()
+    return _select_cover([_pairs(row) for row in rows])
+
+
+def select_each_value(
+    rows: Sequence[tuple[Value, ...]], seen: Collection[Value] = frozenset()
+) -> set[int]:
+    """Returns positions of rows that together hold each value of all rows, except those seen."""
+    return _select_cover([set(row).difference(seen) for row in rows])
+
+
+def _select_cover(rows: Sequence[set[Any]]) -> set[int]:
+    """Returns positions of rows whose union is that of all rows.
+
+    Greedy, as in Cohen et al., "The AETG System" (1997): the row with the most missing elements is
+    next; among equals the first.
+    """
+    missing = set().union(*rows)
     chosen: set[int] = set()
     while missing:
-        best = max(range(len(rows)), key=lambda number: (len(pairs[number] & missing), -number))
+        best = max(range(len(rows)), key=lambda number: (len(rows[number] & missing), -number))
         chosen.add(best)
-        missing -= pairs[best]
+        missing -= rows[best]
     return chosen
 
 

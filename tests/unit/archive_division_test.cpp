@@ -1,4 +1,4 @@
-#include "archive/division.hpp"
+#include "data/archive/division.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -25,12 +25,14 @@ TEST(ArchiveDivision, ShardsAreOfEvenSize) {
   const std::vector<Entry> entries(10'000, file(4096));
   const Division division = divide(entries, 4, 0);
   EXPECT_EQ(division.shards, 4U);
-  for (const auto& [shard, bytes] : bytes_of_shards(division)) EXPECT_NEAR(static_cast<double>(bytes), 10'240'000, 8192);
+  for (const auto& [shard, bytes] : bytes_of_shards(division))
+    EXPECT_NEAR(static_cast<double>(bytes), 10'240'000, 8192);
 }
 
 TEST(ArchiveDivision, PiecesCoverAllMembersInOrder) {
   std::vector<Entry> entries;
-  for (std::uint64_t i = 0; i < 3000; ++i) entries.push_back(file(i % 100 == 0 ? 3 * kLongFrame + i : i));
+  for (std::uint64_t i = 0; i < 3000; ++i)
+    entries.push_back(file(i % 100 == 0 ? 3 * kLongFrame + i : i));
   const Division division = divide(entries, 0, 50 << 20);
   std::size_t next = 0;
   std::uint64_t at = 0;
@@ -43,10 +45,13 @@ TEST(ArchiveDivision, PiecesCoverAllMembersInOrder) {
   EXPECT_EQ(next, entries.size());
 }
 
-TEST(ArchiveDivision, MoreShardsThanMembersAreNotMade) { EXPECT_EQ(divide({file(1), file(1)}, 10, 0).shards, 2U); }
+TEST(ArchiveDivision, MoreShardsThanMembersAreNotMade) {
+  EXPECT_EQ(divide({file(1), file(1)}, 10, 0).shards, 2U);
+}
 
 TEST(ArchiveDivision, LinksAndDirectoriesComeLastInFramesOfTheirOwn) {
-  std::vector<Entry> entries = {{.name = ".", .mode = S_IFDIR}, {.name = "a", .mode = S_IFDIR}, file(1), file(1)};
+  std::vector<Entry> entries = {
+      {.name = ".", .mode = S_IFDIR}, {.name = "a", .mode = S_IFDIR}, file(1), file(1)};
   entries[2].name = "a/b";
   entries[3].name = "a/c";
   entries[3].linked = true;

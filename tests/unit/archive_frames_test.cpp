@@ -1,4 +1,4 @@
-#include "archive/frames.hpp"
+#include "data/archive/frames.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ namespace {
 class ArchiveFrames : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".zst";
+    path_ = testing::TempDir() + "/" +
+            testing::UnitTest::GetInstance()->current_test_info()->name() + ".zst";
     std::ofstream out(path_, std::ios::binary);
     std::vector<FrameSize> sizes;
     Compressor compressor(3);
@@ -28,7 +29,8 @@ class ArchiveFrames : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
   static void put(std::ofstream& out, const Bytes& bytes) {
-    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
   }
   /// A shard of one frame, whose table says that it has `plain` bytes.
   void write_one(const Bytes& frame, std::uint32_t plain) const {
@@ -63,7 +65,8 @@ TEST_F(ArchiveFrames, AFrameBehindALongerOneHasItsOwnBytesAlone) {
   Bytes noise(100'000);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(i * i >> 3);
   const Bytes few(10, std::byte{'k'});
-  const auto before = compressor.frame(few), longer = compressor.frame(noise), after = compressor.frame(few);
+  const auto before = compressor.frame(few), longer = compressor.frame(noise),
+             after = compressor.frame(few);
   ASSERT_TRUE(before.ok() && longer.ok() && after.ok());
   EXPECT_GT(longer->size(), after->size());
   EXPECT_EQ(*before, *after);
@@ -102,7 +105,8 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
   // A frame that says the same: of one block that is empty.
   frame.clear();
-  for (const unsigned byte : {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
+  for (const unsigned byte :
+       {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
     frame.push_back(static_cast<std::byte>(byte));
   EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
 }
@@ -128,13 +132,15 @@ TEST_F(ArchiveFrames, ALongFrameIsReadInParts) {
   write_one(*Compressor(1).frame(plain), static_cast<std::uint32_t>(plain.size()));
   auto shard = Shard::open(path_);
   ASSERT_TRUE(shard.ok());
-  for (const std::size_t offset : {std::size_t{0}, kLong - 1, std::size_t{1} << 20, kLong / 2, kLong / 2 + 1}) {
+  for (const std::size_t offset :
+       {std::size_t{0}, kLong - 1, std::size_t{1} << 20, kLong / 2, kLong / 2 + 1}) {
     const auto part = (*shard)->read_part(offset);
     ASSERT_TRUE(part.ok()) << part.error().text();
     EXPECT_TRUE(part->place.contains(offset));
     EXPECT_LE(part->bytes.size(), 4U << 20);
     ASSERT_EQ(part->bytes.size(), part->place.length());
-    EXPECT_TRUE(std::equal(part->bytes.begin(), part->bytes.end(), plain.begin() + static_cast<std::ptrdiff_t>(part->place.begin)));
+    EXPECT_TRUE(std::equal(part->bytes.begin(), part->bytes.end(),
+                           plain.begin() + static_cast<std::ptrdiff_t>(part->place.begin)));
   }
   Bytes all(plain.size());
   ASSERT_TRUE((*shard)->read({0, all.size()}, all.data()).ok());
@@ -151,7 +157,8 @@ TEST_F(ArchiveFrames, DamageOfALongFrameIsSeen) {
   };
   EXPECT_TRUE(read_all(frame, kLong).ok());
   EXPECT_EQ(read_all(frame, kLong - 1).error().detail, "a frame is not as long as its table says");
-  EXPECT_EQ(read_all(Bytes(frame.begin(), frame.end() - 20), kLong).error().detail, "a frame is shorter than its table says");
+  EXPECT_EQ(read_all(Bytes(frame.begin(), frame.end() - 20), kLong).error().detail,
+            "a frame is shorter than its table says");
   frame.back() ^= std::byte{1};  // of the checksum
   EXPECT_FALSE(read_all(frame, kLong).ok());
 }

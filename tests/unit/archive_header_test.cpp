@@ -1,4 +1,4 @@
-#include "archive/header.hpp"
+#include "data/archive/header.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "archive/index.hpp"
+#include "data/archive/index.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,8 @@ TEST_F(IndexTest, RowsThatComeInAnyOrderAreFoundByName) {
 }
 
 TEST_F(IndexTest, OneThatCannotBeMappedIsAnErrorOfTheSystem) {
-  for (const char* name : {"a", "b", "c"}) std::ofstream(place_ / name);  // some file systems give empty directories no size
+  for (const char* name : {"a", "b", "c"})
+    std::ofstream(place_ / name);  // some file systems give empty directories no size
   const auto index = Index::open(place_);
   ASSERT_FALSE(index.ok());
   EXPECT_EQ(index.error().number, ENODEV);

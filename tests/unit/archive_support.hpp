@@ -1,4 +1,4 @@
-// What the tests of room archive share: a scratch directory.
+// Fixture of the tests of module archive: a scratch directory.
 #pragma once
 
 #include <gtest/gtest.h>

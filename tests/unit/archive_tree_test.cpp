@@ -1,5 +1,5 @@
 // What is beneath a directory is read there, whatever somebody puts in its way.
-#include "archive/tree.hpp"
+#include "data/archive/tree.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "archive/place.hpp"
 #include "archive_support.hpp"
+#include "data/archive/place.hpp"
 
 namespace pario::archive {
 namespace {
@@ -33,7 +33,8 @@ class TreeTest : public Scratch {
 };
 
 TEST_F(TreeTest, WhatHasANameIsOpened) {
-  const int file = open_beneath(root_, "d/file", O_RDONLY), itself = open_beneath(root_, ".", O_RDONLY | O_DIRECTORY);
+  const int file = open_beneath(root_, "d/file", O_RDONLY),
+            itself = open_beneath(root_, ".", O_RDONLY | O_DIRECTORY);
   EXPECT_GE(file, 0);
   EXPECT_GE(itself, 0);
   ::close(file);
@@ -43,7 +44,8 @@ TEST_F(TreeTest, WhatHasANameIsOpened) {
 }
 
 TEST_F(TreeTest, EntriesComeInTheOrderOfTheBytesOfTheirNames) {
-  for (const char* name : {"d.txt", "d-", "!", "d/\xff", "d/g"}) std::ofstream(place_ / "tree" / name) << name;
+  for (const char* name : {"d.txt", "d-", "!", "d/\xff", "d/g"})
+    std::ofstream(place_ / "tree" / name) << name;
   records::Meter meter;
   const auto entries = entries_of(place_ / "tree", 3, meter);
   ASSERT_TRUE(entries.ok());
@@ -54,7 +56,8 @@ TEST_F(TreeTest, EntriesComeInTheOrderOfTheBytesOfTheirNames) {
 }
 
 TEST_F(TreeTest, ALinkThatTookThePlaceOfADirectoryLeadsNowhere) {
-  if (::syscall(437, -1, nullptr, nullptr, 0) == -1 && (errno == ENOSYS || errno == EPERM)) GTEST_SKIP() << "no openat2 here";
+  if (::syscall(437, -1, nullptr, nullptr, 0) == -1 && (errno == ENOSYS || errno == EPERM))
+    GTEST_SKIP() << "no openat2 here";
   fs::remove_all(place_ / "tree" / "d");
   fs::create_directory_symlink(place_ / "outside", place_ / "tree" / "d");
   EXPECT_EQ(open_beneath(root_, "d/file", O_RDONLY), -1);

@@ -1,4 +1,5 @@
-// Archives that pario pack would not make: what of them is made, and that nothing is made elsewhere.
+// Archives that pario pack would not make: what of them is made, and that nothing is made
+// elsewhere.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "archive/archive.hpp"
-#include "archive/frames.hpp"
-#include "archive/header.hpp"
-#include "archive/index.hpp"
-#include "archive/losses.hpp"
-#include "archive/maker.hpp"
-#include "archive/place.hpp"
 #include "archive_support.hpp"
+#include "data/archive/archive.hpp"
+#include "data/archive/frames.hpp"
+#include "data/archive/header.hpp"
+#include "data/archive/index.hpp"
+#include "data/archive/losses.hpp"
+#include "data/archive/maker.hpp"
+#include "data/archive/place.hpp"
 #include "read_file.hpp"
 
 namespace pario::archive {
@@ -33,26 +34,43 @@ struct Member {
 };
 
 Member file(const std::string& name, const std::string& bytes) {
-  return {{.name = name, .mode = 0644, .user = ::geteuid(), .group = ::getegid(), .stored = bytes.size(), .size = bytes.size()}, bytes};
+  return {{.name = name,
+           .mode = 0644,
+           .user = ::geteuid(),
+           .group = ::getegid(),
+           .stored = bytes.size(),
+           .size = bytes.size()},
+          bytes};
 }
 
 Member link(const std::string& name, const std::string& target, Type type) {
-  return {{.name = name, .target = target, .type = type, .mode = 0777, .user = ::geteuid(), .group = ::getegid()}};
+  return {{.name = name,
+           .target = target,
+           .type = type,
+           .mode = 0777,
+           .user = ::geteuid(),
+           .group = ::getegid()}};
 }
 
 class UnpackTest : public Scratch {
  protected:
   UnpackTest() { fs::create_directory(place_ / "outside"); }
 
-  /// One shard; frames of so many bytes. `more`: the index says that each member has so many more bytes than it has.
-  void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20, std::uint64_t more = 0) const {
+  /// One shard; frames of so many bytes. `more`: the index says that each member has so many more
+  /// bytes than it has.
+  void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20,
+            std::uint64_t more = 0) const {
     fs::remove_all(place_ / "pack");
     fs::create_directory(place_ / "pack");
     std::string tar, names;
     std::vector<Row> rows;
     for (const auto& [header, bytes] : members) {
       const std::string text = text_of(header);
-      Row row = {.name = names.size(), .offset = tar.size(), .stored = bytes.size() + more, .size = header.size, .type = header.type};
+      Row row = {.name = names.size(),
+                 .offset = tar.size(),
+                 .stored = bytes.size() + more,
+                 .size = header.size,
+                 .type = header.type};
       row.name_size = static_cast<std::uint32_t>(header.name.size());
       row.header = static_cast<std::uint32_t>(text.size());
       rows.push_back(row);
@@ -66,7 +84,8 @@ class UnpackTest : public Scratch {
 
   base::Result<Unpacking> unpack(bool strict = false) const {
     const auto archive = Archive::open(place_ / "pack");
-    return archive::unpack(*archive, {.output = place_ / "back", .members = {}, .threads = 3, .strict = strict}, {});
+    return archive::unpack(
+        *archive, {.output = place_ / "back", .members = {}, .threads = 3, .strict = strict}, {});
   }
 
   void refused(const std::vector<Member>& members) const {
@@ -74,20 +93,24 @@ class UnpackTest : public Scratch {
     EXPECT_FALSE(unpack().ok());
     EXPECT_FALSE(fs::exists(place_ / "back"));
     EXPECT_TRUE(fs::is_empty(place_ / "outside"));
-    EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);  // the pack and what is outside
+    EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}),
+              2);  // the pack and what is outside
   }
 
  private:
   void write_shard(std::string_view tar, std::size_t frame_size) const {
     Compressor compressor(1);
     std::ofstream out(place_ / "pack" / shard_name(0), std::ios::binary);
-    const auto put = [&](const Bytes& bytes) { out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes)); };
+    const auto put = [&](const Bytes& bytes) {
+      out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    };
     std::vector<FrameSize> frames;
     for (; !tar.empty(); tar.remove_prefix(std::min(frame_size, tar.size()))) {
       const std::string_view plain = tar.substr(0, frame_size);
       const auto frame = compressor.frame(std::as_bytes(std::span(plain)));
       put(*frame);
-      frames.push_back({static_cast<std::uint32_t>(frame->size()), static_cast<std::uint32_t>(plain.size())});
+      frames.push_back(
+          {static_cast<std::uint32_t>(frame->size()), static_cast<std::uint32_t>(plain.size())});
     }
     put(table_of(frames));
   }
@@ -96,7 +119,8 @@ class UnpackTest : public Scratch {
 std::string read(const fs::path& path) { return read_file(path.string()); }
 
 TEST_F(UnpackTest, NamesThatLeadOutAreRefused) {
-  const std::vector<std::string> names = {"../outside/x", "a/../../outside/x", "..", place_ / "outside/x"};
+  const std::vector<std::string> names = {"../outside/x", "a/../../outside/x", "..",
+                                          place_ / "outside/x"};
   for (const std::string& name : names) refused({file(name, "x")});
 }
 
@@ -108,7 +132,8 @@ TEST_F(UnpackTest, NothingIsPutBehindLinksOfTheArchive) {
 }
 
 TEST_F(UnpackTest, HardLinksToWhatIsNotInTheArchiveAreRefused) {
-  for (const std::string target : {"../outside", "/etc/hostname", "nowhere"}) refused({link("l", target, Type::hard_link)});
+  for (const std::string target : {"../outside", "/etc/hostname", "nowhere"})
+    refused({link("l", target, Type::hard_link)});
   refused({link("s", place_ / "outside", Type::symbolic_link), link("l", "s/x", Type::hard_link)});
 }
 
@@ -121,7 +146,8 @@ TEST_F(UnpackTest, NumbersThatRunOverAreRefused) {
 }
 
 TEST_F(UnpackTest, AMapOfHolesThatLeadsOutOfTheFileIsRefused) {
-  for (const char* map : {"1\n18446744073709551606\n20\n", "1\n0\n18446744073709551615\n", "1\n30\n20\n"}) {
+  for (const char* map :
+       {"1\n18446744073709551606\n20\n", "1\n0\n18446744073709551615\n", "1\n30\n20\n"}) {
     std::string bytes = map;
     bytes.resize(kBlock);
     Member member = file("a", bytes + std::string(20, 'x'));
@@ -142,7 +168,9 @@ TEST_F(UnpackTest, AMemberWithoutAHeaderBehindTheEndIsRefused) {
   ASSERT_TRUE(write_index(place_ / "pack" / kIndex, {nowhere}, "a", 1).ok());
   const auto done = unpack();
   ASSERT_FALSE(done.ok());
-  EXPECT_NE(done.error().text().find("\"a\" is said to have 0 + 0 bytes at 1024, behind the end of 00000.tar.zst"), std::string::npos);
+  EXPECT_NE(done.error().text().find(
+                "\"a\" is said to have 0 + 0 bytes at 1024, behind the end of 00000.tar.zst"),
+            std::string::npos);
 }
 
 TEST_F(UnpackTest, AMemberThatIsLargerThanTheIndexSaysIsRefused) {
@@ -162,7 +190,9 @@ TEST_F(UnpackTest, ADirectoryHasThePermissionsThatItHad) {
     const auto done = unpack();
     ASSERT_TRUE(done.ok()) << done.error().text();
     for (const char* name : {".", "d"})
-      EXPECT_EQ(fs::status(place_ / "back" / name).permissions() & fs::perms::mask, static_cast<fs::perms>(mode)) << name;
+      EXPECT_EQ(fs::status(place_ / "back" / name).permissions() & fs::perms::mask,
+                static_cast<fs::perms>(mode))
+          << name;
     fs::permissions(place_ / "back", fs::perms::owner_all);
     fs::remove_all(place_ / "back");
   }
@@ -174,7 +204,8 @@ TEST_F(UnpackTest, WhatAFileSystemCannotHaveIsCounted) {
   make(members);
   const auto done = unpack();
   ASSERT_TRUE(done.ok()) << done.error().text();
-  EXPECT_EQ(read(place_ / "back" / "a") + read(place_ / "back" / "b") + read(place_ / "back" / "c"), "123");
+  EXPECT_EQ(read(place_ / "back" / "a") + read(place_ / "back" / "b") + read(place_ / "back" / "c"),
+            "123");
   ASSERT_EQ(done->losses.size(), 1U);
   EXPECT_EQ(done->losses.at(Missing::attributes).members, 2U);
   EXPECT_NE(done->losses.at(Missing::attributes).first.find("nosuchspace.x"), std::string::npos);
@@ -192,7 +223,8 @@ TEST_F(UnpackTest, StrictLosesNothing) {
 
 TEST_F(UnpackTest, AFileOfManyFramesIsPutTogether) {
   std::string bytes(9'000'001, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 2654435761U) >> 13);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>((i * 2654435761U) >> 13);
   Member large = file("large", bytes);
   large.header.mode = 0400;
   large.header.modified = 1'600'000'000'123'456'789;
@@ -209,11 +241,13 @@ TEST_F(UnpackTest, AFileOfManyFramesIsPutTogether) {
 
 TEST_F(UnpackTest, LinksToWhatCouldNotBeMadeAreCountedAndTheRestIsThere) {
   const std::string name(300, 'n');
-  make({file("a", "1"), file(name, "2"), link("l1", name, Type::hard_link), link("l2", name, Type::hard_link),
-        link("l3", "a", Type::hard_link), file("z", "3")});
+  make({file("a", "1"), file(name, "2"), link("l1", name, Type::hard_link),
+        link("l2", name, Type::hard_link), link("l3", "a", Type::hard_link), file("z", "3")});
   const auto done = unpack();
   ASSERT_TRUE(done.ok()) << done.error().text();
-  EXPECT_EQ(read(place_ / "back" / "a") + read(place_ / "back" / "l3") + read(place_ / "back" / "z"), "113");
+  EXPECT_EQ(
+      read(place_ / "back" / "a") + read(place_ / "back" / "l3") + read(place_ / "back" / "z"),
+      "113");
   ASSERT_EQ(done->losses.size(), 2U);
   EXPECT_EQ(done->losses.at(Missing::place).members, 1U);
   EXPECT_NE(done->losses.at(Missing::place).first.find(name), std::string::npos);
@@ -228,8 +262,9 @@ TEST_F(UnpackTest, WhatIsInADirectoryThatCannotBeMadeIsCounted) {
   const std::string bytes(9'000'000, 'x'), name(300, 'n');
   Member directory = file(name, "");
   directory.header.type = Type::directory;
-  make({file("a", "1"), file(name + "/large", bytes), file(name + "/small", "2"), link(name + "/link", "a", Type::symbolic_link),
-        link(name + "/other", "a", Type::hard_link), directory},
+  make({file("a", "1"), file(name + "/large", bytes), file(name + "/small", "2"),
+        link(name + "/link", "a", Type::symbolic_link), link(name + "/other", "a", Type::hard_link),
+        directory},
        300'000);
   const auto done = unpack();
   ASSERT_TRUE(done.ok()) << done.error().text();
@@ -246,12 +281,14 @@ TEST_F(UnpackTest, PathsMayBeLongerThanACallTakes) {
   directory.header.type = Type::directory;
   directory.header.mode = 0700;
   directory.header.modified = 1'600'000'000'000'000'000;
-  make({file(deep + "a", "1"), link(deep + "s", "a", Type::symbolic_link), link(deep + "p", "", Type::pipe),
-        link(deep + "l", deep + "a", Type::hard_link), directory});
+  make({file(deep + "a", "1"), link(deep + "s", "a", Type::symbolic_link),
+        link(deep + "p", "", Type::pipe), link(deep + "l", deep + "a", Type::hard_link),
+        directory});
   const auto done = unpack(true);
   ASSERT_TRUE(done.ok()) << done.error().text();
   const int root = ::open((place_ / "back").c_str(), O_RDONLY | O_DIRECTORY);
-  const int file = open_beneath(root, deep + "l", O_RDONLY), within = open_beneath(root, directory.header.name, O_RDONLY);
+  const int file = open_beneath(root, deep + "l", O_RDONLY),
+            within = open_beneath(root, directory.header.name, O_RDONLY);
   struct stat facts{};
   ASSERT_EQ(::fstat(file, &facts), 0);
   EXPECT_EQ(facts.st_nlink, 2U);
@@ -264,13 +301,15 @@ TEST_F(UnpackTest, PathsMayBeLongerThanACallTakes) {
 TEST_F(UnpackTest, ALongNameWithTwoSlashesInARowLeadsNowhereElse) {
   std::string name;
   while (name.size() + 200 < kLongestName) name += std::string(150, 'd') + "/";
-  name.append(kLongestName - name.size(), 'e');  // as long as a call takes it: what is behind it is a part of its own
+  name.append(kLongestName - name.size(),
+              'e');  // as long as a call takes it: what is behind it is a part of its own
   name += "/" + (place_ / "outside/x").string();
   make({file(name, "1")});
   const auto done = unpack(true);
   EXPECT_TRUE(done.ok()) << done.error().text();
   EXPECT_TRUE(fs::is_empty(place_ / "outside"));
-  const int root = ::open((place_ / "back").c_str(), O_RDONLY | O_DIRECTORY), file = open_beneath(root, name, O_RDONLY);
+  const int root = ::open((place_ / "back").c_str(), O_RDONLY | O_DIRECTORY),
+            file = open_beneath(root, name, O_RDONLY);
   EXPECT_GE(file, 0);
   for (const int descriptor : {root, file}) ::close(descriptor);
 }
@@ -284,7 +323,8 @@ TEST_F(UnpackTest, ALongNameThatEndsInSlashesIsThatDirectory) {
   name.append(kLongestName - name.size(), 'e');
   Losses losses(true);
   ASSERT_TRUE(Maker(back, root, losses).make_directory(name).ok());
-  const int plain = open_beneath(root, name, O_RDONLY | O_DIRECTORY), slashes = open_beneath(root, name + "//", O_RDONLY | O_DIRECTORY);
+  const int plain = open_beneath(root, name, O_RDONLY | O_DIRECTORY),
+            slashes = open_beneath(root, name + "//", O_RDONLY | O_DIRECTORY);
   struct stat one{}, other{};
   ASSERT_EQ(::fstat(plain, &one), 0);
   ASSERT_EQ(::fstat(slashes, &other), 0);
@@ -319,8 +359,10 @@ TEST_F(UnpackTest, AGroupThatIsNotTheFilesHasNobodyActForIt) {
   tool.header.group = directory.header.group = ::getegid() + 1;
   make({tool, directory});
   ASSERT_TRUE(unpack().ok());
-  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask, static_cast<fs::perms>(04755));
-  EXPECT_EQ(fs::status(place_ / "back" / "d").permissions() & fs::perms::mask, static_cast<fs::perms>(01777));
+  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask,
+            static_cast<fs::perms>(04755));
+  EXPECT_EQ(fs::status(place_ / "back" / "d").permissions() & fs::perms::mask,
+            static_cast<fs::perms>(01777));
 }
 
 TEST_F(UnpackTest, AFileOfSomebodyElseActsForNobody) {
@@ -330,7 +372,8 @@ TEST_F(UnpackTest, AFileOfSomebodyElseActsForNobody) {
   member.header.user = ::geteuid() + 1;
   make({member});
   ASSERT_TRUE(unpack().ok());
-  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask, static_cast<fs::perms>(0755));
+  EXPECT_EQ(fs::status(place_ / "back" / "tool").permissions() & fs::perms::mask,
+            static_cast<fs::perms>(0755));
 }
 
 }  // namespace

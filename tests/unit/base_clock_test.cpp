@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/base.hpp"
+#include "core/base/base.hpp"
 
 namespace pario::base {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/base.hpp"
+#include "core/base/base.hpp"
 
 namespace pario::base {
 namespace {
@@ -35,7 +35,8 @@ TEST(ByteSize, TakesUnitsAsPeopleWriteThem) {
 }
 
 TEST(ByteSize, RefusesWhatIsNoSize) {
-  for (const char* bad : {"", "K", "-1", "1X", "12M:verbose", " 1M", "1M ", "1MM", "99999999999999999999", "99999999999T"})
+  for (const char* bad : {"", "K", "-1", "1X", "12M:verbose", " 1M", "1M ", "1MM",
+                          "99999999999999999999", "99999999999T"})
     EXPECT_EQ(parse_byte_size(bad), std::nullopt) << bad;
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/base.hpp"
+#include "core/base/base.hpp"
 
 namespace pario::base {
 namespace {
@@ -28,10 +28,13 @@ TEST(TextBuffer, LeavesOutWhatDoesNotFitAndSaysSo) {
   EXPECT_STREQ(text.c_str(), "abc");
 }
 
-TEST(JsonString, EscapesQuotesBackslashesAndControls) { EXPECT_EQ(json_string("a\"b\\c\n\x7f"), R"("a\"b\\c\u000a\u007f")"); }
+TEST(JsonString, EscapesQuotesBackslashesAndControls) {
+  EXPECT_EQ(json_string("a\"b\\c\n\x7f"), R"("a\"b\\c\u000a\u007f")");
+}
 
 TEST(JsonString, KeepsUtf8) {
-  EXPECT_EQ(json_string("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"), "\"gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80\"");
+  EXPECT_EQ(json_string("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"),
+            "\"gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80\"");
 }
 
 TEST(JsonString, TurnsBytesThatAreNoUtf8IntoLoneSurrogates) {
@@ -45,7 +48,16 @@ TEST(JsonString, TurnsBytesThatAreNoUtf8IntoLoneSurrogates) {
 TEST(Json, PutsCommasBetweenMembersAndElements) {
   Text<128> out;
   Json json(out);
-  json.begin_object().member("a", 1).key("b").begin_array().value("x").value(true).begin_object().end_object().end_array().member("c", "y");
+  json.begin_object()
+      .member("a", 1)
+      .key("b")
+      .begin_array()
+      .value("x")
+      .value(true)
+      .begin_object()
+      .end_object()
+      .end_array()
+      .member("c", "y");
   json.end_object();
   EXPECT_EQ(out.view(), R"({"a":1,"b":["x",true,{}],"c":"y"})");
 }

@@ -1,4 +1,5 @@
-// The checksum of an array does not depend on how the array is divided, and on everything else it does.
+// The checksum of an array does not depend on how the array is divided, and on everything else it
+// does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/checkpoint.hpp"
+#include "data/checkpoint/checkpoint.hpp"
 
 namespace pario::checkpoint {
 namespace {
@@ -19,14 +20,17 @@ using Counts = std::vector<std::uint64_t>;
 
 /// A box of an array that lies in memory as a whole.
 template <class Element>
-std::uint64_t sum(const std::vector<Element>& array, const Counts& whole, const Counts& begin, const Counts& shape) {
+std::uint64_t sum(const std::vector<Element>& array, const Counts& whole, const Counts& begin,
+                  const Counts& shape) {
   std::vector<std::int64_t> strides(whole.size());
   std::int64_t stride = sizeof(Element), first = 0;
-  for (std::size_t axis = whole.size(); axis-- > 0; stride *= static_cast<std::int64_t>(whole[axis])) {
+  for (std::size_t axis = whole.size(); axis-- > 0;
+       stride *= static_cast<std::int64_t>(whole[axis])) {
     strides[axis] = stride;
     first += stride * static_cast<std::int64_t>(begin[axis]);
   }
-  return checksum(reinterpret_cast<const std::byte*>(array.data()) + first, {sizeof(Element), whole, begin, shape, strides});
+  return checksum(reinterpret_cast<const std::byte*>(array.data()) + first,
+                  {sizeof(Element), whole, begin, shape, strides});
 }
 
 template <class Element>
@@ -45,17 +49,20 @@ TYPED_TEST(Checksum, IsTheSumOfThoseOfBoxesThatTile) {
   const auto array = numbers<TypeParam>(4 * 5 * 6);
   const Counts whole{4, 5, 6};
   const std::uint64_t all = sum(array, whole, {0, 0, 0}, whole);
-  EXPECT_EQ(sum(array, whole, {0, 0, 0}, {4, 5, 2}) + sum(array, whole, {0, 0, 2}, {4, 2, 4}) + sum(array, whole, {0, 2, 2}, {4, 3, 4}),
+  EXPECT_EQ(sum(array, whole, {0, 0, 0}, {4, 5, 2}) + sum(array, whole, {0, 0, 2}, {4, 2, 4}) +
+                sum(array, whole, {0, 2, 2}, {4, 3, 4}),
             all);
 }
 
 TYPED_TEST(Checksum, IsTheSameHoweverElementsLieInMemory) {
   const auto array = numbers<TypeParam>(203);
   std::vector<TypeParam> apart(2 * array.size());
-  for (std::size_t i = 0; i < array.size(); ++i) std::memcpy(&apart[2 * i], &array[i], sizeof(TypeParam));
+  for (std::size_t i = 0; i < array.size(); ++i)
+    std::memcpy(&apart[2 * i], &array[i], sizeof(TypeParam));
   const Counts shape{array.size()}, begin{0};
   const std::vector<std::int64_t> strides{2 * sizeof(TypeParam)};
-  EXPECT_EQ(checksum(reinterpret_cast<const std::byte*>(apart.data()), {sizeof(TypeParam), shape, begin, shape, strides}),
+  EXPECT_EQ(checksum(reinterpret_cast<const std::byte*>(apart.data()),
+                     {sizeof(TypeParam), shape, begin, shape, strides}),
             sum(array, shape, begin, shape));
 }
 
@@ -79,18 +86,21 @@ TYPED_TEST(Checksum, ChangesWhenElementsChangePlaces) {
 TEST(Checksums, AreThoseOfTheDocument) {
   // Word 0 at place 0 is the first output of SplitMix64 with seed 0.
   EXPECT_EQ(sum(std::vector<std::uint64_t>{0}, {1}, {0}, {1}), 0xE220A8397B1DCDAF);
-  EXPECT_EQ(sum(std::vector<std::uint64_t>{0, 0}, {2}, {0}, {2}), 0xE220A8397B1DCDAF + 0x6E789E6AA1B965F4);
+  EXPECT_EQ(sum(std::vector<std::uint64_t>{0, 0}, {2}, {0}, {2}),
+            0xE220A8397B1DCDAF + 0x6E789E6AA1B965F4);
 }
 
 TEST(Checksums, OfNothingAreZeroAndOfAScalarOneTerm) {
   EXPECT_EQ(sum(std::vector<double>(1), {0, 3}, {0, 0}, {0, 3}), 0u);
-  EXPECT_EQ(sum(std::vector<std::uint64_t>{7}, {}, {}, {}), sum(std::vector<std::uint64_t>{7}, {1}, {0}, {1}));
+  EXPECT_EQ(sum(std::vector<std::uint64_t>{7}, {}, {}, {}),
+            sum(std::vector<std::uint64_t>{7}, {1}, {0}, {1}));
 }
 
 /// The sums of all chunks of a block, from boxes of an array that lies in memory as a whole.
-Counts chunk_sums(const std::vector<double>& array, const Counts& whole, const std::vector<std::pair<Counts, Counts>>& boxes,
-                  const Grid& grid) {
-  Counts sums(std::accumulate(grid.counts.begin(), grid.counts.end(), std::uint64_t{1}, std::multiplies<>()));
+Counts chunk_sums(const std::vector<double>& array, const Counts& whole,
+                  const std::vector<std::pair<Counts, Counts>>& boxes, const Grid& grid) {
+  Counts sums(std::accumulate(grid.counts.begin(), grid.counts.end(), std::uint64_t{1},
+                              std::multiplies<>()));
   const auto rows = static_cast<std::int64_t>(whole[1]);
   const std::vector<std::int64_t> strides{rows * 8, 8};
   for (const auto& [begin, shape] : boxes) {
@@ -102,13 +112,17 @@ Counts chunk_sums(const std::vector<double>& array, const Counts& whole, const s
 
 TEST(Checksums, OfChunksAddUpFromBoxesThatCrossThem) {
   const auto array = numbers<double>(7 * 10);
-  const Counts whole{7, 10}, begin{1, 2}, chunk{1, 3}, counts{5, 3};  // of rows 1 to 5, columns 2 to 9
+  const Counts whole{7, 10}, begin{1, 2}, chunk{1, 3},
+      counts{5, 3};  // of rows 1 to 5, columns 2 to 9
   Counts expected;
   for (std::uint64_t row = 0; row < 5; ++row)
-    for (const auto& [column, width] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{{2, 3}, {5, 3}, {8, 2}})
+    for (const auto& [column, width] :
+         std::vector<std::pair<std::uint64_t, std::uint64_t>>{{2, 3}, {5, 3}, {8, 2}})
       expected.push_back(sum(array, whole, {1 + row, column}, {1, width}));
   EXPECT_EQ(chunk_sums(array, whole, {{{1, 2}, {5, 8}}}, {begin, chunk, counts}), expected);
-  EXPECT_EQ(chunk_sums(array, whole, {{{1, 2}, {5, 4}}, {{1, 6}, {2, 4}}, {{3, 6}, {3, 4}}, {{3, 6}, {0, 4}}}, {begin, chunk, counts}),
+  EXPECT_EQ(chunk_sums(array, whole,
+                       {{{1, 2}, {5, 4}}, {{1, 6}, {2, 4}}, {{3, 6}, {3, 4}}, {{3, 6}, {0, 4}}},
+                       {begin, chunk, counts}),
             expected);
 }
 
@@ -125,7 +139,8 @@ TEST(Checksums, OfPackedBoxesAreThoseOfEach) {
   std::copy_n(numbers.begin(), 8, five_rows.begin() + 4);
   std::vector<double> nine(9);
   std::copy_n(numbers.begin() + 9, 3, nine.begin() + 2);
-  const std::vector<std::uint64_t> each{sum(five_rows, {5, 4}, {1, 0}, {2, 4}), sum(row(8, 1), {}, {}, {}), 0, sum(nine, {9}, {2}, {3})};
+  const std::vector<std::uint64_t> each{sum(five_rows, {5, 4}, {1, 0}, {2, 4}),
+                                        sum(row(8, 1), {}, {}, {}), 0, sum(nine, {9}, {2}, {3})};
   EXPECT_EQ(checksums(std::as_bytes(std::span(numbers)), boxes), each);
 }
 

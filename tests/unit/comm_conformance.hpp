@@ -1,5 +1,5 @@
-// What every member of room comm does, as functions that all ranks call: for threads (comm_conformance_test.cpp) and for each MPI
-// (comm_ranks.cpp).
+// The conformance suite of comm, as functions that all ranks call: for the members self, threads
+// and callback (comm_conformance_test.cpp) and for each MPI (comm_ranks.cpp).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,13 +10,14 @@
 #include <thread>
 #include <vector>
 
-#include "comm/comm.hpp"
+#include "core/comm/comm.hpp"
 
 namespace pario::comm::conformance {
 
 inline std::vector<std::byte> bytes_of(int seed, std::size_t size) {
   std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(static_cast<std::size_t>(seed) * 31 + i * 7 + i / 251);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(static_cast<std::size_t>(seed) * 31 + i * 7 + i / 251);
   return bytes;
 }
 
@@ -86,8 +87,10 @@ inline void SharedMemoryIsZeroAndCommonToTheNode(Comm& comm) {
 }
 
 inline void MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet(Comm& comm) {
-  const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
-  const auto first = bytes_of(comm.rank(), 3000), second = bytes_of(comm.rank() + 100, 70'000), other = bytes_of(comm.rank() + 200, 5);
+  const int to = (comm.rank() + 1) % comm.size(),
+            from = (comm.rank() + comm.size() - 1) % comm.size();
+  const auto first = bytes_of(comm.rank(), 3000), second = bytes_of(comm.rank() + 100, 70'000),
+             other = bytes_of(comm.rank() + 200, 5);
   std::vector<std::byte> got_first(3000), got_second(70'000), got_other(5);
   std::vector<std::unique_ptr<Pending>> messages;
   messages.push_back(comm.send(to, 0, first));
@@ -103,7 +106,8 @@ inline void MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet(Comm& comm) {
 }
 
 inline void MessagesOfTwoDoNotMeet(Comm& comm, Comm& copy) {
-  const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+  const int to = (comm.rank() + 1) % comm.size(),
+            from = (comm.rank() + comm.size() - 1) % comm.size();
   const std::byte one{1}, two{2};
   std::byte got_one{0}, got_two{0};
   std::vector<std::unique_ptr<Pending>> messages;
@@ -148,6 +152,32 @@ inline void AliveRanksAreAlive(Comm& comm) {
   ASSERT_TRUE(comm.barrier().ok());
 }
 
+inline void AKeepAliveReachesAllRanks(Comm& comm) {
+  for (int sender = 0; sender < comm.size(); ++sender) {
+    const std::uint64_t before = comm.last_keep_alive();
+    ASSERT_TRUE(comm.barrier().ok());
+    if (comm.rank() == sender) comm.keep_alive(0);
+    while (comm.last_keep_alive() == before) {
+      ASSERT_TRUE(comm.check(0).ok());  // receives it on leaders
+      std::this_thread::yield();
+    }
+    ASSERT_TRUE(comm.barrier({.interval_ns = 1'000'000}).ok());  // node 0 goes on forwarding
+  }
+}
+
+inline void MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt(Comm& comm) {
+  const auto memory = comm.share(SplitBarrier::kBytes + sizeof(std::atomic<int>));
+  ASSERT_TRUE(memory);
+  auto& count = *reinterpret_cast<std::atomic<int>*>(memory->data() + SplitBarrier::kBytes);
+  SplitBarrier barrier(memory->data(), comm.local_size());
+  for (int turn = 1; turn <= 200; ++turn) {
+    count.fetch_add(1, std::memory_order_relaxed);
+    const auto meeting = barrier.arrive();
+    ASSERT_TRUE(barrier.wait(meeting, {}).ok());
+    EXPECT_GE(count.load(std::memory_order_relaxed), turn * comm.local_size());
+  }
+}
+
 struct Case {
   const char* name;
   void (*run)(Comm&);
@@ -161,10 +191,15 @@ inline constexpr Case kCases[] = {
     {"BroadcastGivesEverybodyTheBytesOfTheRoot", BroadcastGivesEverybodyTheBytesOfTheRoot},
     {"NobodyLeavesABarrierBeforeAllHaveCome", NobodyLeavesABarrierBeforeAllHaveCome},
     {"SharedMemoryIsZeroAndCommonToTheNode", SharedMemoryIsZeroAndCommonToTheNode},
-    {"MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet", MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet},
+    {"MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet",
+     MessagesOfOneTagKeepTheirOrderAndTagsDoNotMeet},
     {"ADuplicateHasItsOwnMessagesAndCollectives", ADuplicateHasItsOwnMessagesAndCollectives},
-    {"ADuplicateMayBeUsedByAnotherThreadAtTheSameTime", ADuplicateMayBeUsedByAnotherThreadAtTheSameTime},
+    {"ADuplicateMayBeUsedByAnotherThreadAtTheSameTime",
+     ADuplicateMayBeUsedByAnotherThreadAtTheSameTime},
     {"AliveRanksAreAlive", AliveRanksAreAlive},
+    {"AKeepAliveReachesAllRanks", AKeepAliveReachesAllRanks},
+    {"MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt",
+     MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt},
 };
 
 }  // namespace pario::comm::conformance

@@ -1,4 +1,4 @@
-// Leaders that miss each other: processes on this host, reached by its own addresses.
+// Leaders that watch each other: processes on this host, reached by its own addresses.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,8 +8,8 @@
 #include <csignal>
 #include <thread>
 
-#include "base/base.hpp"
-#include "comm/lifelines.hpp"
+#include "core/base/base.hpp"
+#include "core/comm/lifelines.hpp"
 
 namespace pario::comm {
 namespace {
@@ -19,12 +19,12 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 /// A leader that is another process, number 1 of two.
 class Other {
  public:
-  /// `leaves`: it takes leave at once.
+  /// `leaves`: it leaves at once.
   explicit Other(bool leaves = false) {
     if (::pipe(to_) != 0 || ::pipe(from_) != 0) return;
     process_ = ::fork();
     if (process_ == 0) live(leaves);
-    EXPECT_EQ(::read(from_[0], &door_, sizeof door_), sizeof door_);
+    EXPECT_EQ(::read(from_[0], &address_, sizeof address_), sizeof address_);
   }
   Other(const Other&) = delete;
   Other& operator=(const Other&) = delete;
@@ -32,11 +32,11 @@ class Other {
     kill(SIGKILL);
     for (const int end : {to_[0], to_[1], from_[0], from_[1]}) ::close(end);
   }
-  const Door& door() const { return door_; }
+  const ListenAddress& address() const { return address_; }
   void meet(Lifelines& mine) const {
-    const Door door = mine.door();
-    EXPECT_EQ(::write(to_[1], &door, sizeof door), sizeof door);
-    mine.tie(0, {door, door_});
+    const ListenAddress address = mine.address();
+    EXPECT_EQ(::write(to_[1], &address, sizeof address), sizeof address);
+    mine.connect(0, {address, address_});
   }
   void kill(int signal) {
     if (process_ <= 0) return;
@@ -49,10 +49,11 @@ class Other {
   [[noreturn]] void live(bool leaves) const {
     {
       Lifelines lines;
-      Door other;
-      if (::write(from_[1], &lines.door(), sizeof(Door)) != sizeof(Door) || ::read(to_[0], &other, sizeof other) != sizeof other)
+      ListenAddress other;
+      if (::write(from_[1], &lines.address(), sizeof(ListenAddress)) != sizeof(ListenAddress) ||
+          ::read(to_[0], &other, sizeof other) != sizeof other)
         ::_exit(1);
-      lines.tie(1, {other, lines.door()});
+      lines.connect(1, {other, lines.address()});
       if (!leaves) ::pause();
     }
     ::_exit(0);
@@ -60,10 +61,11 @@ class Other {
 
   int to_[2] = {-1, -1}, from_[2] = {-1, -1};
   pid_t process_ = -1;
-  Door door_;
+  ListenAddress address_;
 };
 
-std::optional<Lifelines::Loss> lost_within(Lifelines& lines, std::uint64_t duration_ns, std::uint64_t silence_ns = 0) {
+std::optional<Lifelines::Loss> lost_within(Lifelines& lines, std::uint64_t duration_ns,
+                                           std::uint64_t silence_ns = 0) {
   const std::uint64_t begin = base::monotonic_ns();
   do {
     if (auto loss = lines.lost(silence_ns)) return loss;
@@ -93,7 +95,8 @@ TEST(Lifelines, AProcessThatTookLeaveIsNotMissed) {
   EXPECT_FALSE(lost_within(mine, kSecond / 2, 1));
 }
 
-/// Its kernel answers for it. Long enough for the kernels to ask, and to be looked at with attention.
+/// Its kernel answers for it. Long enough for the kernels to ask, and to be looked at with
+/// attention.
 TEST(Lifelines, AProcessThatIsStoppedIsNotMissed) {
   Other other;
   Lifelines mine;
@@ -106,27 +109,28 @@ TEST(Lifelines, AProcessThatIsStoppedIsNotMissed) {
 
 TEST(Lifelines, WhoNeverCameIsNotMissed) {
   Lifelines mine;
-  Door nobody = mine.door();
+  ListenAddress nobody = mine.address();
   nobody.token ^= 1, nobody.port = htons(1);
-  mine.tie(0, {mine.door(), nobody});
+  mine.connect(0, {mine.address(), nobody});
   EXPECT_FALSE(lost_within(mine, kSecond / 2, 1));
 }
 
 TEST(Lifelines, AStrangerIsNotTakenForALeader) {
   Lifelines mine, other;
-  const Door door = mine.door();
+  const ListenAddress own = mine.address();
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
-  address.sin_family = AF_INET, address.sin_port = door.port, address.sin_addr.s_addr = door.places[0];
+  address.sin_family = AF_INET, address.sin_port = own.port,
+  address.sin_addr.s_addr = own.addresses[0];
   ASSERT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(::write(socket, "GET / HTTP/1.1\r\n\r\n", 18), 18);
-  mine.tie(1, {other.door(), door});
+  mine.connect(1, {other.address(), own});
   ::close(socket);
   EXPECT_FALSE(lost_within(mine, kSecond / 2, 1));
 }
 
 TEST(Lifelines, WhoWasStoppedHimselfHasToLookAgainForAWhile) {
-  Attention attention;
+  LookPeriod attention;
   EXPECT_EQ(attention.look(100 * kSecond), 0u);
   EXPECT_EQ(attention.look(101 * kSecond), kSecond);
   EXPECT_EQ(attention.look(102 * kSecond), 2 * kSecond);
@@ -136,7 +140,8 @@ TEST(Lifelines, WhoWasStoppedHimselfHasToLookAgainForAWhile) {
 
 std::size_t neighbours_of(std::size_t one, std::size_t count) {
   std::size_t found = 0;
-  for (std::size_t other = 0; other < count; ++other) found += other != one && are_neighbours(one, other, count);
+  for (std::size_t other = 0; other < count; ++other)
+    found += other != one && are_neighbours(one, other, count);
   return found;
 }
 
@@ -144,7 +149,8 @@ TEST(Lifelines, FewLeadersAllKnowEachOtherAndManyHaveFewNeighbours) {
   for (std::size_t count = 2; count <= 5; ++count) EXPECT_EQ(neighbours_of(1, count), count - 1);
   EXPECT_EQ(neighbours_of(0, 8), 5u);
   EXPECT_EQ(neighbours_of(17, 1000), 20u);
-  for (std::size_t other = 1; other < 100; ++other) EXPECT_EQ(are_neighbours(0, other, 100), are_neighbours(other, 0, 100));
+  for (std::size_t other = 1; other < 100; ++other)
+    EXPECT_EQ(are_neighbours(0, other, 100), are_neighbours(other, 0, 100));
 }
 
 }  // namespace

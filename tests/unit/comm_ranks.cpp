@@ -1,4 +1,5 @@
-// Room comm on a real MPI: mpiexec -n 4 comm_ranks /path/to/libmpi.so. It is built without any MPI, as pario is.
+// Room comm on a real MPI: mpiexec -n 4 comm_ranks /path/to/libmpi.so. It is built without any MPI,
+// as pario is.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <cstdlib>
 
 #include "comm_conformance.hpp"
-#include "mpi/mpi.hpp"
+#include "core/mpi/mpi.hpp"
 
 namespace pario::comm {
 namespace {
@@ -24,7 +25,8 @@ std::shared_ptr<Comm> world() {
 
 /// The ranks for which `group` is the same, in the order of `key`.
 Word split(int group, int key) {
-  const auto function = reinterpret_cast<int (*)(Word, int, int, Word*)>(mpi::find("PMPI_Comm_split"));
+  const auto function =
+      reinterpret_cast<int (*)(Word, int, int, Word*)>(mpi::find("PMPI_Comm_split"));
   Word part = 0;
   EXPECT_EQ(function(Library::get()->comm_world, group, key, &part), 0);
   return part;
@@ -37,7 +39,8 @@ int pretended() {
 
 class Ranks : public testing::TestWithParam<conformance::Case> {};
 
-INSTANTIATE_TEST_SUITE_P(World, Ranks, testing::ValuesIn(conformance::kCases), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(World, Ranks, testing::ValuesIn(conformance::kCases),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_P(Ranks, AllOfThemDo) { GetParam().run(*world()); }
 
@@ -47,7 +50,8 @@ TEST_P(Ranks, HalfOfThemBackwardsDo) {
   auto made = make_mpi(half);
   ASSERT_TRUE(made.ok());
   for (int rank = 0; rank < (*made)->size(); ++rank)
-    EXPECT_EQ((*made)->world_rank(rank), comm->size() - 1 - rank * 2 - (comm->size() - 1 - comm->rank()) % 2);
+    EXPECT_EQ((*made)->world_rank(rank),
+              comm->size() - 1 - rank * 2 - (comm->size() - 1 - comm->rank()) % 2);
   GetParam().run(**made);
   Library::get()->comm_free(&half);
 }
@@ -85,7 +89,8 @@ TEST(RanksTogether, OneRankAloneNeedsNoMpi) {
 TEST(RanksTogether, AnIntercommunicatorIsRefused) {
   const auto comm = world();
   if (comm->size() < 2) return;
-  const auto function = reinterpret_cast<int (*)(Word, int, Word, int, int, Word*)>(mpi::find("PMPI_Intercomm_create"));
+  const auto function = reinterpret_cast<int (*)(Word, int, Word, int, int, Word*)>(
+      mpi::find("PMPI_Intercomm_create"));
   const int mine = comm->rank() % 2;
   Word half = split(mine, comm->rank()), inter = 0;
   ASSERT_EQ(function(half, 0, Library::get()->comm_world, 1 - mine, 5, &inter), 0);
@@ -112,10 +117,12 @@ TEST(RanksTogether, ManyCommsAndDuplicatesComeAndGo) {
 TEST(RanksTogether, AMessageThatNeverComesEndsWithTheErrorOfTheLook) {
   const auto comm = world()->duplicate();
   std::byte in{0};
-  const Patience short_patience{.interval_ns = 1'000'000, .look = [](std::uint64_t) -> base::Status {
+  const Patience short_patience{.interval_ns = 1'000'000,
+                                .look = [](std::uint64_t) -> base::Status {
                                   return base::Error{.number = ETIMEDOUT, .operation = "look"};
                                 }};
-  std::unique_ptr<Pending> message[] = {comm->receive((comm->rank() + 1) % comm->size(), 3, {&in, 1})};
+  std::unique_ptr<Pending> message[] = {
+      comm->receive((comm->rank() + 1) % comm->size(), 3, {&in, 1})};
   EXPECT_FALSE(wait_all(message, short_patience).ok());
 }
 

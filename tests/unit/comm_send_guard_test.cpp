@@ -1,12 +1,14 @@
-// Messages that UCX refuses, as it refuses those to a dead rank. Where there is no UCX it refuses all.
-#include "comm/send_guard.hpp"
+// Messages that UCX refuses, as it refuses those to a dead rank. Where there is no UCX it refuses
+// all.
+#include "core/comm/send_guard.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 
-extern "C" void* ucp_tag_send_nbx(void* endpoint, const void* data, std::size_t count, std::uint64_t tag, const void* parameters);
+extern "C" void* ucp_tag_send_nbx(void* endpoint, const void* data, std::size_t count,
+                                  std::uint64_t tag, const void* parameters);
 
 namespace pario::comm {
 namespace {

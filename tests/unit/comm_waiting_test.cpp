@@ -2,9 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
-#include "comm/comm.hpp"
+#include "core/comm/comm.hpp"
 
 namespace pario::comm {
 namespace {
@@ -86,7 +87,8 @@ base::Status make(Comm& comm, int call) {
   if (call == 0) return comm.barrier();
   if (call == 1) return comm.broadcast(all.data(), sizeof(int), comm.size() - 1);
   if (call == 2) return comm.allgather(&call, sizeof call, all.data());
-  if (call == 3) return comm.share(100) ? comm.barrier() : comm.failure();  // nodes share without each other
+  if (call == 3)
+    return comm.share(100) ? comm.barrier() : comm.failure();  // nodes share without each other
   return comm.duplicate() ? base::Status() : comm.failure();
 }
 
@@ -121,10 +123,13 @@ TEST(Waiting, TheDeathOfAnyRankIsToldToAllNodes) {
 TEST(Waiting, AFailureThatWasDeclaredIsThatOfAllNodes) {
   const int nodes[] = {0, 0, 1, 1};
   run_as_threads(nodes, [](const std::shared_ptr<Comm>& comm) {
-    if (comm->rank() == 1) comm->fail({.number = ENOMEM, .operation = "share", .path = "/a", .detail = "none"});
+    if (comm->rank() == 1)
+      comm->fail({.number = ENOMEM, .operation = "share", .path = "/a", .detail = "none"});
     const base::Status status = comm->barrier();
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().text(), (base::Error{.number = ENOMEM, .operation = "share", .path = "/a", .detail = "none"}).text());
+    EXPECT_EQ(status.error().text(),
+              (base::Error{.number = ENOMEM, .operation = "share", .path = "/a", .detail = "none"})
+                  .text());
   });
 }
 
@@ -136,6 +141,47 @@ TEST(Waiting, TheLossOfAWholeNodeIsNoticedByItsLeadersPatienceOnly) {
     const base::Status status = comm->barrier(impatient(looks));
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().number, ETIMEDOUT);
+  });
+}
+
+TEST(Waiting, AMemberThatDoesNotComeToASplitBarrierIsNotWaitedForForever) {
+  int looks = 0;
+  alignas(64) std::byte memory[SplitBarrier::kBytes] = {};
+  SplitBarrier first(memory, 2), second(memory, 2);
+  EXPECT_FALSE(first.wait(first.arrive(), impatient(looks)).ok());
+  EXPECT_TRUE(second.wait(second.arrive(), impatient(looks)).ok());
+}
+
+TEST(Waiting, TheCountsOfASplitBarrierWrapAround) {
+  alignas(64) std::byte memory[SplitBarrier::kBytes] = {};
+  SplitBarrier barrier(memory, 1 << 30);  // four meetings fill a count
+  for (int meeting = 1; meeting <= 20; ++meeting) {
+    auto& word = *reinterpret_cast<base::FutexWord*>(memory + meeting % 2 * 64);
+    word.fetch_add((1U << 30) - 1);
+    int looks = 0;
+    EXPECT_TRUE(barrier.wait(barrier.arrive(), impatient(looks)).ok()) << meeting;
+  }
+}
+
+TEST(Waiting, PatienceOfAWatchdogBeginsAgainWithAKeepAlive) {
+  const int nodes[] = {0, 0};
+  run_as_threads(nodes, [](const std::shared_ptr<Comm>& comm) {
+    using namespace std::chrono_literals;
+    const std::string path = "/a";
+    Watchdog watch(*comm, *comm, {.give_up = 200ms}, {path, "call", nullptr});
+    const auto begin = std::chrono::steady_clock::now();
+    if (comm->rank() == 1) {
+      while (std::chrono::steady_clock::now() - begin < 1s && !comm->failed()) {
+        comm->keep_alive(0);
+        std::this_thread::sleep_for(5ms);
+      }
+      while (!comm->failed()) std::this_thread::sleep_for(5ms);
+      return;
+    }
+    const auto status = comm->barrier(watch.patience());
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, ETIMEDOUT);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s);
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace pario {
 
-/// Empty at first, and gone with all that is in it when the test ends.
+/// Empty at first, and removed with its content when the test ends.
 class Directory {
  public:
   Directory() {
@@ -24,7 +24,8 @@ class Directory {
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
+                                                  std::filesystem::directory_iterator()));
   }
 
  private:

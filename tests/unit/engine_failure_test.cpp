@@ -5,17 +5,17 @@
 namespace pario::engine {
 namespace {
 
-/// Ranks that write at the same place would race.
+/// The offset of a rank's own bytes: ranks that write at the same offset would race.
 std::uint64_t own(const comm::Comm& ranks) { return static_cast<std::uint64_t>(ranks.rank()) * 10; }
 
-/// One file per rank that says no when rank `bad` does `operation`.
+/// Opens one file per rank; that of rank `bad` fails `operation` with `number`.
 Opener failing_on(int bad, const comm::Comm& ranks, std::string operation, int number) {
   const bool mine = ranks.rank() == bad;
-  return [=](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
-    auto file = storage::open(request);
+  return [=](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
+    auto file = file::open(request);
     if (!file || !mine) return file;
-    return storage::make_faulty(std::move(*file), [=](const char* name, base::Extent) {
-      return name == operation ? storage::Fault{storage::Fault::Kind::error, number} : storage::Fault{};
+    return file::make_faulty(std::move(*file), [=](const char* name, base::Extent) {
+      return name == operation ? file::Fault{file::Fault::Kind::error, number} : file::Fault{};
     });
   };
 }
@@ -29,7 +29,7 @@ struct Case {
 
 class EngineFailure : public ::testing::TestWithParam<Case> {};
 
-TEST_P(EngineFailure, OfOneRankIsToldToAll) {
+TEST_P(EngineFailure, ReachesAllRanks) {
   const Directory directory;
   const Case& given = GetParam();
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
@@ -37,33 +37,36 @@ TEST_P(EngineFailure, OfOneRankIsToldToAll) {
     request.hints.romio_cb_write = request.hints.romio_cb_read = given.buffering;
     request.hints.cb_buffer_size = 4096;
     request.hints.pario_writers = 4;
-    // Whoever gets a window moves it, so all fail when it is buffered.
+    // Any rank may move a window, so all fail if the access is buffered.
     const int bad = given.buffering == hints::Choice::enable ? ranks->rank() : 2;
-    auto file = SharedFile::open_with(ranks, request, failing_on(bad, *ranks, given.operation, ENOSPC));
+    auto file = SharedFile::open(ranks, request, failing_on(bad, *ranks, given.operation, ENOSPC));
     ASSERT_TRUE(file.ok()) << file.error().text();
     EXPECT_OK((*file)->resize(100'000));
     std::vector<std::byte> buffer(20'000);
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(ranks->rank(), 4, 100);
+    access.view = make_alternating_view(ranks->rank(), 4, 100);
     const bool write = given.direction == plan::Direction::write;
-    const auto moved = write ? (*file)->write(access, With::together, "write_all") : (*file)->read(access, With::together, "read_all");
+    const auto moved = write ? (*file)->write(access, With::together, "write_all")
+                             : (*file)->read(access, With::together, "read_all");
     ASSERT_FALSE(moved.ok());
     EXPECT_EQ(moved.error().number, ENOSPC) << moved.error().text();
     EXPECT_OK((*file)->close());
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EngineFailure,
-                         ::testing::Values(Case{"direct_write", hints::Choice::disable, "write", plan::Direction::write},
-                                           Case{"direct_read", hints::Choice::disable, "read", plan::Direction::read},
-                                           Case{"window_write", hints::Choice::enable, "write", plan::Direction::write},
-                                           Case{"window_read", hints::Choice::enable, "read", plan::Direction::read}),
-                         [](const auto& given) { return given.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, EngineFailure,
+    ::testing::Values(Case{"direct_write", hints::Choice::disable, "write", plan::Direction::write},
+                      Case{"direct_read", hints::Choice::disable, "read", plan::Direction::read},
+                      Case{"window_write", hints::Choice::enable, "write", plan::Direction::write},
+                      Case{"window_read", hints::Choice::enable, "read", plan::Direction::read}),
+    [](const auto& given) { return given.param.name; });
 
-TEST(EngineFailureAlone, IsThatOfTheRank) {
+TEST(EngineFailureAlone, NamesTheRank) {
   const Directory directory;
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = SharedFile::open_with(ranks, fresh(directory / "alone"), failing_on(1, *ranks, "write", EIO));
+    auto file =
+        SharedFile::open(ranks, fresh(directory / "alone"), failing_on(1, *ranks, "write", EIO));
     ASSERT_TRUE(file.ok());
     std::vector<std::byte> buffer(100);
     const auto written = (*file)->write(plain(buffer, 0), With::alone, "write_at");
@@ -73,10 +76,11 @@ TEST(EngineFailureAlone, IsThatOfTheRank) {
   });
 }
 
-TEST(EngineFailure, OfClosingIsToldToAllAndEverybodyCloses) {
+TEST(EngineFailure, OfClosingReachesAllRanksAndAllClose) {
   const Directory directory;
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = SharedFile::open_with(ranks, fresh(directory / "close"), failing_on(3, *ranks, "close", EDQUOT));
+    auto file =
+        SharedFile::open(ranks, fresh(directory / "close"), failing_on(3, *ranks, "close", EDQUOT));
     ASSERT_TRUE(file.ok());
     const base::Status closed = (*file)->close();
     ASSERT_FALSE(closed.ok());
@@ -118,18 +122,20 @@ TEST(EngineFailure, OfOrderIsFoundByNameInCheckMode) {
   request.hints.pario_check = true;
   with_file(kFour, request, [](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(10);
-    EXPECT_FALSE(file.write(plain(buffer, own(ranks)), With::together, ranks.rank() == 1 ? "write_all" : "write_at_all").ok());
+    EXPECT_FALSE(file.write(plain(buffer, own(ranks)), With::together,
+                            ranks.rank() == 1 ? "write_all" : "write_at_all")
+                     .ok());
     EXPECT_TRUE(file.write(plain(buffer, own(ranks)), With::together, "write_all").ok());
   });
 }
 
-/// A file whose bytes change on their way.
+/// A file whose bytes change when they are written.
 class Forgetful {
  public:
   static Opener opener() {
-    return [](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
+    return [](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
       static_cast<void>(request);
-      return storage::make_null("null");
+      return file::make_null("null");
     };
   }
 };
@@ -138,7 +144,7 @@ TEST(EngineFailure, OfWrittenBytesIsFoundByReadingThemBack) {
   comm::run_as_threads(std::vector<int>{0, 0}, [&](std::shared_ptr<comm::Comm> ranks) {
     OpenRequest request = fresh("null");
     request.hints.pario_verify = true;
-    auto file = SharedFile::open_with(ranks, request, Forgetful::opener());
+    auto file = SharedFile::open(ranks, request, Forgetful::opener());
     ASSERT_TRUE(file.ok());
     const auto begin = 1000 * static_cast<std::uint64_t>(ranks->rank() + 1);
     std::vector<std::byte> buffer = bytes_at(begin, 100);
@@ -146,13 +152,14 @@ TEST(EngineFailure, OfWrittenBytesIsFoundByReadingThemBack) {
     for (const With with : {With::alone, With::together}) {
       const auto written = (*file)->write(plain(buffer, begin), with, "write");
       ASSERT_FALSE(written.ok());
-      EXPECT_EQ(written.error().where.begin, with == With::alone ? begin + 1 : 1001u) << "together: that of the lowest rank";
+      EXPECT_EQ(written.error().where.begin, with == With::alone ? begin + 1 : 1001u)
+          << "together: that of the lowest rank";
     }
     EXPECT_OK((*file)->close());
   });
 }
 
-/// Ranks by nodes, and the one that dies: whoever leaves run_as_threads is dead for the others.
+/// Ranks by nodes, and the one that dies: a rank that leaves run_as_threads is dead for the others.
 struct Loss {
   std::vector<int> node_of;
   int dies;
@@ -160,13 +167,16 @@ struct Loss {
 
 class EngineLoss : public ::testing::TestWithParam<Loss> {};
 INSTANTIATE_TEST_SUITE_P(Shapes, EngineLoss,
-                         ::testing::Values(Loss{{0, 0, 0}, 1}, Loss{{0, 0, 0}, 0}, Loss{{0, 0, 1, 1}, 3}, Loss{{0, 0, 1, 1}, 2},
-                                           Loss{{0, 0, 1, 1}, 0}, Loss{{0, 1, 2, 2}, 3}, Loss{{0, 1, 2, 2}, 2}, Loss{{0, 1, 0, 2, 1}, 1}),
+                         ::testing::Values(Loss{{0, 0, 0}, 1}, Loss{{0, 0, 0}, 0},
+                                           Loss{{0, 0, 1, 1}, 3}, Loss{{0, 0, 1, 1}, 2},
+                                           Loss{{0, 0, 1, 1}, 0}, Loss{{0, 1, 2, 2}, 3},
+                                           Loss{{0, 1, 2, 2}, 2}, Loss{{0, 1, 0, 2, 1}, 1}),
                          [](const auto& given) { return "case_" + std::to_string(given.index); });
 
-/// All but one make `call` until it fails; the one does so three times and dies. Then all learn who it was, now and at every later call.
-void expect_all_to_learn(const Loss& loss, const hints::Choice buffering,
-                         const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
+/// All ranks but one make `call` until it fails; the one makes it three times and dies. Then all
+/// others get an error that names it, from this call and every later one.
+void expect_errors_naming_rank(const Loss& loss, const hints::Choice buffering,
+                               const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
   const Directory directory;
   OpenRequest request = fresh(directory / "loss");
   request.hints.romio_cb_write = request.hints.romio_cb_read = buffering;
@@ -178,7 +188,9 @@ void expect_all_to_learn(const Loss& loss, const hints::Choice buffering,
     for (int turn = 0; status.ok() && !(dies && turn == 3); ++turn) status = call(**file, *ranks);
     if (dies) return;
     EXPECT_EQ(status.error().number, ESRCH) << status.error().text();
-    EXPECT_NE(status.error().detail.find("rank " + std::to_string(loss.dies) + " ("), std::string::npos) << status.error().text();
+    EXPECT_NE(status.error().detail.find("rank " + std::to_string(loss.dies) + " ("),
+              std::string::npos)
+        << status.error().text();
     EXPECT_EQ(status.error().path, request.path);
     EXPECT_NE(std::string(status.error().operation), "");
     EXPECT_FALSE(call(**file, *ranks).ok());
@@ -188,48 +200,57 @@ void expect_all_to_learn(const Loss& loss, const hints::Choice buffering,
 
 base::Status status_of(const base::Result<std::uint64_t>& result) { return result.status(); }
 
-TEST_P(EngineLoss, InCallsThroughWindowsIsToldToAll) {
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(50'000);
-    pattern::Access access = plain(buffer, 0);
-    access.view = dealt(ranks.rank(), ranks.size(), 100);
-    return status_of(file.write(access, With::together, "write_all"));
+TEST_P(EngineLoss, InCallsThroughWindowsReachesAllRanks) {
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable,
+                            [](SharedFile& file, comm::Comm& ranks) {
+                              std::vector<std::byte> buffer(50'000);
+                              pattern::Access access = plain(buffer, 0);
+                              access.view = make_alternating_view(ranks.rank(), ranks.size(), 100);
+                              return status_of(file.write(access, With::together, "write_all"));
+                            });
+}
+
+TEST_P(EngineLoss, InReadsReachesAllRanks) {
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable,
+                            [](SharedFile& file, comm::Comm& ranks) {
+                              std::vector<std::byte> buffer(50'000);
+                              pattern::Access access = plain(buffer, 0);
+                              access.view = make_alternating_view(ranks.rank(), ranks.size(), 100);
+                              return status_of(file.read(access, With::together, "read_all"));
+                            });
+}
+
+TEST_P(EngineLoss, InCallsWithoutExchangeReachesAllRanks) {
+  expect_errors_naming_rank(
+      GetParam(), hints::Choice::disable, [](SharedFile& file, comm::Comm& ranks) {
+        std::vector<std::byte> buffer(10);
+        return status_of(file.write(plain(buffer, own(ranks)), With::together, "write_all"));
+      });
+}
+
+TEST_P(EngineLoss, InNonBlockingCallsReachesAllRanks) {
+  expect_errors_naming_rank(
+      GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm& ranks) {
+        std::vector<std::byte> buffer(10);
+        const auto started = file.start(plan::Direction::write, plain(buffer, own(ranks)),
+                                        With::together, "iwrite_all");
+        started->wait();
+        return status_of(started->result());
+      });
+}
+
+TEST_P(EngineLoss, InCallsWithoutDataReachesAllRanks) {
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable,
+                            [](SharedFile& file, comm::Comm&) { return file.sync(); });
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) {
+    return status_of(file.pointer().order(10, "write_ordered"));
+  });
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) {
+    return file.set_hints(file.hints());
   });
 }
 
-TEST_P(EngineLoss, InReadsIsToldToAll) {
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(50'000);
-    pattern::Access access = plain(buffer, 0);
-    access.view = dealt(ranks.rank(), ranks.size(), 100);
-    return status_of(file.read(access, With::together, "read_all"));
-  });
-}
-
-TEST_P(EngineLoss, InCallsThatExchangeNothingIsToldToAll) {
-  expect_all_to_learn(GetParam(), hints::Choice::disable, [](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(10);
-    return status_of(file.write(plain(buffer, own(ranks)), With::together, "write_all"));
-  });
-}
-
-TEST_P(EngineLoss, InNonBlockingCallsIsToldToAll) {
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(10);
-    const auto started = file.start(plan::Direction::write, plain(buffer, own(ranks)), With::together, "iwrite_all");
-    started->wait();
-    return status_of(started->result());
-  });
-}
-
-TEST_P(EngineLoss, InCallsWithoutDataIsToldToAll) {
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) { return file.sync(); });
-  expect_all_to_learn(GetParam(), hints::Choice::enable,
-                      [](SharedFile& file, comm::Comm&) { return status_of(file.order_shared(10, "write_ordered")); });
-  expect_all_to_learn(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); });
-}
-
-TEST_P(EngineLoss, WhileOpeningIsToldToAll) {
+TEST_P(EngineLoss, WhileOpeningReachesAllRanks) {
   const Directory directory;
   comm::run_as_threads(GetParam().node_of, [&](const std::shared_ptr<comm::Comm>& ranks) {
     if (ranks->rank() == GetParam().dies) return;

@@ -1,4 +1,4 @@
-// Several handles of one file: what one reads to write it back must not undo what another writes meanwhile.
+// Several handles of one file: the read-modify-write of one must not undo a write of another.
 #include <unistd.h>
 
 #include <atomic>
@@ -14,21 +14,22 @@ namespace {
 
 constexpr std::uint64_t kPiece = 100, kPieces = 50;
 
-/// Asks `decide` before each call on the file.
-Opener asking(const std::function<storage::Fault(std::string_view operation)>& decide) {
-  return [=](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
-    auto file = storage::open(request);
+/// Opens a file that asks `decide` before each operation.
+Opener asking(const std::function<file::Fault(std::string_view operation)>& decide) {
+  return [=](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
+    auto file = file::open(request);
     if (!file) return file;
-    return storage::make_faulty(std::move(*file), [=](const char* operation, base::Extent) { return decide(operation); });
+    return file::make_faulty(
+        std::move(*file), [=](const char* operation, base::Extent) { return decide(operation); });
   };
 }
 
-/// Calls `before_write` once, when bytes are about to be written.
-Opener interrupted(const std::function<void()>& before_write) {
+/// Opens a file that calls `before_write` once, before its first write.
+Opener call_before_write(const std::function<void()>& before_write) {
   const auto once = std::make_shared<std::once_flag>();
   return asking([=](std::string_view operation) {
     if (operation == "write") std::call_once(*once, before_write);
-    return storage::Fault{};
+    return file::Fault{};
   });
 }
 
@@ -40,22 +41,22 @@ OpenRequest sieving(const std::string& path) {
   return request;
 }
 
-/// Every second piece of the file, from the first on.
+/// Writes every second piece of the file, from the first on.
 base::Status write_pieces(SharedFile& file, With with, int part = 0, int parts = 1) {
   std::vector<std::byte> buffer(kPiece * kPieces / static_cast<std::uint64_t>(parts));
   pattern::Access access = plain(buffer, 0);
-  access.view = dealt(2 * part, 2 * parts, kPiece);
+  access.view = make_alternating_view(2 * part, 2 * parts, kPiece);
   fill(access);
   return file.write(access, with, "write").status();
 }
 
-/// The hole between the first two of them.
+/// Writes the hole between the first two pieces.
 base::Status write_hole(SharedFile& file) {
   std::vector<std::byte> buffer = bytes_at(kPiece, kPiece);
   return file.write(plain(buffer, kPiece), With::alone, "write_at").status();
 }
 
-std::unique_ptr<SharedFile> opened(const std::string& path, int flags = O_RDWR | O_CREAT) {
+std::unique_ptr<SharedFile> open_handle(const std::string& path, int flags = O_RDWR | O_CREAT) {
   OpenRequest request = sieving(path);
   request.flags = flags;
   auto file = SharedFile::open(comm::make_self(), request);
@@ -71,35 +72,36 @@ void expect_pieces_and_hole(const std::string& path) {
 
 TEST(EngineHandles, AHandleThatIsAloneSieves) {
   const Directory directory;
-  const auto file = opened(directory / "alone");
+  const auto file = open_handle(directory / "alone");
   EXPECT_OK(write_pieces(*file, With::alone));
-  EXPECT_GT(file->statistics().tally.modified, 0u);
+  EXPECT_GT(file->statistics().transfer.read_modify_writes, 0u);
   EXPECT_OK(file->close());
 }
 
 TEST(EngineHandles, NothingIsWrittenBackWhileAnotherHandleMayWrite) {
   const Directory directory;
   const std::string path = directory / "two";
-  const auto other = opened(path);
+  const auto other = open_handle(path);
   EXPECT_OK(other->resize(1'000));
-  auto file = SharedFile::open_with(comm::make_self(), sieving(path), interrupted([&] { EXPECT_OK(write_hole(*other)); }));
+  auto file = SharedFile::open(comm::make_self(), sieving(path),
+                               call_before_write([&] { EXPECT_OK(write_hole(*other)); }));
   ASSERT_TRUE(file.ok());
   EXPECT_OK(write_pieces(**file, With::alone));
-  EXPECT_EQ((*file)->statistics().sieved_calls, 0u);
+  EXPECT_EQ((*file)->statistics().sieved, 0u);
   EXPECT_OK(other->close());
   expect_pieces_and_hole(path);
   EXPECT_OK(write_pieces(**file, With::alone));
-  EXPECT_EQ((*file)->statistics().sieved_calls, 1u) << "alone again";
+  EXPECT_EQ((*file)->statistics().sieved, 1u) << "alone again";
   EXPECT_OK((*file)->close());
   expect_pieces_and_hole(path);
 }
 
 TEST(EngineHandles, ReadersAreNoReason) {
   const Directory directory;
-  const auto file = opened(directory / "read");
-  const auto other = opened(directory / "read", O_RDONLY);
+  const auto file = open_handle(directory / "read");
+  const auto other = open_handle(directory / "read", O_RDONLY);
   EXPECT_OK(write_pieces(*file, With::alone));
-  EXPECT_EQ(file->statistics().sieved_calls, 1u);
+  EXPECT_EQ(file->statistics().sieved, 1u);
   EXPECT_OK(other->close());
   EXPECT_OK(file->close());
 }
@@ -107,16 +109,37 @@ TEST(EngineHandles, ReadersAreNoReason) {
 TEST(EngineHandles, WithoutLocksNothingIsWrittenBack) {
   const Directory directory;
   const Opener without = asking([](std::string_view operation) {
-    return operation == "lock" ? storage::Fault{storage::Fault::Kind::error, ENOLCK} : storage::Fault{};
+    return operation == "lock" ? file::Fault{file::Fault::Kind::error, ENOLCK} : file::Fault{};
   });
-  auto file = SharedFile::open_with(comm::make_self(), sieving(directory / "none"), without);
+  auto file = SharedFile::open(comm::make_self(), sieving(directory / "none"), without);
   ASSERT_TRUE(file.ok()) << file.error().text();
   EXPECT_OK(write_pieces(**file, With::alone));
-  EXPECT_EQ((*file)->statistics().sieved_calls, 0u);
+  EXPECT_EQ((*file)->statistics().sieved, 0u);
   EXPECT_OK((*file)->close());
 }
 
-TEST(EngineHandles, AStrangersLockKeepsNobodyFromOpening) {
+TEST(EngineHandles, AFailedReadOfAHoleWithoutLocksWritesThePiecesAlone) {
+  const Directory directory;
+  const std::string path = directory / "lost";
+  std::atomic<bool> has_failed = false;  // the server is lost with the first read
+  const Opener failing = asking([&has_failed](std::string_view operation) {
+    using Kind = file::Fault::Kind;
+    if (operation == "read") has_failed = true;
+    if (operation == "read") return file::Fault{Kind::error, EIO};
+    return operation == "lock" && has_failed ? file::Fault{Kind::error, ENOLCK} : file::Fault{};
+  });
+  comm::run_as_threads(std::vector<int>{0, 0}, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto file = SharedFile::open(ranks, sieving(path), failing);
+    ASSERT_TRUE(file.ok()) << file.error().text();
+    EXPECT_OK(write_pieces(**file, With::alone, ranks->rank(), 2));
+    EXPECT_OK((*file)->close());
+  });
+  EXPECT_TRUE(has_failed);
+  EXPECT_OK(write_hole(*open_handle(path)));
+  expect_pieces_and_hole(path);
+}
+
+TEST(EngineHandles, ALockOfAnotherProgramDoesNotBlockOpening) {
   const Directory directory;
   const std::string path = directory / "strange";
   std::ofstream(path) << "old";
@@ -125,26 +148,26 @@ TEST(EngineHandles, AStrangersLockKeepsNobodyFromOpening) {
   all.l_type = F_WRLCK;
   all.l_whence = SEEK_SET;
   ASSERT_EQ(::fcntl(stranger, F_SETLK, &all), 0);
-  const auto file = opened(path);
+  const auto file = open_handle(path);
   EXPECT_OK(write_pieces(*file, With::alone));
-  EXPECT_EQ(file->statistics().sieved_calls, 0u);
+  EXPECT_EQ(file->statistics().sieved, 0u);
   EXPECT_OK(file->close());
   ::close(stranger);
 }
 
-TEST(EngineHandles, WhoOpensWhileOthersWriteBackWaitsForThem) {
+TEST(EngineHandles, AnOpeningHandleWaitsForReadModifyWrites) {
   const Directory directory;
   const std::string path = directory / "late";
   std::thread late;
   const auto open_and_write = [&] {
     late = std::thread([&] {
-      const auto other = opened(path);
+      const auto other = open_handle(path);
       EXPECT_OK(write_hole(*other));
       EXPECT_OK(other->close());
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // time enough to do harm
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // long enough for a wrong write
   };
-  auto file = SharedFile::open_with(comm::make_self(), sieving(path), interrupted(open_and_write));
+  auto file = SharedFile::open(comm::make_self(), sieving(path), call_before_write(open_and_write));
   ASSERT_TRUE(file.ok());
   EXPECT_OK(write_pieces(**file, With::alone));
   late.join();
@@ -155,21 +178,21 @@ TEST(EngineHandles, WhoOpensWhileOthersWriteBackWaitsForThem) {
 TEST(EngineHandles, CollectiveWindowsAreNotWrittenBackEither) {
   const Directory directory;
   const std::string path = directory / "together";
-  const auto other = opened(path);
+  const auto other = open_handle(path);
   EXPECT_OK(other->resize(1'000'000));
   const std::vector<int> nodes{0, 0, 1};
   const auto all_write = [&](const Opener& opener) {
     std::atomic<std::uint64_t> modified = 0;
     comm::run_as_threads(nodes, [&](const std::shared_ptr<comm::Comm>& ranks) {
-      auto file = SharedFile::open_with(ranks, sieving(path), opener);
+      auto file = SharedFile::open(ranks, sieving(path), opener);
       ASSERT_TRUE(file.ok());
       EXPECT_OK(write_pieces(**file, With::together, ranks->rank(), ranks->size()));
-      modified += (*file)->statistics().tally.modified;
+      modified += (*file)->statistics().transfer.read_modify_writes;
       EXPECT_OK((*file)->close());
     });
     return modified.load();
   };
-  const Opener opener = interrupted([&] { EXPECT_OK(write_hole(*other)); });
+  const Opener opener = call_before_write([&] { EXPECT_OK(write_hole(*other)); });
   EXPECT_EQ(all_write(opener), 0u);
   EXPECT_OK(other->close());
   expect_pieces_and_hole(path);

@@ -1,4 +1,4 @@
-// Writes that are kept back: what the program, the other ranks and the file see of them, and when.
+// Kept writes: when the program, the other ranks and the file see them.
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -23,14 +23,16 @@ OpenRequest merging(const std::string& path, std::uint64_t bound = 1 << 16) {
   return request;
 }
 
-void write_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length, With with = With::alone) {
+void write_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length,
+                 With with = With::alone) {
   std::vector<std::byte> bytes = bytes_at(offset, length);
   const auto written = file.write(plain(bytes, offset), with, "write_at");
   ASSERT_TRUE(written.ok()) << written.error().text();
   EXPECT_EQ(*written, length);
 }
 
-std::vector<std::byte> read_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length, With with = With::alone) {
+std::vector<std::byte> read_bytes(SharedFile& file, std::uint64_t offset, std::uint64_t length,
+                                  With with = With::alone) {
   std::vector<std::byte> bytes(length);
   const auto read = file.read(plain(bytes, offset), with, "read_at");
   EXPECT_TRUE(read.ok()) << read.error().text();
@@ -47,9 +49,9 @@ TEST(EngineWriteBehind, ManyWritesBecomeOne) {
     EXPECT_EQ(contents(directory / "one"), bytes_at(0, 800));
     const Statistics statistics = file.statistics();
     EXPECT_EQ(statistics.independent_writes, 100u);
-    EXPECT_EQ(statistics.behind_calls, 100u);
-    EXPECT_EQ(statistics.behind_writes, 1u);
-    EXPECT_EQ(statistics.tally.file_writes, 1u);
+    EXPECT_EQ(statistics.written_behind, 100u);
+    EXPECT_EQ(statistics.writes_behind, 1u);
+    EXPECT_EQ(statistics.transfer.system_writes, 1u);
     EXPECT_EQ(statistics.bytes_written, 800u);
   });
 }
@@ -59,7 +61,7 @@ TEST(EngineWriteBehind, IsOffUnlessAskedFor) {
   with_file(kOne, fresh(directory / "off"), [&](SharedFile& file, comm::Comm&) {
     write_bytes(file, 0, 8);
     EXPECT_EQ(contents(directory / "off").size(), 8u);
-    EXPECT_EQ(file.statistics().behind_calls, 0u);
+    EXPECT_EQ(file.statistics().written_behind, 0u);
   });
 }
 
@@ -70,11 +72,14 @@ TEST(EngineWriteBehind, StaysWithinItsBound) {
     const Statistics before = file.statistics();
     EXPECT_OK(file.sync());
     EXPECT_GT(before.bytes_written, 2 * 4096u);
-    EXPECT_GE(file.statistics().tally.file_writes + file.statistics().tally.modified, 2u);
-    EXPECT_EQ(file.statistics().behind_calls, 1000u);
+    EXPECT_GE(
+        file.statistics().transfer.system_writes + file.statistics().transfer.read_modify_writes,
+        2u);
+    EXPECT_EQ(file.statistics().written_behind, 1000u);
   });
   const std::vector<std::byte> found = contents(directory / "bound");
-  for (std::uint64_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 20 < 10 ? byte_at(i) : std::byte{0}) << i;
+  for (std::uint64_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found[i], i % 20 < 10 ? byte_at(i) : std::byte{0}) << i;
 }
 
 TEST(EngineWriteBehind, IsWrittenAfterItsDelay) {
@@ -83,7 +88,8 @@ TEST(EngineWriteBehind, IsWrittenAfterItsDelay) {
   request.hints.pario_write_behind_delay = 1;
   with_file(kOne, request, [&](SharedFile& file, comm::Comm&) {
     write_bytes(file, 0, 8);
-    while (contents(directory / "late").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (contents(directory / "late").empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(contents(directory / "late"), bytes_at(0, 8));
     EXPECT_EQ(read_bytes(file, 0, 8), bytes_at(0, 8));
   });
@@ -96,7 +102,7 @@ TEST(EngineWriteBehind, LargeWritesGoPastInOrder) {
     EXPECT_OK(file.write(plain(old, 1000), With::alone, "write_at"));
     write_bytes(file, 0, 100'000);
     write_bytes(file, 200'000, 8);
-    EXPECT_EQ(file.statistics().behind_calls, 2u);
+    EXPECT_EQ(file.statistics().written_behind, 2u);
   });
   std::vector<std::byte> expected = bytes_at(0, 100'000);
   expected.resize(200'000);
@@ -110,7 +116,7 @@ TEST(EngineWriteBehind, TheRankReadsWhatItHasWritten) {
   with_file(kOne, behind(directory / "read"), [&](SharedFile& file, comm::Comm&) {
     write_bytes(file, 100, 50);
     EXPECT_EQ(*file.size(), 150u);
-    EXPECT_EQ(file.statistics().behind_writes, 0u) << "asking for the size writes nothing";
+    EXPECT_EQ(file.statistics().writes_behind, 0u) << "asking for the size writes nothing";
     EXPECT_EQ(read_bytes(file, 0, 50), std::vector<std::byte>(50)) << "the hole before it";
     write_bytes(file, 200, 50);
     EXPECT_EQ(read_bytes(file, 120, 100).size(), 100u);
@@ -150,7 +156,7 @@ TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
     hints.pario_write_behind = 1 << 16;
     EXPECT_OK(file.set_hints(hints));
     grows();
-    write_what_is_kept();
+    write_kept_writes();
     EXPECT_EQ(contents(path).size(), size);
     grows();
     const auto operation = file.start(plan::Direction::read, {}, With::together, "iread_all");
@@ -161,45 +167,51 @@ TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
   EXPECT_EQ(contents(path).size(), 95u) << "closing writes the rest";
 }
 
-/// The file of rank `bad` fails to write [begin, end) with that number while `broken`.
-Opener breaking(const comm::Comm& ranks, int bad, base::Extent where, int number, const std::shared_ptr<std::atomic<bool>>& broken) {
+/// Opens a file that fails to write [begin, end) on rank `bad`, with that number, while `broken`.
+Opener breaking(const comm::Comm& ranks, int bad, base::Extent where, int number,
+                const std::shared_ptr<std::atomic<bool>>& broken) {
   const bool mine = ranks.rank() == bad;
-  return [=](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
-    auto file = storage::open(request);
+  return [=](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
+    auto file = file::open(request);
     if (!file || !mine) return file;
-    return storage::make_faulty(std::move(*file), [=](const char* name, base::Extent extent) {
-      const bool hit = *broken && std::string_view(name) == "write" && !base::intersection(extent, where).empty();
-      return hit ? storage::Fault{storage::Fault::Kind::error, number} : storage::Fault{};
+    return file::make_faulty(std::move(*file), [=](const char* name, base::Extent extent) {
+      const bool hit = *broken && std::string_view(name) == "write" &&
+                       !base::intersection(extent, where).empty();
+      return hit ? file::Fault{file::Fault::Kind::error, number} : file::Fault{};
     });
   };
 }
 
-std::shared_ptr<std::atomic<bool>> broken_disk() { return std::make_shared<std::atomic<bool>>(true); }
+std::shared_ptr<std::atomic<bool>> broken_disk() {
+  return std::make_shared<std::atomic<bool>>(true);
+}
 
 TEST(EngineWriteBehind, ErrorsAreThoseOfTheNextCallOfTheRank) {
   const Directory directory;
   comm::run_as_threads(kOne, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = SharedFile::open_with(ranks, behind(directory / "error"), breaking(*ranks, 0, {40, 60}, ENOSPC, broken_disk()));
+    auto file = SharedFile::open(ranks, behind(directory / "error"),
+                                 breaking(*ranks, 0, {40, 60}, ENOSPC, broken_disk()));
     ASSERT_TRUE(file.ok());
     write_bytes(**file, 30, 20);
-    write_what_is_kept();
+    write_kept_writes();
     std::vector<std::byte> bytes(10);
     const auto next = (*file)->read(plain(bytes, 500), With::alone, "read_at");
     ASSERT_FALSE(next.ok());
     EXPECT_EQ(next.error().number, ENOSPC);
     EXPECT_EQ(next.error().where, (base::Extent{30, 50}));
     EXPECT_NE(next.error().text().find("kept back"), std::string::npos) << next.error().text();
-    EXPECT_TRUE((*file)->read(plain(bytes, 500), With::alone, "read_at").ok()) << "it is told once";
+    EXPECT_TRUE((*file)->read(plain(bytes, 500), With::alone, "read_at").ok()) << "reported once";
     EXPECT_OK((*file)->close());
   });
 }
 
-/// Rank 2 cannot write what it has kept back; `call` is the collective call that all ranks make next.
-void told_to_all(const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
+/// Rank 2 cannot write its kept bytes; all ranks make the collective `call` next and get its error.
+void expect_error_on_all_ranks(const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
   const Directory directory;
   const auto broken = broken_disk();
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = SharedFile::open_with(ranks, behind(directory / "told"), breaking(*ranks, 2, {100, 200}, EIO, broken));
+    auto file = SharedFile::open(ranks, behind(directory / "shared_error"),
+                                 breaking(*ranks, 2, {100, 200}, EIO, broken));
     ASSERT_TRUE(file.ok());
     if (ranks->rank() == 2) write_bytes(**file, 150, 10);
     const base::Status status = call(**file, *ranks);
@@ -211,24 +223,30 @@ void told_to_all(const std::function<base::Status(SharedFile&, comm::Comm&)>& ca
   });
 }
 
-TEST(EngineWriteBehind, ErrorsAreToldToAllRanks) {
-  told_to_all([](SharedFile& file, comm::Comm&) { return file.sync(); });
-  told_to_all([](SharedFile& file, comm::Comm&) { return file.resize(1000); });
-  told_to_all([](SharedFile& file, comm::Comm& ranks) {
+TEST(EngineWriteBehind, ErrorsReachAllRanks) {
+  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.sync(); });
+  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.resize(1000); });
+  expect_error_on_all_ranks([](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> bytes(10);
-    return file.write(plain(bytes, static_cast<std::uint64_t>(ranks.rank()) * 10), With::together, "write_all").status();
+    return file
+        .write(plain(bytes, static_cast<std::uint64_t>(ranks.rank()) * 10), With::together,
+               "write_all")
+        .status();
   });
-  told_to_all([](SharedFile& file, comm::Comm&) { return file.read({}, With::together, "read_all").status(); });
-  told_to_all([](SharedFile& file, comm::Comm&) { return file.close(); });
+  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) {
+    return file.read({}, With::together, "read_all").status();
+  });
+  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.close(); });
 }
 
 TEST(EngineWriteBehind, IsVerifiedWhenItIsWritten) {
   comm::run_as_threads(kOne, [&](std::shared_ptr<comm::Comm> ranks) {
     OpenRequest request = behind("null");
     request.hints.pario_verify = true;
-    auto file = SharedFile::open_with(ranks, request, [](const storage::OpenRequest&) -> base::Result<std::unique_ptr<storage::File>> {
-      return storage::make_null("null");
-    });
+    auto file = SharedFile::open(
+        ranks, request, [](const file::OpenRequest&) -> base::Result<std::unique_ptr<file::File>> {
+          return file::make_null("null");
+        });
     ASSERT_TRUE(file.ok());
     write_bytes(**file, 10, 10);
     EXPECT_FALSE((*file)->sync().ok());
@@ -244,7 +262,7 @@ TEST(EngineMerge, CallsBecomeOneExchange) {
     std::vector<std::byte> bytes(1000);
     for (std::uint64_t array = 0; array < 4; ++array) {
       pattern::Access access = plain(bytes, 0);
-      access.view = dealt(ranks.rank(), 4, 100);
+      access.view = make_alternating_view(ranks.rank(), 4, 100);
       access.view.displacement += array * 4000;
       fill(access);
       EXPECT_OK(file.write(access, With::together, "write_all"));
@@ -257,17 +275,18 @@ TEST(EngineMerge, CallsBecomeOneExchange) {
     const Statistics statistics = file.statistics();
     EXPECT_EQ(statistics.merged_calls, 4u);
     EXPECT_EQ(statistics.merged_exchanges, 1u);
-    EXPECT_EQ(statistics.window_calls, 1u);
+    EXPECT_EQ(statistics.through_windows, 1u);
     EXPECT_EQ(statistics.bytes_written, 4000u);
   });
 }
 
-TEST(EngineMerge, WhatDoesNotFitGoesFirst) {
+TEST(EngineMerge, CallsThatDoNotFitFlushTheMergedOnes) {
   const Directory directory;
   with_file(kFour, merging(directory / "full", 10'000), [&](SharedFile& file, comm::Comm& ranks) {
     const auto rank = static_cast<std::uint64_t>(ranks.rank());
     // Only rank 3's bytes are too many for a third call.
-    for (std::uint64_t call = 0; call < 4; ++call) write_bytes(file, call * 10'000 + rank * 100, rank == 3 ? 2000 : 10, With::together);
+    for (std::uint64_t call = 0; call < 4; ++call)
+      write_bytes(file, call * 10'000 + rank * 100, rank == 3 ? 2000 : 10, With::together);
     EXPECT_EQ(file.statistics().merged_exchanges, 1u);
     EXPECT_EQ(file.statistics().merged_calls, 4u);
     write_bytes(file, 100'000 + rank * 6000, 6000, With::together);
@@ -281,9 +300,11 @@ TEST(EngineMerge, LaterCallsWinAndReadsSeeThem) {
   const Directory directory;
   with_file(kFour, merging(directory / "order"), [&](SharedFile& file, comm::Comm& ranks) {
     const auto place = static_cast<std::uint64_t>(ranks.rank()) * 100;
-    std::vector<std::byte> first(100, std::byte{1}), second(50, std::byte{2}), third(20, std::byte{3});
+    std::vector<std::byte> first(100, std::byte{1}), second(50, std::byte{2}),
+        third(20, std::byte{3});
     EXPECT_OK(file.write(plain(first, place), With::together, "write_all"));
-    const auto operation = file.start(plan::Direction::write, plain(second, place + 30), With::together, "iwrite_all");
+    const auto operation =
+        file.start(plan::Direction::write, plain(second, place + 30), With::together, "iwrite_all");
     operation->wait();
     EXPECT_OK(operation->result());
     std::vector<std::byte> expected = first;
@@ -303,13 +324,13 @@ TEST(EngineMerge, LaterCallsWinAndReadsSeeThem) {
   });
 }
 
-TEST(EngineMerge, ErrorsAreToldToAllRanksByTheCallThatExchanges) {
+TEST(EngineMerge, ErrorsReachAllRanksByTheCallThatExchanges) {
   const Directory directory;
   const auto broken = broken_disk();
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
     OpenRequest request = merging(directory / "broken");
     request.hints.romio_cb_write = hints::Choice::disable;
-    auto file = SharedFile::open_with(ranks, request, breaking(*ranks, 1, {0, 1000}, ENOSPC, broken));
+    auto file = SharedFile::open(ranks, request, breaking(*ranks, 1, {0, 1000}, ENOSPC, broken));
     ASSERT_TRUE(file.ok());
     const auto failing = [&](const base::Status& status) {
       ASSERT_FALSE(status.ok());
@@ -338,8 +359,9 @@ TEST(EngineMerge, ARankInAnotherCallIsFoundAndNothingIsLost) {
     const auto place = static_cast<std::uint64_t>(ranks.rank()) * 10;
     write_bytes(file, place, 10, With::together);
     std::vector<std::byte> bytes = bytes_at(100 + place, 10);
-    const auto moved = ranks.rank() == 3 ? file.read(plain(bytes, place), With::together, "read_all")
-                                         : file.write(plain(bytes, 100 + place), With::together, "write_all");
+    const auto moved = ranks.rank() == 3
+                           ? file.read(plain(bytes, place), With::together, "read_all")
+                           : file.write(plain(bytes, 100 + place), With::together, "write_all");
     EXPECT_FALSE(moved.ok());
     static_cast<void>(file.sync());
     EXPECT_OK(file.sync());
@@ -366,7 +388,7 @@ TEST(EngineMerge, ARankThatCannotTakePartStopsTheCallOnly) {
   });
 }
 
-TEST(EngineKeep, WhatIsKeptWhenTheProgramEndsIsWritten) {
+TEST(EngineKeep, KeptBytesAreWrittenAtTheEndOfTheProgram) {
   const Directory directory;
   const std::string path = directory / "exit";
   const auto leave = [&] {
@@ -382,26 +404,28 @@ TEST(EngineKeep, WhatIsKeptWhenTheProgramEndsIsWritten) {
   EXPECT_EQ(contents(path), bytes_at(0, 100));
 }
 
-TEST(EngineKeep, WhatIsLostWhenTheProgramEndsIsSaid) {
+TEST(EngineKeep, LostBytesAreReportedAtTheEndOfTheProgram) {
   const Directory directory;
   const auto leave = [&] {
     const auto ranks = comm::make_self();
-    auto file = SharedFile::open_with(ranks, behind(directory / "lost"), breaking(*ranks, 0, {0, 100}, ENOSPC, broken_disk()));
+    auto file = SharedFile::open(ranks, behind(directory / "lost"),
+                                 breaking(*ranks, 0, {0, 100}, ENOSPC, broken_disk()));
     write_bytes(**file, 10, 50);
     static_cast<void>(file->release());
     std::exit(0);
   };
-  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "the program has ended, and pwrite .*lost \\[10, 60\\): ENOSPC");
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0),
+              "the program has ended, and pwrite .*lost \\[10, 60\\): ENOSPC");
 }
 
-/// Random calls of ranks that each have bytes of their own, dealt out, against a model of each rank's bytes.
+/// Random calls of ranks, each with bytes of its own, against a model of each rank's bytes.
 class Player {
  public:
   Player(std::uint64_t seed, SharedFile& file, const comm::Comm& ranks)
       : common_(seed),
         own_(seed * 100 + static_cast<std::uint64_t>(ranks.rank())),
         file_(file),
-        view_(dealt(ranks.rank(), ranks.size(), 7)) {}
+        view_(make_alternating_view(ranks.rank(), ranks.size(), 7)) {}
 
   void step() {
     switch (common_.upto(9)) {
@@ -415,7 +439,8 @@ class Player {
       case 4:
         return write(With::together);
       default:
-        for (std::uint64_t i = own_.upto(4); i > 0; --i) own_.one_in(3) ? read(With::alone) : write(With::alone);
+        for (std::uint64_t i = own_.upto(4); i > 0; --i)
+          own_.one_in(3) ? read(With::alone) : write(With::alone);
     }
   }
   const std::vector<std::byte>& model() const { return model_; }
@@ -426,24 +451,29 @@ class Player {
     return {.buffer = bytes.data(), .view = view_, .position = position, .bytes = bytes.size()};
   }
   void write(With with) {
-    std::vector<std::byte> bytes(own_.one_in(20) ? own_.upto(5000) : own_.upto(60), static_cast<std::byte>(own_.upto(255)));
+    std::vector<std::byte> bytes(own_.one_in(20) ? own_.upto(5000) : own_.upto(60),
+                                 static_cast<std::byte>(own_.upto(255)));
     const std::uint64_t position = own_.upto(3000);
-    const bool starts = (with == With::together ? common_ : own_).one_in(4);  // other ranks start theirs, too
-    const auto written =
-        starts ? started(plan::Direction::write, bytes, position, with) : file_.write(access(bytes, position), with, "write");
+    const bool starts =
+        (with == With::together ? common_ : own_).one_in(4);  // other ranks start theirs, too
+    const auto written = starts ? start_and_wait(plan::Direction::write, bytes, position, with)
+                                : file_.write(access(bytes, position), with, "write");
     EXPECT_TRUE(written.ok() && *written == bytes.size());
     if (bytes.empty()) return;
     model_.resize(std::max<std::size_t>(model_.size(), position + bytes.size()));
     std::ranges::copy(bytes, model_.begin() + static_cast<std::ptrdiff_t>(position));
   }
-  base::Result<std::uint64_t> started(plan::Direction direction, std::vector<std::byte>& bytes, std::uint64_t position, With with) {
+  base::Result<std::uint64_t> start_and_wait(plan::Direction direction,
+                                             std::vector<std::byte>& bytes, std::uint64_t position,
+                                             With with) {
     const auto operation = file_.start(direction, access(bytes, position), with, "start");
     operation->wait();
     return operation->result();
   }
   void read(With with) {
     const std::uint64_t position = model_.empty() ? 0 : own_.upto(model_.size() - 1);
-    const auto length = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(own_.upto(100), model_.size() - position));
+    const auto length = static_cast<std::ptrdiff_t>(
+        std::min<std::uint64_t>(own_.upto(100), model_.size() - position));
     std::vector<std::byte> bytes(static_cast<std::size_t>(length));
     const auto count = file_.read(access(bytes, position), with, "read");
     const auto begin = model_.begin() + static_cast<std::ptrdiff_t>(position);
@@ -469,7 +499,8 @@ void play(std::uint64_t seed) {
   request.hints.romio_cb_write = static_cast<hints::Choice>(random.upto(2));
   request.hints.romio_ds_write = static_cast<hints::Choice>(random.upto(2));
   request.hints.cb_buffer_size = 4096;
-  if (shape.back() > 0 && request.hints.romio_ds_write == hints::Choice::enable) request.hints.romio_ds_write = hints::Choice::automatic;
+  if (shape.back() > 0 && request.hints.romio_ds_write == hints::Choice::enable)
+    request.hints.romio_ds_write = hints::Choice::automatic;
   std::vector<std::byte> expected;
   std::mutex mutex;
   with_file(shape, request, [&](SharedFile& file, comm::Comm& ranks) {

@@ -2,17 +2,18 @@
 
 #include <cerrno>
 
-#include "engine/mover.hpp"
 #include "engine_support.hpp"
+#include "parallel/engine/policy.hpp"
 
 namespace pario::engine {
 namespace {
 
-/// What all ranks get when they open: the errno, 0 for success.
+/// The errno of each rank's opening, 0 for success.
 std::vector<int> outcomes(const OpenRequest& request, const Opener& opener = {}) {
   std::vector<int> numbers(4, -1);
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = opener ? SharedFile::open_with(ranks, request, opener) : SharedFile::open(ranks, request);
+    auto file =
+        opener ? SharedFile::open(ranks, request, opener) : SharedFile::open(ranks, request);
     numbers[static_cast<std::size_t>(ranks->rank())] = file ? 0 : file.error().number;
     if (file) EXPECT_OK((*file)->close());
   });
@@ -27,7 +28,7 @@ TEST(EngineOpen, CreatesAFileOnce) {
   EXPECT_EQ(outcomes(request), std::vector<int>(4, EEXIST));
 }
 
-TEST(EngineOpen, TellsAllRanksOfAFileThatIsNotThere) {
+TEST(EngineOpen, ReportsAMissingFileOnAllRanks) {
   const Directory directory;
   OpenRequest request = fresh(directory / "none");
   request.flags = O_RDONLY;
@@ -37,9 +38,11 @@ TEST(EngineOpen, TellsAllRanksOfAFileThatIsNotThere) {
 TEST(EngineOpen, FailsOnAllRanksWhenItFailsOnOne) {
   const Directory directory;
   std::atomic<int> opened{0};
-  const Opener third_fails = [&](const storage::OpenRequest& request) -> base::Result<std::unique_ptr<storage::File>> {
-    if (opened.fetch_add(1) == 2) return base::Error{.number = EMFILE, .operation = "open", .path = request.path};
-    return storage::open(request);
+  const Opener third_fails =
+      [&](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
+    if (opened.fetch_add(1) == 2)
+      return base::Error{.number = EMFILE, .operation = "open", .path = request.path};
+    return file::open(request);
   };
   EXPECT_EQ(outcomes(fresh(directory / "a"), third_fails), std::vector<int>(4, EMFILE));
 }
@@ -83,7 +86,7 @@ TEST(EngineOpen, TakesTheHintsOfRank0) {
   });
 }
 
-TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
+TEST(EngineOpen, ResizesPreallocatesAndReturnsTheSize) {
   const Directory directory;
   for (const auto& shape : shapes())
     with_file(shape, fresh(directory / "size"), [](SharedFile& file, comm::Comm&) {
@@ -96,15 +99,18 @@ TEST(EngineOpen, ResizesPreallocatesAndTellsTheSize) {
     });
 }
 
-TEST(EngineOpen, KnowsWhereRanksSeeAtOnceWhatOthersHaveWritten) {
+TEST(EngineOpen, KnowsFileSystemsWithImmediateVisibility) {
   using layout::Kind;
   const auto visible = [](Kind kind, bool one_node, std::uint64_t merged) {
-    Terms terms{.hints = hints::default_file_hints(), .layout = {.kind = kind}, .one_node = one_node};
+    AccessPolicy terms{
+        .hints = hints::default_file_hints(), .layout = {.kind = kind}, .one_node = one_node};
     terms.hints.pario_merge_collectives = merged;
     return visible_at_once(terms);
   };
-  for (const Kind kind : {Kind::local, Kind::lustre, Kind::gpfs, Kind::ceph, Kind::ceph_fuse}) EXPECT_TRUE(visible(kind, false, 0));
-  for (const Kind kind : {Kind::nfs, Kind::beegfs, Kind::panfs, Kind::pvfs, Kind::fuse, Kind::unknown}) {
+  for (const Kind kind : {Kind::local, Kind::lustre, Kind::gpfs, Kind::ceph, Kind::ceph_fuse})
+    EXPECT_TRUE(visible(kind, false, 0));
+  for (const Kind kind :
+       {Kind::nfs, Kind::beegfs, Kind::panfs, Kind::pvfs, Kind::fuse, Kind::unknown}) {
     EXPECT_FALSE(visible(kind, false, 0));
     EXPECT_TRUE(visible(kind, true, 0));
   }
@@ -131,7 +137,8 @@ TEST(EngineOpen, NamesRanksWhoseValuesDiffer) {
     EXPECT_OK(file.agree(7, {}, "set_view"));
     const base::Status status = file.agree(ranks.rank() % 2 == 1 ? 8u : 7u, {}, "set_view");
     ASSERT_FALSE(status.ok());
-    EXPECT_NE(status.error().text().find("ranks 1 and 3"), std::string::npos) << status.error().text();
+    EXPECT_NE(status.error().text().find("ranks 1 and 3"), std::string::npos)
+        << status.error().text();
   });
 }
 

@@ -1,17 +1,21 @@
-// Random views and memory against a model that is a plain array of bytes.
+// Random views and memory, compared with a model that is an array of bytes.
 #include "engine_support.hpp"
 #include "pattern_model.hpp"
 
 namespace pario::engine {
 namespace {
 
-/// What one rank does in one round.
+/// The calls of one rank in one round.
 struct Part {
   pattern::Sample memory, filetype;
   std::uint64_t displacement, position, bytes;
 
-  std::uint64_t in_file(std::uint64_t i) const { return displacement + static_cast<std::uint64_t>(filetype.model.at(position + i)); }
-  std::uint64_t in_memory(std::uint64_t i) const { return static_cast<std::uint64_t>(memory.model.at(i)); }
+  std::uint64_t in_file(std::uint64_t i) const {
+    return displacement + static_cast<std::uint64_t>(filetype.model.at(position + i));
+  }
+  std::uint64_t in_memory(std::uint64_t i) const {
+    return static_cast<std::uint64_t>(memory.model.at(i));
+  }
   std::uint64_t memory_size() const { return bytes == 0 ? 0 : in_memory(bytes - 1) + 1; }
   pattern::Access access(std::vector<std::byte>& buffer) const {
     return {.buffer = buffer.data(),
@@ -22,7 +26,7 @@ struct Part {
   }
 };
 
-/// Ascending layouts that are dealt out, so that ranks interleave and never meet.
+/// Ascending layouts that ranks take in turn, so that they interleave and never overlap.
 Part part_of(pattern::Random& random, int rank, int ranks, const pattern::Sample& tile) {
   pattern::Sample type = tile;
   const std::int64_t extent = tile.model.extent;
@@ -41,10 +45,12 @@ struct Round {
 
 Round round_of(pattern::Random& random, int ranks) {
   pattern::Sample tile = random.ascending(3, 1);
-  while (tile.model.bytes.empty() || tile.model.extent < tile.model.bytes.back() + 1 - tile.model.bytes.front())
+  while (tile.model.bytes.empty() ||
+         tile.model.extent < tile.model.bytes.back() + 1 - tile.model.bytes.front())
     tile = random.ascending(3, 1);
   Round round{{}, random.one_in(3) ? With::alone : With::together};
-  for (int rank = 0; rank < ranks; ++rank) round.parts.push_back(part_of(random, rank, ranks, tile));
+  for (int rank = 0; rank < ranks; ++rank)
+    round.parts.push_back(part_of(random, rank, ranks, tile));
   return round;
 }
 
@@ -61,8 +67,10 @@ hints::FileHints hints_of(pattern::Random& random) {
   return hints;
 }
 
-void write_model(std::vector<std::byte>& model, const Part& part, const std::vector<std::byte>& memory) {
-  if (part.bytes > 0) model.resize(std::max<std::size_t>(model.size(), part.in_file(part.bytes - 1) + 1));
+void write_model(std::vector<std::byte>& model, const Part& part,
+                 const std::vector<std::byte>& memory) {
+  if (part.bytes > 0)
+    model.resize(std::max<std::size_t>(model.size(), part.in_file(part.bytes - 1) + 1));
   for (std::uint64_t i = 0; i < part.bytes; ++i) model[part.in_file(i)] = memory[part.in_memory(i)];
 }
 
@@ -86,7 +94,8 @@ void play_random(std::uint64_t seed) {
   request.hints = hints_of(random);
   std::vector<std::byte> model;
   for (std::size_t number = 0; number < rounds.size(); ++number)
-    for (const Part& part : rounds[number].parts) write_model(model, part, random_bytes(seed + number, part.memory_size()));
+    for (const Part& part : rounds[number].parts)
+      write_model(model, part, random_bytes(seed + number, part.memory_size()));
   with_file(shape, request, [&](SharedFile& file, comm::Comm& ranks) {
     for (std::size_t number = 0; number < rounds.size(); ++number) {
       const Part& part = rounds[number].parts[static_cast<std::size_t>(ranks.rank())];
@@ -97,7 +106,8 @@ void play_random(std::uint64_t seed) {
     for (const Round& round : rounds) {
       const Part& part = round.parts[static_cast<std::size_t>(ranks.rank())];
       std::vector<std::byte> memory(part.memory_size(), std::byte{3}), expected = memory;
-      for (std::uint64_t i = 0; i < part.bytes; ++i) expected[part.in_memory(i)] = model[part.in_file(i)];
+      for (std::uint64_t i = 0; i < part.bytes; ++i)
+        expected[part.in_memory(i)] = model[part.in_file(i)];
       const auto read = file.read(part.access(memory), round.with, "read");
       ASSERT_TRUE(read.ok()) << read.error().text();
       EXPECT_EQ(*read, part.bytes);

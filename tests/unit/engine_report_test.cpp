@@ -1,4 +1,4 @@
-#include "engine/report.hpp"
+#include "parallel/engine/report.hpp"
 
 #include "engine_support.hpp"
 
@@ -11,13 +11,17 @@ const HintOutcome* line_of(const std::vector<HintOutcome>& lines, const std::str
   return nullptr;
 }
 
-TEST(EngineReport, TellsWhatBecameOfEveryHint) {
+TEST(EngineReport, ListsTheOutcomeOfEveryHint) {
   const Directory directory;
   OpenRequest request = fresh(directory / "hints");
-  request.requested = {{"cb_nodes", "3"}, {"striping_factor", "4"}, {"cb_buffer_size", "1M"}, {"cb_buffer_size", "2M"}};
+  request.requested = {{"cb_nodes", "3"},
+                       {"striping_factor", "4"},
+                       {"cb_buffer_size", "1M"},
+                       {"cb_buffer_size", "2M"}};
   request.rejected = {{{"cb_nodez", "4"}, "unknown hint cb_nodez: did you mean cb_nodes?"}};
   std::string reason;
-  for (const hints::Setting& setting : request.requested) ASSERT_TRUE(hints::set(request.hints, setting, reason)) << reason;
+  for (const hints::Setting& setting : request.requested)
+    ASSERT_TRUE(hints::set(request.hints, setting, reason)) << reason;
   with_file(std::vector<int>{0}, request, [](SharedFile& file, comm::Comm&) {
     const std::vector<HintOutcome> lines = file.audit();
     ASSERT_EQ(lines.size(), 5u);
@@ -30,7 +34,7 @@ TEST(EngineReport, TellsWhatBecameOfEveryHint) {
   });
 }
 
-TEST(EngineReport, TellsWhyAHintOfAnotherMpiIoHasNoEffect) {
+TEST(EngineReport, ExplainsHintsOfOtherMpiIoWithoutEffect) {
   const Directory directory;
   OpenRequest request = fresh(directory / "foreign");
   request.requested = {{"cb_config_list", "*:1"}, {"romio_cb_pfr", "enable"}};
@@ -38,14 +42,14 @@ TEST(EngineReport, TellsWhyAHintOfAnotherMpiIoHasNoEffect) {
     const HintOutcome line = *line_of(file.audit(), "cb_config_list");
     EXPECT_EQ(line.applied, "");
     EXPECT_EQ(line.reason,
-              "cb_config_list has no meaning here because all ranks of a node fill its windows together; cb_nodes says how many "
-              "nodes own them");
+              "cb_config_list has no meaning here because all ranks of a node fill its windows "
+              "together; cb_nodes sets the number of aggregator nodes");
     EXPECT_NE(line_of(file.audit(), "romio_cb_pfr")->reason.find("fixed nodes"), std::string::npos);
   });
 }
 
-/// What is said on stderr when two ranks have written a file together.
-std::string said_at_close(const std::string& what) {
+/// The text on stderr after two ranks have written a file together.
+std::string report_at_close(const std::string& what) {
   const Directory directory;
   OpenRequest request = fresh(directory / "reported");
   request.hints.pario_report = what;
@@ -53,24 +57,25 @@ std::string said_at_close(const std::string& what) {
   ::testing::internal::CaptureStderr();
   with_file(std::vector<int>{0, 1}, request, [](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(5000);
-    EXPECT_OK(file.write(plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 5000), With::together, "write_all"));
+    EXPECT_OK(file.write(plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 5000),
+                         With::together, "write_all"));
   });
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(EngineReport, IsSilentUnlessAsked) { EXPECT_EQ(said_at_close(""), ""); }
+TEST(EngineReport, IsSilentUnlessAsked) { EXPECT_EQ(report_at_close(""), ""); }
 
-TEST(EngineReport, SaysWhatIsAskedFor) {
-  const std::string all = said_at_close("all");
-  for (const char* part :
-       {"2 ranks on 2 nodes", "cb_nodes", "collective_writes       2", "bytes_written           10000", "timers", "open", "net "})
+TEST(EngineReport, HasTheRequestedParts) {
+  const std::string all = report_at_close("all");
+  for (const char* part : {"2 ranks on 2 nodes", "cb_nodes", "collective_writes       2",
+                           "bytes_written           10000", "timers", "open", "net "})
     EXPECT_NE(all.find(part), std::string::npos) << part << " in\n" << all;
-  const std::string timers = said_at_close("timers");
+  const std::string timers = report_at_close("timers");
   EXPECT_EQ(timers.find("collective_writes"), std::string::npos) << timers;
 }
 
 TEST(EngineReport, IsJsonWhenAsked) {
-  const std::string json = said_at_close("json");
+  const std::string json = report_at_close("json");
   EXPECT_TRUE(json.starts_with(R"({"note":"mpiio","path":")")) << json;
   EXPECT_NE(json.find(R"("bytes_written":10000)"), std::string::npos) << json;
   EXPECT_EQ(std::ranges::count(json, '{'), std::ranges::count(json, '}'));

@@ -12,13 +12,14 @@ TEST(EngineSharedPointer, GivesEveryByteToOneRank) {
     std::set<std::uint64_t> begins;
     with_file(shape, fresh(directory / "shared"), [&](SharedFile& file, comm::Comm&) {
       for (int i = 0; i < 25; ++i) {
-        const auto begin = file.advance_shared(10);
+        const auto begin = file.pointer().advance(10);
         ASSERT_TRUE(begin.ok()) << begin.error().text();
         const std::scoped_lock lock(mutex);
         EXPECT_TRUE(begins.insert(*begin).second);
       }
       EXPECT_OK(file.agree(0, {}, "agree"));
-      EXPECT_EQ(file.shared_position().value(), 250 * static_cast<std::uint64_t>(file.comm().size()));
+      EXPECT_EQ(file.pointer().position().value(),
+                250 * static_cast<std::uint64_t>(file.comm().size()));
     });
     EXPECT_EQ(*begins.rbegin(), 250 * shape.size() - 10);
     EXPECT_EQ(directory.entries(), 1u) << "nothing is left beside the file";
@@ -29,21 +30,25 @@ TEST(EngineSharedPointer, OrdersRanks) {
   const Directory directory;
   for (const auto& shape : shapes())
     with_file(shape, fresh(directory / "ordered"), [&](SharedFile& file, comm::Comm& ranks) {
-      EXPECT_OK(file.seek_shared(1000));
-      const auto rank = static_cast<std::uint64_t>(ranks.rank()), size = static_cast<std::uint64_t>(ranks.size());
+      EXPECT_OK(file.pointer().seek(1000));
+      const auto rank = static_cast<std::uint64_t>(ranks.rank()),
+                 size = static_cast<std::uint64_t>(ranks.size());
       const std::uint64_t all = size * (size + 1) / 2;
-      EXPECT_EQ(file.order_shared(rank + 1, "write_ordered").value(), 1000 + rank * (rank + 1) / 2);
-      EXPECT_EQ(file.order_shared(rank + 1, "write_ordered").value(), 1000 + all + rank * (rank + 1) / 2);
-      EXPECT_EQ(file.shared_position().value(), 1000 + 2 * all);
+      EXPECT_EQ(file.pointer().order(rank + 1, "write_ordered").value(),
+                1000 + rank * (rank + 1) / 2);
+      EXPECT_EQ(file.pointer().order(rank + 1, "write_ordered").value(),
+                1000 + all + rank * (rank + 1) / 2);
+      EXPECT_EQ(file.pointer().position().value(), 1000 + 2 * all);
     });
 }
 
 TEST(EngineSharedPointer, NeedsOnePositionForAll) {
   const Directory directory;
-  with_file(std::vector<int>{0, 0}, fresh(directory / "seek"), [&](SharedFile& file, comm::Comm& ranks) {
-    EXPECT_FALSE(file.seek_shared(static_cast<std::uint64_t>(ranks.rank())).ok());
-    EXPECT_EQ(file.shared_position().value(), 0u);
-  });
+  with_file(std::vector<int>{0, 0}, fresh(directory / "seek"),
+            [&](SharedFile& file, comm::Comm& ranks) {
+              EXPECT_FALSE(file.pointer().seek(static_cast<std::uint64_t>(ranks.rank())).ok());
+              EXPECT_EQ(file.pointer().position().value(), 0u);
+            });
 }
 
 }  // namespace

@@ -6,10 +6,11 @@
 namespace pario::engine {
 namespace {
 
-/// Ranks whose communicator may be used by the program's thread only.
+/// Ranks whose communicator only the program's thread may use.
 class OneThread final : public comm::Comm {
  public:
-  explicit OneThread(std::shared_ptr<comm::Comm> inner) : inner_(std::move(inner)), owner_(std::this_thread::get_id()) {}
+  explicit OneThread(std::shared_ptr<comm::Comm> inner)
+      : inner_(std::move(inner)), owner_(std::this_thread::get_id()) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   const comm::Topology& topology() const override { return inner_->topology(); }
@@ -22,18 +23,25 @@ class OneThread final : public comm::Comm {
   base::Status failure() override { return inner_->failure(); }
   void announce(const char* call) override { inner_->announce(call); }
   comm::Attendance attendance() override { return inner_->attendance(); }
+  void keep_alive(std::uint64_t interval_ns) override { inner_->keep_alive(interval_ns); }
+  std::uint64_t last_keep_alive() const override { return inner_->last_keep_alive(); }
   bool claim_report() override { return inner_->claim_report(); }
   void release_report() override { inner_->release_report(); }
-  std::shared_ptr<comm::SharedMemory> share(std::size_t size, const comm::Patience& patience) override {
+  std::shared_ptr<comm::SharedMemory> share(std::size_t size,
+                                            const comm::Patience& patience) override {
     return inner_->share(size, patience);
   }
-  base::Status allgather(const void* mine, std::size_t each, void* all, const comm::Patience& patience) override {
+  base::Status allgather(const void* mine, std::size_t each, void* all,
+                         const comm::Patience& patience) override {
     return inner_->allgather(mine, each, all, patience);
   }
-  base::Status broadcast(void* data, std::size_t size, int root, const comm::Patience& patience) override {
+  base::Status broadcast(void* data, std::size_t size, int root,
+                         const comm::Patience& patience) override {
     return inner_->broadcast(data, size, root, patience);
   }
-  base::Status barrier(const comm::Patience& patience) override { return inner_->barrier(patience); }
+  base::Status barrier(const comm::Patience& patience) override {
+    return inner_->barrier(patience);
+  }
   std::shared_ptr<comm::Comm> duplicate(const comm::Patience& patience) override {
     return std::make_shared<OneThread>(inner_->duplicate(patience));
   }
@@ -51,23 +59,25 @@ class OneThread final : public comm::Comm {
   std::thread::id owner_;
 };
 
-/// Starts `calls` collective writes of one block each, more independent ones, and completes them all.
+/// Starts `calls` collective writes of one block each and further independent ones, and completes
+/// all.
 void start_many(std::shared_ptr<comm::Comm> ranks, const std::string& path, bool test) {
   constexpr std::uint64_t kBlock = 500, kCalls = 12;
   auto opened = SharedFile::open(ranks, fresh(path));
   ASSERT_TRUE(opened.ok()) << opened.error().text();
   SharedFile& file = **opened;
-  const auto size = static_cast<std::uint64_t>(ranks->size()), rank = static_cast<std::uint64_t>(ranks->rank());
+  const auto size = static_cast<std::uint64_t>(ranks->size()),
+             rank = static_cast<std::uint64_t>(ranks->rank());
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::shared_ptr<Operation>> operations;
   for (std::uint64_t call = 0; call < 2 * kCalls; ++call) {
     const std::uint64_t offset = (call * size + rank) * kBlock;
     buffers.push_back(bytes_at(offset, kBlock));
-    operations.push_back(
-        file.start(plan::Direction::write, plain(buffers.back(), offset), call % 2 == 0 ? With::together : With::alone, "iwrite"));
+    operations.push_back(file.start(plan::Direction::write, plain(buffers.back(), offset),
+                                    call % 2 == 0 ? With::together : With::alone, "iwrite"));
   }
   for (const auto& operation : operations) {
-    while (test && !operation->done()) std::this_thread::yield();
+    while (test && !operation->is_done()) std::this_thread::yield();
     operation->wait();
     EXPECT_OK(operation->result());
     EXPECT_EQ(operation->result().value(), kBlock);
@@ -82,57 +92,68 @@ void start_many(std::shared_ptr<comm::Comm> ranks, const std::string& path, bool
 TEST(EngineStarted, CompletesByItself) {
   const Directory directory;
   for (const auto& shape : shapes())
-    comm::run_as_threads(shape, [&](std::shared_ptr<comm::Comm> ranks) { start_many(ranks, directory / "a", ranks->rank() % 2 == 0); });
+    comm::run_as_threads(shape, [&](std::shared_ptr<comm::Comm> ranks) {
+      start_many(ranks, directory / "a", ranks->rank() % 2 == 0);
+    });
 }
 
 TEST(EngineStarted, CompletesWhereOnlyTheProgramsThreadMayCommunicate) {
   const Directory directory;
   for (const bool test : {false, true})
-    comm::run_as_threads(std::vector<int>{0, 0, 1},
-                         [&](std::shared_ptr<comm::Comm> ranks) { start_many(std::make_shared<OneThread>(ranks), directory / "a", test); });
+    comm::run_as_threads(std::vector<int>{0, 0, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
+      start_many(std::make_shared<OneThread>(ranks), directory / "a", test);
+    });
 }
 
 TEST(EngineStarted, KeepsTheOrderOfCollectiveCalls) {
   const Directory directory;
-  with_file(std::vector<int>{0, 0, 0}, fresh(directory / "order"), [](SharedFile& file, comm::Comm& ranks) {
-    const auto offset = static_cast<std::uint64_t>(ranks.rank()) * 100;
-    std::vector<std::byte> first(100, std::byte{1}), second(100, std::byte{2}), found(100);
-    const auto operation = file.start(plan::Direction::write, plain(first, offset), With::together, "iwrite_all");
-    EXPECT_OK(file.write(plain(second, offset), With::together, "write_all"));
-    EXPECT_TRUE(operation->done());
-    EXPECT_OK(file.read(plain(found, offset), With::alone, "read"));
-    EXPECT_EQ(found, second);
-  });
+  with_file(std::vector<int>{0, 0, 0}, fresh(directory / "order"),
+            [](SharedFile& file, comm::Comm& ranks) {
+              const auto offset = static_cast<std::uint64_t>(ranks.rank()) * 100;
+              std::vector<std::byte> first(100, std::byte{1}), second(100, std::byte{2}),
+                  found(100);
+              const auto operation = file.start(plan::Direction::write, plain(first, offset),
+                                                With::together, "iwrite_all");
+              EXPECT_OK(file.write(plain(second, offset), With::together, "write_all"));
+              EXPECT_TRUE(operation->is_done());
+              EXPECT_OK(file.read(plain(found, offset), With::alone, "read"));
+              EXPECT_EQ(found, second);
+            });
 }
 
 TEST(EngineStarted, DoesNotWaitForOthersToStart) {
   const Directory directory;
   std::atomic<bool> started{false};
-  with_file(std::vector<int>{0, 0}, fresh(directory / "start"), [&](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(100);
-    if (ranks.rank() == 1)
-      while (!started) std::this_thread::yield();
-    const auto operation =
-        file.start(plan::Direction::write, plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 100), With::together, "iwrite_all");
-    if (ranks.rank() == 0) {
-      EXPECT_FALSE(operation->done());
-      started = true;
-    }
-    operation->wait();
-    EXPECT_OK(operation->result());
-  });
+  with_file(
+      std::vector<int>{0, 0}, fresh(directory / "start"), [&](SharedFile& file, comm::Comm& ranks) {
+        std::vector<std::byte> buffer(100);
+        if (ranks.rank() == 1)
+          while (!started) std::this_thread::yield();
+        const auto operation = file.start(
+            plan::Direction::write, plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 100),
+            With::together, "iwrite_all");
+        if (ranks.rank() == 0) {
+          EXPECT_FALSE(operation->is_done());
+          started = true;
+        }
+        operation->wait();
+        EXPECT_OK(operation->result());
+      });
 }
 
 TEST(EngineStarted, IsFinishedByClose) {
   const Directory directory;
   std::vector<std::byte> buffers[2] = {bytes_at(0, 100'000), bytes_at(100'000, 100'000)};
   std::shared_ptr<Operation> operations[4];
-  with_file(std::vector<int>{0, 0}, fresh(directory / "close"), [&](SharedFile& file, comm::Comm& ranks) {
-    const auto rank = static_cast<std::size_t>(ranks.rank());
-    operations[rank] = file.start(plan::Direction::write, plain(buffers[rank], rank * 100'000), With::together, "iwrite_all");
-    operations[2 + rank] = file.start(plan::Direction::write, plain(buffers[rank], rank * 100'000), With::alone, "iwrite");
-  });
-  for (const auto& operation : operations) EXPECT_TRUE(operation->done());
+  with_file(
+      std::vector<int>{0, 0}, fresh(directory / "close"), [&](SharedFile& file, comm::Comm& ranks) {
+        const auto rank = static_cast<std::size_t>(ranks.rank());
+        operations[rank] = file.start(plan::Direction::write, plain(buffers[rank], rank * 100'000),
+                                      With::together, "iwrite_all");
+        operations[2 + rank] = file.start(
+            plan::Direction::write, plain(buffers[rank], rank * 100'000), With::alone, "iwrite");
+      });
+  for (const auto& operation : operations) EXPECT_TRUE(operation->is_done());
   EXPECT_EQ(contents(directory / "close"), bytes_at(0, 200'000));
 }
 

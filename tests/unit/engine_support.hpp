@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "directory.hpp"
-#include "engine/engine.hpp"
+#include "parallel/engine/engine.hpp"
 #include "read_file.hpp"
 
 namespace pario::engine {
@@ -34,8 +34,10 @@ inline std::vector<std::byte> contents(const std::string& path) {
   return bytes;
 }
 
-/// Bytes that tell where they should be.
-inline std::byte byte_at(std::uint64_t offset) { return static_cast<std::byte>((offset * 2654435761u >> 7) | 1); }
+/// A byte that depends on its offset.
+inline std::byte byte_at(std::uint64_t offset) {
+  return static_cast<std::byte>((offset * 2654435761u >> 7) | 1);
+}
 
 inline std::vector<std::byte> bytes_at(std::uint64_t begin, std::uint64_t length) {
   std::vector<std::byte> bytes(length);
@@ -48,17 +50,19 @@ inline pattern::Access plain(std::vector<std::byte>& buffer, std::uint64_t offse
   return {.buffer = buffer.data(), .position = offset, .bytes = buffer.size()};
 }
 
-/// Part `part` of `parts`, in pieces of `piece` bytes that are dealt out in turn.
-inline pattern::FileView dealt(int part, int parts, std::uint64_t piece) {
+/// Part `part` of `parts`: pieces of `piece` bytes that the parts take in turn.
+inline pattern::FileView make_alternating_view(int part, int parts, std::uint64_t piece) {
   const auto extent = static_cast<std::int64_t>(piece * static_cast<std::uint64_t>(parts));
-  return {.displacement = static_cast<std::uint64_t>(part) * piece, .filetype = pattern::Layout::block(piece).resized(0, extent)};
+  return {.displacement = static_cast<std::uint64_t>(part) * piece,
+          .filetype = pattern::Layout::block(piece).resized(0, extent)};
 }
 
 inline void fill(const pattern::Access& access) {
-  for (std::uint64_t i = 0; i < access.bytes; ++i) access.buffer[i] = byte_at(access.view.offset_of(access.position + i));
+  for (std::uint64_t i = 0; i < access.bytes; ++i)
+    access.buffer[i] = byte_at(access.view.offset_of(access.position + i));
 }
 
-/// Opens on all ranks, calls `body`, closes.
+/// Opens the file on all ranks, calls `body`, closes the file.
 inline void with_file(std::span<const int> node_of, const OpenRequest& request,
                       const std::function<void(SharedFile& file, comm::Comm& ranks)>& body) {
   comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> ranks) {
@@ -71,7 +75,9 @@ inline void with_file(std::span<const int> node_of, const OpenRequest& request,
 }
 
 /// Ranks by nodes: one rank, one node, several nodes of several sizes.
-inline std::vector<std::vector<int>> shapes() { return {{0}, {0, 0}, {0, 0, 0, 0}, {0, 1}, {0, 0, 1, 1}, {0, 1, 0, 2, 1, 0, 2, 2}}; }
+inline std::vector<std::vector<int>> shapes() {
+  return {{0}, {0, 0}, {0, 0, 0, 0}, {0, 1}, {0, 0, 1, 1}, {0, 1, 0, 2, 1, 0, 2, 2}};
+}
 
 #define EXPECT_OK(expression)                                                     \
   do {                                                                            \

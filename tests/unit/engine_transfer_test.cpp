@@ -3,13 +3,15 @@
 namespace pario::engine {
 namespace {
 
-/// Every rank writes its parts of pieces dealt out in turn, then reads them back; the file must be whole.
-void deal_and_check(std::span<const int> shape, OpenRequest request, With with, std::uint64_t piece, std::uint64_t pieces) {
+/// Every rank writes its part of pieces that ranks take in turn, then reads it back; the file must
+/// be complete.
+void deal_and_check(std::span<const int> shape, OpenRequest request, With with, std::uint64_t piece,
+                    std::uint64_t pieces) {
   const int ranks_count = static_cast<int>(shape.size());
   with_file(shape, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(piece * pieces);
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(ranks.rank(), ranks_count, piece);
+    access.view = make_alternating_view(ranks.rank(), ranks_count, piece);
     fill(access);
     const std::vector<std::byte> expected = buffer;
     const auto written = file.write(access, with, "write");
@@ -26,13 +28,16 @@ void deal_and_check(std::span<const int> shape, OpenRequest request, With with, 
 }
 
 class EngineTransfer : public ::testing::TestWithParam<With> {};
-INSTANTIATE_TEST_SUITE_P(AloneAndTogether, EngineTransfer, ::testing::Values(With::alone, With::together),
-                         [](const auto& with) { return with.param == With::alone ? "alone" : "together"; });
+INSTANTIATE_TEST_SUITE_P(AloneAndTogether, EngineTransfer,
+                         ::testing::Values(With::alone, With::together), [](const auto& with) {
+                           return with.param == With::alone ? "alone" : "together";
+                         });
 
 TEST_P(EngineTransfer, DealsOutPieces) {
   const Directory directory;
   for (const auto& shape : shapes())
-    for (const std::uint64_t piece : {1u, 8u, 100u, 4096u}) deal_and_check(shape, fresh(directory / "a"), GetParam(), piece, 70);
+    for (const std::uint64_t piece : {1u, 8u, 100u, 4096u})
+      deal_and_check(shape, fresh(directory / "a"), GetParam(), piece, 70);
 }
 
 TEST_P(EngineTransfer, SievesWithSmallWindows) {
@@ -71,26 +76,26 @@ TEST_P(EngineTransfer, LeavesHolesAlone) {
   with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(1000);
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(2 * ranks.rank(), 4, 10);
+    access.view = make_alternating_view(2 * ranks.rank(), 4, 10);
     fill(access);
     EXPECT_OK(file.write(access, GetParam(), "write"));
   });
   const std::vector<std::byte> found = contents(request.path);
-  ASSERT_EQ(found.size(), 99u * 40 + 30);  // up to the last byte written, no further
+  ASSERT_EQ(found.size(), 99u * 40 + 30);  // up to the last byte written
   for (std::uint64_t i = 0; i < found.size(); ++i) {
     const std::byte hole = i < 3000 ? std::byte{7} : std::byte{0};
     ASSERT_EQ(found[i], i / 10 % 2 == 0 ? byte_at(i) : hole) << i;
   }
 }
 
-TEST_P(EngineTransfer, CountsWhatLiesBeforeTheEndOfTheFile) {
+TEST_P(EngineTransfer, CountsBytesBeforeTheEndOfTheFile) {
   const Directory directory;
   constexpr int kTwo[] = {0, 0};
   with_file(kTwo, fresh(directory / "end"), [&](SharedFile& file, comm::Comm& ranks) {
     EXPECT_OK(file.resize(105));
     std::vector<std::byte> buffer(100, std::byte{9});
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(ranks.rank(), 2, 10);
+    access.view = make_alternating_view(ranks.rank(), 2, 10);
     const auto read = file.read(access, GetParam(), "read");
     ASSERT_TRUE(read.ok()) << read.error().text();
     EXPECT_EQ(*read, ranks.rank() == 0 ? 55u : 50u);
@@ -105,14 +110,17 @@ TEST_P(EngineTransfer, TakesMemoryInPieces) {
     with_file(std::vector<int>{0}, fresh(directory / "memory"), [&](SharedFile& file, comm::Comm&) {
       std::vector<std::byte> memory(piece * 2 * 1500);
       for (std::uint64_t i = 0; i < 1500; ++i)
-        for (std::uint64_t j = 0; j < piece; ++j) memory[i * 2 * piece + j] = byte_at(i * piece + j);
+        for (std::uint64_t j = 0; j < piece; ++j)
+          memory[i * 2 * piece + j] = byte_at(i * piece + j);
       pattern::Access access{.buffer = memory.data(), .bytes = piece * 1500};
-      access.memory = pattern::Layout::block(piece).resized(0, static_cast<std::int64_t>(2 * piece));
+      access.memory =
+          pattern::Layout::block(piece).resized(0, static_cast<std::int64_t>(2 * piece));
       EXPECT_OK(file.write(access, GetParam(), "write"));
       std::vector<std::byte> again(memory.size());
       access.buffer = again.data();
       EXPECT_OK(file.read(access, GetParam(), "read"));
-      for (std::uint64_t i = 0; i < 1500; ++i) std::fill_n(memory.begin() + static_cast<long>((2 * i + 1) * piece), piece, std::byte{0});
+      for (std::uint64_t i = 0; i < 1500; ++i)
+        std::fill_n(memory.begin() + static_cast<long>((2 * i + 1) * piece), piece, std::byte{0});
       EXPECT_EQ(again, memory);
     });
     EXPECT_EQ(contents(directory / "memory"), bytes_at(0, piece * 1500));
@@ -127,7 +135,7 @@ TEST_P(EngineTransfer, IsAtomicWhenAsked) {
     EXPECT_TRUE(file.atomic());
     std::vector<std::byte> buffer(4000, static_cast<std::byte>(ranks.rank() + 1));
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(0, 2, 10);
+    access.view = make_alternating_view(0, 2, 10);
     EXPECT_OK(file.write(access, GetParam(), "write"));
     EXPECT_OK(file.agree(0, {}, "agree"));
     EXPECT_OK(file.read(access, GetParam(), "read"));
@@ -135,7 +143,7 @@ TEST_P(EngineTransfer, IsAtomicWhenAsked) {
   });
 }
 
-TEST_P(EngineTransfer, VerifiesWhatItWrote) {
+TEST_P(EngineTransfer, VerifiesWrittenBytes) {
   const Directory directory;
   OpenRequest request = fresh(directory / "verify");
   request.hints.pario_verify = true;
@@ -151,7 +159,7 @@ TEST(EngineTransferAlone, LosesNothingBetweenSievedAndPlainWrites) {
   with_file(kFour, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(kPiece * kPieces);
     pattern::Access all = plain(buffer, 0);
-    all.view = dealt(ranks.rank(), 4, kPiece);
+    all.view = make_alternating_view(ranks.rank(), 4, kPiece);
     fill(all);
     for (int round = 0; round < 5; ++round) {
       if (ranks.rank() % 2 == 0) {
@@ -179,13 +187,14 @@ TEST(EngineTransferTogether, WritesAFileThatIsOpenForWritingOnly) {
   with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(1000);
     pattern::Access access = plain(buffer, 0);
-    access.view = dealt(2 * ranks.rank(), 4, 10);
+    access.view = make_alternating_view(2 * ranks.rank(), 4, 10);
     fill(access);
-    for (const With with : {With::alone, With::together}) EXPECT_OK(file.write(access, with, "write"));
+    for (const With with : {With::alone, With::together})
+      EXPECT_OK(file.write(access, with, "write"));
   });
 }
 
-TEST(EngineTransferTogether, LetsRanksHaveNothingToSay) {
+TEST(EngineTransferTogether, AcceptsRanksWithoutData) {
   const Directory directory;
   for (const auto& shape : shapes())
     with_file(shape, fresh(directory / "few"), [&](SharedFile& file, comm::Comm& ranks) {
@@ -202,7 +211,8 @@ TEST(EngineTransferTogether, CountsItsCalls) {
   constexpr int kTwo[] = {0, 0};
   with_file(kTwo, fresh(directory / "figures"), [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer = bytes_at(static_cast<std::uint64_t>(ranks.rank()) * 100, 100);
-    EXPECT_OK(file.write(plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 100), With::together, "write"));
+    EXPECT_OK(file.write(plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 100),
+                         With::together, "write"));
     EXPECT_OK(file.read(plain(buffer, 0), With::alone, "read"));
     const Statistics figures = file.statistics();
     EXPECT_EQ(figures.collective_writes, 1u);

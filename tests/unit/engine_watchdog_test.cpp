@@ -21,12 +21,12 @@ std::string captured_text() {
   return text.str();
 }
 
-/// Returns when the watchdog has printed a line; the time limit of the test is the last resort.
+/// Waits until the watchdog has printed a line, at most for the time limit of the test.
 void wait_for_the_watchdog() {
   while (captured_text().find("has waited") == std::string::npos) ::usleep(5'000);
 }
 
-OpenRequest watched(const std::string& path, const char* seconds = "0.1") {
+OpenRequest make_watched_request(const std::string& path, const char* seconds = "0.1") {
   OpenRequest request = fresh(path);
   std::string reason;
   EXPECT_TRUE(hints::set(request.hints, {"pario_watchdog", seconds}, reason)) << reason;
@@ -39,18 +39,18 @@ base::Status write_all(SharedFile& file, const comm::Comm& ranks) {
   return file.write(plain(buffer, begin), With::together, "MPI_File_write_all").status();
 }
 
-TEST(Watchdog, SpeaksAfterSixtySecondsUnlessToldOtherwise) {
+TEST(Watchdog, ReportsAfterSixtySecondsByDefault) {
   for (const hints::Setting& setting : hints::settings_of(hints::default_file_hints()))
     EXPECT_EQ(setting.value, setting.key == "pario_watchdog" ? "60" : setting.value);
 }
 
 using CollectiveCall = std::function<base::Status(SharedFile& file, comm::Comm& ranks)>;
 
-/// All ranks make the call, those of `late` when the watchdog has spoken. Returns the text on
+/// All ranks make the call, those of `late` after the watchdog's report. Returns the text on
 /// standard error.
 std::string text_of_late(const Ranks& node_of, const Ranks& late, const CollectiveCall& call) {
   const Directory directory;
-  const OpenRequest request = watched(directory / "file");
+  const OpenRequest request = make_watched_request(directory / "file");
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
@@ -61,11 +61,12 @@ std::string text_of_late(const Ranks& node_of, const Ranks& late, const Collecti
     EXPECT_OK((*file)->close());
   });
   std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(text.find(" of " + request.path + " has waited 0.1 s for "), text.rfind(" of ")) << "one line: " << text;
+  EXPECT_EQ(text.find(" of " + request.path + " has waited 0.1 s for "), text.rfind(" of "))
+      << "one line: " << text;
   return text;
 }
 
-TEST(Watchdog, NamesTheRanksThatHaveComeAndThoseThatHaveNot) {
+TEST(Watchdog, NamesArrivedAndMissingRanks) {
   struct Case {
     Ranks node_of, late;
     const char* expected;
@@ -91,15 +92,19 @@ TEST(Watchdog, WatchesEveryCollectiveCall) {
   const std::pair<const char*, CollectiveCall> calls[] = {
       {"MPI_File_close", [](SharedFile& file, comm::Comm&) { return file.close(); }},
       {"MPI_File_set_size", [](SharedFile& file, comm::Comm&) { return file.resize(1000); }},
-      {"MPI_File_preallocate", [](SharedFile& file, comm::Comm&) { return file.preallocate(1000); }},
+      {"MPI_File_preallocate",
+       [](SharedFile& file, comm::Comm&) { return file.preallocate(1000); }},
       {"MPI_File_sync", [](SharedFile& file, comm::Comm&) { return file.sync(); }},
-      {"MPI_File_set_info", [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); }},
-      {"MPI_File_set_atomicity", [](SharedFile& file, comm::Comm&) { return file.set_atomic(true), base::Status(); }},
+      {"MPI_File_set_info",
+       [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); }},
+      {"MPI_File_set_atomicity",
+       [](SharedFile& file, comm::Comm&) { return file.set_atomic(true), base::Status(); }},
       {"MPI_File_iwrite_all",
        [](SharedFile& file, comm::Comm& ranks) {
          std::vector<std::byte> buffer(10);
          const auto begin = static_cast<std::uint64_t>(ranks.rank()) * 10;
-         const auto started = file.start(plan::Direction::write, plain(buffer, begin), With::together, "MPI_File_iwrite_all");
+         const auto started = file.start(plan::Direction::write, plain(buffer, begin),
+                                         With::together, "MPI_File_iwrite_all");
          started->wait();
          return started->result().status();
        }},
@@ -107,14 +112,15 @@ TEST(Watchdog, WatchesEveryCollectiveCall) {
   for (const auto& [name, call] : calls) {
     const std::string text = text_of_late({0, 0, 0}, {1}, call);
     EXPECT_NE(text.find(std::string(name) + " of "), std::string::npos) << name << ": " << text;
-    EXPECT_NE(text.find("for rank 1; ranks 0 and 2 have come"), std::string::npos) << name << ": " << text;
+    EXPECT_NE(text.find("for rank 1; ranks 0 and 2 have come"), std::string::npos)
+        << name << ": " << text;
   }
 }
 
 TEST(Watchdog, WatchesTheOpeningOfAFile) {
   for (const Ranks& node_of : {Ranks{0, 0, 0}, Ranks{0, 0, 1}}) {
     const Directory directory;
-    const OpenRequest request = watched(directory / "file");
+    const OpenRequest request = make_watched_request(directory / "file");
     ::testing::internal::CaptureStderr();
     comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> ranks) {
       if (ranks->rank() == 1) wait_for_the_watchdog();
@@ -128,14 +134,17 @@ TEST(Watchdog, WatchesTheOpeningOfAFile) {
   }
 }
 
-TEST(Watchdog, TellsTheLastCallOfARankThatHasNotCome) {
-  const std::string text = text_of_late({0, 0}, {1}, [](SharedFile& file, comm::Comm&) { return file.sync(); });
-  EXPECT_NE(text.find("rank 1: its last call on this file was MPI_File_write_all"), std::string::npos) << text;
+TEST(Watchdog, ReportsTheLastCallOfAMissingRank) {
+  const std::string text =
+      text_of_late({0, 0}, {1}, [](SharedFile& file, comm::Comm&) { return file.sync(); });
+  EXPECT_NE(text.find("rank 1: its last call on this file was MPI_File_write_all"),
+            std::string::npos)
+      << text;
 }
 
-TEST(Watchdog, IsSilentWhereItIsTurnedOff) {
+TEST(Watchdog, IsSilentIfItIsOff) {
   const Directory directory;
-  OpenRequest request = watched(directory / "file", "0");
+  OpenRequest request = make_watched_request(directory / "file", "0");
   std::string reason;
   ASSERT_TRUE(hints::set(request.hints, {"pario_patience", "0.3"}, reason)) << reason;
   ::testing::internal::CaptureStderr();
@@ -149,21 +158,22 @@ TEST(Watchdog, IsSilentWhereItIsTurnedOff) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(Watchdog, IsSilentWhileAllHaveComeAndTheFileIsSlow) {
+TEST(Watchdog, IsSilentWhileAllRanksWaitForASlowFile) {
   const Directory directory;
-  const OpenRequest request = watched(directory / "file", "0.05");
+  const OpenRequest request = make_watched_request(directory / "file", "0.05");
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(Ranks{0, 0, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
     const bool slow = ranks->rank() == 1;
-    const Opener opener = [slow](const storage::OpenRequest& wanted) -> base::Result<std::unique_ptr<storage::File>> {
-      auto file = storage::open(wanted);
+    const Opener opener =
+        [slow](const file::OpenRequest& wanted) -> base::Result<std::unique_ptr<file::File>> {
+      auto file = file::open(wanted);
       if (!file || !slow) return file;
-      return storage::make_faulty(std::move(*file), [](const char* name, base::Extent) {
+      return file::make_faulty(std::move(*file), [](const char* name, base::Extent) {
         if (std::string_view(name) == "write") ::usleep(300'000);
-        return storage::Fault{};
+        return file::Fault{};
       });
     };
-    auto file = SharedFile::open_with(ranks, request, opener);
+    auto file = SharedFile::open(ranks, request, opener);
     ASSERT_TRUE(file.ok());
     EXPECT_OK(write_all(**file, *ranks));
     EXPECT_OK((*file)->close());
@@ -171,15 +181,19 @@ TEST(Watchdog, IsSilentWhileAllHaveComeAndTheFileIsSlow) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-/// What the ranks get when rank 0 writes and the others make `call`; then all close the file.
+/// Compares the errors of the ranks when rank 0 writes and the others make `call`; then all close
+/// the file.
 void expect_mismatch(const Ranks& node_of, const char* name, const CollectiveCall& call) {
   const Directory directory;
   comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> ranks) {
-    auto file = SharedFile::open(ranks, watched(directory / "file"));
+    auto file = SharedFile::open(ranks, make_watched_request(directory / "file"));
     ASSERT_TRUE(file.ok());
-    const base::Status status = ranks->rank() == 0 ? write_all(**file, *ranks) : call(**file, *ranks);
+    const base::Status status =
+        ranks->rank() == 0 ? write_all(**file, *ranks) : call(**file, *ranks);
     ASSERT_FALSE(status.ok()) << name;
-    EXPECT_NE(status.error().detail.find("rank 0 is in MPI_File_write_all, rank"), std::string::npos) << status.error().text();
+    EXPECT_NE(status.error().detail.find("rank 0 is in MPI_File_write_all, rank"),
+              std::string::npos)
+        << status.error().text();
     EXPECT_NE(status.error().detail.find(name), std::string::npos) << status.error().text();
     if (std::string_view(name) == "MPI_File_close") {
       EXPECT_EQ((*file)->close().ok(), ranks->rank() != 0) << "the others have left";
@@ -192,10 +206,14 @@ void expect_mismatch(const Ranks& node_of, const char* name, const CollectiveCal
 
 TEST(Mismatch, OfDifferentCallsIsAnErrorThatNamesThem) {
   for (const Ranks& node_of : {Ranks{0, 0}, Ranks{0, 0, 1}}) {
-    expect_mismatch(node_of, "MPI_File_close", [](SharedFile& file, comm::Comm&) { return file.close(); });
-    expect_mismatch(node_of, "MPI_File_sync", [](SharedFile& file, comm::Comm&) { return file.sync(); });
-    expect_mismatch(node_of, "MPI_File_set_size", [](SharedFile& file, comm::Comm&) { return file.resize(10); });
-    expect_mismatch(node_of, "MPI_File_set_info", [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); });
+    expect_mismatch(node_of, "MPI_File_close",
+                    [](SharedFile& file, comm::Comm&) { return file.close(); });
+    expect_mismatch(node_of, "MPI_File_sync",
+                    [](SharedFile& file, comm::Comm&) { return file.sync(); });
+    expect_mismatch(node_of, "MPI_File_set_size",
+                    [](SharedFile& file, comm::Comm&) { return file.resize(10); });
+    expect_mismatch(node_of, "MPI_File_set_info",
+                    [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); });
   }
 }
 

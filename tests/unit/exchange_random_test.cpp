@@ -1,4 +1,5 @@
-// Random accesses on random numbers of ranks and nodes through windows of random sizes, against the file byte by byte.
+// Random accesses with random numbers of ranks and nodes through windows of random sizes, compared
+// with the file byte by byte.
 #include "exchange_world.hpp"
 
 namespace pario::exchange {
@@ -20,8 +21,8 @@ struct World {
     if (!kWithoutRaces && random.one_in(2)) return any_requests(random, ranks, unit, origin);
     return disjoint_requests(random, ranks, unit, origin, random.one_in(2));
   }
-  /// Old content of the file, so that bytes written into holes are noticed.
-  void fill(MemorySink& sink, base::Extent span) {
+  /// Old content of the file, which shows bytes written into holes.
+  void fill(MemoryFile& sink, base::Extent span) {
     for (std::uint64_t at = span.begin; at < span.end; ++at)
       if (random.between(0, 9) > 0) sink.bytes[at] = std::byte{0};
   }
@@ -32,15 +33,17 @@ struct World {
   std::uint64_t unit, origin;
 };
 
-/// What may stand in the file after a write: one value per byte, or several where ranks overlap.
+/// The possible bytes of the file after a write: one value per byte, or several where ranks
+/// overlap.
 using Expected = std::map<std::uint64_t, std::vector<std::byte>>;
 
-void expect_file(const MemorySink& sink, const Expected& expected, std::uint64_t end) {
+void expect_file(const MemoryFile& sink, const Expected& expected, std::uint64_t end) {
   ASSERT_EQ(sink.size(), end);
   for (const auto& [at, values] : expected) {
     const auto found = sink.bytes.find(at);
     ASSERT_NE(found, sink.bytes.end()) << "byte " << at;
-    ASSERT_NE(std::find(values.begin(), values.end(), found->second), values.end()) << "byte " << at;
+    ASSERT_NE(std::find(values.begin(), values.end(), found->second), values.end())
+        << "byte " << at;
   }
   for (const auto& [at, value] : sink.bytes) {
     if (!expected.contains(at)) {
@@ -51,14 +54,15 @@ void expect_file(const MemorySink& sink, const Expected& expected, std::uint64_t
 
 void write_once(std::uint64_t seed) {
   World world(seed);
-  MemorySink sink;
+  MemoryFile sink;
   Expected expected;
   std::vector<std::vector<Request>> requests;
   std::vector<plan::Plan> plans;
   std::uint64_t end = 0;
   for (int call = 0; call < kCalls; ++call) {
     requests.push_back(world.requests());
-    plans.push_back(any_plan(world.random, plan::Direction::write, requests.back(), world.nodes, world.unit));
+    plans.push_back(
+        any_plan(world.random, plan::Direction::write, requests.back(), world.nodes, world.unit));
     for (std::size_t rank = 0; rank < requests.back().size(); ++rank) {
       const std::vector<std::uint64_t>& file = requests.back()[rank].file;
       for (const std::uint64_t at : file) expected[at] = {};
@@ -76,12 +80,14 @@ void write_once(std::uint64_t seed) {
   end = std::max(end, sink.size());
   comm::run_as_threads(world.node_of, [&](std::shared_ptr<comm::Comm> comm) {
     Exchange exchange(comm, 1 << 20);
-    Tally tally;
+    Counters counters;
     for (int call = 0; call < kCalls; ++call) {
       const Request& request = requests[call][static_cast<std::size_t>(comm->rank())];
       std::vector<std::byte> memory(request.memory_size() + 1);
-      for (std::size_t i = 0; i < request.file.size(); ++i) memory[i * request.memory_stride] = value_of(comm->rank(), call, i);
-      const base::Status status = exchange::call(exchange, call + 1, plans[call], request.access(memory.data()), sink, tally);
+      for (std::size_t i = 0; i < request.file.size(); ++i)
+        memory[i * request.memory_stride] = value_of(comm->rank(), call, i);
+      const base::Status status = exchange::call(exchange, call + 1, plans[call],
+                                                 request.access(memory.data()), sink, counters);
       ASSERT_TRUE(status.ok()) << status.error().text();
     }
   });
@@ -90,24 +96,29 @@ void write_once(std::uint64_t seed) {
 
 void read_once(std::uint64_t seed) {
   World world(seed);
-  MemorySink sink;
+  MemoryFile sink;
   std::vector<std::vector<Request>> requests;
   std::vector<plan::Plan> plans;
   for (int call = 0; call < kCalls; ++call) {
-    requests.push_back(world.random.one_in(2) ? any_requests(world.random, world.ranks, world.unit, world.origin) : world.requests());
-    plans.push_back(any_plan(world.random, plan::Direction::read, requests.back(), world.nodes, world.unit));
+    requests.push_back(world.random.one_in(2)
+                           ? any_requests(world.random, world.ranks, world.unit, world.origin)
+                           : world.requests());
+    plans.push_back(
+        any_plan(world.random, plan::Direction::read, requests.back(), world.nodes, world.unit));
   }
   const base::Extent span = plans[0].span;
   const std::uint64_t end = span.begin + world.random.upto(span.length() + 20);
-  for (std::uint64_t at = span.begin; at < end; ++at) sink.bytes[at] = static_cast<std::byte>(at * 13 % 251 + 1);
+  for (std::uint64_t at = span.begin; at < end; ++at)
+    sink.bytes[at] = static_cast<std::byte>(at * 13 % 251 + 1);
   const std::uint64_t size = sink.size();
   comm::run_as_threads(world.node_of, [&](std::shared_ptr<comm::Comm> comm) {
     Exchange exchange(comm, 1 << 20);
-    Tally tally;
+    Counters counters;
     for (int call = 0; call < kCalls; ++call) {
       const Request& request = requests[call][static_cast<std::size_t>(comm->rank())];
       std::vector<std::byte> memory(request.memory_size() + 1, std::byte{255});
-      const base::Status status = exchange::call(exchange, call + 1, plans[call], request.access(memory.data()), sink, tally);
+      const base::Status status = exchange::call(exchange, call + 1, plans[call],
+                                                 request.access(memory.data()), sink, counters);
       ASSERT_TRUE(status.ok()) << status.error().text();
       std::uint64_t before_end = 0;
       for (std::size_t i = 0; i < request.file.size(); ++i) {
@@ -115,7 +126,10 @@ void read_once(std::uint64_t seed) {
         const std::byte value = memory[i * request.memory_stride];
         before_end += at < size ? 1 : 0;
         const auto stored = sink.bytes.find(at);
-        ASSERT_EQ(value, at >= size ? std::byte{255} : stored == sink.bytes.end() ? std::byte{0} : stored->second) << "byte " << at;
+        ASSERT_EQ(value, at >= size                   ? std::byte{255}
+                         : stored == sink.bytes.end() ? std::byte{0}
+                                                      : stored->second)
+            << "byte " << at;
       }
       ASSERT_EQ(exchange.bytes_read(), before_end);
     }
@@ -130,7 +144,7 @@ TEST(ExchangeRandom, WritesAreInTheFileAndNothingElse) {
   }
 }
 
-TEST(ExchangeRandom, ReadsGiveWhatIsBeforeTheEndOfTheFile) {
+TEST(ExchangeRandom, ReadsReturnBytesBeforeTheEndOfTheFile) {
   const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(150);
   for (std::uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
     SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed + i));

@@ -1,4 +1,4 @@
-// Files in memory, random accesses of many ranks, and what must come of them byte by byte.
+// Files in memory, random accesses of many ranks, and the expected result of each byte.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/comm.hpp"
-#include "exchange/exchange.hpp"
+#include "core/comm/comm.hpp"
+#include "parallel/exchange/exchange.hpp"
 #include "pattern_model.hpp"
 
 namespace pario::exchange {
@@ -26,13 +26,14 @@ inline constexpr bool kWithoutRaces = false;
 #endif
 
 /// Stores bytes by offset, so that files may be sparse and long.
-class MemorySink : public Sink {
+class MemoryFile : public WindowFile {
  public:
   base::Status write(std::uint64_t offset, std::span<const std::byte> data) override {
     const std::scoped_lock lock(mutex_);
     ++writes;
     if (fails && fails(offset, true))
-      return base::Error{.number = ENOSPC, .operation = "pwrite", .where = base::Extent::at(offset, data.size())};
+      return base::Error{
+          .number = ENOSPC, .operation = "pwrite", .where = base::Extent::at(offset, data.size())};
     for (const std::byte byte : data) bytes[offset++] = byte;
     return {};
   }
@@ -40,10 +41,12 @@ class MemorySink : public Sink {
     const std::scoped_lock lock(mutex_);
     ++reads;
     if (fails && fails(offset, false))
-      return base::Error{.number = EIO, .operation = "pread", .where = base::Extent::at(offset, data.size())};
+      return base::Error{
+          .number = EIO, .operation = "pread", .where = base::Extent::at(offset, data.size())};
     const std::uint64_t end = size();
     std::fill(data.begin(), data.end(), std::byte{0});
-    for (auto at = bytes.lower_bound(offset); at != bytes.end() && at->first < offset + data.size(); ++at)
+    for (auto at = bytes.lower_bound(offset); at != bytes.end() && at->first < offset + data.size();
+         ++at)
       data[at->first - offset] = at->second;
     const std::uint64_t got = offset < end ? std::min<std::uint64_t>(end - offset, data.size()) : 0;
     read_bytes += got;
@@ -59,7 +62,7 @@ class MemorySink : public Sink {
   std::mutex mutex_;
 };
 
-/// One rank's request and, byte by byte in the order of the data, where in file and memory it lies.
+/// One rank's request, and the offset of each data byte in file and memory.
 struct Request {
   pattern::FileView view;
   pattern::Layout memory = pattern::Layout::block(1);
@@ -68,12 +71,16 @@ struct Request {
   std::uint64_t memory_stride = 1;  ///< data byte i lies at i * memory_stride
 
   std::size_t memory_size() const { return file.size() * memory_stride; }
-  pattern::Access access(std::byte* buffer) const { return {buffer, memory, view, position, file.size()}; }
+  pattern::Access access(std::byte* buffer) const {
+    return {buffer, memory, view, position, file.size()};
+  }
 };
 
 /// Data byte `i` of a rank in call `call`.
 inline std::byte value_of(int rank, int call, std::size_t i) {
-  return static_cast<std::byte>((i * 7 + static_cast<std::size_t>(rank) * 31 + static_cast<std::size_t>(call) * 101) % 255 + 1);
+  return static_cast<std::byte>(
+      (i * 7 + static_cast<std::size_t>(rank) * 31 + static_cast<std::size_t>(call) * 101) % 255 +
+      1);
 }
 
 inline void spread_in_memory(pattern::Random& random, Request& request) {
@@ -82,8 +89,10 @@ inline void spread_in_memory(pattern::Random& random, Request& request) {
   request.memory = pattern::Layout::block(1).resized(0, 2);
 }
 
-/// Runs of the file in `unit`s are given to ranks by chance, some to nobody.
-inline std::vector<Request> disjoint_requests(pattern::Random& random, int ranks, std::uint64_t unit, std::uint64_t origin, bool holes) {
+/// Distributes runs of the file in `unit`s to ranks at random; some runs are left out.
+inline std::vector<Request> disjoint_requests(pattern::Random& random, int ranks,
+                                              std::uint64_t unit, std::uint64_t origin,
+                                              bool holes) {
   std::vector<Request> requests(static_cast<std::size_t>(ranks));
   std::vector<std::vector<std::pair<std::int64_t, pattern::Layout>>> parts(requests.size());
   std::uint64_t at = 0;
@@ -103,8 +112,9 @@ inline std::vector<Request> disjoint_requests(pattern::Random& random, int ranks
   return requests;
 }
 
-/// Every rank has any file type it likes.
-inline std::vector<Request> any_requests(pattern::Random& random, int ranks, std::uint64_t unit, std::uint64_t origin) {
+/// Gives every rank a random file type.
+inline std::vector<Request> any_requests(pattern::Random& random, int ranks, std::uint64_t unit,
+                                         std::uint64_t origin) {
   std::vector<Request> requests(static_cast<std::size_t>(ranks));
   for (Request& request : requests) {
     const pattern::Sample sample = random.ascending(3, static_cast<std::int64_t>(unit));
@@ -114,7 +124,8 @@ inline std::vector<Request> any_requests(pattern::Random& random, int ranks, std
     request.position = unit * random.upto(20);
     const std::uint64_t bytes = random.one_in(5) ? 0 : unit * random.upto(400 / unit);
     for (std::uint64_t i = 0; i < bytes; ++i)
-      request.file.push_back(request.view.displacement + static_cast<std::uint64_t>(sample.model.at(request.position + i)));
+      request.file.push_back(request.view.displacement +
+                             static_cast<std::uint64_t>(sample.model.at(request.position + i)));
   }
   return requests;
 }
@@ -126,9 +137,9 @@ inline base::Extent hull_of(const std::vector<Request>& requests) {
   return hull;
 }
 
-/// A plan of any shape that fits.
-inline plan::Plan any_plan(pattern::Random& random, plan::Direction direction, const std::vector<Request>& requests, int nodes,
-                           std::uint64_t unit) {
+/// A random valid plan.
+inline plan::Plan any_plan(pattern::Random& random, plan::Direction direction,
+                           const std::vector<Request>& requests, int nodes, std::uint64_t unit) {
   plan::Plan plan;
   plan.way = plan::Way::windows;
   plan.direction = direction;
@@ -137,36 +148,35 @@ inline plan::Plan any_plan(pattern::Random& random, plan::Direction direction, c
   plan.slots = static_cast<std::uint32_t>(random.between(1, 6));
   for (int node = 0; node < nodes; ++node)
     if (random.one_in(2)) plan.aggregators.push_back(node);
-  if (plan.aggregators.empty()) plan.aggregators.push_back(static_cast<int>(random.between(0, nodes - 1)));
+  if (plan.aggregators.empty())
+    plan.aggregators.push_back(static_cast<int>(random.between(0, nodes - 1)));
   plan.writers = static_cast<std::uint32_t>(random.between(1, 3));
   plan.cyclic = random.one_in(2);
   plan.targets = plan.cyclic ? 3 : 1;
   plan.granule = unit;
   const plan::Holes ways[] = {plan::Holes::runs, plan::Holes::modify, plan::Holes::choose};
   plan.holes = ways[random.upto(2)];
+  plan.request_bytes = random.upto(100);  // choose: either way may be cheaper
   plan.whole = random.one_in(2);
   return plan;
 }
 
-inline plan::Holes choose_by_turns(std::uint64_t runs, std::uint64_t, std::uint64_t, const void*) {
-  return runs % 2 == 0 ? plan::Holes::runs : plan::Holes::modify;
-}
-
-/// A shape of ranks and nodes.
+/// Distributes ranks to nodes at random.
 inline std::vector<int> any_nodes(pattern::Random& random, int ranks, int nodes) {
   std::vector<int> node_of;
-  for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank < nodes ? rank : static_cast<int>(random.between(0, nodes - 1)));
+  for (int rank = 0; rank < ranks; ++rank)
+    node_of.push_back(rank < nodes ? rank : static_cast<int>(random.between(0, nodes - 1)));
   return node_of;
 }
 
-/// A collective call, as the engine makes it.
-inline base::Status call(Exchange& exchange, std::uint64_t sequence, const plan::Plan& plan, const pattern::Access& access, Sink& sink,
-                         Tally& tally) {
+/// Makes a collective call in the way of the engine.
+inline base::Status call(Exchange& exchange, std::uint64_t sequence, const plan::Plan& plan,
+                         const pattern::Access& access, WindowFile& sink, Counters& counters) {
   Notice notice;
   notice.sequence = sequence;
   notice.summary = pattern::summarise(access);
   if (const auto met = exchange.meet(notice, {}); !met.ok()) return met.error();
-  return exchange.agree(exchange.run(plan, access, sink, choose_by_turns, nullptr, {}, tally), {});
+  return exchange.agree(exchange.run(plan, access, sink, {}, counters), {});
 }
 
 }  // namespace pario::exchange

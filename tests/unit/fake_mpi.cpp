@@ -8,7 +8,8 @@
 namespace pario::fake {
 namespace {
 
-constexpr Word kFirst = 0xcc000000;  // derived types of MPICH look like this, its plain ones carry their size
+constexpr Word kFirst =
+    0xcc000000;  // derived types of MPICH look like this, its plain ones carry their size
 constexpr Word kDoubleInt = 0x8c000001, kShortInt = 0x8c000003;
 
 std::vector<Type> derived;
@@ -63,8 +64,8 @@ int PMPI_Type_get_extent(Word type, std::intptr_t* lower, std::intptr_t* extent)
   return 0;
 }
 
-int PMPI_Type_get_envelope_c(Word type, std::int64_t* integers, std::int64_t* addresses, std::int64_t* counts, std::int64_t* types,
-                             int* combiner) {
+int PMPI_Type_get_envelope_c(Word type, std::int64_t* integers, std::int64_t* addresses,
+                             std::int64_t* counts, std::int64_t* types, int* combiner) {
   *integers = *addresses = *counts = *types = 0;
   *combiner = 1;  // MPI_COMBINER_NAMED
   if (!is_derived(type)) return 0;
@@ -77,8 +78,9 @@ int PMPI_Type_get_envelope_c(Word type, std::int64_t* integers, std::int64_t* ad
   return 0;
 }
 
-int PMPI_Type_get_contents_c(Word type, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int* integers, std::intptr_t* addresses,
-                             std::int64_t* counts, void* types) {
+int PMPI_Type_get_contents_c(Word type, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                             int* integers, std::intptr_t* addresses, std::int64_t* counts,
+                             void* types) {
   const Type& made = of(type);
   std::ranges::copy(made.integers, integers);
   std::ranges::copy(made.addresses, addresses);

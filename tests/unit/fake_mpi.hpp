@@ -1,5 +1,5 @@
-// An MPI (of MPICH's interface) that knows nothing but how datatypes were made. A library of its own, because pario looks for the MPI
-// behind itself.
+// An MPI (of MPICH's interface) that knows nothing but how datatypes were made. A library of its
+// own, because pario looks for the MPI behind itself.
 #pragma once
 
 #include <cstdint>

@@ -6,4 +6,4 @@ using Word = std::uintptr_t;
 #define PARIO_PMPI(name, member, ...) \
   extern "C" __attribute__((weak)) int PMPI_##name(__VA_ARGS__) { return 1; }
 #define PARIO_PMPI_OPTIONAL PARIO_PMPI
-#include "mpi/library.def"
+#include "core/mpi/library.def"

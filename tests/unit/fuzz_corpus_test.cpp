@@ -26,7 +26,8 @@ constexpr Target kTargets[] = {
 std::vector<std::filesystem::path> inputs_of(const char* target) {
   const std::filesystem::path folder = std::filesystem::path(PARIO_FUZZ_CORPUS) / target;
   std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(folder)) files.assign(std::filesystem::directory_iterator(folder), {});
+  if (std::filesystem::is_directory(folder))
+    files.assign(std::filesystem::directory_iterator(folder), {});
   std::ranges::sort(files);
   return files;
 }
@@ -51,7 +52,8 @@ TEST_P(Corpus, BreaksNoPromise) {
 
 TEST_P(Corpus, AnEmptyInputBreaksNoPromise) { GetParam().run({}); }
 
-INSTANTIATE_TEST_SUITE_P(Fuzz, Corpus, testing::ValuesIn(kTargets), [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(Fuzz, Corpus, testing::ValuesIn(kTargets),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace pario::fuzz

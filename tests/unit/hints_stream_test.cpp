@@ -1,10 +1,11 @@
-// Streams by specification: the grammar of IOBUF_PARAMS as production scripts have it, and what is said about their typos.
+// Streams by specification: the grammar of IOBUF_PARAMS as production scripts have it, and what is
+// said about their typos.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "hints/hints.hpp"
+#include "core/hints/hints.hpp"
 
 namespace {
 
@@ -14,7 +15,8 @@ using hints::StreamHints;
 
 StreamHints of(std::string_view specifications, std::string_view path) {
   StreamHints hints{};
-  EXPECT_TRUE(hints::stream_hints_of(specifications, path, hints)) << specifications << " says nothing of " << path;
+  EXPECT_TRUE(hints::stream_hints_of(specifications, path, hints))
+      << specifications << " says nothing of " << path;
   return hints;
 }
 
@@ -26,7 +28,8 @@ bool silent(std::string_view specifications, std::string_view path) {
 std::vector<std::string> said;
 std::vector<std::string> complaints(std::string_view specifications) {
   said.clear();
-  hints::check_stream_specifications("IOBUF_PARAMS", specifications, [](std::string_view text) { said.emplace_back(text); });
+  hints::check_stream_specifications("IOBUF_PARAMS", specifications,
+                                     [](std::string_view text) { said.emplace_back(text); });
   return said;
 }
 
@@ -39,8 +42,8 @@ TEST(StreamHints, ProductionSpecificationsMeanWhatTheyMeantOnCray) {
   const auto many = of("*:size=32M:count=4:vbuffer_count=4096:prefetch=1", "x");
   EXPECT_EQ(many.size, 32u << 20);
   EXPECT_EQ(many.prefetch, 1u);
-  for (const char* one :
-       {"*:size=8M", "*mesh.e:size=1M:count=64:ignoreflush:lazyclose,%stdout", "*:size=32M:count=4:vbuffer_count=4096:prefetch=1"})
+  for (const char* one : {"*:size=8M", "*mesh.e:size=1M:count=64:ignoreflush:lazyclose,%stdout",
+                          "*:size=32M:count=4:vbuffer_count=4096:prefetch=1"})
     EXPECT_TRUE(complaints(one).empty()) << one << ": " << said.front();
 }
 
@@ -61,10 +64,12 @@ TEST(StreamHints, TyposOfProductionScriptsAreNamedWithWhatMayBeMeant) {
   const struct {
     const char *specification, *meant;
   } cases[] = {
-      {"12M:verbose", "did you mean *:size=12M"}, {"%%stdout", "did you mean %stdout"},      {"*:size= 1M", "a blank too many"},
-      {"*:szie=1M", "did you mean size"},         {"*:12M", "did you mean size=12M"},        {"*:size", "a value was expected"},
-      {"*:size=1Q", "a size such as 64K"},        {"*:count=0", "a number from 1 to 1024"},  {"*:stdio=fully", "full, line, none"},
-      {"*, *.log:size=1M", "a blank too many"},   {"*:size=1M,count=4", "a colon in front"}, {"%stdlog", "expected %stdin"},
+      {"12M:verbose", "did you mean *:size=12M"}, {"%%stdout", "did you mean %stdout"},
+      {"*:size= 1M", "a blank too many"},         {"*:szie=1M", "did you mean size"},
+      {"*:12M", "did you mean size=12M"},         {"*:size", "a value was expected"},
+      {"*:size=1Q", "a size such as 64K"},        {"*:count=0", "a number from 1 to 1024"},
+      {"*:stdio=fully", "full, line, none"},      {"*, *.log:size=1M", "a blank too many"},
+      {"*:size=1M,count=4", "a colon in front"},  {"%stdlog", "expected %stdin"},
   };
   for (const auto& [specification, meant] : cases) {
     const auto found = complaints(specification);

@@ -1,4 +1,4 @@
-#include "hints/hints.hpp"
+#include "core/hints/hints.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ HintSet from_environment(std::vector<std::string> variables) {
   for (auto& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   HintSet hints = defaults();
-  read_environment(hints, environment.data(), [](std::string_view text) { complaints.emplace_back(text); });
+  read_environment(hints, environment.data(),
+                   [](std::string_view text) { complaints.emplace_back(text); });
   return hints;
 }
 
@@ -42,7 +43,8 @@ TEST(Hints, DefaultsAreValidAndThoseOfTheTable) {
 
 TEST(Hints, EnvironmentSetsThem) {
   const HintSet hints =
-      from_environment({"HOME=/root", "PARIO_TRACE_DIR=/scratch/run.pario", "PARIO_TRACE_EVENTS_LIMIT=1G", "PARIO_TRACE_MESSAGES=off"});
+      from_environment({"HOME=/root", "PARIO_TRACE_DIR=/scratch/run.pario",
+                        "PARIO_TRACE_EVENTS_LIMIT=1G", "PARIO_TRACE_MESSAGES=off"});
   EXPECT_EQ(hints.trace_dir.view(), "/scratch/run.pario");
   EXPECT_EQ(hints.trace_events_limit, 1u << 30);
   EXPECT_FALSE(hints.trace_messages);
@@ -56,19 +58,24 @@ TEST(Hints, VariablesOfTheTableAreReadWhateverTheirPrefix) {
 }
 
 TEST(Hints, BadValueIsAComplaintAndChangesNothing) {
-  const HintSet hints = from_environment({"PARIO_TRACE_EVENTS_LIMIT=12M:verbose", "PARIO_TRACE_FILES_LIMIT=0"});
+  const HintSet hints =
+      from_environment({"PARIO_TRACE_EVENTS_LIMIT=12M:verbose", "PARIO_TRACE_FILES_LIMIT=0"});
   EXPECT_EQ(hints.trace_events_limit, 256u << 20);
   EXPECT_EQ(hints.trace_files_limit, 100000u);
   EXPECT_EQ(complaints, (std::vector<std::string>{
-                            "PARIO_TRACE_EVENTS_LIMIT=12M:verbose: expected a size such as 64K, 256M or 2G, from 0 to 1099511627776",
+                            "PARIO_TRACE_EVENTS_LIMIT=12M:verbose: expected a size such as 64K, "
+                            "256M or 2G, from 0 to 1099511627776",
                             "PARIO_TRACE_FILES_LIMIT=0: expected a number from 1 to 100000000",
                         }));
 }
 
 TEST(Hints, MisspeltNameIsAComplaintWithASuggestion) {
   from_environment({"PARIO_TRACE_EVENT_LIMIT=1G"});
-  EXPECT_EQ(complaints, std::vector<std::string>{"unknown option PARIO_TRACE_EVENT_LIMIT: did you mean PARIO_TRACE_EVENTS_LIMIT?"});
-  EXPECT_EQ(complaint_about("trace_file_limit", "1"), "unknown option trace_file_limit: did you mean trace_files_limit?");
+  EXPECT_EQ(complaints,
+            std::vector<std::string>{
+                "unknown option PARIO_TRACE_EVENT_LIMIT: did you mean PARIO_TRACE_EVENTS_LIMIT?"});
+  EXPECT_EQ(complaint_about("trace_file_limit", "1"),
+            "unknown option trace_file_limit: did you mean trace_files_limit?");
   EXPECT_EQ(complaint_about("colour", "1"), "unknown option colour");
 }
 
@@ -82,7 +89,9 @@ TEST(Hints, FlagsTakeWordsAndNothingElse) {
   EXPECT_EQ(complaint_about("trace_messages", "maybe"), "trace_messages=maybe: expected yes or no");
 }
 
-TEST(Hints, TextThatDoesNotFitIsRefused) { EXPECT_EQ(complaint_about("trace_dir", std::string(1024, 'x')).substr(0, 10), "trace_dir="); }
+TEST(Hints, TextThatDoesNotFitIsRefused) {
+  EXPECT_EQ(complaint_about("trace_dir", std::string(1024, 'x')).substr(0, 10), "trace_dir=");
+}
 
 TEST(Globs, StarCrossesDirectoriesAndQuestionMarkIsOneCharacter) {
   EXPECT_TRUE(matches("/proc/*", "/proc/self/maps"));

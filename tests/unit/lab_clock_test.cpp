@@ -1,8 +1,8 @@
-// How long targets take, by a clock that is told the time.
+// The time that targets need, by a clock that receives the time.
 #include <gtest/gtest.h>
 
-#include "lab/clock.hpp"
-#include "lab/targets.hpp"
+#include "instruments/lab/clock.hpp"
+#include "instruments/lab/targets.hpp"
 
 namespace pario::lab {
 namespace {
@@ -18,12 +18,12 @@ TEST(Queue, TakesOneAfterTheOther) {
   EXPECT_EQ(queue.busy(), 8 * ms);
 }
 
-TEST(Queue, WithoutARateKnowsOnlyWhatIsBeside) {
+TEST(Queue, WithoutARateAddsOnlyOverheads) {
   Queue queue(0);
   EXPECT_EQ(queue.book(5, 1 << 30, 2 * ms), 5 + 2 * ms);
 }
 
-TEST(Window, LetsAWriterGoOnUntilItIsFull) {
+TEST(Window, DelaysWritersWhenItIsFull) {
   Window window(2);
   EXPECT_EQ(window.admit(10), 0U);
   EXPECT_EQ(window.admit(20), 0U);
@@ -31,13 +31,13 @@ TEST(Window, LetsAWriterGoOnUntilItIsFull) {
   EXPECT_EQ(window.admit(40), 20U);
 }
 
-TEST(Window, WithoutRoomHasEachWriteWaitedFor) {
+TEST(Window, OfSizeZeroDelaysEachWrite) {
   Window window(0);
   EXPECT_EQ(window.admit(10), 10U);
   EXPECT_EQ(window.admit(20), 20U);
 }
 
-TEST(ObjectLock, IsTakenFromWhoWroteLast) {
+TEST(ObjectLock, IsTakenFromTheLastWriter) {
   ObjectLock lock;
   EXPECT_FALSE(lock.take(1, true));
   EXPECT_FALSE(lock.take(1, true));
@@ -64,50 +64,56 @@ TEST(Continuation, IsTheRestThatTheKernelCutsOff) {
   EXPECT_TRUE(before.continues(1, kCut, 16));
   EXPECT_FALSE(before.continues(1, kCut + 16, 16)) << "small writes in a row are requests each";
   EXPECT_FALSE(before.continues(1, 0, kCut));
-  EXPECT_FALSE(before.continues(2, kCut, 16)) << "of somebody else";
+  EXPECT_FALSE(before.continues(2, kCut, 16)) << "of another client";
 }
 
-constexpr Speed kSpeed = {.rate = kMegabyteInAMillisecond, .link = 0, .latency = 1 * ms, .lock_handover = 5 * ms, .in_flight = 1};
+constexpr Speed kSpeed = {.rate = kMegabyteInAMillisecond,
+                          .link = 0,
+                          .latency = 1 * ms,
+                          .lock_handover = 5 * ms,
+                          .in_flight = 1};
 
-Booked booked(Targets& targets, Kind kind, std::vector<Request> requests, Moment now, Client client = 1) {
+Booked book(Targets& targets, Kind kind, std::vector<Request> requests, Moment now,
+            Client client = 1) {
   return targets.book(client, kind, requests, now);
 }
 
 TEST(Targets, WorkSideBySide) {
   Targets targets(2, kSpeed);
-  const Booked both = booked(targets, Kind::read, {{0, 1'000'000}, {1, 3'000'000}}, 100 * ms);
+  const Booked both = book(targets, Kind::read, {{0, 1'000'000}, {1, 3'000'000}}, 100 * ms);
   EXPECT_EQ(both.done, 104 * ms);
-  EXPECT_EQ(booked(targets, Kind::read, {{0, 0}}, 100 * ms).done, 103 * ms);
+  EXPECT_EQ(book(targets, Kind::read, {{0, 0}}, 100 * ms).done, 103 * ms);
 }
 
-TEST(Targets, ReadsAreWaitedForAndWritesAsFarAsThereIsNoRoom) {
+TEST(Targets, DelayReadsAndWritesBeyondTheWindow) {
   Targets targets(1, kSpeed);
-  EXPECT_EQ(booked(targets, Kind::read, {{0, 0}}, 10 * ms).go_on, 11 * ms);
-  EXPECT_EQ(booked(targets, Kind::write, {{0, 0}}, 20 * ms).go_on, 20 * ms);
-  EXPECT_EQ(booked(targets, Kind::write, {{0, 0}}, 20 * ms).go_on, 21 * ms);
-  EXPECT_EQ(booked(targets, Kind::write, {{0, 0}}, 20 * ms, 2).go_on, 20 * ms) << "clients have rooms of their own";
+  EXPECT_EQ(book(targets, Kind::read, {{0, 0}}, 10 * ms).resume, 11 * ms);
+  EXPECT_EQ(book(targets, Kind::write, {{0, 0}}, 20 * ms).resume, 20 * ms);
+  EXPECT_EQ(book(targets, Kind::write, {{0, 0}}, 20 * ms).resume, 21 * ms);
+  EXPECT_EQ(book(targets, Kind::write, {{0, 0}}, 20 * ms, 2).resume, 20 * ms)
+      << "clients have rooms of their own";
 }
 
-TEST(Targets, LetARestPassThoseWhoQueue) {
+TEST(Targets, ServeARestBeforeTheQueue) {
   Targets targets(1, kSpeed);
-  booked(targets, Kind::read, {{0, 1'000'000}}, 0, 1);
-  booked(targets, Kind::read, {{0, 1'000'000}}, 0, 2);
-  EXPECT_EQ(booked(targets, Kind::read, {{0, 16, false, true}}, 2 * ms, 1).go_on, 2 * ms);
+  book(targets, Kind::read, {{0, 1'000'000}}, 0, 1);
+  book(targets, Kind::read, {{0, 1'000'000}}, 0, 2);
+  EXPECT_EQ(book(targets, Kind::read, {{0, 16, false, true}}, 2 * ms, 1).resume, 2 * ms);
 }
 
 TEST(Targets, WaitForTheLinkOfAClient) {
   Speed speed = kSpeed;
   speed.link = kMegabyteInAMillisecond / 10;
   Targets targets(2, speed);
-  EXPECT_EQ(booked(targets, Kind::read, {{0, 1'000'000}, {1, 1'000'000}}, 0).done, 20 * ms);
-  EXPECT_EQ(booked(targets, Kind::read, {{0, 1'000'000}}, 0, 2).done, 10 * ms);
+  EXPECT_EQ(book(targets, Kind::read, {{0, 1'000'000}, {1, 1'000'000}}, 0).done, 20 * ms);
+  EXPECT_EQ(book(targets, Kind::read, {{0, 1'000'000}}, 0, 2).done, 10 * ms);
 }
 
-TEST(Targets, CountWhatTheyAreAskedFor) {
+TEST(Targets, CountRequests) {
   Targets targets(2, kSpeed);
-  booked(targets, Kind::write, {{0, 100}, {1, 50, true}}, 0);
-  booked(targets, Kind::write, {{0, 10, false, true}}, 0);
-  booked(targets, Kind::other, {{1, 0}}, 0);
+  book(targets, Kind::write, {{0, 100}, {1, 50, true}}, 0);
+  book(targets, Kind::write, {{0, 10, false, true}}, 0);
+  book(targets, Kind::other, {{1, 0}}, 0);
   const auto counts = targets.counts();
   EXPECT_EQ(counts[0].writes, 1U) << "a rest is no request";
   EXPECT_EQ(counts[0].bytes_written, 110U);

@@ -1,10 +1,10 @@
-// Which byte of a file lies on which target.
+// The target of each byte of a file.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "lab/placement.hpp"
+#include "instruments/lab/placement.hpp"
 
 namespace pario::lab {
 namespace {
@@ -23,8 +23,10 @@ layout::StripedPart part(layout::Striping striping, base::Extent range = {0, lay
   return out;
 }
 
-std::optional<Placement> lustre(const std::vector<layout::StripedPart>& parts, std::uint32_t next = 5) {
-  return Placement::decide(Personality::lustre, layout::lustre_attribute(parts), kTargets, 1, [&](auto) { return next; });
+std::optional<Placement> lustre(const std::vector<layout::StripedPart>& parts,
+                                std::uint32_t next = 5) {
+  return Placement::decide(Personality::lustre, layout::lustre_attribute(parts), kTargets, 1,
+                           [&](auto) { return next; });
 }
 
 std::optional<Placement> ceph(std::string_view text, std::uint32_t next = 0) {
@@ -39,10 +41,11 @@ std::vector<std::uint32_t> targets_of(const std::optional<Placement>& placement)
 
 using List = std::vector<std::uint32_t>;
 
-TEST(Placement, OfLustreGoesRoundFromTheFirstTarget) {
+TEST(Placement, OfLustreAlternatesFromTheFirstTarget) {
   EXPECT_EQ(targets_of(lustre({part({MiB, 4, -1})})), (List{5, 6, 7, 0}));
   EXPECT_EQ(targets_of(lustre({part({MiB, 2, 3})})), (List{3, 4}));
-  EXPECT_EQ(targets_of(lustre({part({MiB, layout::kAllTargets, 0})})), (List{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(targets_of(lustre({part({MiB, layout::kAllTargets, 0})})),
+            (List{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(targets_of(lustre({part({MiB, 50, 0})})).size(), kTargets);
 }
 
@@ -63,14 +66,17 @@ TEST(Placement, OverstripedHasSeveralObjectsOnATarget) {
 TEST(Placement, CutsAnExtentAtStripes) {
   const auto placement = lustre({part({64 * KiB, 2, 3})});
   const auto pieces = placement->pieces({60 * KiB, 130 * KiB});
-  const std::vector<Piece> wanted = {
-      {{0, 0}, 3, 60 * KiB, {60 * KiB, 64 * KiB}}, {{0, 1}, 4, 0, {64 * KiB, 128 * KiB}}, {{0, 0}, 3, 64 * KiB, {128 * KiB, 130 * KiB}}};
+  const std::vector<Piece> wanted = {{{0, 0}, 3, 60 * KiB, {60 * KiB, 64 * KiB}},
+                                     {{0, 1}, 4, 0, {64 * KiB, 128 * KiB}},
+                                     {{0, 0}, 3, 64 * KiB, {128 * KiB, 130 * KiB}}};
   EXPECT_EQ(pieces, wanted);
 }
 
 TEST(Placement, CompositeFilesHaveObjectsOfEachPart) {
-  const auto placement = lustre({part({MiB, 1, 0}, {0, 4 * MiB}), part({MiB, 4, 4}, {4 * MiB, layout::kToTheEnd})});
-  EXPECT_EQ(placement->piece_at(4 * MiB - 1), (Piece{{0, 0}, 0, 4 * MiB - 1, {4 * MiB - 1, 4 * MiB}}));
+  const auto placement =
+      lustre({part({MiB, 1, 0}, {0, 4 * MiB}), part({MiB, 4, 4}, {4 * MiB, layout::kToTheEnd})});
+  EXPECT_EQ(placement->piece_at(4 * MiB - 1),
+            (Piece{{0, 0}, 0, 4 * MiB - 1, {4 * MiB - 1, 4 * MiB}}));
   EXPECT_EQ(placement->piece_at(5 * MiB), (Piece{{1, 1}, 5, MiB, {5 * MiB, 6 * MiB}}));
 }
 
@@ -82,18 +88,21 @@ TEST(Placement, OfCephMakesObjectsOfOneSizeEach) {
   EXPECT_EQ(placement->objects(300 * KiB).size(), 4U);
 }
 
-TEST(Placement, RefusesWhatServersRefuse) {
+TEST(Placement, RefusesInvalidAttributesLikeServers) {
   EXPECT_FALSE(ceph("stripe_unit=65537 stripe_count=2 object_size=131072"));
   EXPECT_FALSE(ceph("stripe_unit=65536 stripe_count=0 object_size=131072"));
   EXPECT_FALSE(ceph("stripe_unit=65536 stripe_count=2 object_size=100000"));
   EXPECT_FALSE(ceph("stripe_unit=65536 stripe_count=2 object_size=131072 pool=nothing"));
-  EXPECT_FALSE(Placement::decide(Personality::lustre, bytes("lustre"), kTargets, 1, [](auto) { return 0; }));
-  EXPECT_FALSE(Placement::decide(Personality::lustre, bytes("stripe_unit=65536 stripe_count=2 object_size=131072"), kTargets, 1,
-                                 [](auto) { return 0; }));
+  EXPECT_FALSE(
+      Placement::decide(Personality::lustre, bytes("lustre"), kTargets, 1, [](auto) { return 0; }));
+  EXPECT_FALSE(Placement::decide(Personality::lustre,
+                                 bytes("stripe_unit=65536 stripe_count=2 object_size=131072"),
+                                 kTargets, 1, [](auto) { return 0; }));
 }
 
 TEST(Placement, IsKeptInARecord) {
-  for (const auto& placement : {lustre({part({MiB, 3, 2})}), ceph("stripe_unit=65536 stripe_count=3 object_size=131072", 4)}) {
+  for (const auto& placement : {lustre({part({MiB, 3, 2})}),
+                                ceph("stripe_unit=65536 stripe_count=3 object_size=131072", 4)}) {
     const auto again = Placement::read(placement->record());
     ASSERT_TRUE(again);
     EXPECT_EQ(again->attribute(), placement->attribute());
@@ -103,7 +112,7 @@ TEST(Placement, IsKeptInARecord) {
   EXPECT_FALSE(Placement::read({}));
 }
 
-/// Objects, cut or not, have what the pieces say, for any extent.
+/// The objects of a file, cut or not, have the bytes of its pieces, for any extent.
 void agrees(const Placement& placement, std::uint64_t size, std::uint64_t cut) {
   std::map<ObjectName, std::uint64_t> ends;
   std::uint64_t at = 0;
@@ -115,16 +124,19 @@ void agrees(const Placement& placement, std::uint64_t size, std::uint64_t cut) {
   }
   EXPECT_EQ(at, size);
   const auto objects = placement.objects(size, cut);
-  for (const auto& object : objects) EXPECT_EQ(object.size, ends[object.name]) << size << " " << cut;
-  for (const auto& [name, end] : ends) EXPECT_TRUE(std::ranges::any_of(objects, [&](const auto& one) { return one.name == name; }));
+  for (const auto& object : objects)
+    EXPECT_EQ(object.size, ends[object.name]) << size << " " << cut;
+  for (const auto& [name, end] : ends)
+    EXPECT_TRUE(std::ranges::any_of(objects, [&](const auto& one) { return one.name == name; }));
 }
 
-TEST(Placement, ObjectsAreWhatThePiecesMake) {
+TEST(Placement, ObjectsHaveTheBytesOfThePieces) {
   std::mt19937_64 random(7);
   const auto any = [&](std::uint64_t most) { return random() % (most + 1); };
   for (int round = 0; round < 300; ++round) {
     const std::uint64_t size = any(3 * MiB), cut = any(size);
-    agrees(*lustre({part({64 * KiB * (1 + any(3)), static_cast<std::uint32_t>(1 + any(7)), -1})}), size, cut);
+    agrees(*lustre({part({64 * KiB * (1 + any(3)), static_cast<std::uint32_t>(1 + any(7)), -1})}),
+           size, cut);
     agrees(*ceph("stripe_unit=65536 stripe_count=3 object_size=196608"), size, cut);
   }
 }

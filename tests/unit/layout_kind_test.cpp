@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
-#include "layout/layout.hpp"
+#include "core/layout/layout.hpp"
 
 namespace pario::layout {
 namespace {
@@ -17,17 +18,46 @@ TEST(Kind, IsFoundByTheMagicNumberOfStatfs) {
   EXPECT_EQ(kind_of_magic(0x20030528), Kind::pvfs);
   EXPECT_EQ(kind_of_magic(0x65735546), Kind::fuse);
   EXPECT_EQ(kind_of_magic(0x01021994), Kind::tmpfs);
-  for (const std::uint64_t disk : {0xEF53u, 0x58465342u, 0x9123683Eu, 0x794C7630u}) EXPECT_EQ(kind_of_magic(disk), Kind::local);
+  for (const std::uint64_t disk : {0xEF53u, 0x58465342u, 0x9123683Eu, 0x794C7630u})
+    EXPECT_EQ(kind_of_magic(disk), Kind::local);
   EXPECT_EQ(kind_of_magic(1), Kind::unknown);
 }
 
-TEST(Kind, MagicNumberMayBeSignExtended) { EXPECT_EQ(kind_of_magic(0xFFFFFFFFAAD7AAEA), Kind::panfs); }
+TEST(Kind, MagicNumberMayBeSignExtended) {
+  EXPECT_EQ(kind_of_magic(0xFFFFFFFFAAD7AAEA), Kind::panfs);
+}
 
 TEST(Kind, IsFoundByItsNameAndNameIsInItsTraits) {
   EXPECT_EQ(kind_of_name("lustre"), Kind::lustre);
   EXPECT_EQ(kind_of_name("Lustre"), Kind::unknown);
   EXPECT_STREQ(traits(Kind::tmpfs).name, "tmpfs");
   EXPECT_STREQ(traits(Kind::unknown).name, "unknown");
+}
+
+TEST(Kind, EveryNameOfAMountHasOneRow) {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    std::istringstream names(traits(static_cast<Kind>(kind)).mounts);
+    for (std::string name; names >> name;) {
+      EXPECT_EQ(find_mount_traits(name), &traits(static_cast<Kind>(kind))) << name;
+    }
+  }
+  EXPECT_EQ(find_mount_traits("ext4"), nullptr);
+  EXPECT_EQ(find_mount_traits(""), nullptr);
+  EXPECT_EQ(find_mount_traits("nfs nfs4"), nullptr);
+}
+
+TEST(Kind, RemoteMountsAreKnownAndFuseCountsAsRemoteUnlessItHasARow) {
+  for (const char* remote : {"nfs", "nfs4", "lustre", "ceph", "fuse.ceph-fuse", "fuse.lustre",
+                             "beegfs", "9p", "smb3", "fuse.sshfs", "fuse"})
+    EXPECT_TRUE(is_network(remote)) << remote;
+  for (const char* local : {"ext4", "xfs", "tmpfs", "fuseblk", "fuse.bindfs", "overlay", ""})
+    EXPECT_FALSE(is_network(local)) << local;
+}
+
+TEST(Kind, LayoutAttributesBelongToStripedFileSystems) {
+  EXPECT_STREQ(find_mount_traits("lustre")->layout_attribute, kLustreAttribute);
+  EXPECT_STREQ(find_mount_traits("fuse.ceph-fuse")->layout_attribute, kCephAttribute);
+  EXPECT_EQ(find_mount_traits("nfs")->layout_attribute, nullptr);
 }
 
 TEST(Traits, LocksThatHoldOnOneNodeOnlyAreKnown) {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "layout/layout.hpp"
+#include "core/layout/layout.hpp"
 
 namespace pario::layout {
 namespace {
@@ -30,7 +30,8 @@ std::vector<Case> cases() {
   for (std::string line; std::getline(file, line);) {
     const auto colon = line.find(':');
     if (line.empty() || line[0] == '#' || colon == line.npos) continue;
-    const std::string key = line.substr(0, colon), value = line.size() > colon + 2 ? line.substr(colon + 2) : "";
+    const std::string key = line.substr(0, colon),
+                      value = line.size() > colon + 2 ? line.substr(colon + 2) : "";
     if (key == "case") all.push_back({.name = value});
     if (key == "hex") add_bytes(all.back().bytes, value);
     if (key == "part") all.back().parts += value + "\n";
@@ -68,7 +69,8 @@ TEST(LustreLayout, IsReadAsTheCasesSay) {
     for (const StripedPart& part : file.parts) parts += text_of(part);
     EXPECT_EQ(parts, one.parts) << one.name;
     EXPECT_EQ(problem_of(one.bytes) != nullptr, one.wrong) << one.name;
-    EXPECT_EQ(text_of(read_striping(one.bytes)), one.wrong ? text_of(Striping{}) : one.bulk) << one.name;
+    EXPECT_EQ(text_of(read_striping(one.bytes)), one.wrong ? text_of(Striping{}) : one.bulk)
+        << one.name;
     ++(one.wrong ? wrong : good);
   }
   EXPECT_GE(good, 14U);
@@ -78,7 +80,8 @@ TEST(LustreLayout, IsReadAsTheCasesSay) {
 TEST(LustreLayout, CutOffOrChangedAnywhereIsReadWithinItsBytes) {
   for (const Case& one : cases()) {
     for (std::size_t size = 0; size < one.bytes.size(); ++size) {
-      const std::vector<std::byte> cut(one.bytes.begin(), one.bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      const std::vector<std::byte> cut(one.bytes.begin(),
+                                       one.bytes.begin() + static_cast<std::ptrdiff_t>(size));
       std::vector<std::byte> changed = one.bytes;
       changed[size] ^= std::byte{0xff};
       for (const auto& bytes : {cut, changed}) {

@@ -3,14 +3,16 @@
 
 #include <sstream>
 
-#include "layout/layout.hpp"
+#include "core/layout/layout.hpp"
 
 namespace pario::layout {
 namespace {
 
 constexpr std::uint64_t MiB = 1 << 20, GiB = 1 << 30, GB = 1'000'000'000;
 
-std::uint32_t stripes(const Expected& expected) { return choose_stripes(expected).striping.targets; }
+std::uint32_t stripes(const Expected& expected) {
+  return choose_stripes(expected).striping.targets;
+}
 
 TEST(StripePolicy, SmallFilesHaveOneStripe) {
   EXPECT_EQ(choose_stripes({.size = 100 * 1024}).striping, (Striping{1 * MiB, 1, -1}));
@@ -27,7 +29,8 @@ TEST(StripePolicy, LargeSharedFilesHaveATargetPerRank) {
 TEST(StripePolicy, FlashCheckpointsHaveTheSmallerOfRanksAndEighty) {
   for (const std::uint32_t ranks : {16U, 64U, 80U, 81U, 7680U})
     for (const std::uint64_t size : {189 * GB, 250 * GB})
-      EXPECT_EQ(stripes({.size = size, .writers = ranks, .ranks = ranks}), std::min(ranks, 80U)) << ranks;
+      EXPECT_EQ(stripes({.size = size, .writers = ranks, .ranks = ranks}), std::min(ranks, 80U))
+          << ranks;
 }
 
 TEST(StripePolicy, FlashCheckpointsOfOneProcessHaveTen) {
@@ -42,7 +45,8 @@ TEST(StripePolicy, WrfHistoryOfFourHundredGigabytesHasAllTargetsOfTheSystem) {
 TEST(StripePolicy, FilesOfMoreThanAHundredGigabytesAreAlwaysStriped) {
   for (const std::uint32_t writers : {1U, 2U, 1000U})
     for (const std::uint32_t files : {1U, 1000U})
-      EXPECT_GE(stripes({.size = 100 * GB, .writers = writers, .targets = 100, .files = files}), 4U) << writers << " " << files;
+      EXPECT_GE(stripes({.size = 100 * GB, .writers = writers, .targets = 100, .files = files}), 4U)
+          << writers << " " << files;
 }
 
 TEST(StripePolicy, NeverAsksForMoreTargetsThanThereAre) {
@@ -59,25 +63,30 @@ TEST(StripePolicy, FilesAtTheSameTimeShareTheTargets) {
   EXPECT_EQ(stripes({.size = 4 * GiB, .writers = 1, .targets = 100, .files = 1}), 4U);
   EXPECT_EQ(stripes({.size = 4 * GiB, .writers = 1, .targets = 100, .files = 50}), 2U);
   EXPECT_EQ(stripes({.size = 4 * GiB, .writers = 1, .targets = 100, .files = 1000}), 1U);
-  EXPECT_EQ(stripes({.size = 40 * GiB, .writers = 64, .ranks = 64, .targets = 96, .files = 4}), 24U);
+  EXPECT_EQ(stripes({.size = 40 * GiB, .writers = 64, .ranks = 64, .targets = 96, .files = 4}),
+            24U);
 }
 
 std::string text_of(const GrowingStripes& growing) {
   std::ostringstream out;
   for (const StripedPart& part : growing.parts())
-    out << part.range.begin / MiB << "M-" << (part.range.end == kToTheEnd ? "end" : std::to_string(part.range.end / MiB) + "M") << ":"
+    out << part.range.begin / MiB << "M-"
+        << (part.range.end == kToTheEnd ? "end" : std::to_string(part.range.end / MiB) + "M") << ":"
         << part.striping.targets << "x" << part.striping.unit / MiB << "M ";
   return out.str();
 }
 
 TEST(StripePolicy, FilesThatGrowGetWhatTheTableSaysOfTheSizesTheyPass) {
-  EXPECT_EQ(text_of(growing_stripes({.writers = 1})), "0M-1024M:1x1M 1024M-95368M:4x4M 95368M-end:10x4M ");
+  EXPECT_EQ(text_of(growing_stripes({.writers = 1})),
+            "0M-1024M:1x1M 1024M-95368M:4x4M 95368M-end:10x4M ");
   EXPECT_EQ(text_of(growing_stripes({.writers = 64})), "0M-32M:1x1M 32M-end:64x4M ");
-  EXPECT_EQ(text_of(growing_stripes({.writers = 1000})), "0M-32M:1x1M 32M-381472M:80x4M 381472M-end:160x4M ");
+  EXPECT_EQ(text_of(growing_stripes({.writers = 1000})),
+            "0M-32M:1x1M 32M-381472M:80x4M 381472M-end:160x4M ");
 }
 
 TEST(StripePolicy, FilesThatGrowGetNoMoreTargetsThanThereAre) {
-  EXPECT_EQ(text_of(growing_stripes({.writers = 1, .targets = 2})), "0M-1024M:1x1M 1024M-end:2x4M ");
+  EXPECT_EQ(text_of(growing_stripes({.writers = 1, .targets = 2})),
+            "0M-1024M:1x1M 1024M-end:2x4M ");
   EXPECT_EQ(text_of(growing_stripes({.writers = 64, .targets = 8})), "0M-32M:1x1M 32M-end:8x4M ");
 }
 
@@ -88,7 +97,8 @@ TEST(StripePolicy, PartsOfFilesThatGrowFollowEachOtherAndEndWhereAStripeDoes) {
       std::uint64_t at = 0;
       for (const StripedPart& part : growing.parts()) {
         EXPECT_EQ(part.range.begin, at);
-        EXPECT_TRUE(part.range.end == kToTheEnd || part.range.end % part.striping.unit == 0) << part.range.end;
+        EXPECT_TRUE(part.range.end == kToTheEnd || part.range.end % part.striping.unit == 0)
+            << part.range.end;
         at = part.range.end;
       }
       EXPECT_EQ(at, kToTheEnd);
@@ -101,7 +111,8 @@ TEST(StripePolicy, RowsCoverAllSizesAndStripesAreMultiplesOfTheGranule) {
     EXPECT_LE(rule.least, rule.most) << rule.name;
     EXPECT_FALSE(rule.sizes.empty()) << rule.name;
   }
-  for (const std::uint64_t size : {std::uint64_t{0}, 256 * MiB, 1 * GiB, 100 * GB, 400 * GB, ~std::uint64_t{0}})
+  for (const std::uint64_t size :
+       {std::uint64_t{0}, 256 * MiB, 1 * GiB, 100 * GB, 400 * GB, ~std::uint64_t{0}})
     for (const std::uint32_t writers : {1U, 2U}) {
       const StripeRule& rule = *choose_stripes({.size = size, .writers = writers}).rule;
       EXPECT_TRUE(rule.sizes.contains(std::min(size, kToTheEnd - 1))) << size << " " << rule.name;

@@ -1,7 +1,7 @@
 // Which byte of a logical file lies in which of its physical files.
 #include <gtest/gtest.h>
 
-#include "layout/layout.hpp"
+#include "core/layout/layout.hpp"
 
 namespace pario::layout {
 namespace {
@@ -41,8 +41,9 @@ TEST(SubfileMap, HasATextThatReadsBack) {
 
 TEST(SubfileMap, OtherTextsAreNone) {
   for (const char* text :
-       {"", "pario subfiles 2\nfiles 3\nunit 100\n", "pario subfiles 1\nfiles 0\nunit 100\n", "pario subfiles 1\nfiles 3\n",
-        "pario subfiles 1\nfiles 3\nunit 100", "pario subfiles 1\nfiles 99999999999\nunit 100\n"})
+       {"", "pario subfiles 2\nfiles 3\nunit 100\n", "pario subfiles 1\nfiles 0\nunit 100\n",
+        "pario subfiles 1\nfiles 3\n", "pario subfiles 1\nfiles 3\nunit 100",
+        "pario subfiles 1\nfiles 99999999999\nunit 100\n"})
     EXPECT_EQ(SubfileMap::parse(text), std::nullopt) << text;
 }
 

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "base/base.hpp"
+#include "core/base/base.hpp"
+#include "core/trace/columns.hpp"
+#include "core/trace/format.hpp"
 #include "read_file.hpp"
-#include "trace/columns.hpp"
-#include "trace/format.hpp"
 
 namespace {
 
@@ -36,7 +36,8 @@ class Reader {
       ++log_.pages_passed;
       return at + kPage;
     }
-    if (header_.size % kPage != 0 || at + header_.size > data_.size()) throw std::runtime_error("block of odd size");
+    if (header_.size % kPage != 0 || at + header_.size > data_.size())
+      throw std::runtime_error("block of odd size");
     payload_ = std::string_view(data_).substr(at + sizeof header_, header_.size - sizeof header_);
     take_block();
     return at + header_.size;
@@ -74,6 +75,7 @@ class Reader {
 
   template <class T>
   static void append(std::vector<T>& to, std::string_view from, std::size_t count) {
+    if (count == 0) return;  // an empty vector has no address
     const std::size_t old = to.size();
     to.resize(old + count);
     std::memcpy(static_cast<void*>(to.data() + old), from.data(), count * sizeof(T));
@@ -92,15 +94,18 @@ class Reader {
     ++log_.chunks;
     const std::string frame = written();
     std::vector<std::byte> columns(header_.aux0);
-    const std::size_t size = ZSTD_decompress(columns.data(), columns.size(), frame.data(), frame.size());
-    if (size != header_.count * sizeof(Event) || size != header_.aux0) throw std::runtime_error("wrong size of a chunk");
+    const std::size_t size =
+        ZSTD_decompress(columns.data(), columns.size(), frame.data(), frame.size());
+    if (size != header_.count * sizeof(Event) || size != header_.aux0)
+      throw std::runtime_error("wrong size of a chunk");
     log_.events.resize(log_.events.size() + header_.count);
     decode_columns(columns.data(), std::span(log_.events).last(header_.count));
   }
 
   void take_notes() {
     std::string_view rest = payload_.substr(0, header_.used);
-    for (; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) log_.notes.emplace_back(rest.substr(0, rest.find('\n')));
+    for (; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1))
+      log_.notes.emplace_back(rest.substr(0, rest.find('\n')));
   }
 
   std::string path_at(std::uint64_t address) const {
@@ -121,7 +126,8 @@ class Reader {
 
 const Record& ReadLog::record(const std::string& path, Layer layer) const {
   for (std::size_t i = 0; i < records.size(); ++i)
-    if (paths[i] == path && records[i].layer == static_cast<std::uint64_t>(layer)) return records[i];
+    if (paths[i] == path && records[i].layer == static_cast<std::uint64_t>(layer))
+      return records[i];
   throw std::runtime_error("no record of " + path);
 }
 
@@ -132,7 +138,8 @@ bool ReadLog::has_record(const std::string& path, Layer layer) const {
 }
 
 std::size_t ReadLog::notes_with(const std::string& text) const {
-  return static_cast<std::size_t>(std::ranges::count_if(notes, [&](const std::string& note) { return note.find(text) != note.npos; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      notes, [&](const std::string& note) { return note.find(text) != note.npos; }));
 }
 
 ReadLog read_log(const std::string& file) { return Reader(pario::read_file(file)).read(); }
@@ -147,6 +154,7 @@ std::vector<std::string> logs_in(const std::string& directory) {
 
 ReadLog read_only_log(const std::string& directory) {
   const auto logs = logs_in(directory);
-  if (logs.size() != 1) throw std::runtime_error(std::to_string(logs.size()) + " logs instead of one");
+  if (logs.size() != 1)
+    throw std::runtime_error(std::to_string(logs.size()) + " logs instead of one");
   return read_log(logs.front());
 }

@@ -1,11 +1,12 @@
-// A plain reader of process logs for the tests: reads everything, checks everything, throws std::runtime_error on what is wrong.
+// A plain reader of process logs for the tests: reads everything, checks everything, throws
+// std::runtime_error on what is wrong.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "core/trace/trace.hpp"
 
 struct ReadLog {
   pario::trace::Process process{};
@@ -17,8 +18,10 @@ struct ReadLog {
   std::map<unsigned, std::uint64_t> calls;  // per function, over all threads
   std::size_t chunks = 0, tail_events = 0, threads = 0, pages_passed = 0;
 
-  const pario::trace::Record& record(const std::string& path, pario::trace::Layer layer = pario::trace::Layer::posix) const;
-  bool has_record(const std::string& path, pario::trace::Layer layer = pario::trace::Layer::posix) const;
+  const pario::trace::Record& record(const std::string& path,
+                                     pario::trace::Layer layer = pario::trace::Layer::posix) const;
+  bool has_record(const std::string& path,
+                  pario::trace::Layer layer = pario::trace::Layer::posix) const;
   std::size_t notes_with(const std::string& text) const;
 };
 

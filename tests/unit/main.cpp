@@ -1,4 +1,4 @@
-// Runs the tests of a room. A test that runs for longer than its limit prints the stacks of all
+// Runs the tests of a module. A test that runs for longer than its limit prints the stacks of all
 // threads and aborts. The limit is 60 seconds, 240 under a sanitizer, times PARIO_TEST_PATIENCE
 // (default 1).
 #include <dirent.h>
@@ -85,7 +85,8 @@ class TimeLimit : public testing::EmptyTestEventListener {
   void arm(double seconds) {
     itimerspec spec{};
     spec.it_value.tv_sec = static_cast<time_t>(seconds);
-    spec.it_value.tv_nsec = static_cast<long>((seconds - static_cast<double>(spec.it_value.tv_sec)) * 1e9);
+    spec.it_value.tv_nsec =
+        static_cast<long>((seconds - static_cast<double>(spec.it_value.tv_sec)) * 1e9);
     ::timer_settime(timer_, 0, &spec, nullptr);
   }
 

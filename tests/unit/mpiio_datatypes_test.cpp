@@ -1,10 +1,10 @@
 // Datatypes of MPI as layouts.
-#include "mpiio/datatypes.hpp"
+#include "parallel/mpiio/datatypes.hpp"
 
 #include <gtest/gtest.h>
 
 #include "fake_mpi.hpp"
-#include "mpiio/library.hpp"
+#include "parallel/mpiio/library.hpp"
 #include "pattern_model.hpp"
 
 namespace pario::mpiio {
@@ -25,25 +25,40 @@ TEST(MpiioDatatypes, NamedTypesAreBlocks) {
 }
 
 TEST(MpiioDatatypes, PairsHaveGapsWhereC) {
-  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_DOUBLE_INT)), *Layout::parse("12@0+16")) << "a gap behind it";
-  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_SHORT_INT)), *Layout::parse("[0:2 4:4]")) << "a gap within";
+  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_DOUBLE_INT)), *Layout::parse("12@0+16"))
+      << "a gap behind it";
+  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_SHORT_INT)), *Layout::parse("[0:2 4:4]"))
+      << "a gap within";
 }
 
 TEST(MpiioDatatypes, OneTypeOverAndOver) {
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_CONTIGUOUS), .integers = {3}, .types = {integer()}, .extent = 12})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_CONTIGUOUS),
+                            .integers = {3},
+                            .types = {integer()},
+                            .extent = 12})),
             Layout::block(12));
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_VECTOR), .integers = {3, 2, 4}, .types = {integer()}, .extent = 40})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_VECTOR),
+                            .integers = {3, 2, 4},
+                            .types = {integer()},
+                            .extent = 40})),
             *Layout::parse("3x8/16"));
-  EXPECT_EQ(
-      layout_of(make({.combiner = k(MPI_COMBINER_HVECTOR), .integers = {2, 1}, .addresses = {10}, .types = {integer()}, .extent = 14})),
-      *Layout::parse("2x4/10"));
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DUP), .types = {integer()}, .extent = 4})), Layout::block(4));
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_HVECTOR),
+                            .integers = {2, 1},
+                            .addresses = {10},
+                            .types = {integer()},
+                            .extent = 14})),
+            *Layout::parse("2x4/10"));
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DUP), .types = {integer()}, .extent = 4})),
+            Layout::block(4));
 }
 
 TEST(MpiioDatatypes, ListsOfBlocks) {
   const Layout wanted = *Layout::parse("[4:8 20:4]");
-  EXPECT_EQ(layout_of(make(
-                {.combiner = k(MPI_COMBINER_INDEXED), .integers = {3, 2, 0, 1, 1, 9, 5}, .types = {integer()}, .lower = 4, .extent = 20})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_INDEXED),
+                            .integers = {3, 2, 0, 1, 1, 9, 5},
+                            .types = {integer()},
+                            .lower = 4,
+                            .extent = 20})),
             wanted)
       << "blocks without elements count for nothing";
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_HINDEXED),
@@ -53,18 +68,32 @@ TEST(MpiioDatatypes, ListsOfBlocks) {
                             .lower = 4,
                             .extent = 20})),
             wanted);
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_INDEXED_BLOCK), .integers = {2, 1, 0, 3}, .types = {integer()}, .extent = 16})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_INDEXED_BLOCK),
+                            .integers = {2, 1, 0, 3},
+                            .types = {integer()},
+                            .extent = 16})),
             *Layout::parse("2x4/12"));
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_HINDEXED_BLOCK),
+                            .integers = {2, 2},
+                            .addresses = {0, 11},
+                            .types = {integer()},
+                            .extent = 19})),
+            *Layout::parse("2x8/11"));
   EXPECT_EQ(
-      layout_of(
-          make({.combiner = k(MPI_COMBINER_HINDEXED_BLOCK), .integers = {2, 2}, .addresses = {0, 11}, .types = {integer()}, .extent = 19})),
-      *Layout::parse("2x8/11"));
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_INDEXED), .integers = {0}, .types = {integer()}})).size(), 0u);
+      layout_of(make({.combiner = k(MPI_COMBINER_INDEXED), .integers = {0}, .types = {integer()}}))
+          .size(),
+      0u);
 }
 
 TEST(MpiioDatatypes, ListsOfTypesWithHoles) {
-  const Word holes = make({.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {integer()}, .extent = 12});
-  const Word list = make({.combiner = k(MPI_COMBINER_INDEXED), .integers = {2, 1, 2, 0, 3}, .types = {holes}, .extent = 60});
+  const Word holes = make({.combiner = k(MPI_COMBINER_VECTOR),
+                           .integers = {2, 1, 2},
+                           .types = {integer()},
+                           .extent = 12});
+  const Word list = make({.combiner = k(MPI_COMBINER_INDEXED),
+                          .integers = {2, 1, 2, 0, 3},
+                          .types = {holes},
+                          .extent = 60});
   EXPECT_EQ(layout_of(list), *Layout::parse("[0:2x4/8 36:2x4/8 48:2x4/8]"));
 }
 
@@ -75,7 +104,11 @@ TEST(MpiioDatatypes, StructuresKeepTheBoundsThatMpiGivesThem) {
                           .types = {h(mpi::Handle::MPI_DOUBLE), integer()},
                           .extent = 24});
   EXPECT_EQ(layout_of(type), *Layout::parse("20@0+24"));
-  const Word resized = make({.combiner = k(MPI_COMBINER_RESIZED), .addresses = {-4, 64}, .types = {type}, .lower = -4, .extent = 64});
+  const Word resized = make({.combiner = k(MPI_COMBINER_RESIZED),
+                             .addresses = {-4, 64},
+                             .types = {type},
+                             .lower = -4,
+                             .extent = 64});
   EXPECT_EQ(layout_of(resized), *Layout::parse("20@-4+64"));
 }
 
@@ -83,51 +116,67 @@ TEST(MpiioDatatypes, StructuresKeepTheBoundsThatMpiGivesThem) {
 TEST(MpiioDatatypes, SubarraysInBothOrdersAndBothSizesOfNumbers) {
   const int c = k(MPI_ORDER_C), fortran = k(MPI_ORDER_FORTRAN);
   const Layout wanted = Layout::parse("[32:2x12/24]")->resized(0, 96);
-  EXPECT_EQ(
-      layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY), .integers = {2, 4, 6, 2, 3, 1, 2, c}, .types = {integer()}, .extent = 96})),
-      wanted);
-  EXPECT_EQ(layout_of(make(
-                {.combiner = k(MPI_COMBINER_SUBARRAY), .integers = {2, 6, 4, 3, 2, 2, 1, fortran}, .types = {integer()}, .extent = 96})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY),
+                            .integers = {2, 4, 6, 2, 3, 1, 2, c},
+                            .types = {integer()},
+                            .extent = 96})),
             wanted);
-  EXPECT_EQ(
-      layout_of(make(
-          {.combiner = k(MPI_COMBINER_SUBARRAY), .integers = {2, c}, .counts = {4, 6, 2, 3, 1, 2}, .types = {integer()}, .extent = 96})),
-      wanted);
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY),
+                            .integers = {2, 6, 4, 3, 2, 2, 1, fortran},
+                            .types = {integer()},
+                            .extent = 96})),
+            wanted);
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY),
+                            .integers = {2, c},
+                            .counts = {4, 6, 2, 3, 1, 2},
+                            .types = {integer()},
+                            .extent = 96})),
+            wanted);
 }
 
-/// Rank 1 of 2 x 2: 5 rows in blocks of the default size, 7 columns dealt out two by two.
+/// Rank 1 of 2 x 2: 5 rows in blocks of the default size, 7 columns in turn by two.
 TEST(MpiioDatatypes, DistributedArrays) {
-  const int block = k(MPI_DISTRIBUTE_BLOCK), cyclic = k(MPI_DISTRIBUTE_CYCLIC), automatic = k(MPI_DISTRIBUTE_DFLT_DARG);
+  const int block = k(MPI_DISTRIBUTE_BLOCK), cyclic = k(MPI_DISTRIBUTE_CYCLIC),
+            automatic = k(MPI_DISTRIBUTE_DFLT_DARG);
   const std::vector<int> integers{4, 1, 2, 5, 7, block, cyclic, automatic, 2, 2, 2, k(MPI_ORDER_C)};
   const Layout row = *Layout::parse("[8:8 24:4]");
-  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DARRAY), .integers = integers, .types = {integer()}, .extent = 140})),
+  EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DARRAY),
+                            .integers = integers,
+                            .types = {integer()},
+                            .extent = 140})),
             Layout::repeat(row, 3, 28).resized(0, 140));
 }
 
 TEST(MpiioDatatypes, LayoutsAreKeptWithTheirType) {
-  const Word type = make({.combiner = k(MPI_COMBINER_CONTIGUOUS), .integers = {5}, .types = {integer()}, .extent = 20});
+  const Word type = make({.combiner = k(MPI_COMBINER_CONTIGUOUS),
+                          .integers = {5},
+                          .types = {integer()},
+                          .extent = 20});
   EXPECT_EQ(layout_of(type).size(), 20u);
   const int looks = fake::looks();
   EXPECT_EQ(layout_of(type).size(), 20u);
   EXPECT_EQ(fake::looks(), looks);
 }
 
-TEST(MpiioDatatypes, InAFileTypesHaveTheirSizeThere) {
+TEST(MpiioDatatypes, TypesInAFileHaveTheSizeOfTheFile) {
   const Word real = h(mpi::Handle::MPI_LONG_DOUBLE);
-  const Word type = make({.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {real}, .extent = 48});
+  const Word type = make(
+      {.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {real}, .extent = 48});
   const Layout layout = layout_in_file(type, *representation("external32"));
   EXPECT_EQ(layout.size(), 32u);
   EXPECT_EQ(layout.extent(), 48);
 }
 
-TEST(MpiioDatatypes, NoHandleThatMpiHasLentIsKept) {
-  const Word inner = make({.combiner = k(MPI_COMBINER_CONTIGUOUS), .integers = {2}, .types = {integer()}, .extent = 8});
-  const Word outer = make({.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {inner}, .extent = 24});
+TEST(MpiioDatatypes, NoBorrowedHandleIsKept) {
+  const Word inner = make(
+      {.combiner = k(MPI_COMBINER_CONTIGUOUS), .integers = {2}, .types = {integer()}, .extent = 8});
+  const Word outer = make(
+      {.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {inner}, .extent = 24});
   static_cast<void>(layout_of(outer));
   EXPECT_EQ(fake::borrowed(), 0);
 }
 
-/// Random types, with a model that is every byte by itself.
+/// Random types, with a model that lists every byte.
 class Maker {
  public:
   explicit Maker(std::uint64_t seed) : random_(seed) {}
@@ -149,17 +198,19 @@ class Maker {
       case 3:
         return structure(of, any(depth - 1));
       default:
-        return resized(of);
+        return make_resized(of);
     }
   }
 
  private:
-  static Made finished(Type type, pattern::Model model) {
+  static Made finish_type(Type type, pattern::Model model) {
     type.lower = model.lower, type.extent = model.extent;
     return {make(std::move(type)), std::move(model)};
   }
-  static void put(pattern::Model& model, const Made& of, std::int64_t displacement, std::int64_t copies) {
-    for (std::int64_t i = 0; i < copies; ++i) model.put(of.model, displacement + i * of.model.extent);
+  static void put(pattern::Model& model, const Made& of, std::int64_t displacement,
+                  std::int64_t copies) {
+    for (std::int64_t i = 0; i < copies; ++i)
+      model.put(of.model, displacement + i * of.model.extent);
   }
   int number(int low, int high) { return static_cast<int>(random_.between(low, high)); }
 
@@ -167,11 +218,16 @@ class Maker {
     const int count = number(0, 4), length = number(0, 3), stride = number(-3, 6);
     pattern::Model model;
     for (int i = 0; i < count; ++i) put(model, of, i * stride * of.model.extent, length);
-    return finished({.combiner = k(MPI_COMBINER_VECTOR), .integers = {count, length, stride}, .types = {of.type}}, std::move(model));
+    return finish_type({.combiner = k(MPI_COMBINER_VECTOR),
+                        .integers = {count, length, stride},
+                        .types = {of.type}},
+                       std::move(model));
   }
   Made list(const Made& of, bool in_bytes) {
     const int count = number(0, 5);
-    Type type{.combiner = k(in_bytes ? MPI_COMBINER_HINDEXED : MPI_COMBINER_INDEXED), .integers = {count}, .types = {of.type}};
+    Type type{.combiner = k(in_bytes ? MPI_COMBINER_HINDEXED : MPI_COMBINER_INDEXED),
+              .integers = {count},
+              .types = {of.type}};
     std::vector<int> lengths, places;
     pattern::Model model;
     for (int i = 0; i < count; ++i) {
@@ -183,23 +239,27 @@ class Maker {
       type.addresses.assign(places.begin(), places.end());
     else
       type.integers.insert(type.integers.end(), places.begin(), places.end());
-    return finished(std::move(type), std::move(model));
+    return finish_type(std::move(type), std::move(model));
   }
   Made structure(const Made& first, const Made& second) {
-    const int lengths[] = {number(0, 2), number(1, 2)}, places[] = {number(-20, 20), number(-20, 60)};
+    const int lengths[] = {number(0, 2), number(1, 2)},
+              places[] = {number(-20, 20), number(-20, 60)};
     pattern::Model model;
     put(model, first, places[0], lengths[0]);
     put(model, second, places[1], lengths[1]);
-    return finished({.combiner = k(MPI_COMBINER_STRUCT),
-                     .integers = {2, lengths[0], lengths[1]},
-                     .addresses = {places[0], places[1]},
-                     .types = {first.type, second.type}},
-                    std::move(model));
+    return finish_type({.combiner = k(MPI_COMBINER_STRUCT),
+                        .integers = {2, lengths[0], lengths[1]},
+                        .addresses = {places[0], places[1]},
+                        .types = {first.type, second.type}},
+                       std::move(model));
   }
-  Made resized(const Made& of) {
+  Made make_resized(const Made& of) {
     pattern::Model model = of.model;
     model.lower = number(-8, 8), model.extent = number(0, 60), model.bounded = true;
-    return finished({.combiner = k(MPI_COMBINER_RESIZED), .addresses = {model.lower, model.extent}, .types = {of.type}}, std::move(model));
+    return finish_type({.combiner = k(MPI_COMBINER_RESIZED),
+                        .addresses = {model.lower, model.extent},
+                        .types = {of.type}},
+                       std::move(model));
   }
 
   pattern::Random random_;
@@ -216,7 +276,8 @@ TEST(MpiioDatatypes, AgreeWithAModelOfBytes) {
     if (made.model.bytes.empty()) continue;
     EXPECT_EQ(layout.lower(), made.model.lower);
     std::vector<std::pair<std::int64_t, std::uint64_t>> runs;
-    for (pattern::Cursor cursor(layout, 0, layout.size()); cursor.current().length > 0; cursor.advance(cursor.current().length))
+    for (pattern::Cursor cursor(layout, 0, layout.size()); cursor.current().length > 0;
+         cursor.advance(cursor.current().length))
       runs.emplace_back(cursor.current().offset, cursor.current().length);
     EXPECT_EQ(runs, pattern::model_runs(made.model, 0, layout.size()));
   }

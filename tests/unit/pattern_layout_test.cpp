@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "pattern/pattern.hpp"
+#include "core/pattern/pattern.hpp"
 
 namespace pario::pattern {
 namespace {
@@ -21,15 +21,17 @@ std::string complaint(std::string_view text) {
 std::string runs(Cursor cursor) {
   std::string text;
   for (Run run = cursor.current(); run.length > 0; run = cursor.current()) {
-    text += (text.empty() ? "" : " ") + std::to_string(run.offset) + "+" + std::to_string(run.length);
+    text +=
+        (text.empty() ? "" : " ") + std::to_string(run.offset) + "+" + std::to_string(run.length);
     cursor.advance(run.length);
   }
   return text;
 }
 
 TEST(Layout, IsWrittenAsItIsRead) {
-  for (const char* text : {"0", "8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32", "[4:8]", "[0:8 20:8 48:8]", "[0:8 20:4]",
-                           "2x[0:8 20:4]/64", "4x8/-16", "[-24:4x8/16]@-24+100", "2x8/4", "0@3+5"})
+  for (const char* text : {"0", "8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32",
+                           "[4:8]", "[0:8 20:8 48:8]", "[0:8 20:4]", "2x[0:8 20:4]/64", "4x8/-16",
+                           "[-24:4x8/16]@-24+100", "2x8/4", "0@3+5"})
     EXPECT_EQ(normal(text), text);
 }
 
@@ -57,8 +59,10 @@ TEST(Layout, SaysWhereItsTextIsWrong) {
   EXPECT_EQ(complaint("8@4"), "\"8@4\", character 4: expected '+' and an extent, found the end");
   EXPECT_EQ(complaint("(8"), "\"(8\", character 3: expected ')', found the end");
   EXPECT_EQ(complaint("8 8"), "\"8 8\", character 2: expected the end, found ' '");
-  EXPECT_EQ(complaint("99999999999999999999"), "\"99999999999999999999\", character 1: expected a smaller number, found '9'");
-  EXPECT_EQ(complaint("4611686018427387904x8/8").substr(27), "character 1: expected a layout of less than 2^63 bytes, found '4'");
+  EXPECT_EQ(complaint("99999999999999999999"),
+            "\"99999999999999999999\", character 1: expected a smaller number, found '9'");
+  EXPECT_EQ(complaint("4611686018427387904x8/8").substr(27),
+            "character 1: expected a layout of less than 2^63 bytes, found '4'");
 }
 
 // MPI's rules: bounds are hulls of the parts' bounds, not of their data.
@@ -71,7 +75,8 @@ TEST(Layout, HasBoundsAndTrueBounds) {
   EXPECT_EQ(padded.true_extent(), 72);
   EXPECT_EQ(layout("[8:8 -16:4]").lower(), -16);
   EXPECT_EQ(layout("[8:8 -16:4]").extent(), 32);
-  EXPECT_EQ(layout("[8:8 100:0]").extent(), 8) << "a part without data and bounds counts for nothing";
+  EXPECT_EQ(layout("[8:8 100:0]").extent(), 8)
+      << "a part without data and bounds counts for nothing";
   EXPECT_EQ(layout("[8:8 100:0@0+4]").extent(), 96) << "bounds without data count";
   EXPECT_EQ(layout("4x8/-16").true_lower(), -48);
   EXPECT_EQ(layout("4x8/-16").lower(), -48);
@@ -95,14 +100,17 @@ TEST(Layout, KnowsItsShape) {
   EXPECT_EQ(layout("[1:8]").granule(), 1u);
   EXPECT_EQ(layout("1048576").granule(), kMaxGranule);
   EXPECT_EQ(Layout().granule(), 0u);
-  EXPECT_EQ(layout("3x[0:8 24:8]/32").pieces(), 4u) << "the last piece of a copy goes on in the next";
+  EXPECT_EQ(layout("3x[0:8 24:8]/32").pieces(), 4u)
+      << "the last piece of a copy goes on in the next";
 }
 
 TEST(Layout, ToleratesHugeCounts) {
   const Layout huge = Layout::repeat(layout("1@0+2"), std::uint64_t{1} << 61, 2);
   EXPECT_EQ(huge.size(), std::uint64_t{1} << 61);
-  EXPECT_EQ(runs(Cursor(huge, (std::uint64_t{1} << 61) - 2, 2)), "4611686018427387900+1 4611686018427387902+1");
-  EXPECT_EQ(Layout::repeat(Layout::block(1), std::uint64_t{1} << 62, 1).text(), "4611686018427387904");
+  EXPECT_EQ(runs(Cursor(huge, (std::uint64_t{1} << 61) - 2, 2)),
+            "4611686018427387900+1 4611686018427387902+1");
+  EXPECT_EQ(Layout::repeat(Layout::block(1), std::uint64_t{1} << 62, 1).text(),
+            "4611686018427387904");
 }
 
 TEST(Layout, KeepsLongListsCompact) {
@@ -152,7 +160,9 @@ TEST(FileView, CountsBytesOfItsTiles) {
 }
 
 TEST(Summary, IsOfTheBytesTouched) {
-  Access access{.view = {.displacement = 4096, .filetype = layout("[64:2x64/128]@0+1024")}, .position = 64, .bytes = 128};
+  Access access{.view = {.displacement = 4096, .filetype = layout("[64:2x64/128]@0+1024")},
+                .position = 64,
+                .bytes = 128};
   const Summary summary = summarise(access);
   EXPECT_EQ(summary.span, (base::Extent{4096 + 192, 4096 + 1024 + 128}));
   EXPECT_EQ(summary.bytes, 128u);

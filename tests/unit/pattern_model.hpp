@@ -1,4 +1,5 @@
-// A naive model of layouts: every byte by itself. And random layouts, built as Layout and as model at once.
+// A naive model of layouts: every byte by itself. And random layouts, built as Layout and as model
+// at once.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +12,25 @@
 #include <utility>
 #include <vector>
 
-#include "pattern/pattern.hpp"
+#include "core/pattern/pattern.hpp"
 
 namespace pario::pattern {
 
 struct Model {
   std::vector<std::int64_t> bytes;  ///< displacement of each, in type map order
-  bool bounded = false;             ///< has bounds (an empty layout without does not count in others)
+  bool bounded = false;  ///< has bounds (an empty layout without does not count in others)
   std::int64_t lower = 0, extent = 0;
 
   std::int64_t at(std::uint64_t position) const {
-    return bytes[position % bytes.size()] + static_cast<std::int64_t>(position / bytes.size()) * extent;
+    return bytes[position % bytes.size()] +
+           static_cast<std::int64_t>(position / bytes.size()) * extent;
   }
   void put(const Model& other, std::int64_t displacement) {
     for (const std::int64_t byte : other.bytes) bytes.push_back(byte + displacement);
     if (!other.bounded) return;
     const std::int64_t from = other.lower + displacement, to = from + other.extent;
-    const std::int64_t low = bounded ? std::min(lower, from) : from, high = bounded ? std::max(lower + extent, to) : to;
+    const std::int64_t low = bounded ? std::min(lower, from) : from,
+                       high = bounded ? std::max(lower + extent, to) : to;
     lower = low;
     extent = high - low;
     bounded = true;
@@ -35,7 +38,9 @@ struct Model {
 };
 
 /// Joined runs of the bytes [begin, end) of the model, tiled.
-inline std::vector<std::pair<std::int64_t, std::uint64_t>> model_runs(const Model& model, std::uint64_t begin, std::uint64_t end) {
+inline std::vector<std::pair<std::int64_t, std::uint64_t>> model_runs(const Model& model,
+                                                                      std::uint64_t begin,
+                                                                      std::uint64_t end) {
   std::vector<std::pair<std::int64_t, std::uint64_t>> runs;
   for (std::uint64_t i = begin; i < end; ++i) {
     const std::int64_t at = model.at(i);
@@ -56,18 +61,25 @@ struct Sample {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine_); }
-  std::uint64_t upto(std::uint64_t high) { return static_cast<std::uint64_t>(between(0, static_cast<std::int64_t>(high))); }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+  }
+  std::uint64_t upto(std::uint64_t high) {
+    return static_cast<std::uint64_t>(between(0, static_cast<std::int64_t>(high)));
+  }
   bool one_in(std::int64_t n) { return between(1, n) == 1; }
 
   /// Any layout: negative strides, overlaps, empty parts, odd bounds.
   Sample any(int depth) { return layout(depth, false); }
-  /// One that may be a file type: ascending, tiles do not overlap, lower bound at least 0. `unit` divides all its numbers.
+  /// One that may be a file type: ascending, tiles do not overlap, lower bound at least 0. `unit`
+  /// divides all its numbers.
   Sample ascending(int depth, std::int64_t unit) {
     Sample sample = layout(depth, true, unit);
     const std::int64_t end = sample.model.bytes.empty() ? 0 : sample.model.bytes.back() + 1;
     const std::int64_t lower = sample.model.bytes.empty() ? 0 : sample.model.bytes.front();
-    return bounded(sample, 0, std::max<std::int64_t>(end - (one_in(2) ? lower : 0), 0) + (one_in(2) ? 0 : unit * between(0, 20)));
+    return bounded(sample, 0,
+                   std::max<std::int64_t>(end - (one_in(2) ? lower : 0), 0) +
+                       (one_in(2) ? 0 : unit * between(0, 20)));
   }
 
  private:
@@ -92,22 +104,28 @@ class Random {
   Sample block(std::int64_t unit) {
     const std::uint64_t size = one_in(8) ? 0 : static_cast<std::uint64_t>(unit * between(1, 9));
     Sample sample{Layout::block(size), {}};
-    for (std::uint64_t i = 0; i < size; ++i) sample.model.bytes.push_back(static_cast<std::int64_t>(i));
+    for (std::uint64_t i = 0; i < size; ++i)
+      sample.model.bytes.push_back(static_cast<std::int64_t>(i));
     sample.model.extent = static_cast<std::int64_t>(size);
     sample.model.bounded = size > 0;
     return sample;
   }
 
   /// From the first byte to the end of the last one.
-  static std::int64_t span(const Model& model) { return model.bytes.empty() ? 0 : model.bytes.back() + 1 - model.bytes.front(); }
+  static std::int64_t span(const Model& model) {
+    return model.bytes.empty() ? 0 : model.bytes.back() + 1 - model.bytes.front();
+  }
   std::int64_t gap(std::int64_t unit) { return one_in(3) ? 0 : unit * between(0, 12); }
 
   Sample repeat(int depth, bool ascending, std::int64_t unit) {
     const Sample one = layout(depth - 1, ascending, unit);
     const std::uint64_t count = upto(6);
-    const std::int64_t stride = ascending ? span(one.model) + gap(unit) : one_in(3) ? one.model.extent : between(-40, 60);
+    const std::int64_t stride = ascending   ? span(one.model) + gap(unit)
+                                : one_in(3) ? one.model.extent
+                                            : between(-40, 60);
     Sample all{Layout::repeat(one.layout, count, stride), {}};
-    for (std::uint64_t i = 0; i < count; ++i) all.model.put(one.model, static_cast<std::int64_t>(i) * stride);
+    for (std::uint64_t i = 0; i < count; ++i)
+      all.model.put(one.model, static_cast<std::int64_t>(i) * stride);
     return all;
   }
 
@@ -139,7 +157,8 @@ class Random {
       const std::int64_t at = ascending ? end + gap(unit) : between(-60, 100);
       displacements.push_back(at);
       counts.push_back(count);
-      for (std::uint64_t i = 0; i < count; ++i) all.model.put(one.model, at + static_cast<std::int64_t>(i) * one.model.extent);
+      for (std::uint64_t i = 0; i < count; ++i)
+        all.model.put(one.model, at + static_cast<std::int64_t>(i) * one.model.extent);
       end = at + static_cast<std::int64_t>(count) * one.model.extent;
     }
     if (equal && one_in(2)) counts.resize(1);
@@ -153,7 +172,8 @@ class Random {
 /// PARIO_TEST_SEED repeats a run.
 inline std::uint64_t first_seed() {
   const char* text = std::getenv("PARIO_TEST_SEED");
-  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed =
+      text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
   std::cout << "PARIO_TEST_SEED=" << seed << "\n";
   return seed;
 }

@@ -1,4 +1,4 @@
-// Runs tests/cases/*.case; what their lines mean is written in tests/cases/README.md.
+// Runs tests/cases/*.case; tests/cases/README.md describes their lines.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace pario::plan {
 namespace {
@@ -48,13 +48,14 @@ class Case {
     if (verb == "ranks") return set_ranks(words);
     if (verb == "layout") return set_layout(words);
     if (verb == "hints") return set_hints(words);
-    if (verb == "write" || verb == "read") return call(verb == "write" ? Direction::write : Direction::read, line);
+    if (verb == "write" || verb == "read")
+      return call(verb == "write" ? Direction::write : Direction::read, line);
     const std::string expected = line.substr(verb.size() + 1);
     EXPECT_EQ(actual(verb), expected);
   }
 
  private:
-  /// What the last calls came to, in the words of the line.
+  /// The outcome of the last calls, in the words of the line.
   std::string actual(const std::string& verb) const {
     if (verb == "plan") return plans_.back().text();
     if (verb == "why") return plans_.back().why;
@@ -67,7 +68,8 @@ class Case {
     std::size_t ranks = 0, nodes = 1;
     std::string on;
     words >> ranks >> on >> nodes;
-    for (std::size_t rank = 0; rank < ranks; ++rank) node_of_.push_back(static_cast<int>(rank * nodes / ranks));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      node_of_.push_back(static_cast<int>(rank * nodes / ranks));
   }
 
   void set_layout(std::istringstream& words) {
@@ -81,12 +83,14 @@ class Case {
     std::string word, reason;
     while (words >> word) {
       const auto equals = word.find('=');
-      EXPECT_TRUE(hints::set(hints_, {word.substr(0, equals), word.substr(equals + 1)}, reason)) << reason;
+      EXPECT_TRUE(hints::set(hints_, {word.substr(0, equals), word.substr(equals + 1)}, reason))
+          << reason;
     }
   }
 
   pattern::Summary summary(std::uint64_t rank, const std::string& line) const {
-    const std::string verb = line.substr(0, line.find(' ') + 1), memory = between(line, " from ", "#");
+    const std::string verb = line.substr(0, line.find(' ') + 1),
+                      memory = between(line, " from ", "#");
     pattern::Access access;
     access.view.filetype = pattern::Layout::parse(between(line, verb, " at ")).value();
     if (!memory.empty()) access.memory = pattern::Layout::parse(memory).value();
@@ -100,7 +104,8 @@ class Case {
     const std::string only = between(line, " of ", " ");
     std::vector<pattern::Summary> ranks;
     for (std::size_t rank = 0; rank < node_of_.size(); ++rank)
-      ranks.push_back(only.empty() || rank == std::stoull(only) ? summary(rank, line) : pattern::Summary{});
+      ranks.push_back(only.empty() || rank == std::stoull(only) ? summary(rank, line)
+                                                                : pattern::Summary{});
     plans_.push_back(make_plan({direction, ranks, node_of_, layout_}, hints_));
     requests_ += plans_.back().way == Way::windows ? plans_.back().windows() : 0;
     for (const auto& access : ranks) {
@@ -117,7 +122,8 @@ class Case {
   }
 
   std::string independent_text() const {
-    return "contiguous " + std::to_string(contiguous_) + " list " + std::to_string(listed_) + " sieve " + std::to_string(sieved_);
+    return "contiguous " + std::to_string(contiguous_) + " list " + std::to_string(listed_) +
+           " sieve " + std::to_string(sieved_);
   }
 
   /// Nodes of the first windows.

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "plan/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace pario::plan {
 namespace {
@@ -14,14 +14,17 @@ constexpr std::uint64_t kMiB = 1 << 20;
 pattern::Summary one_run(std::uint64_t begin, std::uint64_t length) {
   std::uint64_t granule = pattern::kMaxGranule;
   while ((begin | (begin + length)) % granule != 0) granule /= 2;
-  return {base::Extent::at(begin, length), length, length > 0 ? 1u : 0u, length > 0 ? granule : 0, 1};
+  return {base::Extent::at(begin, length), length, length > 0 ? 1u : 0u, length > 0 ? granule : 0,
+          1};
 }
 
 struct Ranks {
   std::vector<pattern::Summary> summaries;
   std::vector<int> nodes;
 
-  Situation write_to(const layout::StripeLayout& layout) const { return {Direction::write, summaries, nodes, layout}; }
+  Situation write_to(const layout::StripeLayout& layout) const {
+    return {Direction::write, summaries, nodes, layout};
+  }
 };
 
 /// Rank r writes `length` bytes at r * length.
@@ -36,19 +39,26 @@ Ranks neighbours(int ranks, int on_a_node, std::uint64_t length) {
 
 TEST(Collective, FortyEightRanksOfAMillionBytesAreAWindowPerStripeOrBlock) {
   const Ranks ranks = neighbours(48, 16, 1'000'000);
-  EXPECT_EQ(make_plan(ranks.write_to({layout::Kind::lustre, kMiB, 8}), hints::default_file_hints()).windows(), 46u);
-  EXPECT_EQ(make_plan(ranks.write_to({layout::Kind::gpfs, 16 * kMiB, 1}), hints::default_file_hints()).windows(), 3u);
+  EXPECT_EQ(make_plan(ranks.write_to({layout::Kind::lustre, kMiB, 8}), hints::default_file_hints())
+                .windows(),
+            46u);
+  EXPECT_EQ(
+      make_plan(ranks.write_to({layout::Kind::gpfs, 16 * kMiB, 1}), hints::default_file_hints())
+          .windows(),
+      3u);
 }
 
 TEST(Collective, WindowsOfAStripeTargetAlwaysBelongToTheSameNode) {
   const Ranks ranks = neighbours(48, 12, 1'000'000);
-  const Plan plan = make_plan(ranks.write_to({layout::Kind::lustre, kMiB, 3}), hints::default_file_hints());
+  const Plan plan =
+      make_plan(ranks.write_to({layout::Kind::lustre, kMiB, 3}), hints::default_file_hints());
   std::set<std::pair<std::uint64_t, int>> pairs;
-  for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w) pairs.insert({w % 3, plan.owner(w)});
+  for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w)
+    pairs.insert({w % 3, plan.owner(w)});
   EXPECT_EQ(pairs.size(), 3u);
 }
 
-/// A cheap generator, the same everywhere.
+/// A cheap generator with the same numbers everywhere.
 struct Random {
   std::uint64_t state;
   std::uint64_t below(std::uint64_t limit) {
@@ -57,11 +67,12 @@ struct Random {
   }
 };
 
-/// What every plan must keep whatever it was made for.
+/// Checks the properties of every plan.
 void expect_sound(const Plan& plan, std::uint64_t memory, std::uint64_t node_ranks) {
   ASSERT_EQ(plan.window % plan.granule, 0u) << plan.text();
   const std::uint64_t slot = plan.window + node_ranks * (plan.window / plan.granule / 8);
-  EXPECT_TRUE(plan.slots * slot <= memory + memory / 8 || plan.window == pattern::kMaxGranule) << plan.text();
+  EXPECT_TRUE(plan.slots * slot <= memory + memory / 8 || plan.window == pattern::kMaxGranule)
+      << plan.text();
   int last = -1;
   for (std::uint64_t w = plan.first_window(); w < plan.first_window() + plan.windows(); ++w) {
     const int owner = plan.owner(w);
@@ -72,14 +83,15 @@ void expect_sound(const Plan& plan, std::uint64_t memory, std::uint64_t node_ran
 }
 
 TEST(Collective, PlansAreSoundForAnyAccessesAndHints) {
-  constexpr layout::Kind kKinds[] = {layout::Kind::local, layout::Kind::lustre, layout::Kind::gpfs, layout::Kind::nfs,
-                                     layout::Kind::unknown};
+  constexpr layout::Kind kKinds[] = {layout::Kind::local, layout::Kind::lustre, layout::Kind::gpfs,
+                                     layout::Kind::nfs, layout::Kind::unknown};
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Random random{seed};
     Ranks ranks;
     const std::uint64_t count = 1 + random.below(20), on_a_node = 1 + random.below(count);
     for (std::uint64_t rank = 0; rank < count; ++rank) {
-      ranks.summaries.push_back(one_run(random.below(40 * kMiB), random.below(random.below(2) ? 100 : 100'000)));
+      ranks.summaries.push_back(
+          one_run(random.below(40 * kMiB), random.below(random.below(2) ? 100 : 100'000)));
       ranks.nodes.push_back(static_cast<int>(rank / on_a_node) * 3);
     }
     hints::FileHints hints = hints::default_file_hints();
@@ -87,7 +99,8 @@ TEST(Collective, PlansAreSoundForAnyAccessesAndHints) {
     hints.cb_buffer_size = 4096 + random.below(8 * kMiB);
     hints.pario_memory = kMiB << random.below(9);
     hints.cb_nodes = random.below(4);
-    const layout::StripeLayout layout{kKinds[random.below(5)], 1 + random.below(4 * kMiB), 1 + static_cast<std::uint32_t>(random.below(5))};
+    const layout::StripeLayout layout{kKinds[random.below(5)], 1 + random.below(4 * kMiB),
+                                      1 + static_cast<std::uint32_t>(random.below(5))};
     const Plan plan = make_plan(ranks.write_to(layout), hints);
     if (plan.way == Way::windows) expect_sound(plan, hints.pario_memory, on_a_node);
   }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "plan/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace pario::plan {
 namespace {
@@ -15,30 +15,48 @@ hints::FileHints with(const char* key, const char* value) {
   return hints;
 }
 
-TEST(Holes, WindowWithoutThemIsWritten) { EXPECT_EQ(choose_holes(1, kMebibyte, 0, kDisk, hints::default_file_hints()), Holes::none); }
+/// The plan of two ranks whose small runs leave holes, on kDisk.
+Plan make_holed_plan(const hints::FileHints& hints) {
+  const pattern::Summary rank{.span = {0, kMebibyte}, .bytes = kMebibyte / 4, .pieces = 64};
+  const std::vector<pattern::Summary> ranks{rank, rank};
+  const std::vector<int> node_of{0, 0};
+  return make_plan({Direction::write, ranks, node_of, kDisk}, hints);
+}
+
+TEST(Holes, WindowWithoutThemIsWritten) {
+  const Plan plan = make_holed_plan(hints::default_file_hints());
+  EXPECT_EQ(choose_holes(plan, 1, kMebibyte, 0), Holes::none);
+}
 
 TEST(Holes, FewRunsAreWrittenByThemselves) {
-  EXPECT_EQ(choose_holes(3, 2 * kMebibyte, 2 * kMebibyte, kDisk, hints::default_file_hints()), Holes::runs);
+  const Plan plan = make_holed_plan(hints::default_file_hints());
+  EXPECT_EQ(choose_holes(plan, 3, 2 * kMebibyte, 2 * kMebibyte), Holes::runs);
 }
 
 TEST(Holes, ManySmallRunsAreReadAndWrittenBack) {
-  EXPECT_EQ(choose_holes(32768, 2 * kMebibyte, 2 * kMebibyte, kDisk, hints::default_file_hints()), Holes::modify);
+  const Plan plan = make_holed_plan(hints::default_file_hints());
+  EXPECT_EQ(choose_holes(plan, 32768, 2 * kMebibyte, 2 * kMebibyte), Holes::modify);
 }
 
 TEST(Holes, HintDecidesFirst) {
-  EXPECT_EQ(choose_holes(32768, 2 * kMebibyte, 2 * kMebibyte, kDisk, with("romio_ds_write", "disable")), Holes::runs);
-  EXPECT_EQ(choose_holes(1, 2 * kMebibyte, 2 * kMebibyte, kDisk, with("romio_ds_write", "enable")), Holes::modify);
+  const Plan disabled = make_holed_plan(with("romio_ds_write", "disable"));
+  EXPECT_EQ(choose_holes(disabled, 32768, 2 * kMebibyte, 2 * kMebibyte), Holes::runs);
+  const Plan enabled = make_holed_plan(with("romio_ds_write", "enable"));
+  EXPECT_EQ(choose_holes(enabled, 1, 2 * kMebibyte, 2 * kMebibyte), Holes::modify);
 }
 
-TEST(Independent, OneRunIsOneRequestWhateverItsMemory) {
+TEST(Independent, OneRunIsOneRequestForAnyMemory) {
   const pattern::Summary access{{0, kMebibyte}, kMebibyte, 1, 4096, 1000};
-  EXPECT_EQ(plan_independent(Direction::write, access, kDisk, hints::default_file_hints()).way, Independent::contiguous);
+  EXPECT_EQ(plan_independent(Direction::write, access, kDisk, hints::default_file_hints()).way,
+            Independent::contiguous);
 }
 
 TEST(Independent, AsManyBytesAsTheSpanAreNoProofOfOneRun) {
   const pattern::Summary overlapping{{0, kMebibyte}, kMebibyte, 4, 4096, 1};
-  EXPECT_NE(plan_independent(Direction::read, overlapping, kDisk, hints::default_file_hints()).way, Independent::contiguous);
-  EXPECT_EQ(plan_independent(Direction::write, overlapping, kDisk, hints::default_file_hints()).way, Independent::list);
+  EXPECT_NE(plan_independent(Direction::read, overlapping, kDisk, hints::default_file_hints()).way,
+            Independent::contiguous);
+  EXPECT_EQ(plan_independent(Direction::write, overlapping, kDisk, hints::default_file_hints()).way,
+            Independent::list);
 }
 
 TEST(Independent, SievedWritesAreLockedAndReadsAreNot) {
@@ -53,11 +71,15 @@ TEST(Independent, SievedWritesAreLockedAndReadsAreNot) {
   EXPECT_FALSE(read.lock);
 }
 
-TEST(Independent, HintDecidesWhereItIsSafe) {
+TEST(Independent, HintDecidesIfItIsSafe) {
   const pattern::Summary access{{0, kMebibyte}, kMebibyte / 2, 8192, 64, 1};
-  EXPECT_EQ(plan_independent(Direction::write, access, kDisk, with("romio_ds_write", "disable")).way, Independent::list);
+  EXPECT_EQ(
+      plan_independent(Direction::write, access, kDisk, with("romio_ds_write", "disable")).way,
+      Independent::list);
   const layout::StripeLayout beegfs{layout::Kind::beegfs, 512 << 10, 4};
-  EXPECT_EQ(plan_independent(Direction::write, access, beegfs, with("romio_ds_write", "enable")).way, Independent::list);
+  EXPECT_EQ(
+      plan_independent(Direction::write, access, beegfs, with("romio_ds_write", "enable")).way,
+      Independent::list);
 }
 
 }  // namespace

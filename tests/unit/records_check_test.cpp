@@ -1,7 +1,7 @@
 // Checksums of records: pieces that end within the frame of a TFRecord, damage that readers report.
 #include <cerrno>
 
-#include "records/checksum.hpp"
+#include "data/records/checksum.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -13,12 +13,17 @@ class Check : public Records {
     const std::uint64_t length = data.size();
     std::string out(reinterpret_cast<const char*>(&length), sizeof length);
     const std::uint32_t head = masked_crc32c(as_bytes(out)), tail = masked_crc32c(as_bytes(data));
-    out.append(reinterpret_cast<const char*>(&head), 4).append(data).append(reinterpret_cast<const char*>(&tail), 4);
+    out.append(reinterpret_cast<const char*>(&head), 4)
+        .append(data)
+        .append(reinterpret_cast<const char*>(&tail), 4);
     return out;
   }
-  static Index index_of(const std::string& path) { return *Index::read(*make_index({.path = path, .kind = Kind::tfrecord}), path); }
+  static Index index_of(const std::string& path) {
+    return *Index::read(*make_index({.path = path, .kind = Kind::tfrecord}), path);
+  }
   /// The damage to the only record, which is given in pieces of this length; "" if there is none.
-  static std::string damage_in_pieces(const Index& index, const std::string& record, std::size_t length) {
+  static std::string damage_in_pieces(const Index& index, const std::string& record,
+                                      std::size_t length) {
     RecordCheck check(index, 0);
     for (std::size_t at = 0; at < record.size(); at += length)
       check.add(as_bytes(record).subspan(at, std::min(length, record.size() - at)));
@@ -34,7 +39,8 @@ TEST_F(Check, PiecesMayEndAnywhereInAFrame) {
     for (std::size_t byte = 0; byte < whole.size(); ++byte) {
       std::string damaged = whole;
       damaged[byte] ^= 1;
-      EXPECT_EQ(damage_in_pieces(index, damaged, length), byte < 12 ? "wrong checksum of its length" : "wrong checksum of its data")
+      EXPECT_EQ(damage_in_pieces(index, damaged, length),
+                byte < 12 ? "wrong checksum of its length" : "wrong checksum of its data")
           << length << " " << byte;
     }
   }
@@ -58,7 +64,8 @@ TEST_F(Check, ADatasetNamesTheDamagedRecordUnlessItDoesNotVerify) {
   std::vector<std::byte> memory(22);
   const auto checked = Dataset::open(path, index_of(path));
   EXPECT_EQ(checked->read(1, memory).error().number, EBADMSG);
-  EXPECT_NE(checked->read(1, memory).error().text().find("record 1: wrong checksum of its data"), std::string::npos);
+  EXPECT_NE(checked->read(1, memory).error().text().find("record 1: wrong checksum of its data"),
+            std::string::npos);
   EXPECT_TRUE(checked->read(0, std::span(memory).first(21)).ok());
   EXPECT_TRUE(Dataset::open(path, index_of(path), false)->read(1, memory).ok());
 }
@@ -68,7 +75,8 @@ TEST_F(Check, ADamagedLengthEndsAtTheNextWholeOneIfItIsSkipped) {
   bytes[21] ^= 1;
   const std::string path = make("a.tfrecord", bytes);
   EXPECT_EQ(make_index({.path = path, .kind = Kind::tfrecord}).error().number, EBADMSG);
-  const Index index = *Index::read(*make_index({.path = path, .kind = Kind::tfrecord, .damaged = OnDamage::skip}), path);
+  const Index index = *Index::read(
+      *make_index({.path = path, .kind = Kind::tfrecord, .damaged = OnDamage::skip}), path);
   ASSERT_EQ(index.count(), 3U);
   EXPECT_EQ(index.span(1), (base::Extent{21, 43}));
 }

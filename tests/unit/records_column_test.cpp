@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "records/checksum.hpp"
-#include "records/column.hpp"
-#include "records/philox.hpp"
+#include "data/records/checksum.hpp"
+#include "data/records/column.hpp"
+#include "data/records/philox.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -50,7 +50,8 @@ TEST(Column, HoldsTheLargestLeapsThereAre) {
 
 TEST(Column, HoldsNumbersInAnyOrder) {
   Numbers numbers;
-  for (std::uint64_t i = 0; i < 300; ++i) numbers.push_back(i % 70 == 0 ? kLargestNumber - 1 - i : i * 7919 % 300);
+  for (std::uint64_t i = 0; i < 300; ++i)
+    numbers.push_back(i % 70 == 0 ? kLargestNumber - 1 - i : i * 7919 % 300);
   EXPECT_EQ(read_back(packed(numbers), numbers.size()), numbers);
 }
 
@@ -87,7 +88,8 @@ TEST(Philox, IsTheOneOfThePaper) {  // known answers that come with Random123
   using Words = std::array<std::uint32_t, 4>;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t kOnes = 0xffffffff;
-  EXPECT_EQ(philox({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }

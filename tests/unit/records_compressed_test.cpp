@@ -1,5 +1,5 @@
-// Temporary files that are compressed: what comes back, and what room they take.
-#include "records/compressed.hpp"
+// Compressed temporary files: the bytes read back, and their size.
+#include "data/records/compressed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,15 +25,19 @@ class Compressed : public Records {
   }
   static Buffer piece_of(const std::string& text) {
     Buffer piece = std::move(*Buffer::make(kPiece));
-    for (std::uint64_t i = 0; i < kPiece; ++i) piece.data()[i] = static_cast<std::byte>(text[i % text.size()]);
+    for (std::uint64_t i = 0; i < kPiece; ++i)
+      piece.data()[i] = static_cast<std::byte>(text[i % text.size()]);
     return piece;
   }
   std::string got(std::uint64_t where) {
     const Buffer back = std::move(*Buffer::make(kPiece));
     const base::Status status = heap_->get(where, back.span());
-    return status ? std::string(reinterpret_cast<const char*>(back.data()), kPiece) : status.error().text();
+    return status ? std::string(reinterpret_cast<const char*>(back.data()), kPiece)
+                  : status.error().text();
   }
-  static std::string text_of(const Buffer& piece) { return {reinterpret_cast<const char*>(piece.data()), kPiece}; }
+  static std::string text_of(const Buffer& piece) {
+    return {reinterpret_cast<const char*>(piece.data()), kPiece};
+  }
 
   std::unique_ptr<Heap> heap_;
 };
@@ -47,7 +51,8 @@ TEST_F(Compressed, MoreComesBackThanThereWasRoomFor) {
     ASSERT_TRUE(where.ok()) << where.error().text();
     places.push_back(*where);
   }
-  for (std::size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(got(places[i]), text_of(pieces[i])) << i;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    EXPECT_EQ(got(places[i]), text_of(pieces[i])) << i;
 }
 
 TEST_F(Compressed, WhatDoesNotBecomeSmallerStaysAsItIs) {
@@ -65,13 +70,23 @@ TEST_F(Compressed, WhatDoesNotBecomeSmallerStaysAsItIs) {
 TEST_F(Compressed, AShuffleThroughItIsTheSame) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += "this is line " + std::to_string(i) + "\n";
-  ShuffleRequest asked{.inputs = {make("in.txt", text)}, .outputs = {file("out")}, .seed = 7, .memory = 1 << 30, .temporary = directory};
+  ShuffleRequest asked{.inputs = {make("in.txt", text)},
+                       .outputs = {file("out")},
+                       .seed = 7,
+                       .memory = 1 << 30,
+                       .temporary = directory};
   ASSERT_TRUE(shuffle(asked).ok());
   const std::string expected = bytes_of(file("out"));
   asked.compress = true;
-  for (const std::uint64_t limit : {std::uint64_t{65'536}, ~std::uint64_t{0}}) {  // divided again, and not
-    asked.plan = ShufflePlan{
-        .way = Way::buckets, .buckets = 3, .threads = 3, .chunk = 5000, .buffer = 16'384, .inline_limit = 16'000, .bucket_limit = limit};
+  for (const std::uint64_t limit :
+       {std::uint64_t{65'536}, ~std::uint64_t{0}}) {  // divided again, and not
+    asked.plan = ShufflePlan{.way = Way::buckets,
+                             .buckets = 3,
+                             .threads = 3,
+                             .chunk = 5000,
+                             .buffer = 16'384,
+                             .inline_limit = 16'000,
+                             .bucket_limit = limit};
     const auto done = shuffle(asked);
     ASSERT_TRUE(done.ok()) << done.error().text();
     EXPECT_EQ(bytes_of(file("out")), expected);

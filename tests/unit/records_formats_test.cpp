@@ -1,13 +1,14 @@
-// Where records begin, by format; index files, and what is said of files that are no longer what was indexed.
+// Where records begin, by format; index files, and what is said of files that are no longer what
+// was indexed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cstring>
 
-#include "records/checksum.hpp"
-#include "records/formats.hpp"
-#include "records/leftovers.hpp"
+#include "core/file/publication.hpp"
+#include "data/records/checksum.hpp"
+#include "data/records/formats.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -25,7 +26,8 @@ class Formats : public Records {
   }
   static Texts split(const std::string& bytes, const Index& index) {
     Texts out;
-    for (std::uint64_t i = 0; i < index.count(); ++i) out.push_back(bytes.substr(index.span(i).begin, index.span(i).length()));
+    for (std::uint64_t i = 0; i < index.count(); ++i)
+      out.push_back(bytes.substr(index.span(i).begin, index.span(i).length()));
     return out;
   }
   Texts lines(const std::string& bytes, unsigned threads = 2) const {
@@ -46,7 +48,9 @@ std::string tfrecord(const std::string& data) {
   const std::uint64_t length = data.size();
   std::string out(reinterpret_cast<const char*>(&length), sizeof length);
   const std::uint32_t head = masked_crc32c(as_bytes(out)), tail = masked_crc32c(as_bytes(data));
-  out.append(reinterpret_cast<const char*>(&head), 4).append(data).append(reinterpret_cast<const char*>(&tail), 4);
+  out.append(reinterpret_cast<const char*>(&head), 4)
+      .append(data)
+      .append(reinterpret_cast<const char*>(&tail), 4);
   return out;
 }
 
@@ -68,7 +72,8 @@ const std::string kTarEnd(1024, '\0');
 TEST_F(Formats, LinesEndWithTheirLineFeed) {
   EXPECT_EQ(lines("a\nbb\n\nccc\n"), (Texts{"a\n", "bb\n", "\n", "ccc\n"}));
   EXPECT_EQ(lines("a\r\nb"), (Texts{"a\r\n", "b"}));
-  EXPECT_EQ(lines(std::string("\0\n\xff\0", 4)), (Texts{std::string("\0\n", 2), std::string("\xff\0", 2)}));
+  EXPECT_EQ(lines(std::string("\0\n\xff\0", 4)),
+            (Texts{std::string("\0\n", 2), std::string("\xff\0", 2)}));
   EXPECT_EQ(lines(""), Texts{});
   EXPECT_EQ(lines("\n"), Texts{"\n"});
 }
@@ -83,7 +88,9 @@ TEST_F(Formats, LinesAreTheSameForAnyNumberOfThreads) {
 }
 
 TEST_F(Formats, DataOfALineIsWithoutItsEnd) {
-  const auto data = [](const std::string& line) { return line.substr(0, line_payload(as_bytes(line)).end); };
+  const auto data = [](const std::string& line) {
+    return line.substr(0, line_payload(as_bytes(line)).end);
+  };
   EXPECT_EQ(data("a\n"), "a");
   EXPECT_EQ(data("a\r\n"), "a");
   EXPECT_EQ(data("a\r"), "a\r");
@@ -92,20 +99,29 @@ TEST_F(Formats, DataOfALineIsWithoutItsEnd) {
 
 TEST_F(Formats, FixedSizesMustDivideTheFile) {
   const std::string path = make("fixed", "abcdef");
-  EXPECT_EQ(records({.path = path, .kind = Kind::fixed, .record_size = 2}), (Texts{"ab", "cd", "ef"}));
-  EXPECT_NE(records({.path = path, .kind = Kind::fixed, .record_size = 4})[0].find("6 bytes are no multiple of the 4"), std::string::npos);
+  EXPECT_EQ(records({.path = path, .kind = Kind::fixed, .record_size = 2}),
+            (Texts{"ab", "cd", "ef"}));
+  EXPECT_NE(records({.path = path, .kind = Kind::fixed, .record_size = 4})[0].find(
+                "6 bytes are no multiple of the 4"),
+            std::string::npos);
 }
 
 TEST_F(Formats, RawRecordsHaveTheirLengthsBeside) {
   const std::string path = make("raw", "abcdef");
   const std::vector<std::uint64_t> lengths{1, 0, 5}, few{1, 2}, many{1, 9};
-  EXPECT_EQ(records({.path = path, .kind = Kind::raw, .lengths = lengths}), (Texts{"a", "", "bcdef"}));
-  EXPECT_NE(records({.path = path, .kind = Kind::raw, .lengths = few})[0].find("3 bytes, the file has 6"), std::string::npos);
-  EXPECT_NE(records({.path = path, .kind = Kind::raw, .lengths = many})[0].find("more than the 6 bytes"), std::string::npos);
+  EXPECT_EQ(records({.path = path, .kind = Kind::raw, .lengths = lengths}),
+            (Texts{"a", "", "bcdef"}));
+  EXPECT_NE(
+      records({.path = path, .kind = Kind::raw, .lengths = few})[0].find("3 bytes, the file has 6"),
+      std::string::npos);
+  EXPECT_NE(
+      records({.path = path, .kind = Kind::raw, .lengths = many})[0].find("more than the 6 bytes"),
+      std::string::npos);
 }
 
 TEST_F(Formats, TfRecordsAreFollowedByTheirLengths) {
-  const Texts all{tfrecord("first"), tfrecord(""), tfrecord(std::string(3 << 20, 'x')), tfrecord("last")};
+  const Texts all{tfrecord("first"), tfrecord(""), tfrecord(std::string(3 << 20, 'x')),
+                  tfrecord("last")};
   const std::string path = make("a.tfrecord", all[0] + all[1] + all[2] + all[3]);
   EXPECT_EQ(records({.path = path, .kind = Kind::tfrecord}), all);
   EXPECT_EQ(tfrecord_payload(as_bytes(all[0])), (base::Extent{12, 17}));
@@ -116,23 +132,28 @@ TEST_F(Formats, BrokenTfRecordsAreNamedWithTheirPlace) {
   EXPECT_NE(records({.path = make("cut", one + one.substr(0, 14)), .kind = Kind::tfrecord})[0].find(
                 "[21, 35): EBADMSG (Bad message): the last record is cut off"),
             std::string::npos);
-  EXPECT_NE(records({.path = make("bad", one + std::string(20, 'x')), .kind = Kind::tfrecord})[0].find(
-                "[21, 41): EBADMSG (Bad message): no TFRecord begins here"),
-            std::string::npos);
+  EXPECT_NE(
+      records({.path = make("bad", one + std::string(20, 'x')), .kind = Kind::tfrecord})[0].find(
+          "[21, 41): EBADMSG (Bad message): no TFRecord begins here"),
+      std::string::npos);
 }
 
 TEST_F(Formats, MembersOfATarFileOfOneNameAreOneRecord) {
   const Texts all{tar_member("d/1.jpg", "picture") + tar_member("d/1.cls", "7"),
-                  tar_member("d/2.seg.png", "x") + tar_member("d/2.cls", "8"), tar_member("e/2.cls", "9")};
+                  tar_member("d/2.seg.png", "x") + tar_member("d/2.cls", "8"),
+                  tar_member("e/2.cls", "9")};
   const std::string path = make("a.tar", all[0] + all[1] + all[2] + kTarEnd);
   EXPECT_EQ(records({.path = path, .kind = Kind::tar}), all);
 }
 
 TEST_F(Formats, LongNamesAndDirectoriesInATarFileStayWithTheirRecords) {
   const std::string stem(120, 'n');
-  const std::string gnu = tar_member("././@LongLink", stem + ".jpg" + '\0', 'L') + tar_member(stem.substr(0, 100), "picture");
+  const std::string gnu = tar_member("././@LongLink", stem + ".jpg" + '\0', 'L') +
+                          tar_member(stem.substr(0, 100), "picture");
   const std::string value = stem + ".cls",
-                    pax = tar_member("PaxHeader", std::to_string(6 + value.size() + 4) + " path=" + value + "\n", 'x');
+                    pax = tar_member("PaxHeader",
+                                     std::to_string(6 + value.size() + 4) + " path=" + value + "\n",
+                                     'x');
   const Texts all{tar_member("d/", "", '5') + gnu + pax + tar_member("short.cls", "7"),
                   tar_member("other.jpg", "x") + tar_member("README", "y")};
   EXPECT_EQ(records({.path = make("a.tar", all[0] + all[1] + kTarEnd), .kind = Kind::tar}), all);
@@ -141,12 +162,15 @@ TEST_F(Formats, LongNamesAndDirectoriesInATarFileStayWithTheirRecords) {
 TEST_F(Formats, HeadsOfTarMembersAreFoundAgain) {
   std::string tar;
   Texts members;
-  for (const std::string& name : {std::string("a.bin"), "d/" + std::string(200, 'x') + ".bin", std::string(95, 'y') + ".bin"}) {
+  for (const std::string& name : {std::string("a.bin"), "d/" + std::string(200, 'x') + ".bin",
+                                  std::string(95, 'y') + ".bin"}) {
     const auto head = tar_head({.name = name, .size = 3, .modified = 1'700'000'000});
-    members.push_back(std::string(reinterpret_cast<const char*>(head.data()), head.size()) + "abc" + std::string(kTarBlock - 3, '\0'));
+    members.push_back(std::string(reinterpret_cast<const char*>(head.data()), head.size()) + "abc" +
+                      std::string(kTarBlock - 3, '\0'));
     tar += members.back();
   }
-  EXPECT_EQ(records({.path = make("a.tar", tar + std::string(1024, '\0')), .kind = Kind::tar}), members);
+  EXPECT_EQ(records({.path = make("a.tar", tar + std::string(1024, '\0')), .kind = Kind::tar}),
+            members);
 }
 
 TEST_F(Formats, AMemberOfATarFileMayHaveTerabytes) {
@@ -158,8 +182,10 @@ TEST_F(Formats, AMemberOfATarFileMayHaveTerabytes) {
 
 TEST_F(Formats, ATarFileThatIsCutOffIsAnError) {
   const std::string member = tar_member("a.x", std::string(600, 'x'));
-  EXPECT_NE(records({.path = make("a.tar", member + member.substr(0, 1000)), .kind = Kind::tar})[0].find("the tar file is cut off"),
-            std::string::npos);
+  EXPECT_NE(
+      records({.path = make("a.tar", member + member.substr(0, 1000)), .kind = Kind::tar})[0].find(
+          "the tar file is cut off"),
+      std::string::npos);
 }
 
 TEST_F(Formats, FilesOfADirectoryHaveTheirNames) {
@@ -184,7 +210,8 @@ TEST_F(Formats, FormatsAreGuessedByEndingOrContent) {
   EXPECT_EQ(guess_format(make("t", tfrecord("x")))->kind, Kind::tfrecord);
   EXPECT_EQ(guess_format(make("w", tar_member("a.b", "x")))->kind, Kind::tar);
   EXPECT_EQ(guess_format(make("p", "PAR1"))->kind, Kind::parquet);
-  EXPECT_EQ(guess_format(make("r-00000-of-00002", "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"))->kind, Kind::array_record);
+  EXPECT_EQ(guess_format(make("r-00000-of-00002", "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"))->kind,
+            Kind::array_record);
   EXPECT_EQ(guess_format(directory)->kind, Kind::directory);
   EXPECT_EQ(guess_format(make("unknown", "what is this?")), nullptr);
 }
@@ -209,8 +236,10 @@ TEST_F(Formats, AnIndexOfGroupsSaysWhichRecordsTheyHave) {
   ASSERT_TRUE(index.ok()) << index.error().text();
   EXPECT_TRUE(index->verify().ok());
   ASSERT_EQ(index->count(), 3);
-  for (std::uint64_t group = 0; group < 3; ++group) EXPECT_EQ(index->span(group), (base::Extent{begins[group], begins[group + 1]}));
-  for (std::uint64_t group = 0; group < 4; ++group) EXPECT_EQ(index->first_of_group(group), firsts[group]);
+  for (std::uint64_t group = 0; group < 3; ++group)
+    EXPECT_EQ(index->span(group), (base::Extent{begins[group], begins[group + 1]}));
+  for (std::uint64_t group = 0; group < 4; ++group)
+    EXPECT_EQ(index->first_of_group(group), firsts[group]);
   EXPECT_NE(trouble(path).find("pario records convert"), std::string::npos) << trouble(path);
   make("a.parquet", std::string(101, 'x'));
   EXPECT_EQ(open_groups(path).error().number, ESTALE);
@@ -232,7 +261,8 @@ TEST_F(Formats, GroupsThatNobodyGaveOrThatOverlapAreNoIndex) {
 
 TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
   const std::vector<std::uint64_t> begins = {4, 30};
-  for (const std::vector<std::uint64_t>& firsts : {std::vector<std::uint64_t>{5, 7}, {0, kLargestNumber}}) {
+  for (const std::vector<std::uint64_t>& firsts :
+       {std::vector<std::uint64_t>{5, 7}, {0, kLargestNumber}}) {
     IndexRequest request{.path = make("a.parquet", std::string(100, 'x')), .kind = Kind::parquet};
     request.begins = begins;
     request.firsts = firsts;
@@ -247,7 +277,7 @@ TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
 }
 
 TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
-  make(aside_of("a.txt.pidx", own_number()), "half");
+  make(file::part_path("a.txt.pidx", file::random_part_number()), "half");
   write_index({.path = make("a.txt", "one\ntwo\n")});
   write_index({.path = file("a.txt")});  // over an older one
   EXPECT_EQ(entries(), (Texts{"a.txt", "a.txt.pidx"}));
@@ -266,7 +296,8 @@ TEST_F(Formats, AFileThatChangesWhileItIsIndexedHasNoIndex) {
 
 TEST_F(Formats, TenThousandLinesNeedTwentyThousandBytes) {
   std::string bytes;
-  for (int i = 0; i < 10'000; ++i) bytes += std::string(static_cast<std::size_t>(50 + i * 7919 % 100), 'x') + "\n";
+  for (int i = 0; i < 10'000; ++i)
+    bytes += std::string(static_cast<std::size_t>(50 + i * 7919 % 100), 'x') + "\n";
   EXPECT_LT(make_index({.path = make("a", bytes)})->size(), 20'000U);
 }
 
@@ -319,7 +350,8 @@ TEST_F(Formats, RecordsOfADamagedIndexLieWithinTheFile) {
   const std::string path = make("a.txt", std::string(300, '\n'));
   const auto image = *make_index({.path = path});
   for (const std::size_t at : {256U, 264U, 280U, 304U})  // bases and strides of its blocks
-    for (const std::uint64_t number : {std::uint64_t{1}, std::uint64_t{1} << 50, ~std::uint64_t{99}}) {
+    for (const std::uint64_t number :
+         {std::uint64_t{1}, std::uint64_t{1} << 50, ~std::uint64_t{99}}) {
       auto damaged = image;
       std::memcpy(damaged.data() + at, &number, sizeof number);
       const auto index = Index::read(damaged, path);
@@ -328,7 +360,8 @@ TEST_F(Formats, RecordsOfADamagedIndexLieWithinTheFile) {
       EXPECT_FALSE(grow_index({.path = path}, *index).ok());
       for (std::uint64_t record = 0; record < index->count(); ++record) {
         const base::Extent span = index->span(record);
-        ASSERT_TRUE(span.begin <= span.end && span.end <= index->whole().end) << at << " " << number << " " << record;
+        ASSERT_TRUE(span.begin <= span.end && span.end <= index->whole().end)
+            << at << " " << number << " " << record;
       }
     }
 }
@@ -340,7 +373,9 @@ TEST_F(Formats, RecordsThatEndBeforeTheyBeginOrBehindTheFileAreADamage) {
   EXPECT_FALSE(Index::read(builder.finish(Kind::raw, 9, {}), "raw")->verify().ok());
   const std::string path = make("a.txt", "a\nbb\n");
   builder.begin(0);
-  ASSERT_TRUE(write_whole(index_path(path), builder.finish(Kind::lines, 6, *fingerprint_of(path, {0, 5}))).ok());
+  ASSERT_TRUE(
+      write_whole(index_path(path), builder.finish(Kind::lines, 6, *fingerprint_of(path, {0, 5})))
+          .ok());
   EXPECT_NE(trouble(path).find("records lie behind its end"), std::string::npos);
 }
 

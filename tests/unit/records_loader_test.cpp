@@ -1,5 +1,6 @@
-// Loading batches: every record once and in order, whatever the threads; what cannot be read is named.
-#include "records/loader.hpp"
+// Loading batches: every record once and in order, whatever the threads; what cannot be read is
+// named.
+#include "data/records/loader.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,12 +20,15 @@ namespace {
 
 constexpr std::uint64_t kPatience = 10'000'000'000;
 
-/// A file of `count` records of `size` bytes, of which the first eight are the number of the record.
-std::shared_ptr<const Dataset> numbered(const std::string& path, std::uint64_t count, std::uint64_t size) {
+/// A file of `count` records of `size` bytes, of which the first eight are the number of the
+/// record.
+std::shared_ptr<const Dataset> numbered(const std::string& path, std::uint64_t count,
+                                        std::uint64_t size) {
   std::string content(count * size, 'x');
   for (std::uint64_t i = 0; i < count; ++i) std::memcpy(content.data() + i * size, &i, sizeof i);
   std::ofstream(path, std::ios::binary) << content;
-  auto image = make_index({.path = path, .kind = Kind::fixed, .record_size = size, .lengths = {}, .threads = 1});
+  auto image = make_index(
+      {.path = path, .kind = Kind::fixed, .record_size = size, .lengths = {}, .threads = 1});
   EXPECT_TRUE(image.ok());
   auto dataset = Dataset::open(path, std::move(*Index::read(std::move(*image), path)));
   EXPECT_TRUE(dataset.ok());
@@ -47,7 +51,8 @@ Loaded load(const LoadRequest& request) {
       out.numbers.push_back(batch.reading->numbers()[i]);
       std::uint64_t content = ~std::uint64_t{0};
       const base::Extent where = batch.reading->data()[i];
-      if (!where.empty()) std::memcpy(&content, batch.reading->memory()->data() + where.begin, sizeof content);
+      if (!where.empty())
+        std::memcpy(&content, batch.reading->memory()->data() + where.begin, sizeof content);
       out.contents.push_back(content);
     }
     if (batch.first == 0) out.failures += batch.reading->failures().size();
@@ -82,7 +87,8 @@ TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
     for (const Ordering ordering : {Ordering::as_they_lie, Ordering::shuffled, Ordering::blocks})
       for (const unsigned threads : {1U, 4U})
         for (const Caching caching : {Caching::page_cache, Caching::direct}) {
-          const OrderRequest order{.ordering = ordering, .count = 700, .seed = 3, .block = 16, .group = 4};
+          const OrderRequest order{
+              .ordering = ordering, .count = 700, .seed = 3, .block = 16, .group = 4};
           const Loaded loaded = load({.datasets = {dataset},
                                       .order = order,
                                       .schedule = {.count = 700, .batch = 32},
@@ -100,26 +106,37 @@ TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
 TEST_F(RecordsLoader, SeveralDataSetsAreOneAfterTheOther) {
   const auto first = numbered(file("first"), 100, 100), second = numbered(file("second"), 50, 3000);
   const OrderRequest order{.ordering = Ordering::shuffled, .count = 150, .seed = 1};
-  const Loaded loaded = load({.datasets = {first, second}, .order = order, .schedule = {.count = 150, .batch = 7}, .memory = 1 << 20});
+  const Loaded loaded = load({.datasets = {first, second},
+                              .order = order,
+                              .schedule = {.count = 150, .batch = 7},
+                              .memory = 1 << 20});
   EXPECT_EQ(loaded.numbers, expected(order));
   for (std::size_t i = 0; i < loaded.numbers.size(); ++i)
-    EXPECT_EQ(loaded.contents[i], loaded.numbers[i] < 100 ? loaded.numbers[i] : loaded.numbers[i] - 100);
+    EXPECT_EQ(loaded.contents[i],
+              loaded.numbers[i] < 100 ? loaded.numbers[i] : loaded.numbers[i] - 100);
 }
 
 TEST_F(RecordsLoader, RecordsThatAreGoneAreNamedAndTheOthersCome) {
   const auto dataset = numbered(file("data"), 64, 1000);
   std::filesystem::resize_file(file("data"), 60'500);
-  const Loaded loaded = load({.datasets = {dataset}, .order = {.count = 64}, .schedule = {.count = 64, .batch = 64}, .memory = 1 << 20});
+  const Loaded loaded = load({.datasets = {dataset},
+                              .order = {.count = 64},
+                              .schedule = {.count = 64, .batch = 64},
+                              .memory = 1 << 20});
   EXPECT_EQ(loaded.failures, 4);
-  for (std::uint64_t i = 0; i < 64; ++i) EXPECT_EQ(loaded.contents[i], i < 60 ? i : ~std::uint64_t{0});
+  for (std::uint64_t i = 0; i < 64; ++i)
+    EXPECT_EQ(loaded.contents[i], i < 60 ? i : ~std::uint64_t{0});
 }
 
 TEST_F(RecordsLoader, ARankWithoutAShareOfTheLastStepHasABatchLess) {
   const auto dataset = numbered(file("data"), 9, 100);
   for (const std::uint64_t rank : {0U, 1U, 2U, 3U}) {
-    const Loaded loaded = load(
-        {.datasets = {dataset}, .order = {.count = 9}, .schedule = {.count = 9, .batch = 2, .ranks = 4, .rank = rank}, .memory = 1 << 20});
-    EXPECT_EQ(loaded.numbers, (rank == 3 ? std::vector<std::uint64_t>{6, 7, 8} : std::vector<std::uint64_t>{2 * rank, 2 * rank + 1}));
+    const Loaded loaded = load({.datasets = {dataset},
+                                .order = {.count = 9},
+                                .schedule = {.count = 9, .batch = 2, .ranks = 4, .rank = rank},
+                                .memory = 1 << 20});
+    EXPECT_EQ(loaded.numbers, (rank == 3 ? std::vector<std::uint64_t>{6, 7, 8}
+                                         : std::vector<std::uint64_t>{2 * rank, 2 * rank + 1}));
   }
 }
 
@@ -127,7 +144,10 @@ TEST_F(RecordsLoader, BatchesOutliveTheLoader) {
   const auto dataset = numbered(file("data"), 10, 100);
   Batch batch{};
   {
-    auto loader = Loader::start({.datasets = {dataset}, .order = {.count = 10}, .schedule = {.count = 10, .batch = 10}, .memory = 1});
+    auto loader = Loader::start({.datasets = {dataset},
+                                 .order = {.count = 10},
+                                 .schedule = {.count = 10, .batch = 10},
+                                 .memory = 1});
     ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Outcome::batch);
   }
   EXPECT_EQ(batch.reading->memory()->data()[batch.reading->data()[9].begin], std::byte{9});
@@ -135,7 +155,8 @@ TEST_F(RecordsLoader, BatchesOutliveTheLoader) {
 
 TEST(Pools, HaveNoMoreBuffersThanWereHeldAtATime) {
   const auto pool = std::make_shared<Pool>();
-  for (std::uint64_t size = 1 << 20; size < 16 << 20; size *= 2) EXPECT_GE((*pool->take(size))->size(), size);
+  for (std::uint64_t size = 1 << 20; size < 16 << 20; size *= 2)
+    EXPECT_GE((*pool->take(size))->size(), size);
   EXPECT_EQ(pool->spare(), 1U);
   EXPECT_GE((*pool->take(1 << 20))->size(), 1U << 20);
   EXPECT_EQ(pool->spare(), 1U);
@@ -150,7 +171,8 @@ TEST_F(RecordsLoader, MayBeLeftAnywhere) {
                                  .memory = 1 << 20,
                                  .most_threads = 3});
     Batch batch{};
-    for (int i = 0; i < taken; ++i) ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Outcome::batch);
+    for (int i = 0; i < taken; ++i)
+      ASSERT_EQ(*(*loader)->next(batch, kPatience), Loader::Outcome::batch);
   }
 }
 

@@ -1,5 +1,5 @@
 // Orders and schedules of loading: pure functions.
-#include "records/order.hpp"
+#include "data/records/order.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ std::vector<std::uint64_t> all_of(const OrderRequest& request) {
 }
 
 /// tf.data's `interleave`, one record after the other.
-std::vector<std::uint64_t> interleaved(const std::vector<std::uint64_t>& counts, std::size_t cycle, std::uint64_t block) {
+std::vector<std::uint64_t> interleaved(const std::vector<std::uint64_t>& counts, std::size_t cycle,
+                                       std::uint64_t block) {
   struct Open {
     std::uint64_t next, end;
   };
@@ -73,9 +74,11 @@ TEST(Permutation, OfManyIsNoTableAndInItsRange) {
 
 TEST(Order, AllPermutationsOfFiveAreEquallyLikely) {
   std::map<std::vector<std::uint64_t>, int> seen;
-  for (std::uint64_t seed = 0; seed < 60'000; ++seed) ++seen[all_of({.ordering = Ordering::shuffled, .count = 5, .seed = seed})];
+  for (std::uint64_t seed = 0; seed < 60'000; ++seed)
+    ++seen[all_of({.ordering = Ordering::shuffled, .count = 5, .seed = seed})];
   double chi_square = 0;
-  for (const auto& [permutation, times] : seen) chi_square += (times - 500.0) * (times - 500.0) / 500.0;
+  for (const auto& [permutation, times] : seen)
+    chi_square += (times - 500.0) * (times - 500.0) / 500.0;
   EXPECT_EQ(seen.size(), 120);
   EXPECT_LT(chi_square, 178);  // of 119 degrees of freedom: passed by one in 2,600
 }
@@ -84,7 +87,8 @@ TEST(Order, WithoutATableRecordsComeEverywhereEquallyOften) {
   constexpr std::uint64_t kCount = 16, kSeeds = 20'000;
   std::vector<double> seen(kCount * kCount);
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
-    for (std::uint64_t i = 0; i < kCount; ++i) seen[i * kCount + Permutation(kCount, seed, 0, false).at(i)] += 1;
+    for (std::uint64_t i = 0; i < kCount; ++i)
+      seen[i * kCount + Permutation(kCount, seed, 0, false).at(i)] += 1;
   double chi_square = 0;
   const double expected = static_cast<double>(kSeeds) / kCount;
   for (const double times : seen) chi_square += (times - expected) * (times - expected) / expected;
@@ -99,38 +103,59 @@ TEST(Order, EpochsAndSeedsDiffer) {
 }
 
 TEST(Order, FilesTakeTurns) {
-  EXPECT_EQ(all_of({.ordering = Ordering::interleaved, .count = 18, .block = 2, .group = 2, .files = {3, 6, 9}}),
-            (std::vector<std::uint64_t>{0, 1, 3, 4, 2, 5, 6, 9, 10, 7, 8, 11, 12, 13, 14, 15, 16, 17}));
-  EXPECT_EQ(all_of({.ordering = Ordering::interleaved, .count = 4, .block = 1, .group = 9, .files = {2, 0, 2}}),
+  EXPECT_EQ(
+      all_of({.ordering = Ordering::interleaved,
+              .count = 18,
+              .block = 2,
+              .group = 2,
+              .files = {3, 6, 9}}),
+      (std::vector<std::uint64_t>{0, 1, 3, 4, 2, 5, 6, 9, 10, 7, 8, 11, 12, 13, 14, 15, 16, 17}));
+  EXPECT_EQ(all_of({.ordering = Ordering::interleaved,
+                    .count = 4,
+                    .block = 1,
+                    .group = 9,
+                    .files = {2, 0, 2}}),
             (std::vector<std::uint64_t>{0, 2, 1, 3}));
 }
 
 TEST(Order, FilesTakeTurnsAsInTfData) {
-  const std::vector<std::vector<std::uint64_t>> all = {{100},    {0, 0, 5}, {7, 7, 7, 7, 7}, {64, 64, 64}, {1, 50, 3, 0, 20, 11, 2},
-                                                       {5, 0, 0}};
+  const std::vector<std::vector<std::uint64_t>> all = {
+      {100}, {0, 0, 5}, {7, 7, 7, 7, 7}, {64, 64, 64}, {1, 50, 3, 0, 20, 11, 2}, {5, 0, 0}};
   for (const auto& files : all)
     for (const std::size_t cycle : {1, 2, 3, 16})
       for (const std::uint64_t block : {1, 2, 7, 100}) {
         const auto expected = interleaved(files, cycle, block);
-        EXPECT_EQ(all_of({.ordering = Ordering::interleaved, .count = expected.size(), .block = block, .group = cycle, .files = files}),
+        EXPECT_EQ(all_of({.ordering = Ordering::interleaved,
+                          .count = expected.size(),
+                          .block = block,
+                          .group = cycle,
+                          .files = files}),
                   expected);
       }
 }
 
 TEST(Order, BlocksStayTogetherWithinTheirGroup) {
   for (const std::uint64_t count : {1U, 10U, 100U, 103U, 96U}) {
-    const OrderRequest request{.ordering = Ordering::blocks, .count = count, .seed = 5, .block = 8, .group = 3};
+    const OrderRequest request{
+        .ordering = Ordering::blocks, .count = count, .seed = 5, .block = 8, .group = 3};
     const auto records = all_of(request);
     expect_each_once(records);
     std::set<std::uint64_t> blocks;
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count, 16); ++i) blocks.insert(records[i] / 8);
-    EXPECT_LE(blocks.size(), 4) << count;  // three of a group, one of which may be short, so that the next group begins
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count, 16); ++i)
+      blocks.insert(records[i] / 8);
+    EXPECT_LE(blocks.size(), 4)
+        << count;  // three of a group, one of which may be short, so that the next group begins
   }
 }
 
 TEST(Order, BlocksMayDifferInLengthAndTakeTurnsWithAllTheirRecords) {
   const std::vector<std::uint64_t> begins = {0, 5, 5, 6, 26, 33, 33};  // two are empty
-  const OrderRequest request{.ordering = Ordering::blocks, .count = 33, .seed = 5, .epoch = 2, .group = 2, .begins = begins};
+  const OrderRequest request{.ordering = Ordering::blocks,
+                             .count = 33,
+                             .seed = 5,
+                             .epoch = 2,
+                             .group = 2,
+                             .begins = begins};
   expect_each_once(all_of(request));
   const Order order(request);
   std::set<std::uint64_t> blocks;
@@ -139,7 +164,8 @@ TEST(Order, BlocksMayDifferInLengthAndTakeTurnsWithAllTheirRecords) {
     EXPECT_EQ(turn.positions.begin, position);
     std::set<std::uint64_t> expected, found;
     for (const std::uint64_t block : turn.blocks)
-      for (std::uint64_t record = begins[block]; record < begins[block + 1]; ++record) expected.insert(record);
+      for (std::uint64_t record = begins[block]; record < begins[block + 1]; ++record)
+        expected.insert(record);
     for (; position < turn.positions.end; ++position) found.insert(order.at(position));
     EXPECT_EQ(found, expected);
     for (const std::uint64_t block : turn.blocks) EXPECT_TRUE(blocks.insert(block).second) << block;
@@ -147,7 +173,8 @@ TEST(Order, BlocksMayDifferInLengthAndTakeTurnsWithAllTheirRecords) {
 }
 
 TEST(Order, BlocksOfOneLengthComeAsIfTheyWereGiven) {
-  OrderRequest request{.ordering = Ordering::blocks, .count = 103, .seed = 5, .block = 8, .group = 3};
+  OrderRequest request{
+      .ordering = Ordering::blocks, .count = 103, .seed = 5, .block = 8, .group = 3};
   const auto expected = all_of(request);
   for (std::uint64_t begin = 0; begin < 103; begin += 8) request.begins.push_back(begin);
   request.begins.push_back(103);
@@ -165,7 +192,9 @@ TEST(Schedule, EveryPositionIsOneRanks) {
   for (const std::uint64_t ranks : {1U, 2U, 3U, 7U}) {
     std::vector<std::uint64_t> all;
     for (std::uint64_t rank = 0; rank < ranks; ++rank)
-      for (const std::uint64_t p : positions({.count = 101, .batch = 4, .ranks = ranks, .rank = rank})) all.push_back(p);
+      for (const std::uint64_t p :
+           positions({.count = 101, .batch = 4, .ranks = ranks, .rank = rank}))
+        all.push_back(p);
     EXPECT_EQ(all.size(), 101);
     expect_each_once(all);
   }
@@ -180,14 +209,22 @@ TEST(Schedule, GoesOnWithOtherRanksWhereItEnded) {
   const std::uint64_t done = Schedule{.count = 100, .batch = 4, .ranks = 3}.step(0).end;
   EXPECT_EQ(done, 12);
   for (std::uint64_t rank = 0; rank < 5; ++rank)
-    for (const std::uint64_t p : positions({.count = 100, .begin = done, .batch = 2, .ranks = 5, .rank = rank})) all.push_back(p);
+    for (const std::uint64_t p :
+         positions({.count = 100, .begin = done, .batch = 2, .ranks = 5, .rank = rank}))
+      all.push_back(p);
   EXPECT_EQ(all.size(), 100);
   expect_each_once(all);
 }
 
 TEST(Schedule, OnlyFullBatchesAreTheSameNumberForAll) {
   for (std::uint64_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(positions({.count = 100, .batch = 8, .ranks = 3, .rank = rank, .remainder = Remainder::full_batches}).size(), 32);
+    EXPECT_EQ(positions({.count = 100,
+                         .batch = 8,
+                         .ranks = 3,
+                         .rank = rank,
+                         .remainder = Remainder::full_batches})
+                  .size(),
+              32);
 }
 
 TEST(Schedule, PaddingGivesEqualNumbersAndLeavesNothingOut) {
@@ -196,12 +233,17 @@ TEST(Schedule, PaddingGivesEqualNumbersAndLeavesNothingOut) {
       std::set<std::size_t> lengths;
       std::set<std::uint64_t> found;
       for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-        const auto mine = positions({.count = count, .batch = 3, .ranks = ranks, .rank = rank, .remainder = Remainder::pad});
+        const auto mine = positions({.count = count,
+                                     .batch = 3,
+                                     .ranks = ranks,
+                                     .rank = rank,
+                                     .remainder = Remainder::pad});
         EXPECT_EQ(std::set<std::uint64_t>(mine.begin(), mine.end()).size(), mine.size());
         lengths.insert(mine.size());
         found.insert(mine.begin(), mine.end());
       }
-      EXPECT_EQ(lengths, std::set<std::size_t>{(count + ranks - 1) / ranks}) << count << " records, " << ranks << " ranks";
+      EXPECT_EQ(lengths, std::set<std::size_t>{(count + ranks - 1) / ranks})
+          << count << " records, " << ranks << " ranks";
       EXPECT_EQ(found.size(), count);
       EXPECT_EQ(*found.rbegin(), count - 1);
     }
@@ -212,7 +254,11 @@ TEST(Schedule, DroppingGivesEqualNumbersAndLeavesOutFewerRecordsThanRanks) {
     for (const std::uint64_t ranks : {1U, 2U, 3U, 8U}) {
       std::vector<std::uint64_t> found;
       for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-        const auto mine = positions({.count = count, .batch = 3, .ranks = ranks, .rank = rank, .remainder = Remainder::drop});
+        const auto mine = positions({.count = count,
+                                     .batch = 3,
+                                     .ranks = ranks,
+                                     .rank = rank,
+                                     .remainder = Remainder::drop});
         EXPECT_EQ(mine.size(), count / ranks);
         found.insert(found.end(), mine.begin(), mine.end());
       }
@@ -223,7 +269,11 @@ TEST(Schedule, DroppingGivesEqualNumbersAndLeavesOutFewerRecordsThanRanks) {
 TEST(Schedule, PartsOfHugeStepsDoNotOverflow) {
   constexpr std::uint64_t kCount = std::uint64_t{1} << 40, kRanks = (std::uint64_t{1} << 31) - 1;
   for (const Remainder remainder : {Remainder::exact, Remainder::pad, Remainder::drop}) {
-    const Schedule schedule{.count = kCount, .batch = kRanks, .ranks = kRanks, .rank = kRanks - 1, .remainder = remainder};
+    const Schedule schedule{.count = kCount,
+                            .batch = kRanks,
+                            .ranks = kRanks,
+                            .rank = kRanks - 1,
+                            .remainder = remainder};
     const Schedule::Step step = schedule.step(0);
     EXPECT_EQ(step.last, remainder == Remainder::drop ? kCount - kCount % kRanks : kCount);
     EXPECT_LE(step.last - step.first, kCount / kRanks + 1);

@@ -1,11 +1,13 @@
-// Shuffles by several ranks, which are threads here: the bytes of one, and an Error of one is one of all.
+// Shuffles by several ranks, which are threads here: the bytes of one, and an Error of one is one
+// of all.
 #include <gtest/gtest.h>
 
 #include <barrier>
 #include <random>
 #include <thread>
 
-#include "records/leftovers.hpp"
+#include "core/file/publication.hpp"
+#include "data/records/buckets.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -16,7 +18,9 @@ class Meeting {
  public:
   explicit Meeting(unsigned count) : given_(count), barrier_(count) {}
   Ranks seat(unsigned rank) {
-    return {.rank = rank, .count = static_cast<unsigned>(given_.size()), .gather = [this, rank](const std::string& mine) {
+    return {.rank = rank,
+            .count = static_cast<unsigned>(given_.size()),
+            .gather = [this, rank](const std::string& mine) {
               given_[rank] = mine;
               barrier_.arrive_and_wait();
               std::vector<std::string> all = given_;
@@ -33,11 +37,16 @@ class Meeting {
 class RanksShuffle : public Records {
  protected:
   ShuffleRequest request(const std::string& input) const {
-    return {.inputs = {input}, .outputs = {file("out")}, .seed = 7, .memory = std::uint64_t{4} << 30, .temporary = directory};
+    return {.inputs = {input},
+            .outputs = {file("out")},
+            .seed = 7,
+            .memory = std::uint64_t{4} << 30,
+            .temporary = directory};
   }
   /// What each of the ranks came to; `change` makes one's request another.
-  static std::vector<std::string> outcomes(const ShuffleRequest& request, unsigned count,
-                                           const std::function<void(ShuffleRequest&)>& change = {}) {
+  static std::vector<std::string> outcomes(
+      const ShuffleRequest& request, unsigned count,
+      const std::function<void(ShuffleRequest&)>& change = {}) {
     Meeting meeting(count);
     std::vector<std::string> out(count);
     std::vector<std::jthread> threads;
@@ -59,11 +68,15 @@ class RanksShuffle : public Records {
   }
   std::string lines(int count, std::uint64_t longest) {
     std::string out;
-    for (int i = 0; i < count; ++i) out += std::string(random_() % (longest + 1), static_cast<char>('a' + i % 26)) + "\n";
+    for (int i = 0; i < count; ++i)
+      out += std::string(random_() % (longest + 1), static_cast<char>('a' + i % 26)) + "\n";
     return out;
   }
   ShufflePlan small_plan(Way way) {
-    ShufflePlan plan{.way = way, .buckets = static_cast<std::uint32_t>(1 + random_() % 9), .threads = 2, .chunk = 1 + random_() % 5000};
+    ShufflePlan plan{.way = way,
+                     .buckets = static_cast<std::uint32_t>(1 + random_() % 9),
+                     .threads = 2,
+                     .chunk = 1 + random_() % 5000};
     plan.buffer = 4096;
     plan.inline_limit = way == Way::gather ? 0 : random_() % 2 == 0 ? 4096 - 64 : random_() % 300;
     plan.bucket_limit = 32'768;
@@ -78,7 +91,8 @@ TEST_F(RanksShuffle, TheBytesAreThoseOfOne) {
     const int count = static_cast<int>(random_() % 800);
     ShuffleRequest asked = request(make("in.txt", lines(count, round % 2 == 0 ? 20 : 3000)));
     asked.outputs.clear();
-    for (int shard = 0; shard < 1 + round % 5; ++shard) asked.outputs.push_back(file("out" + std::to_string(shard)));
+    for (int shard = 0; shard < 1 + round % 5; ++shard)
+      asked.outputs.push_back(file("out" + std::to_string(shard)));
     ASSERT_TRUE(shuffle(asked).ok());
     const std::string alone = joined(asked.outputs);
     asked.plan = small_plan(round % 3 == 0 ? Way::gather : Way::buckets);
@@ -131,46 +145,70 @@ TEST_F(RanksShuffle, AnErrorOfOneIsOneOfAllAndNothingIsLeft) {
   EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
 }
 
-TEST_F(RanksShuffle, WhatAKilledRunLeftIsRemovedByTheNext) {
+/// The name of a rank's temporary file that all ranks see.
+std::string heap_name(std::string_view output, std::uint64_t rank, std::uint64_t number) {
+  return heap_path("", output, rank, number).substr(1);
+}
+
+TEST_F(RanksShuffle, StaleFilesOfAKilledRunAreRemovedByTheNext) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
-  const std::uint64_t number = own_number();
-  const std::string other = aside_of("other", number), text = shared_name(number, 0, "txt.out");
-  make(aside_of("out", number), "half");
-  make(shared_name(number, 12, "out"), "buckets");
+  const std::uint64_t number = file::random_part_number();
+  const std::string other = file::part_path("other", number);
+  const std::string text = heap_name("txt.out", 0, number);
+  const std::string digits = file::part_path("x", number).substr(3, 16);
+  make(file::part_path("out", number), "half");
+  make(heap_name("out", 12, number), "buckets");
+  make("out.pario-part." + digits, "half, by an earlier version");
+  make(".pario-shuffle-" + digits + ".12.out", "buckets, by an earlier version");
   make(text, "of another output");
   make(other, "of another output");
   ASSERT_TRUE(shuffle(asked).ok());
-  EXPECT_EQ(entries(), (std::vector<std::string>{text, "in.txt", other, "out"}));
+  std::vector<std::string> left = {text, "in.txt", other, "out"};
+  std::ranges::sort(left);
+  EXPECT_EQ(entries(), left);
+}
+
+TEST_F(RanksShuffle, StaleFilesOfOutputsWithLongNamesAreRecognised) {
+  const std::string output(250, 'o');
+  const std::uint64_t number = file::random_part_number();
+  EXPECT_TRUE(is_own_heap(heap_name(output, 1234567, number), output));
+  EXPECT_FALSE(is_own_heap(heap_name(output, 1234567, number), output + "o"));
+  EXPECT_LE(heap_name(output, 1234567, number).size(), 255U);
 }
 
 TEST_F(RanksShuffle, LinksInTheWayAreRemovedAndNotFollowed) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
   const std::string elsewhere = make("elsewhere", "precious");
-  for (const std::string& name : {aside_of("out", own_number()), shared_name(own_number(), 0, "out")})
+  for (const std::string& name : {file::part_path("out", file::random_part_number()),
+                                  heap_name("out", 0, file::random_part_number())})
     std::filesystem::create_symlink(elsewhere, file(name));
   ASSERT_TRUE(shuffle(asked).ok());
   EXPECT_EQ(entries(), (std::vector<std::string>{"elsewhere", "in.txt", "out"}));
   EXPECT_EQ(std::filesystem::file_size(elsewhere), 8);
 }
 
-TEST_F(RanksShuffle, WhatSomebodyStillWritesStays) {
+TEST_F(RanksShuffle, AFileThatAnotherProcessWritesStays) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
-  const std::string aside = aside_of("out", own_number());
-  const auto held = open_held(file(aside), Caching::page_cache);
-  ASSERT_TRUE(held.ok());
-  EXPECT_EQ(open_held(file(aside), Caching::page_cache).error().number, EEXIST);
+  const std::uint64_t number = file::random_part_number();
+  const auto used = file::Publication::of_file(file("out"), {.number = number});
+  ASSERT_TRUE(used.ok());
+  EXPECT_EQ(file::Publication::of_file(file("out"), {.number = number}).error().number, EEXIST);
   ASSERT_TRUE(shuffle(asked).ok());
-  EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", "out", aside}));
+  std::vector<std::string> left = {"in.txt", "out", file::part_path("out", number)};
+  std::ranges::sort(left);
+  EXPECT_EQ(entries(), left);
 }
 
-TEST_F(RanksShuffle, WhatAnotherHostMayStillWriteStays) {
+TEST_F(RanksShuffle, AFileThatAnotherHostMayWriteStays) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
-  const std::uint64_t number = own_number() ^ std::uint64_t{1} << 40;
-  const std::string aside = aside_of("out", number), buckets = shared_name(number, 0, "out");
-  make(aside, "half");
+  const std::uint64_t number = file::random_part_number() ^ std::uint64_t{1} << 40;
+  const std::string part = file::part_path("out", number), buckets = heap_name("out", 0, number);
+  make(part, "half");
   make(buckets, "buckets");
   ASSERT_TRUE(shuffle(asked).ok());
-  EXPECT_EQ(entries(), (std::vector<std::string>{buckets, "in.txt", "out", aside}));
+  std::vector<std::string> left = {buckets, "in.txt", "out", part};
+  std::ranges::sort(left);
+  EXPECT_EQ(entries(), left);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "records/philox.hpp"
+#include "data/records/philox.hpp"
 #include "records_support.hpp"
 
 namespace pario::records {
@@ -31,14 +31,19 @@ std::string expected(const std::string& text, std::uint64_t seed, unsigned bits 
 
 std::string random_lines(std::mt19937_64& random, int count, std::uint64_t longest) {
   std::string out;
-  for (int i = 0; i < count; ++i) out += std::string(random() % (longest + 1), static_cast<char>('a' + i % 26)) + "\n";
+  for (int i = 0; i < count; ++i)
+    out += std::string(random() % (longest + 1), static_cast<char>('a' + i % 26)) + "\n";
   return out;
 }
 
 class Shuffle : public Records {
  protected:
   ShuffleRequest request(const std::string& input) const {
-    return {.inputs = {input}, .outputs = {file("out")}, .seed = 7, .memory = 4096 * kMiB, .temporary = directory};
+    return {.inputs = {input},
+            .outputs = {file("out")},
+            .seed = 7,
+            .memory = 4096 * kMiB,
+            .temporary = directory};
   }
   std::string shuffled(const ShuffleRequest& request) const {
     const auto done = shuffle(request);
@@ -64,12 +69,16 @@ ShufflePlan small_plan(Way way, unsigned threads, std::mt19937_64& random) {
 TEST_F(Shuffle, TheOrderIsThatOfTheKeysByEveryPlanAndAnyThreads) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 30; ++round) {
-    const std::string text = random_lines(random, static_cast<int>(random() % 500), round % 3 == 0 ? 3 : round % 3 == 1 ? 300 : 9000);
+    const std::string text = random_lines(random, static_cast<int>(random() % 500),
+                                          round % 3 == 0   ? 3
+                                          : round % 3 == 1 ? 300
+                                                           : 9000);
     ShuffleRequest asked = request(make("in.txt", text));
     asked.seed = random();
     for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
       asked.plan = small_plan(way, 1 + static_cast<unsigned>(round) % 8, random);
-      ASSERT_EQ(shuffled(asked), expected(text, asked.seed)) << round << " " << static_cast<int>(way);
+      ASSERT_EQ(shuffled(asked), expected(text, asked.seed))
+          << round << " " << static_cast<int>(way);
     }
   }
 }
@@ -98,8 +107,10 @@ TEST_F(Shuffle, MoreRecordsThanExpectedGoThroughBuckets) {
 }
 
 TEST_F(Shuffle, UnusualInputs) {
-  for (const std::string& text : {std::string(), std::string("\n"), std::string("one"), std::string("a\nb"), std::string("\0\n\n\xff\n", 5),
-                                  std::string(3 * kMiB, 'x'), std::string(kMiB, 'x') + "\nshort\n" + std::string(kMiB, 'y')}) {
+  for (const std::string& text :
+       {std::string(), std::string("\n"), std::string("one"), std::string("a\nb"),
+        std::string("\0\n\n\xff\n", 5), std::string(3 * kMiB, 'x'),
+        std::string(kMiB, 'x') + "\nshort\n" + std::string(kMiB, 'y')}) {
     const ShuffleRequest asked = request(make("in.txt", text));
     EXPECT_EQ(shuffled(asked), expected(text, asked.seed));
   }
@@ -126,7 +137,8 @@ TEST_F(Shuffle, LinesGoByAnIndexThatIsNotOutOfDate) {
   asked.plan = small_plan(Way::gather, 3, random);
   for (const std::string& path : asked.inputs) {
     ASSERT_FALSE(preview_shuffle(asked)->facts.indexed);
-    ASSERT_TRUE(write_whole(index_path(path), *make_index({.path = path, .kind = Kind::lines})).ok());
+    ASSERT_TRUE(
+        write_whole(index_path(path), *make_index({.path = path, .kind = Kind::lines})).ok());
   }
   EXPECT_TRUE(preview_shuffle(asked)->facts.indexed);
   for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
@@ -144,7 +156,8 @@ TEST_F(Shuffle, ShardsAreTheOutputInEqualParts) {
   ShuffleRequest asked = request(make("in.txt", text));
   for (const std::size_t shards : {2U, 7U, 64U}) {
     asked.outputs.clear();
-    for (std::size_t i = 0; i < shards; ++i) asked.outputs.push_back(file("shard" + std::to_string(i)));
+    for (std::size_t i = 0; i < shards; ++i)
+      asked.outputs.push_back(file("shard" + std::to_string(i)));
     asked.plan = small_plan(Way::buckets, 4, random);
     EXPECT_EQ(shuffled(asked), expected(text, 7));
     for (const std::string& shard : asked.outputs) {
@@ -165,14 +178,17 @@ TEST_F(Shuffle, FixedRecordsGoByTheirIndex) {
   std::string bytes, sorted;
   for (int i = 0; i < 5000; ++i) bytes += std::to_string(10'000 + i);
   const std::string path = make("fixed", bytes);
-  ASSERT_TRUE(write_whole(index_path(path), *make_index({.path = path, .kind = Kind::fixed, .record_size = 5})).ok());
+  ASSERT_TRUE(write_whole(index_path(path),
+                          *make_index({.path = path, .kind = Kind::fixed, .record_size = 5}))
+                  .ok());
   ShuffleRequest asked = request(path);
   asked.kind = Kind::fixed;
   std::mt19937_64 random(4);
   const std::string automatic = shuffled(asked);
   ASSERT_EQ(automatic.size(), bytes.size());
   std::vector<std::string> records;
-  for (std::size_t at = 0; at < automatic.size(); at += 5) records.push_back(automatic.substr(at, 5));
+  for (std::size_t at = 0; at < automatic.size(); at += 5)
+    records.push_back(automatic.substr(at, 5));
   std::ranges::sort(records);
   for (const std::string& record : records) sorted += record;
   EXPECT_EQ(sorted, bytes);
@@ -196,7 +212,8 @@ TEST_F(Shuffle, AllPermutationsOfFiveRecordsAreEquallyFrequent) {
   ASSERT_EQ(seen.size(), 120U);
   double chi_square = 0;
   for (const auto& [text, count] : seen) chi_square += (count - 500.0) * (count - 500.0) / 500;
-  EXPECT_LT(chi_square, 181.9);  // of 119 degrees of freedom, exceeded once in 5,000; the seeds are fixed
+  EXPECT_LT(chi_square,
+            181.9);  // of 119 degrees of freedom, exceeded once in 5,000; the seeds are fixed
   EXPECT_GT(chi_square, 69.5);
 }
 
@@ -207,7 +224,9 @@ TEST_F(Shuffle, PlacesBeforeAndAfterHaveNothingToDoWithEachOther) {
   std::ranges::sort(order);
   double with_place = 0, with_next = 0;
   int neighbours = 0;
-  const auto centred = [](std::size_t place) { return (static_cast<double>(place) - kRecords / 2.0) / kRecords * std::sqrt(12); };
+  const auto centred = [](std::size_t place) {
+    return (static_cast<double>(place) - kRecords / 2.0) / kRecords * std::sqrt(12);
+  };
   for (std::size_t i = 0; i + 1 < kRecords; ++i) {
     const std::size_t here = order[i].second, next = order[i + 1].second;
     with_place += centred(i) * centred(here);
@@ -247,7 +266,8 @@ TEST_F(Shuffle, AFullDiskIsAnErrorThatNamesItsPlace) {
 }
 
 TEST_F(Shuffle, WhoStopsItLeavesNothing) {
-  const auto done = shuffle(request(make("in.txt", std::string(kMiB, '\n'))), [](std::uint64_t, std::uint64_t) { return false; });
+  const auto done = shuffle(request(make("in.txt", std::string(kMiB, '\n'))),
+                            [](std::uint64_t, std::uint64_t) { return false; });
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().number, ECANCELED);
   EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
@@ -274,9 +294,15 @@ TEST(ShufflePlans, BucketsForSmallRecordsAndGatheringForLargeOnes) {
 }
 
 TEST(ShufflePlans, TheBreakEvenLengthIsWhatTheDeviceReadsInTheTimeOfARequest) {
-  EXPECT_DOUBLE_EQ(break_even_length({.indexed = true, .bandwidth = 1e9, .requests = 20e3}), 25'000);
-  EXPECT_DOUBLE_EQ(break_even_length({.indexed = false, .bandwidth = 1e9, .requests = 20e3}), 50'000);
-  const ShuffleFacts disk{.bytes = 4096 * kMiB, .records = 4096 * 10, .memory = 480 * kMiB, .bandwidth = 150e6, .requests = 120};
+  EXPECT_DOUBLE_EQ(break_even_length({.indexed = true, .bandwidth = 1e9, .requests = 20e3}),
+                   25'000);
+  EXPECT_DOUBLE_EQ(break_even_length({.indexed = false, .bandwidth = 1e9, .requests = 20e3}),
+                   50'000);
+  const ShuffleFacts disk{.bytes = 4096 * kMiB,
+                          .records = 4096 * 10,
+                          .memory = 480 * kMiB,
+                          .bandwidth = 150e6,
+                          .requests = 120};
   EXPECT_EQ(plan_shuffle(disk)->way, Way::buckets) << "seeks cost more than streaming twice";
 }
 
@@ -318,7 +344,8 @@ TEST(ShufflePlans, SayWhatTheyDoAndWhy) {
             "8 threads, 89 buckets of about 44.9 MB\n");
   const ShuffleFacts longer{.bytes = 4'000'000'000, .records = 400'000, .memory = 500'000'000};
   EXPECT_EQ(plan_shuffle(longer)->reason,
-            "records of about 10 kB, less than 25 kB: reading each where it lies would cost about 28 s, buckets cost 16 s");
+            "records of about 10 kB, less than 25 kB: reading each where it lies would cost about "
+            "28 s, buckets cost 16 s");
 }
 
 }  // namespace

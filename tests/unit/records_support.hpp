@@ -1,4 +1,4 @@
-// What the tests of room records share: a scratch directory, files of bytes.
+// Fixtures of the tests of module records: a scratch directory, files of bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "data/records/records.hpp"
 #include "directory.hpp"
 #include "read_file.hpp"
-#include "records/records.hpp"
 
 namespace pario::records {
 
@@ -30,7 +30,8 @@ class Records : public testing::Test {
   /// Names in the directory: what a failed call has left.
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      names.push_back(entry.path().filename());
     std::ranges::sort(names);
     return names;
   }
@@ -39,6 +40,8 @@ class Records : public testing::Test {
   std::string directory = scratch.path();
 };
 
-inline std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 }  // namespace pario::records

@@ -1,5 +1,5 @@
 // Workers that end together, however one of them ends.
-#include "records/team.hpp"
+#include "data/records/team.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/columns.hpp"
+#include "core/trace/columns.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,11 +44,14 @@ TEST_P(Columns, LieAsTheFormatSays) {
   const std::size_t rows = events.size();
   for (std::size_t row = 0; row < rows; ++row) {
     const std::uint64_t offset = events[row].offset - (row == 0 ? 0 : events[row - 1].offset);
-    const auto function = static_cast<std::uint16_t>(events[row].function - (row == 0 ? 0 : events[row - 1].function));
+    const auto function = static_cast<std::uint16_t>(events[row].function -
+                                                     (row == 0 ? 0 : events[row - 1].function));
     for (std::size_t byte = 0; byte < 8; ++byte)
-      ASSERT_EQ(std::to_integer<std::uint64_t>(columns[16 * rows + byte * rows + row]), offset >> (8 * byte) & 0xFF);
+      ASSERT_EQ(std::to_integer<std::uint64_t>(columns[16 * rows + byte * rows + row]),
+                offset >> (8 * byte) & 0xFF);
     for (std::size_t byte = 0; byte < 2; ++byte)
-      ASSERT_EQ(std::to_integer<unsigned>(columns[44 * rows + byte * rows + row]), function >> (8 * byte) & 0xFFu);
+      ASSERT_EQ(std::to_integer<unsigned>(columns[44 * rows + byte * rows + row]),
+                function >> (8 * byte) & 0xFFu);
   }
 }
 

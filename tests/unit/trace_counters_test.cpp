@@ -1,11 +1,11 @@
-#include "trace/counters.hpp"
+#include "core/trace/counters.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "trace/trace.hpp"
+#include "core/trace/trace.hpp"
 
 namespace pario::trace {
 namespace {
@@ -15,7 +15,8 @@ constexpr std::uint64_t kDuration = 10;
 /// A row and a clock that goes 100 ticks per call.
 class Counters : public testing::Test {
  protected:
-  void make(Op op, std::uint64_t offset, std::uint64_t asked, std::int64_t result, std::uint32_t open_flags = 0) {
+  void make(Op op, std::uint64_t offset, std::uint64_t asked, std::int64_t result,
+            std::uint32_t open_flags = 0) {
     now += 100;
     Call call{.function = 0, .op = op, .start = now, .end = now + kDuration};
     call.offset = offset;
@@ -25,8 +26,12 @@ class Counters : public testing::Test {
     call.flags = flags;
     apply(row, call, nested);
   }
-  void read(std::uint64_t offset, std::uint64_t size) { make(Op::read, offset, size, static_cast<std::int64_t>(size)); }
-  void write(std::uint64_t offset, std::uint64_t size) { make(Op::write, offset, size, static_cast<std::int64_t>(size)); }
+  void read(std::uint64_t offset, std::uint64_t size) {
+    make(Op::read, offset, size, static_cast<std::int64_t>(size));
+  }
+  void write(std::uint64_t offset, std::uint64_t size) {
+    make(Op::write, offset, size, static_cast<std::int64_t>(size));
+  }
 
   Record row{};
   std::uint64_t now = 0;
@@ -103,15 +108,17 @@ TEST_F(Counters, CountUnalignedAgainstTheBlockSize) {
 }
 
 TEST_F(Counters, SortSizesIntoDecimalBins) {
-  for (const std::uint64_t bound : {100, 1'000, 10'000, 100'000, 1'000'000, 4'000'000, 10'000'000, 100'000'000, 1'000'000'000}) {
+  for (const std::uint64_t bound : {100, 1'000, 10'000, 100'000, 1'000'000, 4'000'000, 10'000'000,
+                                    100'000'000, 1'000'000'000}) {
     read(0, bound);
     read(0, bound + 1);
   }
   read(0, 0);
   read(0, 10'000'000'000);
   for (std::uint64_t Record::* bin :
-       {&Record::read_size_0, &Record::read_size_1, &Record::read_size_2, &Record::read_size_3, &Record::read_size_4, &Record::read_size_5,
-        &Record::read_size_6, &Record::read_size_7, &Record::read_size_8, &Record::read_size_9})
+       {&Record::read_size_0, &Record::read_size_1, &Record::read_size_2, &Record::read_size_3,
+        &Record::read_size_4, &Record::read_size_5, &Record::read_size_6, &Record::read_size_7,
+        &Record::read_size_8, &Record::read_size_9})
     EXPECT_EQ(row.*bin, 2u);
 }
 
@@ -180,7 +187,8 @@ TEST_F(Counters, TakeARunOfEqualCallsForSoManyCalls) {
 TEST_F(Counters, PutUnknownOffsetsIntoNoPattern) {
   make(Op::write, kUnknownOffset, 10, 10);
   make(Op::write, kUnknownOffset, 10, 10);
-  EXPECT_EQ(row.consecutive_writes + row.forward_writes + row.strided_writes + row.unaligned_writes, 0u);
+  EXPECT_EQ(row.consecutive_writes + row.forward_writes + row.strided_writes + row.unaligned_writes,
+            0u);
   EXPECT_EQ(row.end_written, 0u);
   EXPECT_EQ(row.bytes_written, 20u);
 }
@@ -231,7 +239,9 @@ TEST(Samples, TellNumbersFromTextFromBytes) {
   EXPECT_TRUE(!bytes.text && !bytes.numbers);
 }
 
-TEST(Samples, LookAtTheFirstBytesOnly) { EXPECT_EQ(look_at(std::string(100000, 'a')).bytes, kSampleSize); }
+TEST(Samples, LookAtTheFirstBytesOnly) {
+  EXPECT_EQ(look_at(std::string(100000, 'a')).bytes, kSampleSize);
+}
 
 TEST(Samples, BecomeRareAsWritesGrowMany) {
   Record row{};

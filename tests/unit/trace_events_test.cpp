@@ -1,4 +1,4 @@
-#include "trace/events.hpp"
+#include "core/trace/events.hpp"
 
 #include <algorithm>
 #include <random>
@@ -127,7 +127,8 @@ TEST_F(Events, ThatCannotBeMergedStopAtTheLimitAndAreCounted) {
   std::vector<Record*> records;
   for (int i = 0; i < 50; ++i) records.push_back(record_of("/" + std::to_string(i)));
   std::mt19937_64 random(1);
-  for (std::uint64_t i = 0; i < kCalls; ++i) count(records[i % records.size()], read_call(random(), random() % 1000));
+  for (std::uint64_t i = 0; i < kCalls; ++i)
+    count(records[i % records.size()], read_call(random(), random() % 1000));
   finish(1, 0);
   const ReadLog log = read_only_log(directory);
   std::uint64_t calls = 0;
@@ -193,9 +194,12 @@ TEST(Merge, JoinsLikeEventsWithinTheWindow) {
 TEST(Merge, KeepsUnlikeEventsApart) {
   Event tail[] = {{1000, 10, 0, 5, 1, 1, 0, 2, 0, 0}};
   EXPECT_FALSE(merge(tail, 1, {1001, 1, 0, 5, 2, 1, 0, 2, 0, 0}, 500, 1'000'000)) << "another file";
-  EXPECT_FALSE(merge(tail, 1, {1001, 1, 0, 5, 1, 1, 0, 3, 0, 0}, 500, 1'000'000)) << "another function";
-  EXPECT_FALSE(merge(tail, 1, {1001, 1, 0, 5, 1, 1, 0, 2, 0, kFailed}, 500, 1'000'000)) << "it failed";
-  EXPECT_FALSE(merge(tail, 1, {900, 1, 0, 5, 1, 1, 0, 2, 0, 0}, 500, 1'000'000)) << "it began earlier";
+  EXPECT_FALSE(merge(tail, 1, {1001, 1, 0, 5, 1, 1, 0, 3, 0, 0}, 500, 1'000'000))
+      << "another function";
+  EXPECT_FALSE(merge(tail, 1, {1001, 1, 0, 5, 1, 1, 0, 2, 0, kFailed}, 500, 1'000'000))
+      << "it failed";
+  EXPECT_FALSE(merge(tail, 1, {900, 1, 0, 5, 1, 1, 0, 2, 0, 0}, 500, 1'000'000))
+      << "it began earlier";
 }
 
 TEST(Guards, LetOnlyTheOutermostCallCount) {

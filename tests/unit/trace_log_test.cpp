@@ -51,7 +51,8 @@ TEST_F(Log, DescribesItsRows) {
   begin();
   const ReadLog log = read_only_log(directory);
   EXPECT_NE(log.schema.find(R"("record":[["path","id"],["path_hash","id"])"), std::string::npos);
-  EXPECT_NE(log.schema.find(R"({"id":2,"name":"write","category":"posix","op":"write"})"), std::string::npos);
+  EXPECT_NE(log.schema.find(R"({"id":2,"name":"write","category":"posix","op":"write"})"),
+            std::string::npos);
   EXPECT_NE(log.schema.find(R"("layers":["posix","stdio","mpiio"])"), std::string::npos);
 }
 
@@ -124,8 +125,10 @@ TEST_F(Log, OfAForkedChildBeginsAtZeroAndLeavesTheParentsAlone) {
   finish(1, 0);
   const auto logs = logs_in(directory);
   ASSERT_EQ(logs.size(), 2u);
-  const bool first_is_parent = read_log(logs[0]).process.pid == static_cast<std::uint64_t>(getpid());
-  const ReadLog parent = read_log(logs[first_is_parent ? 0 : 1]), child = read_log(logs[first_is_parent ? 1 : 0]);
+  const bool first_is_parent =
+      read_log(logs[0]).process.pid == static_cast<std::uint64_t>(getpid());
+  const ReadLog parent = read_log(logs[first_is_parent ? 0 : 1]),
+                child = read_log(logs[first_is_parent ? 1 : 0]);
   EXPECT_EQ(parent.record("/data/out").bytes_written, 200u);
   EXPECT_EQ(parent.events.size(), 2u);
   EXPECT_EQ(child.record("/data/out").bytes_written, 1u);
@@ -141,7 +144,8 @@ TEST_F(Log, OfAForkAmongThreadsThatCountStaysWhole) {
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; !stop; ++i)
-        count(record_of("/data/" + std::to_string(t) + "/" + std::to_string(i % 1000)), write_call(0, 1));
+        count(record_of("/data/" + std::to_string(t) + "/" + std::to_string(i % 1000)),
+              write_call(0, 1));
     });
   for (int i = 0; i < 5; ++i) {
     const int status = in_child([&] {
@@ -201,7 +205,8 @@ TEST_F(Log, IsOffWithoutADirectoryAndLeavesNothingWhenItCannotStart) {
 /// Counts into 3,000 files and 50,000 events with too little room for them.
 void fill_the_log() {
   Record* record = record_of("/data/first");
-  for (std::uint64_t i = 0; i < 3000; ++i) count(record_of("/data/" + std::to_string(i)), write_call(i * i * 977, 1));
+  for (std::uint64_t i = 0; i < 3000; ++i)
+    count(record_of("/data/" + std::to_string(i)), write_call(i * i * 977, 1));
   for (std::uint64_t i = 0; i < 50000; ++i) count(record, write_call(i * i * 977, i));
   finish(1, 0);
 }
@@ -268,7 +273,9 @@ TEST_F(Log, LosesANoteThatIsTooLongAndSaysSo) {
 TEST_F(Log, CarriesMessages) {
   begin();
   message("something \"odd\"\n");
-  EXPECT_EQ(read_only_log(directory).notes_with(R"({"note":"message","text":"something \"odd\"\u000a"})"), 1u);
+  EXPECT_EQ(
+      read_only_log(directory).notes_with(R"({"note":"message","text":"something \"odd\"\u000a"})"),
+      1u);
 }
 
 TEST_F(Log, EstimatesTheRateOfItsTicks) {
@@ -280,8 +287,9 @@ TEST_F(Log, EstimatesTheRateOfItsTicks) {
   const Process& row = read_only_log(directory).process;
   const double seconds = static_cast<double>(row.anchor1_mono_ns - row.anchor0_mono_ns) / 1e9;
   EXPECT_GE(seconds, 0.25);
-  EXPECT_NEAR(static_cast<double>(row.anchor1_ticks - row.anchor0_ticks) / static_cast<double>(row.ticks_per_second), seconds,
-              1e-6 * seconds);
+  EXPECT_NEAR(static_cast<double>(row.anchor1_ticks - row.anchor0_ticks) /
+                  static_cast<double>(row.ticks_per_second),
+              seconds, 1e-6 * seconds);
 }
 
 }  // namespace

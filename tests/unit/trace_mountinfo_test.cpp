@@ -1,4 +1,4 @@
-#include "trace/mountinfo.hpp"
+#include "core/trace/mountinfo.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
@@ -21,7 +21,8 @@ TEST(Mountinfo, IsSearchedById) {
 }
 
 TEST(Mountinfo, IsSearchedByDevice) {
-  EXPECT_EQ(find_mount(kMounts, 0, makedev(0, 39))->mount, "/scratch2") << "the last covers those before";
+  EXPECT_EQ(find_mount(kMounts, 0, makedev(0, 39))->mount, "/scratch2")
+      << "the last covers those before";
   EXPECT_EQ(find_mount(kMounts, 0, makedev(254, 0))->type, "ext4");
   EXPECT_FALSE(find_mount(kMounts, 0, makedev(9, 9)));
 }

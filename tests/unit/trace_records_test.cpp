@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/trace/name_hash.hpp"
 #include "log_reader.hpp"
-#include "trace/name_hash.hpp"
 #include "tracing.hpp"
 
 namespace pario::trace {
@@ -36,7 +36,8 @@ TEST(HashOfNames, DependsOnEveryByteAtEveryLength) {
 
 TEST(HashOfNames, SpreadsNumberedNamesOverTheLowBits) {
   std::set<std::uint64_t> low;
-  for (int i = 0; i < 4096; ++i) low.insert(hash_name("/scratch/project/run/output." + std::to_string(i)) % 4096);
+  for (int i = 0; i < 4096; ++i)
+    low.insert(hash_name("/scratch/project/run/output." + std::to_string(i)) % 4096);
   EXPECT_GT(low.size(), 2400u);  // chance hits 4096 (1 - 1/e) = 2589
 }
 
@@ -60,7 +61,8 @@ TEST_F(Records, LearnOnceOfAFileThatWasNotThere) {
   Record* row = record_of("/a");
   ASSERT_TRUE(is_bare(*row));
   for (const std::uint64_t inode : {6, 7})
-    complete(*row, {.kind = S_IFREG, .device = 5, .inode = inode, .block_size = 4096, .filesystem = 3});
+    complete(*row,
+             {.kind = S_IFREG, .device = 5, .inode = inode, .block_size = 4096, .filesystem = 3});
   EXPECT_FALSE(is_bare(*row));
   const ReadLog log = read_only_log(directory);
   EXPECT_EQ(log.record("/a").inode, 6u);
@@ -72,7 +74,8 @@ TEST_F(Records, StayFoundWhenThereAreMany) {
   std::vector<Record*> rows;
   for (int i = 0; i < 20000; ++i) rows.push_back(record_of("/data/" + std::to_string(i)));
   EXPECT_EQ(std::set(rows.begin(), rows.end()).size(), rows.size());
-  for (int i = 0; i < 20000; ++i) ASSERT_EQ(record_of("/data/" + std::to_string(i)), rows[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 20000; ++i)
+    ASSERT_EQ(record_of("/data/" + std::to_string(i)), rows[static_cast<std::size_t>(i)]);
   const ReadLog log = read_only_log(directory);
   EXPECT_TRUE(log.has_record("/data/19999"));
   EXPECT_EQ(log.process.records, log.records.size());
@@ -118,13 +121,16 @@ TEST_F(Records, AreSharedByThreads) {
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([] {
       for (int pass = 0; pass < kPasses; ++pass)
-        for (int i = 0; i < kFiles; ++i) count(record_of("/data/" + std::to_string(i)), write_call(0, 3));
+        for (int i = 0; i < kFiles; ++i)
+          count(record_of("/data/" + std::to_string(i)), write_call(0, 3));
     });
   for (auto& thread : threads) thread.join();
   finish(1, 0);
   const ReadLog log = read_only_log(directory);
-  for (int i = 0; i < kFiles; ++i) ASSERT_EQ(log.record("/data/" + std::to_string(i)).writes, kThreads * kPasses);
-  EXPECT_EQ(std::set(log.paths.begin(), log.paths.end()).size(), kFiles + 1u) << "and the row for the rest";
+  for (int i = 0; i < kFiles; ++i)
+    ASSERT_EQ(log.record("/data/" + std::to_string(i)).writes, kThreads * kPasses);
+  EXPECT_EQ(std::set(log.paths.begin(), log.paths.end()).size(), kFiles + 1u)
+      << "and the row for the rest";
   EXPECT_EQ(log.calls.at(kWriteId), kThreads * kPasses * kFiles);
   EXPECT_EQ(log.events.size(), static_cast<std::size_t>(kThreads * kPasses * kFiles));
 }
@@ -196,7 +202,8 @@ TEST_F(Records, WriteTheirLayoutAsANote) {
     return striped;
   };
   Record* record = find_record(Layer::posix, "/a", facts, nullptr);
-  EXPECT_EQ(read_only_log(directory).notes_with(R"({"note":"layout","record":)" + std::to_string(index_of(record)) +
+  EXPECT_EQ(read_only_log(directory).notes_with(R"({"note":"layout","record":)" +
+                                                std::to_string(index_of(record)) +
                                                 R"(,"kind":"lustre.lov","value":"d00b"})"),
             1u);
 }

@@ -1,4 +1,4 @@
-// What the tests of room trace share: a scratch directory, a table of functions, calls.
+// Fixtures of the tests of module trace: a scratch directory, a table of functions, calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,15 +9,18 @@
 #include <filesystem>
 #include <string>
 
-#include "trace/trace.hpp"
+#include "core/trace/trace.hpp"
 
 namespace pario::trace {
 
-inline constexpr FunctionInfo kFunctions[] = {
-    {"open", "posix", Op::open}, {"read", "posix", Op::read}, {"write", "posix", Op::write}, {"MPI_Send", "p2p"}};
+inline constexpr FunctionInfo kFunctions[] = {{"open", "posix", Op::open},
+                                              {"read", "posix", Op::read},
+                                              {"write", "posix", Op::write},
+                                              {"MPI_Send", "p2p"}};
 enum : FunctionId { kOpenId, kReadId, kWriteId, kSendId };
 
-inline Call call(FunctionId function, std::uint64_t offset, std::uint64_t asked, std::int64_t result) {
+inline Call call(FunctionId function, std::uint64_t offset, std::uint64_t asked,
+                 std::int64_t result) {
   Call made{.function = function, .op = kFunctions[function].op, .start = ticks(), .end = 0};
   made.end = ticks();
   made.offset = offset;
@@ -26,12 +29,18 @@ inline Call call(FunctionId function, std::uint64_t offset, std::uint64_t asked,
   return made;
 }
 
-inline Call read_call(std::uint64_t offset, std::uint64_t size) { return call(kReadId, offset, size, static_cast<std::int64_t>(size)); }
-inline Call write_call(std::uint64_t offset, std::uint64_t size) { return call(kWriteId, offset, size, static_cast<std::int64_t>(size)); }
+inline Call read_call(std::uint64_t offset, std::uint64_t size) {
+  return call(kReadId, offset, size, static_cast<std::int64_t>(size));
+}
+inline Call write_call(std::uint64_t offset, std::uint64_t size) {
+  return call(kWriteId, offset, size, static_cast<std::int64_t>(size));
+}
 
-inline Record* record_of(std::string_view path, Layer layer = Layer::posix) { return find_record(layer, path, nullptr, nullptr); }
+inline Record* record_of(std::string_view path, Layer layer = Layer::posix) {
+  return find_record(layer, path, nullptr, nullptr);
+}
 
-/// An empty directory while the test runs.
+/// Creates an empty directory for the test.
 class Scratch : public testing::Test {
  protected:
   Scratch() {
@@ -40,7 +49,7 @@ class Scratch : public testing::Test {
   }
   ~Scratch() override { std::filesystem::remove_all(directory); }
 
-  /// Runs `f` in a child, where it may die; the child's wait status.
+  /// Runs `f` in a child, which it may end, and returns the child's wait status.
   template <class F>
   static int in_child(F&& f) {
     const pid_t child = fork();
@@ -56,7 +65,7 @@ class Scratch : public testing::Test {
   std::string directory;
 };
 
-/// Tracing is on, into the scratch directory.
+/// Traces into the scratch directory.
 class Tracing : public Scratch {
  protected:
   void begin(Config config = {}) {

@@ -1,5 +1,6 @@
-// Every way moves every piece to or from its place, in order or not, and says when what it moved was wrong.
-#include "ways/ways.hpp"
+// Every way moves every piece to or from its place, sequentially or at random, and counts wrong
+// pieces.
+#include "instruments/ways/ways.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "directory.hpp"
-#include "ways/places.hpp"
+#include "instruments/ways/places.hpp"
 
 namespace pario::ways {
 namespace {
@@ -32,14 +33,14 @@ const Named kWays[] = {{"read", {.call = Call::read}},
 
 class Ways : public testing::TestWithParam<Named> {
  protected:
-  /// Words that are their own place in the file, plus `shift`.
+  /// Fills the file with words that are their own offset, plus `shift`.
   void fill(std::uint64_t shift = 0) const {
     std::vector<std::uint64_t> words(kSize / 8);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = i * 8 + shift;
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), kSize);
   }
-  /// Pieces of the file that do not begin with their place.
-  std::uint64_t strangers() const {
+  /// Counts the pieces of the file that do not begin with their offset.
+  std::uint64_t count_wrong_pieces() const {
     std::ifstream file(path, std::ios::binary);
     std::uint64_t count = 0;
     for (std::uint64_t place = 0; place < kSize; place += kPiece) {
@@ -50,13 +51,14 @@ class Ways : public testing::TestWithParam<Named> {
     }
     return count;
   }
-  /// Nothing where the kernel or the file system cannot do it.
-  std::optional<Taken> move(Work work) const {
+  /// None if the kernel or the file system does not support the way.
+  std::optional<Timing> move(Work work) const {
     work.piece = kPiece, work.seconds = 3600;
     const auto taken = time_way(path, GetParam().way, work);
     if (taken.ok()) return *taken;
     const int number = taken.error().number;
-    EXPECT_TRUE(number == ENOSYS || number == EPERM || number == EINVAL || number == EOPNOTSUPP) << taken.error().text();
+    EXPECT_TRUE(number == ENOSYS || number == EPERM || number == EINVAL || number == EOPNOTSUPP)
+        << taken.error().text();
     return {};
   }
 
@@ -68,17 +70,17 @@ TEST_P(Ways, ReadEachPieceFromItsPlace) {
   fill();
   for (const bool random : {false, true}) {
     const auto taken = move({.random = random});
-    if (!taken) GTEST_SKIP() << "not here";
+    if (!taken) GTEST_SKIP() << "not supported here";
     EXPECT_EQ(taken->bytes, kSize);
     EXPECT_EQ(taken->wrong, 0u);
     EXPECT_GT(taken->seconds, 0);
   }
 }
 
-TEST_P(Ways, NoticeThatWhatTheyReadIsWrong) {
+TEST_P(Ways, CountWrongPieces) {
   fill(1);
   const auto taken = move({});
-  if (!taken) GTEST_SKIP() << "not here";
+  if (!taken) GTEST_SKIP() << "not supported here";
   EXPECT_EQ(taken->wrong, kSize / kPiece);
 }
 
@@ -86,14 +88,15 @@ TEST_P(Ways, WriteEachPieceToItsPlace) {
   for (const bool random : {false, true}) {
     fill(1);
     const auto taken = move({.writes = true, .random = random, .synced = random});
-    if (!taken) GTEST_SKIP() << "not here";
+    if (!taken) GTEST_SKIP() << "not supported here";
     EXPECT_EQ(taken->bytes, kSize);
     EXPECT_EQ(taken->wrong, 0u);
-    EXPECT_EQ(strangers(), 0u);
+    EXPECT_EQ(count_wrong_pieces(), 0u);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Ways, testing::ValuesIn(kWays), [](const auto& named) { return named.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Ways, testing::ValuesIn(kWays),
+                         [](const auto& named) { return named.param.name; });
 
 TEST(WaysErrors, NameTheFile) {
   const auto taken = time_way("/nonexistent/file", {}, {});
@@ -102,16 +105,16 @@ TEST(WaysErrors, NameTheFile) {
   EXPECT_EQ(taken.error().path, "/nonexistent/file");
 }
 
-TEST(Places, AreToldOnceEachInOrderOrNot) {
+TEST(Places, AreReturnedOnceEachInOrderOrNot) {
   for (const bool random : {false, true}) {
     Places places(10 * kPiece + 1, kPiece, random);
     places.start(3600);
-    std::vector<std::uint64_t> told;
-    while (const auto place = places.next()) told.push_back(*place);
-    EXPECT_EQ(std::ranges::is_sorted(told), !random);
-    std::ranges::sort(told);
-    for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(told.at(i), i * kPiece);
-    EXPECT_EQ(told.size(), 10u);
+    std::vector<std::uint64_t> found;
+    while (const auto place = places.next()) found.push_back(*place);
+    EXPECT_EQ(std::ranges::is_sorted(found), !random);
+    std::ranges::sort(found);
+    for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(found.at(i), i * kPiece);
+    EXPECT_EQ(found.size(), 10u);
   }
 }
 
@@ -119,14 +122,14 @@ TEST(Places, OfTinyPiecesAreAllOverTheLargestFiles) {
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 44, kTiny = 512, kTold = 1 << 20;
   Places places(kLarge, kTiny, true);
   places.start(3600);
-  std::vector<std::uint64_t> told;
-  while (const auto place = places.next()) told.push_back(*place);
-  ASSERT_EQ(told.size(), kTold);
-  EXPECT_FALSE(std::ranges::is_sorted(told));
-  std::ranges::sort(told);
+  std::vector<std::uint64_t> found;
+  while (const auto place = places.next()) found.push_back(*place);
+  ASSERT_EQ(found.size(), kTold);
+  EXPECT_FALSE(std::ranges::is_sorted(found));
+  std::ranges::sort(found);
   for (std::uint64_t i = 0; i < kTold; ++i) {
-    EXPECT_EQ(told[i] % kTiny, 0u);
-    ASSERT_EQ(told[i] / (kLarge / kTold), i);  // one of each part, and so none twice
+    EXPECT_EQ(found[i] % kTiny, 0u);
+    ASSERT_EQ(found[i] / (kLarge / kTold), i);  // one in each part, and so all different
   }
 }
 

@@ -1,12 +1,20 @@
-"""Checkpoints of distributed arrays: one HDF5 file that everything reads, saved and loaded on any number of ranks (docs/checkpoint.md)."""
+"""Checkpoints of distributed arrays (docs/checkpoint.md).
 
+A checkpoint is one HDF5 file that every program reads, or several. It is saved by all ranks
+together, and loaded on any number of ranks in any decomposition.
+"""
+
+from pario.checkpoint.arrays import block, blocks, per_rank, replicated
 from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import divide
-from pario.checkpoint.given import block, blocks, per_rank, replicated
 from pario.checkpoint.reader import State, load
-from pario.checkpoint.safetensors import read_safetensors, write_safetensors
-from pario.checkpoint.tensors import load_state_dict, save_state_dict
+from pario.checkpoint.tensors import (
+    load_state_dict,
+    read_safetensors,
+    save_state_dict,
+    write_safetensors,
+)
 from pario.checkpoint.writer import Writer
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""Checkpoints that are written while the program goes on: from a copy of its arrays, by one thread after the other."""
+"""Saves in the background: from a copy of the arrays, by one thread after the other."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,72 +13,116 @@ from typing import Any
 import numpy as np
 
 from pario import interrupts
-from pario.checkpoint.given import Given
-from pario.checkpoint.owner import Owner
+from pario.checkpoint.arrays import Given
+from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.relay import Memory, Moves
-from pario.checkpoint.types import Array
 
 _ALIGNMENT = 64
 
 
+class Owner:
+    """The process that made an object. A forked child has a copy, with which it would undo its
+    parent's work. ``thing``: the object's name in errors."""
+
+    def __init__(self, thing: str) -> None:
+        self._process, self._thing = os.getpid(), thing
+
+    @property
+    def is_here(self) -> bool:
+        """True in the process that made the object."""
+        return os.getpid() == self._process
+
+    def require(self) -> None:
+        """Raises CheckpointError in a forked child."""
+        if not self.is_here:
+            here = f"process {os.getpid()} was forked from it, or from a child of it"
+            raise CheckpointError(
+                f"{self._thing} belongs to process {self._process}; {here}, and needs a Writer of"
+                " its own"
+            )
+
+
 class Snapshot:
-    """Memory for a copy of what a rank gives. It is used again: touching new memory costs more than copying.
+    """Memory for a copy of a rank's arrays. It is reused, because touching new memory costs more
+    than copying. ``shared``: other ranks of the node can read it, one of which may write it."""
 
-    ``seen``: by the other ranks of the node, one of which may write it.
-    """
-
-    def __init__(self, *, seen: bool = False) -> None:
-        self._seen, self._bytes = seen, np.empty(0, np.uint8)
-        #: Where others find the copy, where they do.
+    def __init__(self, *, shared: bool = False) -> None:
+        self._shared, self._bytes = shared, np.empty(0, np.uint8)
+        #: The shared memory; None if it is private.
         self.memory: Memory | None = None
-        #: For an arrangement that is known: what this rank writes of the copies of its node.
+        #: For the present plan: the writes of this rank from the copies of its node.
         self.moves: Moves | None = None
 
     def forget(self) -> None:
-        """What is arranged otherwise from now on; also the copies of others, which will make new ones."""
+        """Forgets the writes, because the plan changes."""
         self.moves = None
 
-    def take(self, given: Sequence[Given]) -> list[Given]:
-        """The same with arrays that nobody else changes."""
+    def copy(self, given: Sequence[Given]) -> list[Given]:
+        """Copies arrays. Raises MemoryError."""
         needed = sum(data.nbytes + _ALIGNMENT for one in given for data in one.data)
         if self._bytes.size < needed:
             self._allocate(needed)
-        at, taken = 0, []
+        at, copied = 0, []
         for one in given:
             copies = []
             for data in one.data:
-                copies.append(self._copy(data, at))
+                target = self._bytes[at : at + data.nbytes].view(data.dtype).reshape(data.shape)
+                np.copyto(target, data)
+                copies.append(target)
                 at += -(-data.nbytes // _ALIGNMENT) * _ALIGNMENT
-            taken.append(replace(one, data=tuple(copies)))
-        return taken
+            copied.append(replace(one, data=tuple(copies)))
+        return copied
 
     def _allocate(self, size: int) -> None:
-        self._bytes, self.memory = np.empty(0, np.uint8), None  # never two at a time
-        if self._seen:
+        self._bytes, self.memory = np.empty(0, np.uint8), None  # frees the old memory first
+        if self._shared:
             with suppress(OSError):
                 self.memory = Memory(size)
         self._bytes = np.empty(size, np.uint8) if self.memory is None else self.memory.array
 
-    def _copy(self, data: Array, at: int) -> Array:
-        room = self._bytes[at : at + data.nbytes].view(data.dtype).reshape(data.shape)
-        np.copyto(room, data)
-        return room
-
 
 class Pending:
-    """A checkpoint that is being written. What goes wrong is raised once: by :meth:`result`, or by the Writer's next call.
+    """A checkpoint that is saved in the background, as :meth:`Writer.save_async` returns it.
 
-    ``write`` runs in a thread, after ``previous``. ``conclude``, which is collective, calls its argument to get, or have raised, what came
-    of ``write``. It runs in the thread as well where ranks may meet there (``alone``), else in :meth:`result`.
+    An error is raised once: by :meth:`result`, or by the next call of the Writer.
+
+    Parameters
+    ----------
+    step : int
+        Step of the checkpoint.
+    write : callable
+        Writes this rank's part. Runs in a thread, after ``previous``.
+    conclude : callable
+        Completes the checkpoint; collective. Calls its argument to get the result of ``write``, or
+        to raise its error. Runs in the thread if ``alone``, else in :meth:`result`.
+    previous : Pending or None
+        The checkpoint saved before.
+    alone : bool
+        True if the ranks can meet in threads (``MPI_THREAD_MULTIPLE``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as path, checkpoint.Writer(None, path) as writer:
+    ...     pending = writer.save_async(1, {"t": 0.5})
+    ...     pending.result().name
+    'step-00000001.h5'
     """
 
     def __init__(
-        self, step: int, write: Callable[[], Any], conclude: Callable[[Callable[[], Any]], Path], previous: Pending | None, *, alone: bool
+        self,
+        step: int,
+        write: Callable[[], Any],
+        conclude: Callable[[Callable[[], Any]], Path],
+        previous: Pending | None,
+        *,
+        alone: bool,
     ) -> None:
         self.step, self._owner = step, Owner(f"the checkpoint of step {step}")
         self._previous = previous
-        #: Whether what became of it was said.
-        self.told = False
+        #: True if the result or the error was returned to the program.
+        self.reported = False
         self._write: Callable[[], Any] | None = write
         self._conclude: Callable[[Callable[[], Any]], Path] | None = conclude
         self._alone = alone
@@ -86,42 +131,65 @@ class Pending:
         self._path: Path | None = None
         self._error: BaseException | None = None
         self._concluded = False
-        # No daemon: the interpreter waits for it, so that what was begun is finished when a program ends.
+        # Not a daemon: the interpreter waits for it, so that the save completes at the program's
+        # end.
         gate = threading.Lock()
         self._thread: threading.Thread | None = threading.Thread(
             target=self._run, args=(previous, gate), name="pario-checkpoint", daemon=False
         )
-        with gate:  # else it would go on at once, with Python's lock, for which the program would wait some milliseconds
+        # Without the gate the thread would take Python's lock at once, and the program would wait
+        # for it some milliseconds.
+        with gate:
             self._thread.start()
 
     def done(self) -> bool:
-        """Whether this rank has done what it does for it; :meth:`result` may wait for others."""
+        """Returns whether this rank has written its part. Not collective.
+
+        Returns
+        -------
+        bool
+            True if :meth:`result` waits for other ranks at most.
+        """
         return self._thread is None or not self._thread.is_alive()
 
     @interrupts.postponed()
     def result(self) -> Path:
-        """Waits until the checkpoint is complete; its path. Collective."""
+        """Waits until the checkpoint, and those before it, are complete.
+
+        Collective over the ranks of the Writer.
+
+        Returns
+        -------
+        pathlib.Path
+            The checkpoint's file, or its directory if it has several files.
+
+        Raises
+        ------
+        CheckpointError
+            If a rank could not write its part, on all ranks.
+        """
         self._owner.require()
         self._complete()
-        self.told = True
+        self.reported = True
         if self._error is not None:
             raise self._error
         assert self._path is not None
         return self._path
 
     def join(self) -> None:
-        """Waits for the thread; raises nothing, and is not collective."""
+        """Waits for the thread. Raises no error of it, and is not collective."""
         if self._thread is not None:
             interrupts.join(self._thread)
 
     def _complete(self) -> None:
-        """After those before it: the last that is complete is the newest."""
+        """Concludes the earlier checkpoints first: the last complete one is the newest."""
         due = [self]
         while (previous := due[-1]._previous) is not None:
             due.append(previous)
         for one in reversed(due):
             one.join()
-            one._thread = None  # its weak references have callbacks, in which the program could be interrupted
+            # its weak references have callbacks, in which the program could be interrupted
+            one._thread = None
             if not one._concluded:
                 one._finish()
 
@@ -135,7 +203,7 @@ class Pending:
             self._written = self._write()
         except BaseException as error:
             self._failed = error
-        self._write = None  # it has the copies
+        self._write = None  # it refers to the copies
         if self._alone:
             self._finish()
 
@@ -153,6 +221,6 @@ class Pending:
         return self._written
 
 
-def done(pending: Sequence[Pending]) -> int:
-    """How many of the oldest are."""
+def count_done(pending: Sequence[Pending]) -> int:
+    """The number of oldest checkpoints that this rank has written."""
     return next((number for number, one in enumerate(pending) if not one.done()), len(pending))

@@ -1,8 +1,11 @@
-"""A checkpoint as a file: HDF5 that any program reads, with the bytes of each array in one piece.
+"""The HDF5 files of a checkpoint, without the elements of their arrays.
 
-Serial HDF5 makes a skeleton in memory: all of a file but its arrays. Rank 0 writes it; all ranks
-write the arrays, without HDF5. The skeleton of the next checkpoint with the same arrays is made
-from this one, which is much faster than to have HDF5 make a thousand arrays.
+Serial HDF5 makes a skeleton in memory: all bytes of a file but its arrays. Rank 0 writes it; all
+ranks write the arrays, without HDF5. The skeleton of the next checkpoint with the same arrays is
+made from this one, which is much faster than making a thousand datasets again.
+
+A metadata table in the user block holds checksums of HDF5's own metadata, because HDF5 may loop
+forever on damaged metadata. Readers compare it before they open the file with HDF5.
 """
 
 from __future__ import annotations
@@ -10,56 +13,96 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pario.checkpoint import identity
-from pario.checkpoint.attributes import put, put_all
-from pario.checkpoint.chunks import CHUNK_BYTES, grid_of
+from pario import hdf5
+from pario.checkpoint.arrays import Layout
+from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, grid_of
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.identity import Identity
-from pario.checkpoint.layout import Layout
-from pario.checkpoint.packing import small
+from pario.checkpoint.store import (
+    RECORD_BYTES,
+    USER_BLOCK,
+    Identity,
+    encode_record,
+    find_record,
+    table_bytes_of,
+)
 from pario.checkpoint.transfer import opened, write_all
 from pario.checkpoint.types import Array, Type
-from pario.hdf5 import add_contiguous
-from pario.hdf5_image import Image, Piece
+from pario.hdf5 import Image, Piece, add_contiguous
 
 FORMAT = 2
-#: Arrays from this size on begin at multiples of it.
+#: Size of an array in bytes from which on it begins at a multiple of this.
 _ALIGNMENT = 1 << 20
-#: Arrays that can have the same axis: the list of them must fit into an attribute.
+#: Most arrays that share an axis in HDF5's scales: their list must fit into an attribute.
 _MOST_ON_AN_AXIS = 4000
+#: Small arrays: their size in bytes is below this, all together have at most _MOST_SMALL bytes.
+#: Ranks send their parts to rank 0, which writes them.
+LARGE = 1 << 20
+_MOST_SMALL = 1 << 25
+
+#: Bytes of the two checksums that end a metadata table; of a row; rows beside those of arrays.
+_SUMS_BYTES, _ROW_BYTES, _MORE_ROWS = 16, 16, 64
+#: Bytes between two extents of metadata that are read together.
+_GAP = 1 << 16
+
+#: Prefix of attributes that HDF5 cannot hold: JSON follows.
+_JSON = "json:"
+#: Largest attribute in bytes, a limit of HDF5.
+_MOST_ATTR_BYTES = 64_000
+#: Attributes of pario, netCDF and HDF5 themselves.
+_RESERVED = frozenset(
+    (
+        "step",
+        "pario_type",
+        "DIMENSION_LIST",
+        "REFERENCE_LIST",
+        "CLASS",
+        "NAME",
+        "_Netcdf4Dimid",
+        "_NCProperties",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the bytes are that HDF5 does not write itself."""
+    """The offsets of bytes that HDF5 does not write, and sizes."""
 
-    arrays: tuple[int, ...]  # first byte of each; of one without elements 0
-    sums: int  # a number of 64 bits for each chunk
+    arrays: tuple[int, ...]  # first byte of each array; 0 for an array without elements
+    sums: int  # first byte of the checksums, one uint64 for each chunk
     size: int  # of the file
-    metadata: int  # bytes that are no elements of arrays
+    metadata: int  # bytes that are not elements of arrays
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """All of a file but its arrays."""
+    """All bytes of a file but its arrays."""
 
     places: Places
-    pieces: tuple[Piece, ...]
-    others: tuple[tuple[int, int], ...]  # places and bytes of arrays that other ranks may write
+    pieces: tuple[Piece, ...]  # without the user block
+    others: tuple[tuple[int, int], ...]  # extents of arrays that any rank may write
+    elements: tuple[tuple[int, int], ...]  # extents of all arrays and of the checksums
     user_block: int  # bytes
+    table: bytes  # of the metadata
+    identity: Identity
+
+    def head(self) -> Piece:
+        """The end of the user block: metadata table and identity record."""
+        content = self.table + encode_record(self.identity, len(self.table))
+        return self.user_block - len(content), content
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a file says of itself beside its arrays."""
+    """The contents of a file beside its arrays."""
 
     step: int
     attrs: Mapping[str, Any]
@@ -68,8 +111,18 @@ class Label:
 
 
 def sum_count(layouts: Sequence[Layout]) -> int:
-    """How many chunks all blocks of arrays have."""
-    return sum(grid_of(block.box, layout.dtype.itemsize).count for layout in layouts for block in layout.blocks)
+    """The number of chunks in all blocks of all arrays."""
+    return sum(
+        grid_of(block.box, layout.dtype.itemsize).count
+        for layout in layouts
+        for block in layout.blocks
+    )
+
+
+def small_arrays(layouts: Sequence[Layout]) -> frozenset[str]:
+    """The names of the small arrays; none where all of them together are too large."""
+    found = {layout.name: layout.nbytes for layout in layouts if layout.nbytes < LARGE}
+    return frozenset(found if sum(found.values()) <= _MOST_SMALL else ())
 
 
 def create(
@@ -79,21 +132,21 @@ def create(
     tables: Mapping[str, Array] | None = None,
     finish: Callable[[Any], None] = lambda file: None,
 ) -> Skeleton:
-    """Makes the skeleton of a file.
+    """Makes the skeleton of a file. Pure.
 
-    ``array`` makes an array; those that it makes without room have no place. ``tables`` are more
-    tables of ``/pario``. ``finish`` may change attributes of the file at the end. Raises
-    CheckpointError where HDF5 cannot hold an array or an attribute.
+    ``array`` adds an array instead of :func:`add_array`. ``tables``: more tables of ``/pario``.
+    ``finish`` may change attributes of the file at the end. Raises CheckpointError where HDF5
+    cannot hold an array or an attribute.
     """
-    with _new_image(layouts) as (image, file):
+    image = Image()
+    with _new_file(image, layouts) as file:
         own = file.create_group("pario")
         own.attrs["format"] = FORMAT
         own.attrs["chunk_bytes"] = CHUNK_BYTES
         own.attrs["about"] = json.dumps(dict(label.about))
         ids = [(array or add_array)(file, layout) for layout in layouts]
         _put_axes(file, layouts)
-        rows = [row for number, layout in enumerate(layouts) for row in _rows(number, layout)]
-        _table(own, layouts, rows)
+        _put_blocks(own, layouts)
         for name, table in (tables or {}).items():
             own.create_dataset(name, data=table)
         sums = add_contiguous(own, "checksums", (sum_count(layouts),), "<u8")
@@ -101,118 +154,184 @@ def create(
         finish(file)
         places = [one.get_offset() or 0 for one in ids]
         at = sums.get_offset() or 0
-    return _skeleton(image, layouts, places, at, label.identity, packed=small(layouts))
+    return _skeleton(image, layouts, places, at, label.identity)
 
 
 def create_plain(layouts: Sequence[Layout], own: Identity) -> Skeleton:
-    """Makes the skeleton of a file with room for arrays, and nothing else."""
-    with _new_image(layouts) as (image, file):
+    """Makes the skeleton of a file with arrays only. Pure."""
+    image = Image()
+    with _new_file(image, layouts) as file:
         places = [add_array(file, layout).get_offset() or 0 for layout in layouts]
     return _skeleton(image, layouts, places, 0, own)
 
 
 def relabel(skeleton: Skeleton, label: Label) -> Skeleton:
     """The skeleton for another step with the same arrays."""
-    import h5py
-
-    pieces = (piece for piece in skeleton.pieces if piece[0] >= skeleton.user_block)
-    image = Image(pieces, skeleton.places.size)
-    with _as_checkpoint_error(), h5py.File(image, "r+", locking=False) as file:
+    image = Image(skeleton.pieces, skeleton.places.size)
+    with hdf5.edit_image(image, "r+", CheckpointError) as file:
         _put_label(file, label)
-    places = replace(skeleton.places, size=image.size)
-    made = replace(skeleton, places=places, pieces=_without(image.pieces(), skeleton.others))
-    return identified(made, label.identity)
-
-
-def identified(skeleton: Skeleton, own: Identity) -> Skeleton:
-    """The skeleton with another identity record, which ends the user block."""
-    place = skeleton.user_block - identity.SIZE
-    rest = (piece for piece in skeleton.pieces if piece[0] >= skeleton.user_block)
-    return replace(skeleton, pieces=((place, identity.encode(own)), *rest))
+    return replace(
+        skeleton,
+        places=replace(skeleton.places, size=image.size),
+        pieces=_outside(image.pieces(), skeleton.others),
+        table=_metadata_table(image.pieces(), skeleton.elements, skeleton.user_block),
+        identity=label.identity,
+    )
 
 
 def write(path: str, skeleton: Skeleton) -> None:
-    """Writes a skeleton to a file, which may be new. Elements that others have written stay.
+    """Writes a skeleton to a new file, or into one with elements that other ranks have written.
 
     Raises CheckpointError that names the file.
     """
     with opened(path, os.O_WRONLY | os.O_CREAT) as file:
-        for at, content in skeleton.pieces:
+        for at, content in (skeleton.head(), *skeleton.pieces):
             write_all(file, content, at)
         os.ftruncate(file, skeleton.places.size)
 
 
 @contextmanager
-def _as_checkpoint_error() -> Iterator[None]:
-    """Errors of HDF5, some of which are RuntimeErrors, become CheckpointErrors."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise CheckpointError(f"HDF5 cannot describe these arrays: {error}") from error
-
-
-@contextmanager
-def _new_image(layouts: Sequence[Layout]) -> Iterator[tuple[Image, Any]]:
-    """A new HDF5 file in memory. HDF5 requires a user block as large as the alignment."""
-    import h5py
-
-    image, options = Image(), {"userblock_size": identity.USER_BLOCK}
+def _new_file(image: Image, layouts: Sequence[Layout]) -> Iterator[Any]:
+    """A new HDF5 file with a user block for the metadata table."""
+    user_block = USER_BLOCK
+    while user_block < RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * (2 * len(layouts) + _MORE_ROWS):
+        user_block *= 2
+    options = {"userblock_size": user_block}
     if any(layout.nbytes >= _ALIGNMENT for layout in layouts):
-        options = {
-            "userblock_size": _ALIGNMENT,
+        options = {  # HDF5 requires a user block as large as the alignment
+            "userblock_size": max(user_block, _ALIGNMENT),
             "alignment_threshold": _ALIGNMENT,
             "alignment_interval": _ALIGNMENT,
         }
-    with _as_checkpoint_error(), h5py.File(image, "w", locking=False, **options) as file:
-        yield image, file
+    with hdf5.edit_image(image, "w", CheckpointError, **options) as file:
+        yield file
 
 
 def _skeleton(
-    image: Image,
-    layouts: Sequence[Layout],
-    places: Sequence[int],
-    sums: int,
-    own: Identity,
-    packed: frozenset[str] = frozenset(),
+    image: Image, layouts: Sequence[Layout], places: Sequence[int], sums: int, own: Identity
 ) -> Skeleton:
-    """``packed``: arrays that the writer of the skeleton writes, too, after it."""
+    count, pieces, packed = sum_count(layouts), image.pieces(), frozenset[str]()
     arrays = [(at, layout) for at, layout in zip(places, layouts, strict=True) if at]
+    if sums:
+        packed = small_arrays(layouts)  # rank 0 writes these after the skeleton
     others = tuple((at, layout.nbytes) for at, layout in arrays if layout.name not in packed)
-    pieces = _without(image.pieces(), others)
-    metadata = sum(len(content) for _, content in pieces) + 8 * sum_count(layouts)
-    where = Places(tuple(places), sums, image.size, metadata)
+    elements = (*((at, layout.nbytes) for at, layout in arrays), (sums, 8 * count))
     user_block = pieces[0][0]  # HDF5 writes nothing before its superblock
-    return identified(Skeleton(where, pieces, others, user_block), own)
+    written = _outside(pieces, others)
+    metadata = sum(len(content) for _, content in written) + 8 * count
+    where = Places(tuple(places), sums, image.size, metadata)
+    table = _metadata_table(pieces, elements, user_block)
+    return Skeleton(where, written, others, elements, user_block, table, own)
 
 
-def _put_label(file: Any, label: Label) -> None:
-    """What differs from one checkpoint to the next."""
-    file["pario"].attrs["saved"] = datetime.now(UTC).isoformat(timespec="seconds")
-    put_all(file, label.attrs)
-    file.attrs["step"] = label.step
+def _outside(pieces: Sequence[Piece], extents: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
+    """The parts of pieces outside of extents (offset, bytes), which do not overlap."""
+    found: list[Piece] = []
+    ordered = sorted(extents)
+    starts = [begin for begin, _ in ordered]
+    for place, content in pieces:
+        at, end = place, place + len(content)
+        for number in range(max(0, bisect(starts, place) - 1), len(ordered)):
+            begin, length = ordered[number]
+            if begin >= end:
+                break
+            if begin > at:
+                found.append((at, content[at - place : begin - place]))
+            at = max(at, begin + length)
+        if at < end:
+            found.append((at, content[at - place :]))
+    return tuple(found)
+
+
+def _metadata_table(
+    pieces: Sequence[Piece], elements: Sequence[tuple[int, int]], user_block: int
+) -> bytes:
+    """The metadata table (docs/checkpoint-format.md); empty where the user block is too small."""
+    covered = _outside(pieces, elements)
+    numbers = [(at - user_block, len(content)) for at, content in covered]
+    rows = np.array(numbers, "<i8").tobytes()
+    content = b"".join([content for _, content in covered])
+    sums = [checksum_bytes(rows, 8), checksum_bytes(content, 8)]
+    table = rows + np.array(sums, "<u8").tobytes()
+    return table if len(table) <= user_block - RECORD_BYTES else b""
+
+
+def check_metadata(path: Path) -> None:
+    """Compares HDF5's metadata in a file with its metadata table, without HDF5.
+
+    Raises CheckpointError where they differ. Files of other programs and of earlier versions have
+    no table and are not checked.
+    """
+    with opened(str(path), os.O_RDONLY) as file:
+        user_block, record = find_record(file)
+        size = table_bytes_of(record) if user_block else 0
+        if size and not _metadata_is_good(file, user_block, size):
+            raise CheckpointError(
+                f"{path}: its HDF5 metadata is not what was saved: the file is damaged, or another"
+                " program has changed it (verify=False reads it all the same)"
+            )
+
+
+def _metadata_is_good(file: int, user_block: int, size: int) -> bool:
+    if size % _ROW_BYTES or size > user_block - RECORD_BYTES:
+        return False
+    table = os.pread(file, size, user_block - RECORD_BYTES - size)
+    rows, sums = table[:-_SUMS_BYTES], np.frombuffer(table[-_SUMS_BYTES:], "<u8").tolist()
+    if checksum_bytes(rows, 8) != sums[0]:
+        return False
+    extents = np.frombuffer(rows, "<i8").reshape(-1, 2)
+    content = b"".join(_read_extents(file, extents, user_block))
+    return len(content) == int(extents[:, 1].sum()) and checksum_bytes(content, 8) == sums[1]
+
+
+def _read_extents(file: int, extents: Array, user_block: int) -> Iterator[bytes]:
+    """The bytes of extents in order; those with small gaps are read together."""
+    begins = extents[:, 0] + user_block
+    ends = begins + extents[:, 1]
+    first = np.flatnonzero(np.append(True, begins[1:] > ends[:-1] + _GAP)[: len(begins)])
+    last = np.append(first[1:], len(begins))
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        start = int(begins[low])
+        content = os.pread(file, int(ends[high - 1]) - start, start)
+        for begin, end in zip(begins[low:high].tolist(), ends[low:high].tolist(), strict=True):
+            yield content[begin - start : end - start]
 
 
 def add_array(file: Any, layout: Layout) -> Any:
-    """Makes an array with room for its bytes."""
+    """Adds an array with allocated bytes. Returns its low-level ID."""
     return add_contiguous(file, layout.name, layout.shape, element_type(layout))
 
 
 def element_type(layout: Layout) -> Type:
-    """As h5py has it."""
+    """The type of elements as h5py needs it."""
     import h5py
 
-    return h5py.string_dtype("utf-8", layout.dtype.itemsize) if layout.note[1:2] == "U" else layout.dtype
+    return (
+        h5py.string_dtype("utf-8", layout.dtype.itemsize)
+        if layout.note[1:2] == "U"
+        else layout.dtype
+    )
+
+
+def _put_label(file: Any, label: Label) -> None:
+    """Sets the attributes that differ from one checkpoint to the next."""
+    file["pario"].attrs["saved"] = datetime.now(UTC).isoformat(timespec="seconds")
+    for name in set(file.attrs) - set(label.attrs):
+        del file.attrs[name]
+    for name, value in label.attrs.items():
+        _put(file, name, value)
+    file.attrs["step"] = label.step
 
 
 def _put_axes(file: Any, layouts: Sequence[Layout]) -> None:
-    """Names of axes, as netCDF-4 has them, and what is said about each array."""
+    """Sets the attributes of arrays, and the names of axes as netCDF-4 stores them."""
     scales: dict[str, Any] = {}
     uses: dict[str, int] = {}
     named = {layout.name for layout in layouts}
     for layout in layouts:
         dataset = file[layout.name]
         for key, value in layout.attrs.items():
-            put(dataset, key, value)
+            _put(dataset, key, value)
         if layout.note:
             dataset.attrs["pario_type"] = layout.note
         for axis, dim in enumerate(layout.dims):
@@ -227,21 +346,20 @@ def _scale(file: Any, dim: str, length: int, *, coordinates: bool) -> Any:
     if coordinates:
         file[dim].make_scale(dim)
     else:
-        file.create_dataset(dim, (length,), dtype=">f4")  # as netCDF-4 does it; it is never written
+        file.create_dataset(dim, (length,), dtype=">f4")  # as netCDF-4 does; never written
         file[dim].make_scale(f"This is a netCDF dimension but not a netCDF variable. {length:9d}")
     return file[dim]
 
 
-def _rows(number: int, layout: Layout) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    return [(number, block.rank, block.box.begin, block.box.shape) for block in layout.blocks]
-
-
-def _table(own: Any, layouts: Sequence[Layout], rows: Sequence[tuple[int, int, tuple[int, ...], tuple[int, ...]]]) -> None:
-    """The blocks as rows of numbers: array, rank, where it begins, its shape, with as many axes as the array with most has."""
+def _put_blocks(own: Any, layouts: Sequence[Layout]) -> None:
+    """Adds the tables of arrays and blocks. A row has the numbers of array and rank, then begin
+    and shape, with as many axes as the array with most axes."""
     axes = max((len(layout.shape) for layout in layouts), default=0)
+    rows = [(number, block) for number, layout in enumerate(layouts) for block in layout.blocks]
     table = np.zeros((len(rows), 2 + 2 * axes), "<i8")
-    for row, (number, rank, begin, shape) in zip(table, rows, strict=True):
-        row[:2] = number, rank
+    for row, (number, block) in zip(table, rows, strict=True):
+        begin, shape = block.box.begin, block.box.shape
+        row[:2] = number, block.rank
         row[2 : 2 + len(begin)] = begin
         row[2 + axes : 2 + axes + len(shape)] = shape
     own.create_dataset("blocks", data=table)
@@ -249,22 +367,69 @@ def _table(own: Any, layouts: Sequence[Layout], rows: Sequence[tuple[int, int, t
     own.create_dataset("arrays", data=np.frombuffer(names, np.uint8))
 
 
-def _without(pieces: Sequence[Piece], extents: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
-    """The parts of pieces outside of extents (place, bytes), which do not overlap; without zeros
-    at their ends, as the file is new.
-    """
-    found: list[Piece] = []
-    ordered = sorted(extents)
-    starts = [begin for begin, _ in ordered]
-    for place, content in pieces:
-        at, end = place, place + len(content)
-        for begin, length in ordered[max(0, bisect(starts, place) - 1) :]:
-            if begin >= end:
-                break
-            if begin > at:
-                found.append((at, content[at - place : begin - place]))
-            at = max(at, begin + length)
-        if at < end:
-            found.append((at, content[at - place :]))
-    stripped = ((at, content.rstrip(b"\0")) for at, content in found)
-    return tuple((at, content) for at, content in stripped if content)
+def check_attrs(attrs: Mapping[str, Any]) -> None:
+    """Raises CheckpointError that names the first attribute that cannot be saved."""
+    for name, value in attrs.items():
+        _encode(name, value)
+
+
+def _encode(name: str, value: Any) -> Any:
+    """An attribute as HDF5 holds it. Raises CheckpointError that names it."""
+    if name in _RESERVED:
+        raise CheckpointError(
+            f"attribute '{name}': such a name cannot be used: pario, netCDF or HDF5 itself has it"
+        )
+    try:
+        encoded = _encode_value(value)
+    except (TypeError, ValueError) as error:
+        raise _refusal(name, value, error) from error
+    size = len(encoded) if isinstance(encoded, str) else np.asarray(encoded).nbytes
+    if size > _MOST_ATTR_BYTES:
+        raise CheckpointError(
+            f"attribute '{name}' has {size} bytes; at most {_MOST_ATTR_BYTES}: save it as an array"
+        )
+    return encoded
+
+
+def _encode_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return _JSON + json.dumps(value) if value.startswith(_JSON) or "\0" in value else value
+    if isinstance(value, bool | int | float | complex | np.generic):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcS":
+        return value
+    return _JSON + json.dumps(value)
+
+
+def _refusal(name: str, value: Any, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"attribute '{name}' of type {type(value).__name__} cannot be saved: {error}"
+    )
+
+
+def _put(holder: Any, name: str, value: Any) -> None:
+    """Sets an attribute of a file, group or dataset. Raises CheckpointError that names it."""
+    encoded = _encode(name, value)
+    try:
+        holder.attrs[name] = encoded
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _refusal(name, value, error) from error
+
+
+def user_attrs(names: Iterable[str], value_of: Callable[[str], Any]) -> dict[str, Any]:
+    """Decodes the attributes that a user or another program has set."""
+    return {name: _decode(value_of(name)) for name in names if name not in _RESERVED}
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return json.loads(value.removeprefix(_JSON)) if value.startswith(_JSON) else value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def copy_attrs(source: Any, target: Any) -> None:
+    """Copies the user's attributes as HDF5 holds them."""
+    for name in set(source.attrs) - _RESERVED:
+        target.attrs.create(name, source.attrs[name], dtype=source.attrs.get_id(name).dtype)

@@ -1,4 +1,4 @@
-"""What goes wrong with checkpoints, said so that a user can put it right."""
+"""The error of checkpoints."""
 
 from __future__ import annotations
 
@@ -6,4 +6,8 @@ from pario.errors import ParioError
 
 
 class CheckpointError(ParioError):
-    """A checkpoint that cannot be written or read. The text names array, rank and extent, or the file; all ranks raise it."""
+    """A checkpoint that cannot be written or read.
+
+    The text names the array, the rank and the extent, or the file. Errors of collective calls are
+    raised on all ranks.
+    """

@@ -1,6 +1,8 @@
-"""Boxes of short rows in one file: the ranks of a node join them in memory that they share, and each moves a contiguous share of the file.
+"""Boxes of short rows in one file: the ranks of a node join them in memory that they share, and
+each moves a contiguous share of the file.
 
-That takes rounds. In each one the ranks fill a buffer, and while they fill the next one they write it. What is pure comes first.
+That takes rounds. In each one the ranks fill a buffer, and while they fill the next one they write
+it. What is pure comes first.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate, chain, cycle
 from typing import Any
 
@@ -98,8 +99,11 @@ def divided(everyones: Sequence[Held]) -> frozenset[Stored]:
     return frozenset(short)
 
 
-def regions(everyones: Sequence[Held], nodes: Sequence[int], arrays: frozenset[Stored], *, writing: bool) -> list[Region] | None:
-    """What each node moves for its ranks. None where nodes have short runs themselves, or would write what is not theirs."""
+def regions(
+    everyones: Sequence[Held], nodes: Sequence[int], arrays: frozenset[Stored], *, writing: bool
+) -> list[Region] | None:
+    """What each node moves for its ranks. None where nodes have short runs themselves, or would
+    write what is not theirs."""
     found: list[Region] = []
     for node in range(max(nodes) + 1):
         theirs = [held for held, where in zip(everyones, nodes, strict=True) if where == node]
@@ -116,7 +120,8 @@ def regions(everyones: Sequence[Held], nodes: Sequence[int], arrays: frozenset[S
 
 
 def _moved(stored: Stored, boxes: Sequence[Box], *, writing: bool) -> Box | None:
-    """The box of an array that a node moves for ranks that have these: in long runs, and not much more than they have."""
+    """The box of an array that a node moves for ranks that have these: in long runs, and not much
+    more than they have."""
     size, around = sum(box.size for box in boxes), _around(boxes)
     if writing:
         candidates, most = [around], size
@@ -128,7 +133,9 @@ def _moved(stored: Stored, boxes: Sequence[Box], *, writing: bool) -> Box | None
 def _is_long(box: Box, stored: Stored) -> bool:
     """Whether it is one run, or of long ones."""
     element = stored.element
-    return run_count(box, stored.box, element, strides(box.shape, element)) == 1 or are_large([(stored.box, box, element)])
+    return run_count(box, stored.box, element, strides(box.shape, element)) == 1 or are_large(
+        [(stored.box, box, element)]
+    )
 
 
 def _around(boxes: Sequence[Box]) -> Box:
@@ -145,7 +152,9 @@ def _widened(box: Box, stored: Stored) -> Box:
 
 def _lines(box: Box, stored: Stored) -> Iterator[Box]:
     """A box as boxes that are one run of bytes each, in order."""
-    outer = len(box.shape) - contiguous_axes(box, stored.box, stored.element, strides(box.shape, stored.element))
+    outer = len(box.shape) - contiguous_axes(
+        box, stored.box, stored.element, strides(box.shape, stored.element)
+    )
     for index in _indices(box.shape[:outer]):
         begin = tuple(first + at for first, at in zip(box.begin, index, strict=False))
         yield Box((*begin, *box.begin[outer:]), (*(1,) * outer, *box.shape[outer:]))
@@ -161,7 +170,8 @@ def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def rounds(region: Region, most: int) -> Iterator[Round]:
-    """A region in rounds of so many bytes of a buffer at most, unless an element has more. There may be too many to have them all."""
+    """A region in rounds of so many bytes of a buffer at most, unless an element has more. There
+    may be too many to have them all."""
     turn: Round = []
     room = most
     for part in region:
@@ -213,7 +223,10 @@ class _Mine:
             if move.box.size:
                 self._moves[stored_of(move)].append(move)
         self._bounds = {
-            stored: (np.array([one.box.begin for one in some]), np.array([one.box.end for one in some]))
+            stored: (
+                np.array([one.box.begin for one in some]),
+                np.array([one.box.end for one in some]),
+            )
             for stored, some in self._moves.items()
         }
 
@@ -258,8 +271,8 @@ class Plan:
 
 
 def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) -> Plan | None:
-    """How the ranks move what each has, or wants, of one file. None: by MPI-IO, as it is pario's, or
-    nodes have short runs as well. Collective."""
+    """How the ranks move what each has, or wants, of one file. None: by MPI-IO, as it is pario's,
+    or nodes have short runs as well. Collective."""
     if transfer.is_ours():
         return None
     with deferred():
@@ -270,15 +283,26 @@ def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) ->
     return None if found is None else Plan(arrays, found, patience)
 
 
-def write(comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
-    """Writes to a file; ``durable``: it is on the disk then. Collective over the ranks of a node, each of which has what was planned."""
+def write(
+    comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent
+) -> None:
+    """Writes to a file; ``durable``: it is on the disk then. Collective over the ranks of a node,
+    each of which has what was planned."""
     failed: list[BaseException] = []
     with deferred(failed):
         _write(node_of(comm), plan, path, moves, durable, show, failed)
     _raise(path, failed)
 
 
-def _write(node: Node, plan: Plan, path: str, moves: Sequence[Move], durable: bool, show: Show, failed: list[BaseException]) -> None:
+def _write(
+    node: Node,
+    plan: Plan,
+    path: str,
+    moves: Sequence[Move],
+    durable: bool,
+    show: Show,
+    failed: list[BaseException],
+) -> None:
     alone, mine = _parted(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
@@ -286,7 +310,7 @@ def _write(node: Node, plan: Plan, path: str, moves: Sequence[Move], durable: bo
             transfer.write(None, path, moves, durable=durable, show=show)
         return
     with kept(failed):
-        transfer.write(None, path, alone, durable=False, show=node.moving(show))
+        transfer.write(None, path, alone, durable=False, show=show)
     with _file(path, os.O_WRONLY | os.O_CREAT, failed) as file:
 
         def empty(turn: Round, buffer: Array) -> None:
@@ -298,8 +322,11 @@ def _write(node: Node, plan: Plan, path: str, moves: Sequence[Move], durable: bo
                 transfer.flush(file, show)
 
 
-def write_for_all(path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool, show: Show = silent) -> None:
-    """Writes to a file what ranks of a node have of it, by this process alone: rows that are short for each of them are joined."""
+def write_for_all(
+    path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool, show: Show = silent
+) -> None:
+    """Writes to a file what ranks of a node have of it, by this process alone: rows that are short
+    for each of them are joined."""
     moves = sorted((move for theirs in by_rank for move in theirs), key=lambda move: move.begin)
     everyones = [held_by(theirs) for theirs in by_rank]
     arrays = divided(everyones)
@@ -326,7 +353,9 @@ def _write_share(file: int, turn: Round, buffer: Array, rank: int, ranks: int) -
         transfer.write_all(file, buffer[part].data, place)
 
 
-def read(comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIENCE, show: Show = silent) -> None:
+def read(
+    comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIENCE, show: Show = silent
+) -> None:
     """Reads into the moves' arrays; by MPI-IO where nodes want short runs. Collective."""
     planned = plan(comm, held_by(moves), writing=False, patience=patience)
     if planned is None:
@@ -338,7 +367,14 @@ def read(comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIE
         _raise(path, failed)
 
 
-def _read(node: Node, plan: Plan, path: str, moves: Sequence[Move], show: Show, failed: list[BaseException]) -> None:
+def _read(
+    node: Node,
+    plan: Plan,
+    path: str,
+    moves: Sequence[Move],
+    show: Show,
+    failed: list[BaseException],
+) -> None:
     alone, mine = _parted(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
@@ -346,7 +382,7 @@ def _read(node: Node, plan: Plan, path: str, moves: Sequence[Move], show: Show, 
             transfer.read(None, path, moves, show=show)
         return
     with kept(failed):
-        transfer.read(None, path, alone, show=node.moving(show))
+        transfer.read(None, path, alone, show=show)
     with _file(path, os.O_RDONLY, failed) as file:
 
         def fill(turn: Round, buffer: Array) -> None:
@@ -368,7 +404,8 @@ def _parted(plan: Plan, moves: Sequence[Move]) -> tuple[list[Move], _Mine]:
 
 
 def _ring(node: Node, region: Region) -> Array | None:
-    """The buffers of a node that moves a region, or None on all its ranks. Collective over the node."""
+    """The buffers of a node that moves a region, or None on all its ranks. Collective over the
+    node."""
     size = slot(region, _ROUND) if region else 0
     memory = node.memory(_RING * size) if size else None
     return None if memory is None else memory[: _RING * size].reshape(_RING, size)
@@ -383,28 +420,34 @@ def _in_rounds(
     failed: list[BaseException],
     show: Show,
 ) -> None:
-    """All ranks fill each buffer, and then all empty it. Every rank comes to every meeting, whatever fails.
+    """All ranks fill each buffer, and then all empty it. Every rank comes to every meeting,
+    whatever fails.
 
-    A rank fills the buffer of four rounds before: it has met the others since they emptied that, as the meeting before the last one
-    begins behind it. So nobody waits for the slowest in every round.
+    A rank fills the buffer of four rounds before: it has met the others since they emptied that, as
+    the meeting before the last one begins behind it. So nobody waits for the slowest in every
+    round.
     """
     region = plan.regions[node.number]
     whole, done = sum(part.nbytes for part in region), 0
-    before: tuple[Round, Array, int] | None = None  # what the ranks have filled, and at which meeting all of them have
+    before: tuple[Round, Array, int] | None = (
+        None  # what the ranks have filled, and at which meeting all of them have
+    )
     for turn, buffer in chain(zip(rounds(region, _ROUND), cycle(buffers)), [(None, buffers[0])]):
         filled = None
         if turn is not None:
             _attempt(failed, fill, turn, buffer)
             filled = turn, buffer, node.arrive()
         if before is not None:
-            node.wait(before[2], plan.patience, partial(show, done, whole))
+            node.wait(before[2], plan.patience)
             _attempt(failed, empty, *before[:2])
             done += sum(piece.nbytes for piece in before[0])
             show(done, whole)
         before = filled
 
 
-def _attempt(failed: list[BaseException], work: Callable[[Round, Array], None], turn: Round, buffer: Array) -> None:
+def _attempt(
+    failed: list[BaseException], work: Callable[[Round, Array], None], turn: Round, buffer: Array
+) -> None:
     if not failed:
         with kept(failed):
             work(turn, buffer)

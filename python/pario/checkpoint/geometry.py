@@ -1,4 +1,4 @@
-"""Boxes of arrays: which part of an array a rank has, whether parts tile, where their bytes lie. Pure functions of numbers."""
+"""Boxes of arrays: division among ranks, tiling, and the places of their bytes. Pure."""
 
 from __future__ import annotations
 
@@ -16,43 +16,58 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Box:
-    """Elements ``begin`` to ``begin + shape`` of an array, along each axis."""
+    """A contiguous range of indices along each axis of an array.
+
+    Parameters
+    ----------
+    begin : tuple of int
+        First index along each axis.
+    shape : tuple of int
+        Number of elements along each axis.
+    """
 
     begin: Shape
     shape: Shape
 
     @property
     def end(self) -> Shape:
-        """Behind the last element, along each axis."""
+        """The index after the last one, along each axis."""
         return tuple(begin + length for begin, length in zip(self.begin, self.shape, strict=True))
 
     @property
     def size(self) -> int:
-        """How many elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def meet(self, other: Box) -> Box:
-        """What both have; empty where they have nothing in common."""
+        """The intersection, which may be empty."""
         begin = tuple(map(max, self.begin, other.begin))
         end = map(min, self.end, other.end)
-        return Box(begin, tuple(max(0, last - first) for first, last in zip(begin, end, strict=True)))
+        return Box(
+            begin, tuple(max(0, last - first) for first, last in zip(begin, end, strict=True))
+        )
 
     def within(self, outer: Box) -> tuple[Any, ...]:
-        """Index of this box in an array that holds ``outer``; what it gives is a view, without axes, too."""
-        slices = (slice(mine - its, mine - its + length) for mine, its, length in zip(self.begin, outer.begin, self.shape, strict=True))
+        """The index of this box in an array that holds ``outer``; it selects a view, even of an
+        array without axes."""
+        slices = (
+            slice(mine - its, mine - its + length)
+            for mine, its, length in zip(self.begin, outer.begin, self.shape, strict=True)
+        )
         return (*slices, ...)
 
     def __str__(self) -> str:
-        return "[" + ", ".join(f"{begin}:{end}" for begin, end in zip(self.begin, self.end, strict=True)) + "]"
+        ranges = zip(self.begin, self.end, strict=True)
+        return "[" + ", ".join(f"{begin}:{end}" for begin, end in ranges) + "]"
 
 
 def whole(shape: Sequence[int]) -> Box:
-    """All of an array."""
+    """The box of all elements of an array."""
     return Box((0,) * len(shape), tuple(shape))
 
 
 def pieces(box: Box, most: int) -> Iterator[Box]:
-    """The box in parts of so many elements at most, in order."""
+    """Divides a box into boxes of at most ``most`` elements, in order."""
     if box.size <= max(most, 1):
         yield box
         return
@@ -64,18 +79,49 @@ def pieces(box: Box, most: int) -> Iterator[Box]:
 
 
 def divide(shape: Sequence[int], parts: int, part: int) -> Box:
-    """One of ``parts`` boxes that tile an array, as equal and as close to cubes as can be; all of one without axes."""
+    """Returns one of the boxes that divide an array evenly among ranks.
+
+    Not collective: each rank computes its own box.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Elements of the whole array along each axis.
+    parts : int
+        Number of boxes, usually the number of ranks.
+    part : int
+        Number of the wanted box, from 0 to ``parts - 1``, usually the rank.
+
+    Returns
+    -------
+    Box
+        ``box.begin`` and ``box.shape``, in elements. The boxes tile the array, and are as equal
+        and as close to cubes as possible. An array without axes is not divided.
+
+    Raises
+    ------
+    ValueError
+        If ``part`` is not a number of a box.
+
+    Examples
+    --------
+    >>> from pario import checkpoint
+    >>> box = checkpoint.divide((100, 60), 4, 3)
+    >>> box.begin, box.shape
+    ((50, 30), (50, 30))
+    """
     if not shape:
         return whole(shape)
-    counts = _grid(shape, parts)
+    counts = _counts(shape, parts)
     index = np.unravel_index(part, counts)
-    begin = tuple(length * int(at) // count for length, at, count in zip(shape, index, counts, strict=True))
-    end = tuple(length * (int(at) + 1) // count for length, at, count in zip(shape, index, counts, strict=True))
+    axes = list(zip(shape, index, counts, strict=True))
+    begin = tuple(length * int(at) // count for length, at, count in axes)
+    end = tuple(length * (int(at) + 1) // count for length, at, count in axes)
     return Box(begin, tuple(last - first for first, last in zip(begin, end, strict=True)))
 
 
-def _grid(shape: Sequence[int], parts: int) -> Shape:
-    """How many parts along each axis; large prime factors go to where most elements are."""
+def _counts(shape: Sequence[int], parts: int) -> Shape:
+    """The number of parts along each axis; large prime factors go to the longest axes."""
     counts = [1] * len(shape)
     for factor in sorted(_prime_factors(parts), reverse=True):
         axis = max(range(len(shape)), key=lambda axis: shape[axis] / counts[axis])
@@ -94,7 +140,7 @@ def _prime_factors(number: int) -> list[int]:
 
 
 def strides(shape: Sequence[int], element: int) -> Shape:
-    """Bytes from one element to the next, along each axis, where they lie in order."""
+    """The strides in bytes of a C-contiguous array."""
     steps = [element]
     for length in reversed(shape[1:]):
         steps.append(steps[-1] * length)
@@ -103,49 +149,62 @@ def strides(shape: Sequence[int], element: int) -> Shape:
 
 @dataclass(frozen=True)
 class Flaw:
-    """The first element, in order, that no box has or several have."""
+    """The first element, in C order, that no box or several boxes contain."""
 
     at: Shape
-    boxes: tuple[int, ...]  # numbers of those that have it
-    extent: Box  # of it and what follows, as far as it is a box
+    boxes: tuple[int, ...]  # numbers of the boxes that contain it
+    extent: Box  # this element and the following ones with the same flaw, as far as they form a box
 
 
 def first_flaw(shape: Sequence[int], boxes: Sequence[Box]) -> Flaw | None:
-    """None where the boxes tile an array.
+    """Finds the first gap or overlap of boxes; None if they tile the array.
 
-    Each box is taken as the sum of its corners, with signs; at the first place where these differ from the corners of the array, the number
-    of boxes does. That costs about as much as sorting the boxes.
+    Each box counts as the sum of its signed corners. At the first place where these differ from
+    the corners of the array, the number of boxes differs from one. The cost is about that of
+    sorting the boxes.
     """
     full = [number for number, box in enumerate(boxes) if box.size]
     if not math.prod(shape):
         return None
     corners, signs = _corners([*(boxes[number] for number in full), whole(shape)])
     signs[-(1 << len(shape)) :] *= -1
-    points, which = np.unique(corners, axis=0, return_inverse=True) if shape else (corners[:1], np.zeros(len(corners), int))
+    points, which = (
+        np.unique(corners, axis=0, return_inverse=True)
+        if shape
+        else (corners[:1], np.zeros(len(corners), int))
+    )
     sums = np.zeros(len(points), int)
     np.add.at(sums, which.reshape(-1), signs)
     wrong = np.flatnonzero(sums)
     if not len(wrong):
         return None
     at = tuple(int(place) for place in points[wrong[0]])
-    having = tuple(number for number in full if _holds(boxes[number], at))
-    return Flaw(at, having, _shared(shape, [boxes[number] for number in having]) if having else _gap(shape, boxes, at))
+    owners = tuple(number for number in full if _contains(boxes[number], at))
+    if not owners:
+        return Flaw(at, owners, _gap(shape, boxes, at))
+    return Flaw(at, owners, _overlap(shape, [boxes[number] for number in owners]))
 
 
 def _corners(boxes: Sequence[Box]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Corners of boxes, box by box, and their signs."""
+    """The corners of boxes, box by box, and their signs."""
     axes = len(boxes[0].shape)
-    ends = np.array([(box.begin, box.end) for box in boxes], dtype=np.int64).reshape(len(boxes), 2, axes)
-    choices = np.array(list(itertools.product((0, 1), repeat=axes)), dtype=int).reshape(1 << axes, axes)
+    ends = np.array([(box.begin, box.end) for box in boxes], dtype=np.int64).reshape(
+        len(boxes), 2, axes
+    )
+    choices = np.array(list(itertools.product((0, 1), repeat=axes)), dtype=int).reshape(
+        1 << axes, axes
+    )
     corners = ends[:, choices, np.arange(axes)].reshape(len(boxes) << axes, axes)
     return corners, np.tile(1 - 2 * (choices.sum(axis=1) % 2), len(boxes))
 
 
-def _holds(box: Box, at: Shape) -> bool:
-    return all(begin <= place < end for begin, place, end in zip(box.begin, at, box.end, strict=True))
+def _contains(box: Box, at: Shape) -> bool:
+    return all(
+        begin <= place < end for begin, place, end in zip(box.begin, at, box.end, strict=True)
+    )
 
 
-def _shared(shape: Sequence[int], boxes: Sequence[Box]) -> Box:
+def _overlap(shape: Sequence[int], boxes: Sequence[Box]) -> Box:
     common = whole(shape)
     for box in boxes[:2]:
         common = common.meet(box)
@@ -153,7 +212,7 @@ def _shared(shape: Sequence[int], boxes: Sequence[Box]) -> Box:
 
 
 def _gap(shape: Sequence[int], boxes: Sequence[Box], at: Shape) -> Box:
-    """Grows from an element, last axis first, up to what a box has."""
+    """Grows a gap from an element, last axis first, up to the next box."""
     gap = Box(at, (1,) * len(at))
     for axis in reversed(range(len(at))):
         rest = shape[axis] - at[axis]
@@ -164,9 +223,9 @@ def _gap(shape: Sequence[int], boxes: Sequence[Box], at: Shape) -> Box:
 
 
 def contiguous_axes(box: Box, stored: Box, element: int, memory: Shape) -> int:
-    """How many of the last axes of a box are one run of bytes, in the file and in memory with these strides; at least none.
+    """The number of last axes of a box that form one run of bytes, in file and memory.
 
-    The file holds ``stored`` in order.
+    The file holds ``stored`` in C order; ``memory``: strides in bytes of the box in memory.
     """
     axes, run = 0, element
     for axis in reversed(range(len(box.shape))):
@@ -180,18 +239,23 @@ def contiguous_axes(box: Box, stored: Box, element: int, memory: Shape) -> int:
 
 
 def place_of(box: Box, stored: Box, element: int) -> int:
-    """Where the first byte of a box is, from where ``stored`` begins."""
+    """The offset in bytes of a box from the beginning of ``stored``."""
     steps = strides(stored.shape, element)
-    return sum((mine - its) * step for mine, its, step in zip(box.begin, stored.begin, steps, strict=True))
+    return sum(
+        (mine - its) * step for mine, its, step in zip(box.begin, stored.begin, steps, strict=True)
+    )
 
 
 def run_count(box: Box, stored: Box, element: int, memory: Shape) -> int:
-    """How many runs of bytes a box consists of."""
+    """The number of runs of bytes in a box."""
     return math.prod(box.shape[: len(box.shape) - contiguous_axes(box, stored, element, memory)])
 
 
-def runs(box: Box, stored: Box, element: int, memory: Shape) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Where the runs of a box are in the file and in memory, in bytes from where ``stored`` and the box begin; the bytes of each."""
+def runs(
+    box: Box, stored: Box, element: int, memory: Shape
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """The runs of bytes of a box: offsets in the file (from the beginning of ``stored``), offsets
+    in memory (from the first element), and the bytes of each run."""
     outer = len(box.shape) - contiguous_axes(box, stored, element, memory)
     file_strides, begin = strides(stored.shape, element), place_of(box, stored, element)
     in_file, in_memory = np.array([begin], np.int64), np.zeros(1, np.int64)

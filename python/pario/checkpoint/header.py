@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: read by one process, sent to the others."""
+"""The header of a checkpoint: all of it but the elements. Read by one process, sent to others."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pario import hdf5
-from pario.checkpoint.attributes import get_all, get_few, names_of, value_of
-from pario.checkpoint.chunks import Grid, grid_of
-from pario.checkpoint.container import FORMAT
+from pario.checkpoint.arrays import Block, Layout
+from pario.checkpoint.checksum import Grid, grid_of
+from pario.checkpoint.container import FORMAT, check_metadata, user_attrs
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
-from pario.checkpoint.layout import Block, Layout
-from pario.checkpoint.store import document
+from pario.checkpoint.store import Found, Store, document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
+from pario.hdf5 import attribute_names, attribute_value
 from pario.paths import local_path
 
-#: Names of the files beside a master: their bytes are read past HDF5, so no other file may be named.
+#: Names of parts beside a master. Their bytes are read without HDF5, so no other names may occur.
 _PART = re.compile(r"part-\d{5,}\.h5")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An array of a file."""
+    """An array of a checkpoint: its layout, the places of its bytes, its checksums."""
 
     layout: Layout
-    extents: tuple[Extent, ...] | None  # where its bytes are; None where HDF5 has to be asked for them
-    sums: Array  # uint64, of the chunks of all blocks; none in files of other programs
-    chunk_bytes: int = 0  # of a chunk at most; 0: blocks are chunks (format version 1)
+    extents: tuple[Extent, ...] | None  # None: only HDF5 can read the elements
+    sums: Array  # uint64, of the chunks of all blocks; empty in files of other programs
+    chunk_bytes: int = 0  # largest chunk; 0: blocks are chunks (format version 1)
 
     @property
     def sum(self) -> int | None:
-        """Of the whole array."""
+        """The checksum of the whole array; None without checksums."""
         return int(np.add.reduce(self.sums)) if len(self.sums) else None
 
     def blocks_in(self, box: Box) -> list[int]:
-        """Numbers of the blocks that have elements of a box, and maybe of empty ones."""
+        """The numbers of blocks that overlap a box, and maybe of empty ones."""
         if not box.size or not self.layout.blocks:
             return []
-        begins, behind = self._block_bounds
-        near = (begins < np.array(box.end)) & (behind > np.array(box.begin))
+        begins, ends = self._block_bounds
+        near = (begins < np.array(box.end)) & (ends > np.array(box.begin))
         return np.flatnonzero(near.all(axis=1)).tolist()
 
     @cached_property
@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def sum_count(self) -> int:
-        """How many chunks all blocks have."""
+        """The number of chunks of all blocks."""
         return int(self._firsts[-1])
 
     def grid(self, number: int) -> Grid:
@@ -67,38 +67,41 @@ class Entry:
         return grid_of(block, self.layout.dtype.itemsize, self.chunk_bytes)
 
     def sums_of(self, number: int) -> Array:
-        """The sums of the chunks of a block."""
-        first, behind = self._firsts[number : number + 2].tolist()
-        return self.sums[first:behind]
+        """The checksums of the chunks of a block."""
+        first, end = self._firsts[number : number + 2].tolist()
+        return self.sums[first:end]
 
     @cached_property
     def _firsts(self) -> Array:
-        """For each block the number of its first sum; at last, of all sums."""
+        """For each block the number of its first checksum; at the end the number of all."""
         counts = [self.grid(number).count for number in range(len(self.layout.blocks))]
         return np.cumsum([0, *counts])
 
     def moves(self, box: Box, data: Array) -> dict[str, list[Move]]:
-        """By file what reads a box into an array of its shape."""
+        """The moves, by file, that read a box into ``data``, an array of its shape."""
         assert self.extents is not None
         found: dict[str, list[Move]] = {}
         for extent in self._near(box):
             common = extent.box.meet(box)
             if common.size:
-                found.setdefault(extent.file, []).append(extent.move(common, data[common.within(box)]))
+                found.setdefault(extent.file, []).append(
+                    extent.move(common, data[common.within(box)])
+                )
         return found
 
     def _near(self, box: Box) -> Iterable[Extent]:
-        """The extents that have something of a box, and maybe others."""
+        """The extents that overlap a box, and maybe others."""
         assert self.extents is not None
         if len(self.extents) < 2:
             return self.extents
-        ends = np.array(box.end)
-        begins, behind = self._bounds
-        return (self.extents[number] for number in np.flatnonzero(((begins < ends) & (behind > box.begin)).all(axis=1)))
+        begins, ends = self._bounds
+        near = ((begins < np.array(box.end)) & (ends > box.begin)).all(axis=1)
+        return (self.extents[number] for number in np.flatnonzero(near))
 
     @cached_property
     def _bounds(self) -> tuple[Array, Array]:
-        return np.array([one.box.begin for one in self.extents or ()]), np.array([one.box.end for one in self.extents or ()])
+        boxes = [extent.box for extent in self.extents or ()]
+        return np.array([box.begin for box in boxes]), np.array([box.end for box in boxes])
 
 
 @dataclass(frozen=True)
@@ -108,27 +111,30 @@ class Header:
     path: str
     step: int
     attrs: Mapping[str, Any]
-    about: Mapping[str, Any]  # where, when and by what it was saved
+    about: Mapping[str, Any]  # program, time and hosts of the save
     entries: Mapping[str, Entry]
     format: int = FORMAT  # 0: of another program
 
     def file(self, name: str) -> str:
-        """The path of one of its files, as extents name them."""
+        """The path of a file of the checkpoint, by its name in extents."""
         return str(Path(self.path).parent / name) if name else self.path
 
 
-def read_header(path: str | os.PathLike[str]) -> Header:
-    """Raises CheckpointError where the file is no whole checkpoint, and says why. Files of other programs have no blocks and sums."""
+def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:
+    """Reads the header of a file, which has no blocks and checksums if another program made it.
+
+    ``verify``: compares HDF5's metadata with its checksums first. Raises CheckpointError with the
+    reason where the file is not a complete checkpoint.
+    """
     path = document(local_path(path, CheckpointError))
-    if path.is_symlink():  # "latest", which may be another one soon
+    if path.is_symlink():  # "latest", which may soon be another checkpoint
         path = path.resolve()
     if not path.is_file():
         raise CheckpointError(f"{path}: no such file")
-    try:
-        with hdf5.open_to_read(path, CheckpointError) as source:
-            return _header(str(path), source)
-    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: {str(error).strip(chr(39))}") from error
+    if verify:
+        check_metadata(path)
+    with hdf5.open_to_read(path, CheckpointError) as source:
+        return _header(str(path), source)
 
 
 def _header(path: str, source: hdf5.Source) -> Header:
@@ -141,17 +147,25 @@ def _header(path: str, source: hdf5.Source) -> Header:
         own = file["pario"]
         version = int(own.attrs["format"])
         if version > FORMAT:
-            raise CheckpointError(f"{path} has format {version}; this pario knows formats up to {FORMAT}")
+            raise CheckpointError(
+                f"{path} has format {version}; this pario knows formats up to {FORMAT}"
+            )
         about = {**json.loads(own.attrs["about"]), "saved": own.attrs["saved"]}
-        dims = {name: tuple(axes) for name, axes in json.loads(source.read("pario/arrays").tobytes())}
+        names = json.loads(source.read("pario/arrays").tobytes())
+        dims = {name: tuple(axes) for name, axes in names}
         blocks = _blocks(source, list(dims), _checked_parts(path, source))
-    entries = {name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name)) for name, dataset, names in _datasets(source)}
+    entries = {
+        name: _entry(dataset, name, names, blocks.get(name, []), dims.get(name))
+        for name, dataset, names in _datasets(source)
+    }
     if blocks:
         chunk_bytes = int(own.attrs["chunk_bytes"]) if version > 1 else 0
         sums = source.read("pario/checksums")
         entries = dict(_with_sums(path, entries, blocks, sums, chunk_bytes))
-    step = file.attrs.get("step", 0)
-    return Header(path, int(step), get_all(file), about, entries, version)
+    step = int(file.attrs.get("step", 0))
+    return Header(
+        path, step, user_attrs(file.attrs, file.attrs.__getitem__), about, entries, version
+    )
 
 
 def _with_sums(
@@ -161,7 +175,7 @@ def _with_sums(
     sums: Array,
     chunk_bytes: int,
 ) -> Iterator[tuple[str, Entry]]:
-    """The arrays in the order of the table of blocks, each with its checksums; then the others."""
+    """The arrays in the order of the table of blocks, with their checksums; then the others."""
     at = 0
     for name, rows in blocks.items():
         if name not in entries:
@@ -176,84 +190,125 @@ def _with_sums(
 
 
 def _datasets(source: hdf5.Source) -> Iterator[tuple[str, Any, list[str]]]:
-    """The arrays of a file, and the names of their attributes. As HDF5 itself has them: h5py's own objects take several times as long."""
+    """The arrays of a file as low-level datasets, and the names of their attributes."""
     for name, dataset in source.datasets():
         if not name.startswith("pario/"):
-            names = names_of(dataset)
-            if "NAME" not in names or not _only_axis(dataset):
+            names = attribute_names(dataset)
+            if "NAME" not in names or not _is_only_axis(dataset):
                 yield name, dataset, names
 
 
-def _only_axis(dataset: Any) -> bool:
-    return bool(np.bytes_(value_of(dataset, "NAME")).startswith(b"This is a netCDF dimension but not"))
+def _is_only_axis(dataset: Any) -> bool:
+    name = np.bytes_(attribute_value(dataset, "NAME"))
+    return bool(name.startswith(b"This is a netCDF dimension but not"))
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A block as the tables have it."""
+    """A block in the tables of a file."""
 
     rank: int
     begin: Shape
     shape: Shape
-    file: str  # nothing where it is in no part
+    file: str  # name of its part; empty if it is in none
     place: int
 
 
 def _checked_parts(path: str, source: hdf5.Source) -> list[str]:
-    """Names of the files beside the master, which must be there as a whole: HDF5 would make up what is missing."""
+    """The names of the parts of a master, which must be complete: HDF5 would fill up gaps."""
     parts = json.loads(source.read("pario/parts").tobytes()) if "pario/parts" in source.file else []
     for name, size in parts:
         if not _PART.fullmatch(name):
             raise CheckpointError(f"{path}: part '{name}'; expected part-00000.h5 and so on")
         part = Path(path).with_name(name)
         found = part.stat().st_size if part.is_file() else None
-        if found is None or found < size:
-            raise CheckpointError(f"{path}: {part} " + ("is not there" if found is None else f"has {found} bytes of {size}"))
+        if found is None:
+            raise CheckpointError(f"{path}: {part} is not there")
+        if found < size:
+            raise CheckpointError(f"{path}: {part} has {found} bytes of {size}")
     return [name for name, _ in parts]
 
 
-def _blocks(source: hdf5.Source, names: Sequence[str], parts: Sequence[str]) -> dict[str, list[_Row]]:
-    """Blocks by array."""
+def _blocks(
+    source: hdf5.Source, names: Sequence[str], parts: Sequence[str]
+) -> dict[str, list[_Row]]:
+    """The blocks of each array."""
     table = source.read("pario/blocks")
     places = source.read("pario/places").tolist() if parts else [(-1, 0)] * len(table)
     axes = (table.shape[1] - 2) // 2
     found: dict[str, list[_Row]] = {name: [] for name in names}
     for row, (part, place) in zip(table.tolist(), places, strict=True):
         begin, shape = tuple(row[2 : 2 + axes]), tuple(row[2 + axes :])
-        found[names[row[0]]].append(_Row(row[1], begin, shape, parts[part] if part >= 0 else "", place))
+        file = parts[part] if part >= 0 else ""
+        found[names[row[0]]].append(_Row(row[1], begin, shape, file, place))
     return found
 
 
-def _entry(dataset: Any, name: str, names: Sequence[str], rows: list[_Row], dims: tuple[str, ...] | None) -> Entry:
-    shape, dtype = _shape(dataset), dataset.dtype
+def _entry(
+    dataset: Any, name: str, names: Sequence[str], rows: list[_Row], dims: tuple[str, ...] | None
+) -> Entry:
+    shape, dtype = hdf5.shape_of(dataset), dataset.dtype
     axes = len(shape)
     blocks = tuple(Block(row.rank, Box(row.begin[:axes], row.shape[:axes])) for row in rows)
-    attrs = get_few(dataset, names)
-    dims = dims if dims is not None else tuple(_axis(dataset, axis) for axis in range(axes))  # HDF5 takes its time to tell them
-    note = str(value_of(dataset, "pario_type")) if "pario_type" in names else ""
-    layout = Layout(name, np.dtype(dtype.str) if dtype.kind == "S" else dtype, note, shape, "", dims, attrs, blocks)
+    attrs = user_attrs(names, partial(attribute_value, dataset))
+    if dims is None:  # slow: HDF5 follows references
+        dims = tuple(hdf5.scale_name(dataset, axis) for axis in range(axes))
+    note = str(attribute_value(dataset, "pario_type")) if "pario_type" in names else ""
+    plain = np.dtype(dtype.str) if dtype.kind == "S" else dtype
+    layout = Layout(name, plain, note, shape, "", dims, attrs, blocks)
     return Entry(layout, _extents(dataset, layout, rows), np.zeros(0, np.uint64))
 
 
-def _shape(dataset: Any) -> Shape:
-    from h5py import h5s
-
-    space = dataset.get_space()
-    return (0,) if space.get_simple_extent_type() == h5s.NULL else tuple(space.get_simple_extent_dims())
-
-
 def _extents(dataset: Any, layout: Layout, rows: list[_Row]) -> tuple[Extent, ...] | None:
-    """HDF5 tells no place of what is in several pieces, compressed, or in other files."""
-    in_parts = tuple(Extent(row.file, row.place, block.box) for row, block in zip(rows, layout.blocks, strict=True) if row.file)
+    """The places of the elements; None for chunked, compressed or virtual datasets."""
+    in_parts = tuple(
+        Extent(row.file, row.place, block.box)
+        for row, block in zip(rows, layout.blocks, strict=True)
+        if row.file
+    )
     if in_parts or not Box(layout.shape, layout.shape).size:
         return in_parts
     place = dataset.get_offset() if layout.dtype.kind != "O" else None
     return None if place is None else (Extent("", place, whole(layout.shape)),)
 
 
-def _axis(dataset: Any, axis: int) -> str:
-    import h5py
+def find(
+    path: str | os.PathLike[str], step: int | None = None, *, verify: bool = True
+) -> tuple[Header, list[str]]:
+    """The header of the checkpoint to load, and messages about those that are skipped."""
+    local = local_path(path, CheckpointError)
+    if document(local).is_file() or not local.is_dir():
+        header = read_header(local, verify=verify)
+        if step not in (None, header.step):
+            raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
+        return header, []
+    store = Store(path)
+    found = [one for one in store.complete() if step is None or one.step == step]
+    skipped = _list_flaws(store, found, step)
+    for one in reversed(found):
+        try:
+            return read_header(one.path, verify=verify), skipped
+        except CheckpointError as error:
+            skipped.append(f"{error}; it is skipped")
+    which = "no complete checkpoint" if step is None else f"no complete checkpoint of step {step}"
+    raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
 
-    dims = h5py.Dataset(dataset).dims
-    scales: Sequence[Any] = dims[axis] if axis < len(dims) else ()  # of what is empty there are none
-    return scales[0].name.lstrip("/") if len(scales) else ""
+
+def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[str]:
+    """Messages about the manifest, damaged records and newer unfinished checkpoints."""
+    messages = []
+    if step is None:
+        problem = store.read_manifest()[1]
+        messages = [problem] if problem else []
+        missing = store.missing()
+        messages += [f"{store.directory / one.name}: listed, but not there" for one in missing]
+    unordered = [document(one.path) for one in found if not one.generation]
+    for path in unordered:
+        if path in store.damaged:
+            messages.append(f"{path}: {store.damaged[path]}; its order is unknown")
+    newest = max((one.generation for one in found), default=0)
+    for torn in store.unfinished():
+        is_newer = not torn.generation or torn.generation > newest
+        if is_newer and step in (None, torn.step):
+            messages.append(f"{torn.path}: not finished; it is skipped")
+    return messages

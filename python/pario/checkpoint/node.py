@@ -1,122 +1,76 @@
-"""Ranks that have memory in common, and meet there."""
+"""Ranks of one node: shared memory and barriers in it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from pario import wording
-from pario._native import arrive, await_all
-from pario.checkpoint.attached import Attached
+from pario._native import SPLIT_BARRIER_BYTES, Comm, SplitBarrier
+from pario.attached import Attached
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.relay import Memory, seen
 from pario.checkpoint.types import Array
 from pario.interrupts import check
-from pario.progress import Show
+from pario.mpi_ranks import native_of
 from pario.ranks import PATIENCE
 
-#: Words of a node for its meetings, and how many bytes they are apart. Behind them is one that changes while a rank works between meetings.
-_WORDS, _APART = 2, 64
-_HEAD = (_WORDS + 1) * _APART
-#: Seconds after which one that waits looks for signals.
-_BREATH = 0.5
+#: Bytes in front of the memory: the barrier, and a byte that is not zero once a wait has failed.
+_HEAD = SPLIT_BARRIER_BYTES + 64
 
 
 class Node:
-    """The ranks of a communicator that are on this rank's node."""
+    """The ranks of a Comm that are on this rank's node."""
 
-    def __init__(self, comm: Any) -> None:
-        self._comm = by_node(comm)
-        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
-        leaders = comm.allgather(self._comm.bcast(comm.Get_rank()))
-        numbers = {leader: number for number, leader in enumerate(dict.fromkeys(leaders))}
-        #: The number of each rank's node, and of this one's.
-        self.numbers = [numbers[leader] for leader in leaders]
-        self.number = self.numbers[comm.Get_rank()]
-        self._memory: Array | None = None  # with the words in front, in which those who come to a meeting are counted
-        self._meetings = 0
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        #: The node of each rank, and of this one.
+        self.numbers = comm.nodes
+        self.number = self.numbers[comm.rank]
+        self.rank = self.numbers[: comm.rank].count(self.number)
+        self.size = self.numbers.count(self.number)
+        self._memory: Array | None = None
+        self._barrier: SplitBarrier | None = None
 
     def memory(self, size: int) -> Array | None:
-        """Bytes that all ranks of the node have, or None on all of them. They stay. Collective over the node."""
-        if len(set(self._comm.allgather(self._meetings))) > 1:  # some did not wait for others, which have come to other meetings
-            self._memory = None
-        if self._memory is None or self._memory.size < size + _HEAD:
-            self._memory = self._shared(size + _HEAD)
-            self._meetings = 0
+        """Bytes that all ranks of the node share, or None on all of them. They stay. Collective
+        over the node."""
+        known = self._memory
+        if known is None or known.size < size + _HEAD or known[SPLIT_BARRIER_BYTES]:
+            self._memory = self._share(size + _HEAD)
         return None if self._memory is None else self._memory[_HEAD:]
 
-    def _shared(self, size: int) -> Array | None:
-        """Memory without a name, which goes with the last who has it."""
-        made = None
-        if self.rank == 0:
-            with suppress(OSError):
-                made = Memory(size)
-        place = self._comm.bcast(made and made.place)
-        found = None if place is None else seen(place, writing=True)
-        return found if all(self._comm.allgather(found is not None)) else None  # then nobody looks for it any more
+    def _share(self, size: int) -> Array | None:
+        try:
+            memory: Array | None = self._comm.share(size, check)
+        except OSError as error:
+            raise CheckpointError(str(error.strerror)) from error
+        if memory is not None:
+            self._barrier = SplitBarrier(memory[:SPLIT_BARRIER_BYTES], self.size)
+        return memory
 
     def arrive(self) -> int:
-        """This rank has come to the next meeting; its number. Who comes to one has waited for the one before the last."""
-        self._meetings += 1
-        arrive(*self._counted(self._meetings))
-        return self._meetings
+        """This rank has come to the next meeting; returns its number. It has waited for the meeting
+        before the last one."""
+        assert self._barrier is not None
+        return self._barrier.arrive()
 
-    def wait(self, meeting: int, patience: float = PATIENCE, moved: Callable[[], object] = lambda: None) -> None:
-        """Sleeps until all ranks of the node have come; they see what each has written to the memory before. Patience begins again when one
-        of them has got on, and ``moved`` is called: other nodes wait for those who wait here.
-        """
-        deadline, seen = time.monotonic() + patience, self._moves
-        while not await_all(*self._counted(meeting), max(0.0, min(_BREATH, deadline - time.monotonic()))):
-            check()
-            if seen != self._moves:
-                deadline, seen = time.monotonic() + patience, self._moves
-                moved()
-            elif time.monotonic() >= deadline:
-                raise CheckpointError(f"ranks of this node did not come within {wording.seconds(patience)}")
-
-    def moving(self, show: Show) -> Show:
-        """The same, for what is done between meetings and may take longer than patience: those who wait see that this rank gets on."""
-
-        def shown(done: int, whole: int) -> None:
-            show(done, whole)
-            self._moved[0] += 1  # as others do at the same time: that it is another number is enough
-
-        return shown
-
-    @property
-    def _moved(self) -> Array:
-        assert self._memory is not None
-        return self._memory[_WORDS * _APART : _HEAD].view(np.uint64)
-
-    @property
-    def _moves(self) -> int:
-        return int(self._moved[0])
-
-    def _counted(self, meeting: int) -> tuple[int, int]:
-        """Where those that come are counted, which is elsewhere for the next meeting, and how many they are with the last one."""
-        assert self._memory is not None
-        return int(self._memory.ctypes.data) + meeting % _WORDS * _APART, -(-meeting // _WORDS) * self.size % (1 << 32)
-
-    def free(self) -> None:
-        """Collective over the node."""
-        self._comm.Free()
+    def wait(self, meeting: int, patience: float = PATIENCE) -> None:
+        """Waits until all ranks of the node have come, as long as some rank sends keep-alives. Then
+        this one sees what each has written to the memory before."""
+        assert self._barrier is not None and self._memory is not None
+        try:
+            if not self._barrier.wait(self._comm, meeting, patience, check):
+                waited = wording.seconds(patience)
+                raise CheckpointError(f"ranks of this node did not come within {waited}")
+        except BaseException as error:
+            self._memory[SPLIT_BARRIER_BYTES] = 1
+            if isinstance(error, ProcessLookupError):
+                raise CheckpointError(str(error.strerror)) from error
+            raise
 
 
-def by_node(comm: Any) -> Any:
-    """A communicator of the ranks that are on this one's node. Collective."""
-    from mpi4py import MPI
-
-    return comm.Split_type(MPI.COMM_TYPE_SHARED)
-
-
-#: What was found out about the nodes of communicators.
-_nodes = Attached(Node, Node.free)
+_nodes = Attached(lambda comm: Node(native_of(comm)))
 
 
 def node_of(comm: Any) -> Node:
-    """Found out once for a communicator, and freed with it. Collective the first time."""
+    """The Node of the communicator of MpiRanks."""
     return _nodes.of(comm)

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -14,111 +15,150 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint import exchange, transfer, types
-from pario.checkpoint.checksum import checksum, chunk_sums
-from pario.checkpoint.chunks import unproven
+from pario.checkpoint.arrays import Block
+from pario.checkpoint.checksum import checksum, chunk_sums, unproven
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, describe_damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
-from pario.checkpoint.header import Entry, Header, read_header
-from pario.checkpoint.layout import Block
+from pario.checkpoint.header import Entry, Header, find
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.shared import read_shared, scratch_needed
-from pario.checkpoint.store import Found, Store, document
 from pario.interrupts import deferred, kept, postponed
-from pario.paths import local_path
-from pario.progress import Show, told
+from pario.progress import Show, show_long_work
 from pario.ranks import PATIENCE, Ranks
 
-#: Ranks that may open a file at the same time without harm.
+#: Ranks that may open a file at the same time without harm to its server.
 _MOST_OPENS = 256
-
 #: Damages that an error names.
 _MOST_DAMAGES = 5
 
-#: Part of an array: where it begins, and its shape.
+#: Part of an array: its offset and its shape, in elements.
 Part = tuple[Sequence[int], Sequence[int]]
 
 
 @postponed()
-def load(comm: Any, path: str | os.PathLike[str], *, step: int | None = None, verify: bool = True, patience: float = PATIENCE) -> State:
-    """Opens the newest complete checkpoint of a directory, that of a step, or one of a path. Collective over ``comm`` (None: one process).
+def load(
+    comm: Any,
+    path: str | os.PathLike[str],
+    *,
+    step: int | None = None,
+    verify: bool = True,
+    patience: float = PATIENCE,
+) -> State:
+    """Opens the newest complete checkpoint of a directory. Collective over ``comm``.
 
-    Ones that cannot be read are named in a warning, and the next older one is taken. ``verify``:
-    whether all bytes read are compared with their checksums.
+    A checkpoint that cannot be read is named in a warning, and the next older one is opened.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup, or None
+        The ranks that load together, as many as there are now; None for one process alone.
+    path : path_like
+        Directory of checkpoints, a checkpoint, or any HDF5 file.
+    step : int, optional
+        Opens the checkpoint of this step instead.
+    verify : bool, optional
+        Compares all bytes read with their checksums, and HDF5's metadata before HDF5 reads it.
+    patience : float, optional
+        Seconds after which ranks that neither arrive nor make progress are named in an error.
+
+    Returns
+    -------
+    State
+        The opened checkpoint. Arrays are read by its methods.
+
+    Raises
+    ------
+    CheckpointError
+        If no complete checkpoint can be read; on all ranks, with the reasons.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with checkpoint.Writer(None, path) as writer:
+    ...         saved = writer.save(3, {"T": np.arange(6.0)}, {"time": 0.5})
+    ...     state = checkpoint.load(None, path)
+    ...     state.step, state.attrs, state.read("T", (2,), (3,))
+    (3, {'time': 0.5}, array([2., 3., 4.]))
     """
     ranks = ranks_of(comm, patience, kept=True)
-    header, skipped = ranks.together(f"checkpoint.load({path})", lambda: None, lambda _: find(path, step))
+    header, skipped = ranks.together(
+        f"checkpoint.load({path})", lambda: None, lambda _: find(path, step, verify=verify)
+    )
     if ranks.rank == 0:
         for message in skipped:
             warnings.warn(message, stacklevel=2)
     return State(ranks, header, skipped, verify=verify)
 
 
-def find(path: str | os.PathLike[str], step: int | None = None) -> tuple[Header, list[str]]:
-    """The checkpoint to load, and what is to be said about those that are not."""
-    local = local_path(path, CheckpointError)
-    if document(local).is_file() or not local.is_dir():
-        header = read_header(local)
-        if step not in (None, header.step):
-            raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
-        return header, []
-    store = Store(path)
-    found = [one for one in store.complete() if step is None or one.step == step]
-    skipped = [text for text in [store.read_manifest()[1]] if text] if step is None else []
-    if step is None:
-        skipped += [f"{store.directory / one.name}: listed, but not there" for one in store.missing()]
-    unknown = (document(one.path) for one in found if not one.generation)
-    skipped += [f"{path}: {store.damaged[path]}; its order is unknown" for path in unknown if path in store.damaged]
-    skipped += [f"{one.path}: not finished; it is skipped" for one in _newer(store.torn(), found) if step in (None, one.step)]
-    for one in reversed(found):
-        try:
-            return read_header(one.path), skipped
-        except CheckpointError as error:
-            skipped.append(f"{error}; it is skipped")
-    which = "no complete checkpoint" if step is None else f"no complete checkpoint of step {step}"
-    raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
-
-
-def _newer(torn: Sequence[Found], complete: Sequence[Found]) -> list[Found]:
-    """The unfinished checkpoints that are newer than all complete ones, or may be."""
-    newest = max((one.generation for one in complete), default=0)
-    return [one for one in torn if not one.generation or one.generation > newest]
-
-
 @dataclass(frozen=True)
 class _Request:
-    """What a rank wants of an array."""
+    """A rank's request for parts of an array."""
 
     name: str
     boxes: tuple[Box, ...]
-    shared: bool  # all ranks want all of it
+    shared: bool  # all ranks read the whole array
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a rank wants of all arrays."""
+    """All requests of a rank."""
 
-    wanted: Sequence[_Request]
-    files: Sequence[str]  # that it reads parts of arrays from
+    requests: Sequence[_Request]
+    files: Sequence[str]  # from which it reads parts of arrays
     large: bool  # in large runs
 
 
 @dataclass(frozen=True)
 class _Agreed:
-    """How the ranks read."""
+    """The way in which the ranks read."""
 
     tiling: Mapping[str, bool]  # whether the parts of all ranks tile an array
-    boxes: Mapping[str, Sequence[Box]]  # of the arrays that they do not tile, the parts of all ranks
-    together: Sequence[str] | None  # files read by MPI-IO; None: each rank reads its large runs
+    boxes: Mapping[str, Sequence[Box]]  # the parts of all ranks of the other arrays
+    together: Sequence[str] | None  # files read together; None: each rank reads its large runs
 
 
 class State(Mapping[str, types.Array]):
-    """A checkpoint that was opened. Reading is collective: all ranks read the same arrays, each its own part."""
+    """An opened checkpoint: a mapping of names to arrays, made by :func:`load`.
 
-    def __init__(self, ranks: Ranks, header: Header, skipped: Sequence[str] = (), *, verify: bool = True) -> None:
+    Reading is collective: all ranks read the same arrays, each its own part. ``state[name]`` is the
+    whole array on every rank; each byte is read from the file once.
+
+    Attributes
+    ----------
+    step : int
+        Step of the checkpoint.
+    attrs : dict
+        Attributes given to :meth:`Writer.save`.
+    about : dict
+        Program, versions, hosts, ranks and time of the save; empty in files of other programs.
+    path : pathlib.Path
+        The file that HDF5 programs open.
+    skipped : list of str
+        Messages about checkpoints that could not be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with checkpoint.Writer(None, path) as writer:
+    ...         saved = writer.save(1, {"T": np.arange(6.0).reshape(2, 3)})
+    ...     state = checkpoint.load(None, path)
+    ...     list(state), state.shape("T"), state["T"].sum().item()
+    (['T'], (2, 3), 15.0)
+    """
+
+    def __init__(
+        self, ranks: Ranks, header: Header, skipped: Sequence[str] = (), *, verify: bool = True
+    ) -> None:
         self._ranks, self._header, self._verify = ranks, header, verify
-        self.step, self.attrs, self.about, self.path = header.step, dict(header.attrs), dict(header.about), Path(header.path)
-        #: What was not taken, and why.
+        self.step, self.path = header.step, Path(header.path)
+        self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
 
     def __iter__(self) -> Iterator[str]:
@@ -135,202 +175,349 @@ class State(Mapping[str, types.Array]):
         return self.read(name)
 
     def shape(self, name: str) -> Shape:
-        """Of the whole array."""
+        """The shape of a whole array, in elements. Not collective; raises KeyError."""
         return self._entry(name).layout.shape
 
     def dtype(self, name: str) -> types.Type:
-        """Of an array as it is read."""
+        """The type of an array's elements as they are read. Not collective; raises KeyError."""
         layout = self._entry(name).layout
-        return types.noted(layout.note, layout.dtype) if layout.note else layout.dtype
+        if not layout.note:
+            return layout.dtype
+        with _naming(self._header, name):
+            return types.type_of_note(layout.note, layout.dtype)
 
     def dims(self, name: str) -> tuple[str, ...]:
-        """Names of the axes."""
+        """The names of an array's axes. Not collective; raises KeyError."""
         return self._entry(name).layout.dims
 
     def array_attrs(self, name: str) -> dict[str, Any]:
-        """Attributes of an array."""
+        """The attributes of an array. Not collective; raises KeyError."""
         return dict(self._entry(name).layout.attrs)
 
     def blocks(self, name: str) -> tuple[Block, ...]:
-        """Who saved which part of it."""
+        """The blocks of an array, each with ``rank`` and ``box`` (``begin``, ``shape``).
+
+        Not collective; raises KeyError. Empty in files of other programs.
+        """
         return self._entry(name).layout.blocks
 
     def mine(self, name: str) -> Part:
-        """This rank's part: the one that it saved, where as many ranks saved one block each; else an even share."""
+        """Proposes a part for this rank: the block that it saved, where as many ranks saved one
+        block each, else an even share. Not collective.
+
+        Returns
+        -------
+        tuple
+            Offset and shape in elements, as for :meth:`read`.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
+        """
         blocks, ranks = self.blocks(name), self._ranks
         same = [block.rank for block in blocks] == list(range(ranks.size))
         box = blocks[ranks.rank].box if same else divide(self.shape(name), ranks.size, ranks.rank)
         return box.begin, box.shape
 
     def read(
-        self, name: str, offset: Sequence[int] | None = None, shape: Sequence[int] | None = None, *, out: types.Array | None = None
+        self,
+        name: str,
+        offset: Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
+        *,
+        out: types.Array | None = None,
     ) -> types.Array:
-        """A part of an array, other ones on other ranks, or all of it. ``out``: an array that takes it, as ``T[1:-1, 1:-1]``; after an
-        error it may hold anything.
+        """Reads a part of an array, or all of it. Collective.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array; equal on all ranks.
+        offset : sequence of int, optional
+            Index of the part's first element; None reads the whole array on every rank.
+        shape : sequence of int, optional
+            Elements along each axis; that of ``out`` by default. Parts of ranks may overlap.
+        out : numpy.ndarray, optional
+            Receives the part, with any strides, such as ``T[1:-1, 1:-1]``. After an error it may
+            contain anything.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``out``, or a new array of the saved type.
+
+        Raises
+        ------
+        CheckpointError
+            If there is no such array or part, the bytes do not match their checksums, or reading
+            fails on a rank; on all ranks.
         """
-        part = None if offset is None else (offset, shape if shape is not None else out.shape if out is not None else ())
+        part = None
+        if offset is not None:
+            part = offset, shape if shape is not None else out.shape if out is not None else ()
         return self.read_many({name: part}, {} if out is None else {name: out})[name]
 
-    def read_many(self, parts: Mapping[str, Part | None], out: Mapping[str, types.Array] | None = None) -> dict[str, types.Array]:
-        """Parts of several arrays at once; None: all of an array. ``out``: arrays that take them."""
+    def read_many(
+        self, parts: Mapping[str, Part | None], out: Mapping[str, types.Array] | None = None
+    ) -> dict[str, types.Array]:
+        """Reads parts of several arrays at once. Collective.
+
+        Parameters
+        ----------
+        parts : mapping of str to (offset, shape) or None
+            Part of each array; None: the whole array. All ranks give the same names.
+        out : mapping of str to numpy.ndarray, optional
+            Arrays that receive the parts.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The parts by name.
+
+        Raises
+        ------
+        CheckpointError
+            As :meth:`read`.
+        """
         several = {name: None if part is None else [part] for name, part in parts.items()}
         found = self.read_pieces(several, {name: [taker] for name, taker in (out or {}).items()})
         return {name: arrays[0] for name, arrays in found.items()}
 
     @postponed()
     def read_pieces(
-        self, parts: Mapping[str, Sequence[Part] | None], out: Mapping[str, Sequence[types.Array]] | None = None
+        self,
+        parts: Mapping[str, Sequence[Part] | None],
+        out: Mapping[str, Sequence[types.Array]] | None = None,
     ) -> dict[str, list[types.Array]]:
-        """The same where a rank wants several parts of an array, or none."""
-        takers = out or {}
-        wanted: list[_Request] = []
-        read: dict[str, list[types.Array]] = {}
-        scratch: list[types.Array] = []
-        moves: dict[str, list[transfer.Move]] = {}
+        """Reads any number of parts of several arrays at once. Collective.
 
-        def ask() -> _Asked:
-            wanted.extend(self._request(name, part) for name, part in parts.items())
-            for request in wanted:  # here, where it may fail without leaving other ranks waiting
-                read[request.name] = self._rooms(request, takers.get(request.name))
-                for file, move in self._moves(request, read[request.name]):
-                    moves.setdefault(file, []).append(move)
-            shared = [request.name for request in wanted if self._is_shared(request)]
-            scratch.append(np.empty(max((scratch_needed(self._entry(name)) for name in shared), default=0), np.uint8))
-            boxes = ((move.stored, move.box, move.data.dtype.itemsize) for some in moves.values() for move in some)
-            return _Asked(wanted, list(moves), transfer.are_large(boxes))
+        Parameters
+        ----------
+        parts : mapping of str to sequence of (offset, shape), or None
+            Parts of each array, maybe none; None: the whole array. All ranks give the same names.
+        out : mapping of str to sequence of numpy.ndarray, optional
+            Arrays that receive the parts.
 
-        agreed = self._ranks.together(f"reading {self.path}", ask, self._judge)
+        Returns
+        -------
+        dict of str to list of numpy.ndarray
+            The parts by name.
 
-        def work() -> list[int | None]:
-            with told(f"loading {self.path}", here=self._ranks.rank == 0) as show:
-                failed: list[BaseException] = []  # raised at the end: other ranks wait for this one in the calls until then
-                with deferred(failed):
-                    self._read(wanted, read, scratch[0], moves, agreed.together, self._ranks.moving(show), failed)
-                if failed:
-                    raise failed[0]
-            show = self._ranks.moving()
-            return [self._check(request, read[request.name], agreed, show) for request in wanted]
-
-        damaged = self._ranks.together(f"reading {self.path}", work, lambda sums: self._damaged(wanted, sums))
-        if damaged:
-            self._ranks.together(f"reading {self.path}", lambda: self._where(damaged), lambda found: self._tell(damaged, found))
+        Raises
+        ------
+        CheckpointError
+            As :meth:`read`.
+        """
+        reading = _Reading(self._ranks, self._header, verify=self._verify)
+        targets = out or {}
         return {
-            name: [self._given(name, data, taker) for data, taker in zip(some, takers.get(name) or repeat(None), strict=False)]
-            for name, some in read.items()
+            name: [
+                self._convert(name, data, target)
+                for data, target in zip(some, targets.get(name) or repeat(None), strict=False)
+            ]
+            for name, some in reading.run(parts, targets).items()
         }
 
-    def _rooms(self, request: _Request, takers: Sequence[types.Array] | None) -> list[types.Array]:
-        """What the bytes are read into: what shall take them, where that can."""
-        if takers is None:
-            layout = self._entry(request.name).layout
-            return [np.empty(box.shape, layout.dtype) for box in request.boxes]
-        return [self._room(request.name, box, taker) for box, taker in zip(request.boxes, takers, strict=True)]
-
-    def _room(self, name: str, box: Box, taker: types.Array) -> types.Array:
-        layout = self._entry(name).layout
-        if taker.shape != box.shape:
-            raise CheckpointError(f"array '{name}': the part has shape {list(box.shape)}, what shall take it {list(taker.shape)}")
-        if taker.dtype == layout.dtype and not layout.note and taker.flags.c_contiguous:
-            return taker
-        return np.empty(box.shape, layout.dtype)
-
-    def _given(self, name: str, data: types.Array, taker: types.Array | None) -> types.Array:
-        """What was read, as it was before it was saved; in what shall take it, where there is such."""
-        if data is taker:
+    def _convert(self, name: str, data: types.Array, target: types.Array | None) -> types.Array:
+        """The elements in their saved type, in the target if there is one."""
+        if data is target:
             return data
-        found = types.from_stored(data, self._entry(name).layout.note)
-        if taker is None:
+        with _naming(self._header, name):
+            found = types.from_stored(data, self._entry(name).layout.note)
+        if target is None:
             return found
-        taker[...] = found
-        return taker
+        target[...] = found
+        return target
 
     def _entry(self, name: str) -> Entry:
         try:
             return self._header.entries[name]
         except KeyError:
-            raise KeyError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}") from None
+            raise KeyError(_absent(self._header, name)) from None
+
+
+@contextmanager
+def _naming(header: Header, name: str) -> Iterator[None]:
+    """Adds path and array to the CheckpointErrors of the body."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{header.path}: array '{name}': {error}") from error
+
+
+def _absent(header: Header, name: str) -> str:
+    return f"{header.path} has no array '{name}'; it has {', '.join(header.entries) or 'none'}"
+
+
+class _Reading:
+    """One collective call that reads parts of arrays: requests, transfers, checks."""
+
+    def __init__(self, ranks: Ranks, header: Header, *, verify: bool) -> None:
+        self._ranks, self._header, self._verify = ranks, header, verify
+        self._what = f"reading {header.path}"
+        self._requests: list[_Request] = []
+        self._read: dict[str, list[types.Array]] = {}  # by array, the elements as in the file
+        self._moves: dict[str, list[transfer.Move]] = {}  # by file
+        self._scratch: types.Array = np.empty(0, np.uint8)  # for arrays that the ranks share
+
+    def run(
+        self,
+        parts: Mapping[str, Sequence[Part] | None],
+        targets: Mapping[str, Sequence[types.Array]],
+    ) -> dict[str, list[types.Array]]:
+        """Reads and checks the parts; their elements are as in the file."""
+        ranks = self._ranks
+        agreed = ranks.together(self._what, lambda: self._ask(parts, targets), self._judge)
+        damaged = ranks.together(self._what, lambda: self._transfer(agreed), self._find_damaged)
+        if damaged:
+            ranks.together(
+                self._what,
+                lambda: self._locate(damaged),
+                lambda found: self._raise_all(damaged, found),
+            )
+        return self._read
+
+    def _ask(
+        self,
+        parts: Mapping[str, Sequence[Part] | None],
+        targets: Mapping[str, Sequence[types.Array]],
+    ) -> _Asked:
+        """Plans this rank's moves and allocates all memory, while an error makes no rank wait."""
+        self._requests = [self._request(name, some) for name, some in parts.items()]
+        for request in self._requests:
+            read = self._buffers(request, targets.get(request.name))
+            self._read[request.name] = read
+            entry = self._entry(request.name)
+            if entry.extents is not None and not self._is_shared(request):
+                for box, data in zip(request.boxes, read, strict=True):
+                    for file, moves in entry.moves(box, data).items():
+                        self._moves.setdefault(file, []).extend(moves)
+        shared = [self._entry(one.name) for one in self._requests if self._is_shared(one)]
+        self._scratch = np.empty(max(map(scratch_needed, shared), default=0), np.uint8)
+        boxes = (
+            (move.stored, move.box, move.data.dtype.itemsize)
+            for some in self._moves.values()
+            for move in some
+        )
+        return _Asked(self._requests, list(self._moves), transfer.are_large(boxes))
+
+    def _entry(self, name: str) -> Entry:
+        return self._header.entries[name]
 
     def _request(self, name: str, parts: Sequence[Part] | None) -> _Request:
-        if name not in self:
-            raise CheckpointError(f"{self.path} has no array '{name}'; it has {', '.join(self) or 'none'}")
+        if name not in self._header.entries:
+            raise CheckpointError(_absent(self._header, name))
         if parts is None:
-            return _Request(name, (whole(self.shape(name)),), shared=True)
+            return _Request(name, (whole(self._entry(name).layout.shape),), shared=True)
         return _Request(name, tuple(self._box(name, part) for part in parts), shared=False)
 
     def _box(self, name: str, part: Part) -> Box:
-        shape, box = self.shape(name), Box(*(tuple(int(number) for number in numbers) for numbers in part))
+        shape = self._entry(name).layout.shape
+        box = Box(*(tuple(int(number) for number in numbers) for numbers in part))
         if not len(box.begin) == len(box.shape) == len(shape):
-            raise CheckpointError(f"array '{name}' has {len(shape)} axes; a part of {len(box.begin)} and {len(box.shape)} was asked for")
-        if (box.size and box.meet(whole(shape)) != box) or min((*box.begin, *box.shape), default=0) < 0:
+            raise CheckpointError(
+                f"array '{name}' has {len(shape)} axes; a part of {len(box.begin)} and"
+                f" {len(box.shape)} was asked for"
+            )
+        is_outside = box.size and box.meet(whole(shape)) != box
+        if is_outside or min((*box.begin, *box.shape), default=0) < 0:
             raise CheckpointError(f"array '{name}': {box} lies outside of it: {whole(shape)}")
         return box
 
-    def _is_shared(self, request: _Request) -> bool:
-        """Whether the ranks read an array together and exchange what they have."""
-        return request.shared and self._ranks.comm is not None and self._entry(request.name).extents is not None
+    def _buffers(
+        self, request: _Request, targets: Sequence[types.Array] | None
+    ) -> list[types.Array]:
+        """The arrays that receive the bytes: the targets, where they have the file's type."""
+        layout = self._entry(request.name).layout
+        if targets is None:
+            return [np.empty(box.shape, layout.dtype) for box in request.boxes]
+        found = []
+        for box, target in zip(request.boxes, targets, strict=True):
+            if target.shape != box.shape:
+                raise CheckpointError(
+                    f"array '{request.name}': the part has shape {list(box.shape)}, what shall take"
+                    f" it {list(target.shape)}"
+                )
+            fits = target.dtype == layout.dtype and not layout.note and target.flags.c_contiguous
+            found.append(target if fits else np.empty(box.shape, layout.dtype))
+        return found
 
-    def _moves(self, request: _Request, read: Sequence[types.Array]) -> Iterator[tuple[str, transfer.Move]]:
-        """What this rank reads by itself, or each rank its part of, and from which file."""
-        entry = self._entry(request.name)
-        if entry.extents is not None and not self._is_shared(request):
-            for box, data in zip(request.boxes, read, strict=True):
-                for file, moves in entry.moves(box, data).items():
-                    yield from ((file, move) for move in moves)
+    def _is_shared(self, request: _Request) -> bool:
+        """True if the ranks read shares of an array and exchange them."""
+        return (
+            request.shared
+            and self._ranks.comm is not None
+            and self._entry(request.name).extents is not None
+        )
 
     def _judge(self, everyones: list[_Asked]) -> _Agreed:
         """Decides how the ranks read. Raises CheckpointError where they read different arrays."""
-        names = [[request.name for request in asked.wanted] for asked in everyones]
+        names = [[request.name for request in asked.requests] for asked in everyones]
         for rank, theirs in enumerate(names):
             if theirs != names[0]:
                 raise CheckpointError(
-                    f"rank {rank} reads {', '.join(theirs)}, rank 0 {', '.join(names[0])}: all ranks read the same arrays"
+                    f"rank {rank} reads {', '.join(theirs)}, rank 0 {', '.join(names[0])}: all"
+                    " ranks read the same arrays"
                 )
         tiling: dict[str, bool] = {}
         boxes: dict[str, list[Box]] = {}
-        for requests in zip(*(asked.wanted for asked in everyones), strict=True):
+        for requests in zip(*(asked.requests for asked in everyones), strict=True):
+            name = requests[0].name
             if any(request.shared != requests[0].shared for request in requests):
-                raise CheckpointError(f"array '{requests[0].name}': some ranks read all of it, others parts; say the part on all ranks")
-            shape = self.shape(requests[0].name)
+                raise CheckpointError(
+                    f"array '{name}': some ranks read all of it, others parts; say the part on all"
+                    " ranks"
+                )
             parts = [box for request in requests for box in request.boxes]
-            tiling[requests[0].name] = requests[0].shared or first_flaw(shape, parts) is None
-            if not tiling[requests[0].name]:
-                boxes[requests[0].name] = parts
+            shape = self._entry(name).layout.shape
+            tiling[name] = requests[0].shared or first_flaw(shape, parts) is None
+            if not tiling[name]:
+                boxes[name] = parts
         opens = Counter(file for asked in everyones for file in asked.files)
         few = max(opens.values(), default=0) <= _MOST_OPENS
         together = None if few and all(asked.large for asked in everyones) else sorted(opens)
         return _Agreed(tiling, boxes, together)
 
-    def _read(
-        self,
-        wanted: Sequence[_Request],
-        read: Mapping[str, list[types.Array]],
-        scratch: types.Array,
-        moves: Mapping[str, Sequence[transfer.Move]],
-        together: Sequence[str] | None,
-        show: Show,
-        failed: list[BaseException],
-    ) -> None:
-        """Every rank makes the same collective calls, whatever fails."""
-        for request in wanted:
-            entry = self._entry(request.name)
+    def _transfer(self, agreed: _Agreed) -> list[int | None]:
+        """Reads and checks this rank's parts. Returns :meth:`_check` of each request."""
+        failed: list[BaseException] = []  # raised at the end: other ranks wait in collective calls
+        text = f"loading {self._header.path}"
+        with show_long_work(text, here=self._ranks.rank == 0) as show:
+            with deferred(failed):
+                self._read_shared_arrays(self._ranks.moving(show), failed)
+                self._read_files(agreed.together, self._ranks.moving(show), failed)
+            if failed:
+                raise failed[0]
+        show = self._ranks.moving()
+        return [self._check(request, agreed, show) for request in self._requests]
+
+    def _read_shared_arrays(self, show: Show, failed: list[BaseException]) -> None:
+        for request in self._requests:
+            entry, read = self._entry(request.name), self._read[request.name]
             if entry.extents is None:
                 with kept(failed):
-                    read[request.name][:] = [read_box(self._header, entry, box) for box in request.boxes]
+                    read[:] = [read_box(self._header, entry, box) for box in request.boxes]
             elif self._is_shared(request):
-                read_shared(self._ranks, self._header, entry, read[request.name][0], scratch, failed, show)
-        for file in moves if together is None else together:
+                read_shared(self._ranks, self._header, entry, read[0], self._scratch, failed, show)
+
+    def _read_files(
+        self, together: Sequence[str] | None, show: Show, failed: list[BaseException]
+    ) -> None:
+        """Every rank makes the same collective calls, even after an error."""
+        for file in self._moves if together is None else together:
+            path, moves = self._header.file(file), self._moves.get(file, ())
             with kept(failed):
                 if together is None or self._ranks.comm is None:
-                    transfer.read(None, self._header.file(file), moves.get(file, ()), show=show)
+                    transfer.read(None, path, moves, show=show)
                 else:
-                    path, patience = self._header.file(file), self._ranks.patience
-                    exchange.read(self._ranks.comm, path, moves.get(file, ()), patience=patience, show=show)
+                    patience = self._ranks.patience
+                    exchange.read(self._ranks.comm, path, moves, patience=patience, show=show)
 
-    def _check(self, request: _Request, read: Sequence[types.Array], agreed: _Agreed, show: Show) -> int | None:
-        """The sum of this rank's parts, where those of all ranks together can be checked; else
-        checks the chunks of the parts.
-        """
-        entry = self._entry(request.name)
+    def _check(self, request: _Request, agreed: _Agreed, show: Show) -> int | None:
+        """The checksum of this rank's parts, where those of all ranks add up to the array's;
+        otherwise checks the chunks of the parts and returns None."""
+        entry, read = self._entry(request.name), self._read[request.name]
         shape = entry.layout.shape
         if not self._verify or entry.sum is None:
             return None
@@ -339,7 +526,9 @@ class State(Mapping[str, types.Array]):
             share = divide((size,), self._ranks.size, self._ranks.rank)
             return checksum(read[0].reshape(-1)[share.within(whole((size,)))], share, (size,))
         if agreed.tiling[request.name]:
-            return sum(checksum(data, box, shape) for box, data in zip(request.boxes, read, strict=True))
+            return sum(
+                checksum(data, box, shape) for box, data in zip(request.boxes, read, strict=True)
+            )
         for box, data in zip(request.boxes, read, strict=True):
             self._check_contained(entry, box, data)
         if entry.chunk_bytes:
@@ -347,10 +536,10 @@ class State(Mapping[str, types.Array]):
         return None
 
     def _check_contained(self, entry: Entry, box: Box, data: types.Array) -> None:
-        """Checks the chunks all of whose elements are in a part."""
+        """Checks the chunks that lie completely in a part."""
         for number in entry.blocks_in(box):
             grid = entry.grid(number)
-            if (some := grid.contained(box)) is None:
+            if (some := grid.chunks_within(box)) is None:
                 continue
             inner = grid.around(some)
             first, sums = chunk_sums(data[inner.within(box)], inner, grid, entry.layout.shape)
@@ -360,9 +549,7 @@ class State(Mapping[str, types.Array]):
             self._raise_damage(entry, number, found)
 
     def _check_unproven(self, entry: Entry, boxes: Sequence[Box], show: Show) -> None:
-        """Reads and checks this rank's share of the chunks that the ranks read in part, but that no
-        rank read as a whole.
-        """
+        """Reads and checks this rank's share of the chunks that no rank has read completely."""
         touched = sorted({number for box in boxes for number in entry.blocks_in(box)})
         for number in touched[self._ranks.rank :: self._ranks.size]:
             grid, found = entry.grid(number), entry.sums_of(number).copy()
@@ -374,24 +561,36 @@ class State(Mapping[str, types.Array]):
 
     def _raise_damage(self, entry: Entry, number: int, found: types.Array) -> None:
         for text in describe_damage(entry, number, found):
-            raise CheckpointError(f"{self.path}: {text}")
+            raise CheckpointError(f"{self._header.path}: {text}")
 
-    def _damaged(self, wanted: Sequence[_Request], sums: list[list[int | None]]) -> list[str]:
-        """The arrays that are not what was saved."""
+    def _find_damaged(self, sums: list[list[int | None]]) -> list[str]:
+        """The names of arrays whose checksum differs, on rank 0."""
         found = []
-        for request, parts in zip(wanted, zip(*sums, strict=True), strict=True):
+        for request, parts in zip(self._requests, zip(*sums, strict=True), strict=True):
             known = [part for part in parts if part is not None]
             if len(known) == len(parts) and sum(known) % (1 << 64) != self._entry(request.name).sum:
                 found.append(request.name)
         return found
 
-    def _where(self, damaged: Sequence[str]) -> list[str]:
-        """What is wrong with this rank's share of the blocks."""
-        blocks = [(name, number) for name in damaged for number in range(len(self._entry(name).layout.blocks))]
-        mine = blocks[self._ranks.rank :: self._ranks.size]
-        return [text for name, number in mine for text in damage(self._header, self._entry(name), number)]
+    def _locate(self, damaged: Sequence[str]) -> list[str]:
+        """Describes the damage in this rank's share of the blocks."""
+        blocks = [
+            (name, number)
+            for name in damaged
+            for number in range(len(self._entry(name).layout.blocks))
+        ]
+        return [
+            text
+            for name, number in blocks[self._ranks.rank :: self._ranks.size]
+            for text in damage(self._header, self._entry(name), number)
+        ]
 
-    def _tell(self, damaged: Sequence[str], found: Sequence[Sequence[str]]) -> None:
-        texts = [text for some in found for text in some] or [f"array '{name}': what was read is not what was saved" for name in damaged]
+    def _raise_all(self, damaged: Sequence[str], found: Sequence[Sequence[str]]) -> None:
+        texts = [text for some in found for text in some] or [
+            f"array '{name}': what was read is not what was saved" for name in damaged
+        ]
         more = [f"and {len(texts) - _MOST_DAMAGES} more"] if len(texts) > _MOST_DAMAGES else []
-        raise CheckpointError(f"{self.path}: {'; '.join([*texts[:_MOST_DAMAGES], *more])}; load(step=...) takes an older one")
+        raise CheckpointError(
+            f"{self._header.path}: {'; '.join([*texts[:_MOST_DAMAGES], *more])}; load(step=...)"
+            " takes an older one"
+        )

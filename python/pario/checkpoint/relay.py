@@ -1,5 +1,5 @@
-"""One rank of each node writes in the background for all of them, from copies that it sees: so one thread of a node writes, and in the
-order of the file, whatever the ranks have of it.
+"""One rank of each node writes in the background for all of them, from copies that it sees: so one
+thread of a node writes, and in the order of the file, whatever the ranks have of it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pario.checkpoint.geometry import Box
-from pario.checkpoint.stage import node_name
 from pario.checkpoint.transfer import Move, address
 from pario.checkpoint.types import Array, Type
-from pario.ranks import Ranks
+from pario.ranks import Ranks, node_name
 
 #: By file what is written there, of each rank.
 Moves = Mapping[str, Sequence[Sequence[Move]]]
-#: Where others find a memory, and by what they know that it is this one: device and number of the file.
+#: Where others find a memory, and by what they know that it is this one: device and number of the
+#: file.
 Place = tuple[str, int, int]
 
 
 class Memory:
-    """Bytes of this process that others of its node find, as long as it is there. Raises OSError where there is no room."""
+    """Bytes of this process that others of its node find, as long as it is there. Raises OSError
+    where there is no room."""
 
     def __init__(self, size: int) -> None:
         self._file = -1
         self._file = os.memfd_create("pario-checkpoint")
-        os.posix_fallocate(self._file, 0, max(size, 1))  # what is not there is refused here, not where it is touched
+        os.posix_fallocate(
+            self._file, 0, max(size, 1)
+        )  # what is not there is refused here, not where it is touched
         self.array: Array = np.frombuffer(mmap.mmap(self._file, max(size, 1)), np.uint8)
 
     @property
@@ -45,15 +48,21 @@ class Memory:
 
 
 def seen(place: Place, *, writing: bool = False) -> Array | None:
-    """The memory of another process, or None where this one must not see it. ``writing``: it is changed."""
+    """The memory of another process, or None where this one must not see it. ``writing``: it is
+    changed."""
     path, *known = place
     with suppress(OSError, ValueError):
         how = os.O_RDWR if writing else os.O_RDONLY
-        file = os.open(path, how | os.O_NONBLOCK)  # where processes have other numbers it may be anything
+        file = os.open(
+            path, how | os.O_NONBLOCK
+        )  # where processes have other numbers it may be anything
         try:
             facts = os.fstat(file)
             if [facts.st_dev, facts.st_ino] == known:
-                return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writing else 0)), np.uint8)
+                return np.frombuffer(
+                    mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writing else 0)),
+                    np.uint8,
+                )
         finally:
             os.close(file)
     return None
@@ -71,7 +80,11 @@ class _Part:
     at: int
 
     def move(self, memory: Array) -> Move:
-        data = memory[self.at : self.at + self.box.size * self.dtype.itemsize].view(self.dtype).reshape(self.box.shape)
+        data = (
+            memory[self.at : self.at + self.box.size * self.dtype.itemsize]
+            .view(self.dtype)
+            .reshape(self.box.shape)
+        )
         return Move(self.place, self.stored, self.box, data)
 
 
@@ -84,19 +97,36 @@ class _Offer:
     parts: Sequence[_Part]
 
 
-def share(ranks: Ranks, what: str, memory: Memory | None, moves: Mapping[str, Sequence[Move]], made: Sequence[str]) -> Moves:
-    """What this rank writes, by file: the first one of a node for all that it sees of the others, those nothing but into files that they
-    have ``made``. ``moves``: of this rank, whose data lies in ``memory``; where that is None it writes them itself. Collective.
+def share(
+    ranks: Ranks,
+    what: str,
+    memory: Memory | None,
+    moves: Mapping[str, Sequence[Move]],
+    made: Sequence[str],
+) -> Moves:
+    """What this rank writes, by file: the first one of a node for all that it sees of the others,
+    those nothing but into files that they have ``made``. ``moves``: of this rank, whose data lies
+    in ``memory``; where that is None it writes them itself. Collective.
     """
     offers = ranks.deal(what, lambda: _offer(memory, moves), _to_first)
     views = {rank: view for rank, offer in offers if (view := seen(offer.memory)) is not None}
-    taken = ranks.deal(what, lambda: list(views), lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)])
-    mine = {name: [replace(move, tally=None) for move in some] for name, some in moves.items()}  # which are those of the next one, too
-    found: dict[str, list[list[Move]]] = {name: [] if taken else [some] for name, some in mine.items() if not taken or name in made}
+    taken = ranks.deal(
+        what,
+        lambda: list(views),
+        lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)],
+    )
+    mine = {
+        name: [replace(move, tally=None) for move in some] for name, some in moves.items()
+    }  # which are those of the next one, too
+    found: dict[str, list[list[Move]]] = {
+        name: [] if taken else [some] for name, some in mine.items() if not taken or name in made
+    }
     for rank, offer in offers:
         if rank in views:
             for name in dict.fromkeys(part.file for part in offer.parts):
-                found.setdefault(name, []).append([part.move(views[rank]) for part in offer.parts if part.file == name])
+                found.setdefault(name, []).append(
+                    [part.move(views[rank]) for part in offer.parts if part.file == name]
+                )
     return found
 
 

@@ -1,4 +1,5 @@
-"""An array that all ranks want whole: each reads a share of it, so that each byte is read once, and they exchange what they have."""
+"""An array that all ranks want whole: each reads a share of it, so that each byte is read once, and
+they exchange what they have."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ _SMALL = 1 << 20
 def scratch_needed(entry: Entry) -> int:
     """Bytes that :func:`read_shared` needs beside what it fills."""
     layout = entry.layout
-    return 0 if _is_in_order(entry) or layout.nbytes <= _SMALL else min(layout.nbytes, max(_WINDOW, layout.dtype.itemsize))
+    return (
+        0
+        if _is_in_order(entry) or layout.nbytes <= _SMALL
+        else min(layout.nbytes, max(_WINDOW, layout.dtype.itemsize))
+    )
 
 
 def _is_in_order(entry: Entry) -> bool:
@@ -35,10 +40,17 @@ def _is_in_order(entry: Entry) -> bool:
 
 
 def read_shared(
-    ranks: Ranks, header: Header, entry: Entry, data: Array, scratch: Array, failed: list[BaseException], show: Show = silent
+    ranks: Ranks,
+    header: Header,
+    entry: Entry,
+    data: Array,
+    scratch: Array,
+    failed: list[BaseException],
+    show: Show = silent,
 ) -> None:
-    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that is kept. ``scratch``: bytes, which the
-    caller gets where it may fail; here the others would wait.
+    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that
+    is kept. ``scratch``: bytes, which the caller gets where it may fail; here the others would
+    wait.
     """
     if data.nbytes <= _SMALL:
         if ranks.rank == 0:
@@ -50,10 +62,19 @@ def read_shared(
     at, in_order = 0, _is_in_order(entry)
     for window in _windows(extents, max(1, _WINDOW // data.dtype.itemsize)):
         size = sum(box.size for _, box in window)
-        flat = data.reshape(-1)[at : at + size] if in_order else scratch[: size * data.dtype.itemsize].view(data.dtype)
+        flat = (
+            data.reshape(-1)[at : at + size]
+            if in_order
+            else scratch[: size * data.dtype.itemsize].view(data.dtype)
+        )
         bounds = [size * rank // ranks.size for rank in range(ranks.size + 1)]
         share = _share(window, flat, bounds[ranks.rank], bounds[ranks.rank + 1])
-        _read(ranks.comm if in_order else None, header, {extents[0].file: [], **share} if in_order else share, failed)
+        _read(
+            ranks.comm if in_order else None,
+            header,
+            {extents[0].file: [], **share} if in_order else share,
+            failed,
+        )
         counts = [last - one for one, last in pairwise(bounds)]
         ranks.comm.Allgatherv(_in_place(), [flat.view(np.uint8), counts, bounds[:-1], kind])
         if not in_order:
@@ -63,7 +84,9 @@ def read_shared(
     kind.Free()
 
 
-def _read(comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]) -> None:
+def _read(
+    comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]
+) -> None:
     for file, some in moves.items():
         with kept(failed):
             transfer.read(comm, header.file(file), some)
@@ -89,7 +112,8 @@ def _windows(extents: Sequence[Extent], most: int) -> Iterator[_Window]:
 
 
 def _share(window: _Window, flat: Array, begin: int, end: int) -> dict[str, list[Move]]:
-    """What reads elements ``begin`` to ``end`` of a window, the elements of whose boxes follow each other in ``flat``."""
+    """What reads elements ``begin`` to ``end`` of a window, the elements of whose boxes follow each
+    other in ``flat``."""
     found: dict[str, list[Move]] = {}
     at, element = 0, flat.dtype.itemsize
     for extent, box in window:
@@ -97,7 +121,9 @@ def _share(window: _Window, flat: Array, begin: int, end: int) -> dict[str, list
         if first < last:
             place = extent.place + place_of(box, extent.box, element)
             mine = Box((first - at,), (last - first,))
-            found.setdefault(extent.file, []).append(Move(place, whole((box.size,)), mine, flat[first:last]))
+            found.setdefault(extent.file, []).append(
+                Move(place, whole((box.size,)), mine, flat[first:last])
+            )
         at += box.size
     return found
 

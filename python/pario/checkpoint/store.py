@@ -1,8 +1,9 @@
-"""A directory of checkpoints, each of which is there as a whole or not at all. One process changes it; all may read.
+"""A directory of checkpoints: names, generations, the manifest, publication and removal.
 
-A checkpoint is a file, or a directory with parts and the master that shows them as one. It is
-complete when it has its final name. Its generation, from its identity record or from the
-manifest, tells its order among the others; no clock does.
+A checkpoint is a file, or a directory with parts and a master file that presents them as one. It is
+complete when it has its final name, and is published or removed as a whole. Its generation, from
+its identity record or from the manifest, orders it among the others; clocks do not matter. One
+process changes a directory at a time; all processes may read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import re
 import secrets
 import stat
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,23 +22,151 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pario import interrupts
-from pario.checkpoint import manifest
+from pario.checkpoint.checksum import checksum_bytes
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.identity import Identity, read_identity, read_record
-from pario.checkpoint.manifest import Listed, Manifest
 from pario.paths import local_path
 from pario.publishing import remove
 
 _NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
-#: Directories that the next one of the same step is about to replace; what is being removed.
+#: Endings: a directory about to be replaced by a newer save of its step; one being removed.
 _OLD, _GONE = ".old", ".gone"
-#: Of those that are being written.
+#: Endings of unfinished checkpoints.
 _PARTS = (".part", ".h5.part")
 LATEST = "latest"
 #: Errors of file systems that cannot flush directories.
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EPERM)
 #: The file of a checkpoint in parts that HDF5 programs open.
 MASTER = "master.h5"
+#: The name of the manifest, and the beginnings of its lines.
+MANIFEST = "MANIFEST"
+_HEAD, _LAST, _CHECKSUM_LINE = "pario-manifest 1", "last ", "checksum "
+#: In the manifest, the save of a file without identity record.
+_NO_SAVE = "-"
+
+#: Bytes of an identity record, which ends the user block of a file.
+RECORD_BYTES = 64
+#: Bytes of the smallest user block.
+USER_BLOCK = 4096
+_MAGIC = b"\x89pario\r\n"
+_VERSION = 2
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+#: Magic, version, number of the part, generation, step, save, bytes of the metadata table.
+_FIELDS = struct.Struct("<8sIiQQ16sI")
+_CHECKSUM = struct.Struct("<Q")
+#: The user block ends at a power of two between these.
+_FIRST_END, _LAST_END = 512, 1 << 40
+#: The part number of a master, or of a checkpoint in one file.
+NO_PART = -1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of a file: its save, and the place of that save among all of a directory."""
+
+    generation: int  # rises with each save; 0: unknown, older than all others
+    step: int
+    save: str  # 32 hexadecimal digits; the same in all files of a checkpoint, and in no other
+    part: int = NO_PART
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Sort key; oldest first."""
+        return self.generation, self.step
+
+
+def encode_record(identity: Identity, table_bytes: int = 0) -> bytes:
+    """The identity record of a file. ``table_bytes``: size of the metadata table before it."""
+    save = bytes.fromhex(identity.save)
+    fields = (identity.part, identity.generation, identity.step, save, table_bytes)
+    record = _FIELDS.pack(_MAGIC, _VERSION, *fields).ljust(RECORD_BYTES - _CHECKSUM.size, b"\0")
+    return record + _CHECKSUM.pack(checksum_bytes(record))
+
+
+def decode_record(record: bytes) -> Identity | None:
+    """None where the bytes are not a record. Raises ValueError where the record is damaged."""
+    if len(record) != RECORD_BYTES or not record.startswith(_MAGIC):
+        return None
+    content = record[: -_CHECKSUM.size]
+    if _CHECKSUM.unpack(record[-_CHECKSUM.size :])[0] != checksum_bytes(content):
+        raise ValueError("its identity record is damaged")
+    _, version, part, generation, step, save, _ = _FIELDS.unpack_from(content)
+    return Identity(generation, step, save.hex(), part) if version >= _VERSION else None
+
+
+def table_bytes_of(record: bytes) -> int:
+    """The size of the metadata table; 0 in files without table. The record may be damaged."""
+    return int(_FIELDS.unpack_from(record)[-1]) if record.startswith(_MAGIC) else 0
+
+
+def find_record(file: int) -> tuple[int, bytes]:
+    """The end of the user block of an open file, and the record there; (0, b"") without HDF5."""
+    size, end = os.fstat(file).st_size, _FIRST_END
+    while end < min(size, _LAST_END):
+        content = os.pread(file, RECORD_BYTES + len(_SIGNATURE), end - RECORD_BYTES)
+        if content.endswith(_SIGNATURE):
+            return end, content[:RECORD_BYTES]
+        end *= 2
+    return 0, b""
+
+
+def read_identity(path: Path) -> Identity | None:
+    """The identity of a file; None without a valid record: format version 1, other programs,
+    damaged records."""
+    with suppress(ValueError):
+        return read_record(path)
+    return None
+
+
+def read_record(path: Path) -> Identity | None:
+    """As :func:`read_identity`, but raises ValueError for a damaged record."""
+    with suppress(OSError), path.open("rb", buffering=0) as file:
+        return decode_record(find_record(file.fileno())[1])
+    return None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A complete checkpoint in the manifest."""
+
+    generation: int
+    name: str  # of the file or the directory
+    save: str  # as in its identity record; empty without record
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``last``: the highest generation ever published here, also of removed checkpoints."""
+
+    last: int = 0
+    listed: tuple[Listed, ...] = ()
+
+    def generation_of(self, name: str) -> int:
+        """The generation of a checkpoint; 0 if it is not listed."""
+        return next((one.generation for one in self.listed if one.name == name), 0)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest as text with a checksum."""
+    rows = [f"{one.generation} {one.name} {one.save or _NO_SAVE}" for one in manifest.listed]
+    text = "\n".join([_HEAD, f"{_LAST}{manifest.last}", *rows, ""])
+    return f"{text}{_CHECKSUM_LINE}{checksum_bytes(text.encode()):016x}\n".encode()
+
+
+def decode_manifest(content: bytes) -> Manifest:
+    """Raises ValueError where the text is not a manifest, is damaged, or has a later version."""
+    text = content.decode("ascii", "strict")
+    body, mark, end = text.rpartition(_CHECKSUM_LINE)
+    if not mark or end != f"{checksum_bytes(body.encode()):016x}\n":
+        raise ValueError("its checksum does not match")
+    head, last, *rows = body.splitlines()
+    if head != _HEAD or not last.startswith(_LAST):
+        raise ValueError(f"it begins with {head!r}; expected {_HEAD!r}")
+    return Manifest(int(last.removeprefix(_LAST)), tuple(_decode_row(row) for row in rows))
+
+
+def _decode_row(row: str) -> Listed:
+    generation, name, save = row.split(" ")
+    return Listed(int(generation), name, "" if save == _NO_SAVE else save)
 
 
 @dataclass(frozen=True)
@@ -50,12 +180,12 @@ class Found:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The order of checkpoints, oldest first."""
+        """Sort key; oldest first."""
         return self.generation, self.step
 
     @property
     def modified(self) -> int:
-        """Nanoseconds, for people: nothing depends on it."""
+        """Time of modification in nanoseconds, for display only."""
         try:
             return document(self.path).stat().st_mtime_ns
         except FileNotFoundError:
@@ -63,7 +193,7 @@ class Found:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files; of those that go meanwhile nothing."""
+        """Bytes of all its files; files that disappear meanwhile count nothing."""
         total = 0
         with suppress(FileNotFoundError):
             for path in self.path.iterdir() if self.path.is_dir() else [self.path]:
@@ -76,14 +206,8 @@ def document(path: Path) -> Path:
     return path / MASTER if path.is_dir() else path
 
 
-def _delete_all(paths: list[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):  # the next Writer tries again
-            remove(path)
-
-
 class Store:
-    """The checkpoints of a directory. ``in_parts``: the form of those that are saved.
+    """The checkpoints of a directory. ``in_parts``: the form of new checkpoints.
 
     ``has_manifest``: False for a stage, whose files may be incomplete on this node.
     """
@@ -99,36 +223,43 @@ class Store:
         self.in_parts, self.has_manifest = in_parts, has_manifest
         self._last = 0
         self._identities: dict[tuple[str, int, int], Identity | None] = {}
-        #: Files with damaged records, and what is wrong.
+        #: Files with damaged records, and the damage.
         self.damaged: dict[Path, str] = {}
         self._lock = -1
         self._removing: threading.Thread | None = None
 
     def of_form(self, in_parts: bool) -> Store:
-        """The same directory, where what is saved has this form."""
+        """The same directory, for new checkpoints of this form."""
         if in_parts == self.in_parts:
             return self
         return Store(self.directory, in_parts=in_parts, has_manifest=self.has_manifest)
 
     def claim(self, *, torn: bool = True) -> None:
-        """Makes the directory, for this process alone to write, and removes what one that was killed has left. ``torn``: also what it was
-        writing; who writes nothing leaves that alone, where there may be no locks.
+        """Makes the directory, locks it for this process, and removes leftovers of killed ones.
+
+        ``torn``: also removes unfinished checkpoints. A process that saves nothing leaves them,
+        because another one may be writing them where the file system has no locks.
         """
         try:
             _make_directory(self.directory)
             self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise CheckpointError(f"{self.directory}: {error.strerror}; expected a directory for checkpoints") from error
+            raise CheckpointError(
+                f"{self.directory}: {error.strerror}; expected a directory for checkpoints"
+            ) from error
         _claimed.add(self)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.release()
-            raise CheckpointError(f"{self.directory}: another Writer is writing checkpoints there") from error
+            raise CheckpointError(
+                f"{self.directory}: another Writer is writing checkpoints there"
+            ) from error
         except OSError:
             pass  # a file system without locks
         try:
-            for found in self._found((*(_PARTS if torn else ()), _GONE, ".h5" + _GONE, _OLD + _GONE)):
+            unfinished = _PARTS if torn else ()
+            for found in self._find((*unfinished, _GONE, ".h5" + _GONE, _OLD + _GONE)):
                 remove(found.path)
             remove(self._manifest_aside)
         except BaseException:
@@ -136,54 +267,66 @@ class Store:
             raise
 
     def next_identity(self, step: int) -> Identity:
-        """The identity of a save that begins: its generation is higher than all before it."""
-        known = (found.generation for found in self._found((".h5", "", _OLD)))
+        """The identity of a new save, with a higher generation than all before it."""
+        known = (found.generation for found in self._find((".h5", "", _OLD)))
         self._last = max(self._last, self.last_published, *known) + 1
         return Identity(self._last, step, secrets.token_hex(16))
 
     @property
     def last_published(self) -> int:
-        """The highest generation that was published here, as far as the manifest is there."""
+        """The highest published generation, according to the manifest."""
         return self.read_manifest()[0].last
 
-    def settle(self) -> None:
-        """Waits until what was removed takes no room any more."""
+    def await_removal(self) -> None:
+        """Waits until removed files occupy no space any more."""
         if self._removing is not None:
             interrupts.join(self._removing)
 
     def release(self) -> None:
-        """Others may write there."""
-        self.settle()
+        """Waits for removals and unlocks the directory."""
+        self.await_removal()
         self.drop_lock()
 
     def drop_lock(self) -> None:
-        """Closes this process's descriptor of the lock, if it has one."""
+        """Closes this process's descriptor of the lock, if it has one.
+
+        Raises CheckpointError that names the directory; the lock is released all the same.
+        """
         _claimed.discard(self)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            try:
+                os.close(lock)
+            except OSError as error:
+                raise CheckpointError(
+                    f"{self.directory}: cannot close the directory: {error.strerror}"
+                ) from error
 
     def complete(self) -> list[Found]:
-        """Those that were saved, the newest last."""
-        found = self._found((".h5", "", _OLD))
-        return [one for one in found if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()]
+        """The complete checkpoints, oldest first."""
+        found = self._find((".h5", "", _OLD))
+        return [
+            one
+            for one in found
+            if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()
+        ]
 
-    def torn(self) -> list[Found]:
-        """Those that are being written, or were when the program was killed."""
-        return self._found(_PARTS)
+    def unfinished(self) -> list[Found]:
+        """Unfinished checkpoints: being written, or left by a killed program."""
+        return self._find(_PARTS)
 
     def missing(self) -> list[Listed]:
-        """Checkpoints that the manifest lists, that are not there, newer than all that are."""
+        """Listed checkpoints that do not exist and are newer than all existing ones."""
         listed = self.read_manifest()[0].listed  # first: others may be published meanwhile
         newest = max((found.generation for found in self.complete()), default=0)
         absent = [one for one in listed if not (self.directory / one.name).exists()]
         return [one for one in absent if one.generation > newest]
 
     def read_manifest(self) -> tuple[Manifest, str]:
-        """The manifest, and why it cannot be used: then it is empty."""
-        path = self.directory / manifest.NAME
+        """The manifest, and the reason why it cannot be used; then it is empty."""
+        path = self.directory / MANIFEST
         try:
-            return manifest.decode(path.read_bytes()), ""
+            return decode_manifest(path.read_bytes()), ""
         except (FileNotFoundError, NotADirectoryError):
             return Manifest(), ""
         except OSError as error:
@@ -192,21 +335,21 @@ class Store:
             return Manifest(), f"{path}: {error}"
 
     def write_manifest(self) -> None:
-        """Lists the checkpoints that are there, after some were removed."""
-        self._prepare_manifest(self.complete()).replace(self.directory / manifest.NAME)
+        """Lists the existing checkpoints, after a removal."""
+        self._prepare_manifest(self.complete()).replace(self.directory / MANIFEST)
         sync(self.directory)
 
     @property
     def _manifest_aside(self) -> Path:
-        return self.directory / f".{manifest.NAME}.part"
+        return self.directory / f".{MANIFEST}.part"
 
     def _prepare_manifest(self, found: Sequence[Found]) -> Path:
-        """Writes a manifest of these beside the one that is there; on the disk then."""
+        """Writes and flushes a manifest of these checkpoints beside the existing one."""
         last = max([self.last_published, *(one.generation for one in found)])
         listed = tuple(Listed(one.generation, one.path.name, one.save) for one in found)
         try:
             with self._manifest_aside.open("wb") as file:
-                file.write(manifest.encode(Manifest(last, listed)))
+                file.write(encode_manifest(Manifest(last, listed)))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -215,7 +358,7 @@ class Store:
             raise CheckpointError(f"{self._manifest_aside}: {error.strerror}") from error
         return self._manifest_aside
 
-    def _found(self, endings: tuple[str, ...]) -> list[Found]:
+    def _find(self, endings: tuple[str, ...]) -> list[Found]:
         found = []
         listed = self.read_manifest()[0] if self.has_manifest else Manifest()
         for path in self._paths():
@@ -245,7 +388,7 @@ class Store:
         return self._identities[key]
 
     def _paths(self) -> list[Path]:
-        """None where there is no such directory."""
+        """The entries of the directory; empty if there is no directory."""
         try:
             return list(self.directory.iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -254,40 +397,40 @@ class Store:
             raise CheckpointError(f"{self.directory}: {error.strerror}") from error
 
     def path(self, step: int) -> Path:
-        """That of a step."""
+        """The final path of a step."""
         return self.directory / f"step-{step:08d}{'' if self.in_parts else '.h5'}"
 
     def part(self, step: int) -> Path:
-        """That of a step while it is written."""
+        """The path of a step while it is written."""
         path = self.path(step)
         return path.with_name(path.name + ".part")
 
     def container(self, step: int) -> Path:
-        """The file that HDF5 programs will open, while it is written."""
+        """The file for HDF5 programs, while it is written."""
         return self.part(step) / MASTER if self.in_parts else self.part(step)
 
     def file(self, path: Path, name: str) -> Path:
-        """One of the files of a checkpoint at a path, as extents name them."""
+        """A file of the checkpoint at ``path``, by its name in extents."""
         return path / name if self.in_parts else path
 
     def clear_link(self, step: int) -> None:
-        """Removes a link in the place of what is written of a step: others would be written through it."""
+        """Removes a symbolic link at the unfinished path, through which it would be written."""
         if self.part(step).is_symlink():
             remove(self.part(step))
 
     def begin(self, step: int) -> None:
-        """Makes room for what is written of a step."""
+        """Makes the directory of an unfinished checkpoint in parts."""
         if self.in_parts:
             self.part(step).mkdir(exist_ok=True)
 
     def discard(self, step: int) -> None:
-        """What was written of a step, and will not be finished, goes."""
+        """Removes an unfinished checkpoint."""
         with suppress(OSError):
             remove(self.part(step))
 
     def drop(self, step: int) -> None:
-        """What was saved of a step goes at once, as a whole."""
-        self.settle()
+        """Removes the complete checkpoints of a step, each in one step."""
+        self.await_removal()
         for found in [one for one in self.complete() if one.step == step]:
             gone = found.path.with_name(found.path.name + _GONE)
             remove(gone)
@@ -295,34 +438,35 @@ class Store:
             remove(gone)
 
     def publish(self, step: int, keep: int | None = None) -> Path:
-        """Gives its name to a checkpoint that is written and on the disk.
+        """Renames a written and flushed checkpoint to its final name. Returns that.
 
-        It takes the place of another one of this step. ``keep``: older ones than so many of the
-        newest are removed, this one never. Raises CheckpointError or OSError, before any change.
+        It replaces another checkpoint of this step. ``keep``: removes checkpoints older than the
+        newest ``keep``, never the published one. Raises CheckpointError or OSError before any
+        change.
         """
         path, part = self.path(step), self.part(step)
         if self.in_parts:
             sync(part)
         found = self.complete()
         others = [one for one in found if one.step != step]
-        kept = _newest([*others, self._about_to_be(step)], keep)
+        kept = _newest([*others, self._future_entry(step)], keep)
         gone = [one.path for one in found if one.path != path and one not in kept]
         aside = self._prepare_manifest(kept) if self.has_manifest else None
-        if path.is_dir():  # which takes the place of no other
+        if path.is_dir():  # a rename replaces files only
             old = path.with_name(path.name + _OLD)
             remove(old)
             path.replace(old)
             gone = [*(one for one in gone if one != old), old]
         part.replace(path)
         if aside is not None:
-            aside.replace(self.directory / manifest.NAME)
+            aside.replace(self.directory / MANIFEST)
         sync(self.directory)
         self._remove(gone)
         self._link(kept[-1].path)
         return path
 
-    def _about_to_be(self, step: int) -> Found:
-        """The checkpoint that is to be published, by its final name."""
+    def _future_entry(self, step: int) -> Found:
+        """The checkpoint to be published, with its final name."""
         identity = read_identity(self.container(step))
         generation, save = (identity.generation, identity.save) if identity else (0, "")
         return Found(step, self.path(step), generation, save)
@@ -335,7 +479,7 @@ class Store:
             link.replace(self.directory / LATEST)
 
     def prune(self, keep: int, counts: Callable[[Path], bool] = lambda _: True) -> list[Path]:
-        """Removes all that are older than the newest ``keep`` of those that count."""
+        """Removes the checkpoints older than the newest ``keep`` that count; returns them."""
         found = self.complete()
         kept = [number for number, one in enumerate(found) if counts(one.path)][-keep:]
         old = [one.path for one in found[: kept[0]]] if len(kept) == keep else []
@@ -345,45 +489,54 @@ class Store:
         return old
 
     def _remove(self, paths: list[Path]) -> None:
-        """They lose their names now, and their bytes while the program goes on: large files take their time."""
+        """Renames files now and deletes them in a thread, because unlinking large files is slow."""
         if not paths:
             return
-        self.settle()
+        self.await_removal()
         gone = [path.with_name(path.name + _GONE) for path in paths]
-        for path, leaving in zip(paths, gone, strict=True):
-            remove(leaving)
+        for path, renamed in zip(paths, gone, strict=True):
+            remove(renamed)
             with suppress(FileNotFoundError):
-                path.replace(leaving)
-        removing = threading.Thread(target=_delete_all, args=(gone,), name="pario-checkpoint-remove")
+                path.replace(renamed)
+        removing = threading.Thread(
+            target=_delete_all, args=(gone,), name="pario-checkpoint-remove"
+        )
         try:
             removing.start()
         except RuntimeError:  # Python is ending
             _delete_all(gone)
         else:
-            self._removing = removing  # which other threads may wait for
+            self._removing = removing  # other threads may wait for it
 
 
-#: Stores that this process has claimed. A forked child drops its copies of their locks: else they would stay when this one
-#: has released them.
+def _delete_all(paths: list[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # the next Writer tries again
+            remove(path)
+
+
+#: Stores that this process has claimed. A forked child closes its copies of their locks, which
+#: would otherwise stay locked after this process has released them.
 _claimed: set[Store] = set()
 
 
 def _drop_inherited_locks() -> None:
     for store in list(_claimed):
-        store.drop_lock()
+        with suppress(CheckpointError):
+            store.drop_lock()
 
 
 os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 
 def _newest(found: Sequence[Found], keep: int | None) -> list[Found]:
-    """Which of these stay, oldest first. The last one given always does."""
+    """The checkpoints to keep, oldest first, always including the last one given."""
     ordered = sorted(found, key=lambda one: one.key)
     return [one for one in ordered if keep is None or one in ordered[-keep:] or one is found[-1]]
 
 
 def _make_directory(path: Path) -> None:
-    """Makes a directory and those above it, whose names are on the disk then."""
+    """Makes a directory and its parents, and flushes their names."""
     if not path.is_dir():
         _make_directory(path.parent)
         path.mkdir(exist_ok=True)
@@ -394,7 +547,7 @@ def sync(path: Path) -> None:
     """Flushes the names in a directory to the disk, where the file system can."""
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:  # it can be searched, but not read
+    except PermissionError:  # a directory that can be searched, but not read
         return
     try:
         os.fsync(directory)

@@ -1,69 +1,116 @@
-"""Nested dictionaries of tensors, as programs that train models keep them, in checkpoints. PyTorch need not be there."""
+"""Nested states of tensors, as training programs have them, in checkpoints and safetensors files.
+
+A state is described in JSON: dictionaries, lists, tuples, named tuples, sizes of tensors, numbers,
+text and None. Arrays and tensors are saved by name. PyTorch is imported only where it is needed.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pario.checkpoint.arrays import Saved, blocks, replicated
 from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.given import Saved, blocks, replicated
+from pario.checkpoint.geometry import Shape
 from pario.checkpoint.reader import Part, State, load
-from pario.checkpoint.sharded import Shards, parts_to_read, put, shards_of
-from pario.checkpoint.trees import child, describe, rebuild, refused
 from pario.checkpoint.writer import Writer
+from pario.paths import local_path
+from pario.publishing import replacing
 
-#: The array that says what the dictionary looks like.
+#: The array with the description of a state.
 _TREE = "state.json"
-#: Elements that numpy does not know are numbers without a sign, of the same size.
-_PLAIN = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+#: Types of the same size for elements that numpy does not have.
+_UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+#: Describes an array or a tensor, of this name, in JSON; None if the value is neither.
+Leaf = Callable[[Any, str], dict[str, Any] | None]
+_EXPECTED = (
+    "expected tensors, arrays, numbers, strings, None, and dictionaries, lists and tuples of them"
+)
+_ORDERED, _SIZE = "collections:OrderedDict", "torch:Size"
 
-
-def is_tensor(value: Any) -> bool:
-    """Whether it is one of PyTorch's, which is not imported for it."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def to_array(tensor: Any) -> tuple[np.ndarray[Any, Any], str]:
-    """The bytes of a tensor as an array, without a copy where it is in the host's memory; and the type of its elements."""
-    kind = _kind(tensor)
-    held = tensor.detach().cpu().contiguous()
-    try:
-        return held.numpy(), kind
-    except TypeError:
-        return held.view(getattr(sys.modules["torch"], _PLAIN[held.element_size()])).numpy(), kind
-
-
-def _kind(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def to_tensor(array: np.ndarray[Any, Any], kind: str) -> Any:
-    """A tensor of an array's memory. ``kind``: of its elements, where numpy does not know them."""
-    try:
-        import torch
-    except ImportError as error:
-        raise CheckpointError(f"tensors of type {kind} need PyTorch: pip install torch") from error
-    made = torch.from_numpy(array)
-    return made.view(getattr(torch, kind)) if kind else made
+#: Types of safetensors files, and ours.
+_TYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+_NAMES = {ours: theirs for theirs, ours in _TYPES.items()}
+#: Bytes of the types that only PyTorch has.
+_TORCH_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+_MOST_HEADER_BYTES = 100_000_000
 
 
 def save_state_dict(
-    writer: Writer, step: int, state: Mapping[str, Any], attrs: Mapping[str, Any] | None = None, *, background: bool = False
+    writer: Writer,
+    step: int,
+    state: Mapping[str, Any],
+    attrs: Mapping[str, Any] | None = None,
+    *,
+    background: bool = False,
 ) -> Path | Pending:
-    """Saves nested dictionaries, lists and tuples of tensors, arrays, numbers, strings and None. Collective.
+    """Saves a nested state as the checkpoint of a step. Collective over the ranks of the Writer.
 
-    Raises CheckpointError on every rank where one gives something else, and names it.
+    Tensors that PyTorch divides among ranks (DTensor, ShardedTensor) are saved in parts, and so are
+    arrays given by :func:`block` and :func:`blocks`. Other values must be equal on all ranks, and
+    are saved once.
 
-    What is the same on all ranks is saved once. Tensors that PyTorch has divided among ranks are saved in parts, other arrays where
-    :func:`block` gives them so. ``background``: as :meth:`Writer.save_async` does it.
+    Parameters
+    ----------
+    writer : Writer
+        The Writer of the directory.
+    step : int
+        Number from 0 on.
+    state : mapping
+        Nested dictionaries, lists and tuples of tensors, arrays, numbers, strings and None.
+    attrs : mapping, optional
+        Attributes of the checkpoint, as for :meth:`Writer.save`.
+    background : bool, optional
+        Saves as :meth:`Writer.save_async`.
+
+    Returns
+    -------
+    pathlib.Path or Pending
+        The complete checkpoint, or with ``background`` the one being saved.
+
+    Raises
+    ------
+    CheckpointError
+        If a value has another type, on all ranks, with its name; else as :meth:`Writer.save`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> state = {"model": {"weight": np.ones((2, 3))}, "epoch": 3}
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with checkpoint.Writer(None, path) as writer:
+    ...         saved = checkpoint.save_state_dict(writer, 1, state)
+    ...     loaded = checkpoint.load_state_dict(None, path)
+    >>> loaded["epoch"], loaded["model"]["weight"].shape
+    (3, (2, 3))
     """
     arrays: dict[str, Any] = writer.agree(f"save_state_dict(step {step})", lambda: _arrays(state))
     return (writer.save_async if background else writer.save)(step, arrays, attrs)
@@ -76,18 +123,59 @@ def load_state_dict(
     step: int | None = None,
     into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What :func:`save_state_dict` saved, whole on every rank: tensors as tensors, arrays as arrays. Collective.
+    """Loads a state saved by :func:`save_state_dict`. Collective over ``comm``.
 
-    ``into``: a dictionary as the one that was saved, or a part of it. Its tensors take what was saved, and are in what is returned: of
-    those that are divided among ranks each takes its part, however they were divided before.
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup, or None
+        The ranks that load together, as many as there are now.
+    path : path_like
+        Directory of checkpoints, or a checkpoint.
+    step : int, optional
+        Loads this step instead of the newest one.
+    into : mapping, optional
+        A state like the saved one, or a part of it. Its tensors receive the saved elements and are
+        returned; those that PyTorch divides among ranks receive their part, however they were
+        divided before.
+
+    Returns
+    -------
+    dict
+        The state, whole on every rank but for the divided tensors of ``into``.
+
+    Raises
+    ------
+    CheckpointError
+        As :func:`load`; if :func:`save_state_dict` did not save the checkpoint, or a tensor of
+        ``into`` is missing there or has another shape; on all ranks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with checkpoint.Writer(None, path) as writer:
+    ...         saved = checkpoint.save_state_dict(writer, 7, {"lr": [0.1, 0.01]})
+    ...     checkpoint.load_state_dict(None, path)
+    {'lr': [0.1, 0.01]}
     """
     state = load(comm, path, step=step)
     if _TREE not in state:
         raise CheckpointError(f"{state.path} was not saved by save_state_dict")
-    tree = json.loads(state[_TREE].tobytes())
+    return _read_state(state, json.loads(state[_TREE].tobytes()), into)
+
+
+def _read_state(
+    state: State, tree: Mapping[str, Any], into: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Reads the arrays of a described state, into the tensors of ``into`` where it has them."""
     targets = {} if into is None else dict(_targets(tree, into, "state", state.path))
     shards = {name: shards_of(tensor) for name, tensor in targets.items()}
-    parts = {name: _parts(state, name, targets.get(name), shards.get(name)) for name in state if name != _TREE}
+    parts = {
+        name: _parts(state, name, targets.get(name), shards.get(name))
+        for name in state
+        if name != _TREE
+    }
     arrays = state.read_pieces(parts)
 
     def leaf(about: Mapping[str, Any]) -> Any:
@@ -96,41 +184,255 @@ def load_state_dict(
             array = arrays[name][0]
             return array[()] if about.get("scalar") else array
         made = [to_tensor(array, about.get("type", "")) for array in arrays[name]]
-        return _into(targets[name], shards[name], made) if name in targets else made[0]
+        return _copy_into(targets[name], shards[name], made) if name in targets else made[0]
 
     found: dict[str, Any] = rebuild(tree, leaf)
     return found
 
 
-def _into(target: Any, shards: Shards | None, made: Sequence[Any]) -> Any:
-    """A tensor that takes what was read of it."""
+def write_safetensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Any],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes arrays and tensors to a safetensors file. Not collective.
+
+    The file is flushed to the disk before it gets its name; an existing file stays until then.
+
+    Parameters
+    ----------
+    path : path_like
+        Local path of the file.
+    tensors : mapping of str to array_like
+        Arrays and tensors of any shape, by name.
+    metadata : mapping of str to str, optional
+        Text in the file's header.
+
+    Raises
+    ------
+    CheckpointError
+        If a type is not one of safetensors, or the file cannot be written; names tensor or file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     checkpoint.write_safetensors(path, {"w": np.arange(3.0)})
+    ...     checkpoint.read_safetensors(path)["w"].tolist()
+    [0.0, 1.0, 2.0]
+    """
+    target = local_path(path, CheckpointError)
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    contents, at = [], 0
+    for name, value in tensors.items():
+        if is_tensor(value):
+            array, kind = to_array(value)
+        else:
+            array = np.asarray(value)
+            kind = array.dtype.name
+        if kind not in _NAMES:
+            raise CheckpointError(
+                f"tensor '{name}': type {kind} is not one of safetensors: {', '.join(_NAMES)}"
+            )
+        header[name] = {
+            "dtype": _NAMES[kind],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        contents.append(array.astype(array.dtype.newbyteorder("<"), order="C", copy=False))
+        at += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with replacing(target, CheckpointError) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in contents:
+            file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Opens a safetensors file. Not collective.
+
+    Parameters
+    ----------
+    path : path_like
+        Local path of the file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray or torch.Tensor
+        All tensors by name. Arrays are mapped: they read the file where they are used, and changes
+        of them do not reach it. Types that numpy does not have are tensors.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is not a safetensors file. OSError if it cannot be opened.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     checkpoint.write_safetensors(path, {"w": np.ones((2, 3), "f4")})
+    ...     w = checkpoint.read_safetensors(path)["w"]
+    >>> w.shape, w.dtype.name
+    ((2, 3), 'float32')
+    """
+    source = local_path(path, CheckpointError)
+    content = (
+        np.memmap(source, np.uint8, mode="c") if source.stat().st_size else np.empty(0, np.uint8)
+    )
+    try:
+        length = int.from_bytes(content[:8].tobytes(), "little")
+        if not 2 <= length <= min(_MOST_HEADER_BYTES, content.size - 8):
+            raise ValueError("the header has a wrong length")
+        header = json.loads(content[8 : 8 + length].tobytes())
+        header.pop("__metadata__", None)
+        return {name: _tensor(content[8 + length :], **facts) for name, facts in header.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{os.fspath(path)} is no safetensors file: {error}") from error
+
+
+def _tensor(
+    content: np.ndarray[Any, Any], dtype: str, shape: list[int], data_offsets: list[int]
+) -> Any:
+    kind = _TYPES[dtype]
+    size = _TORCH_BYTES.get(kind) or np.dtype(kind).itemsize
+    begin, end = data_offsets
+    if not 0 <= begin <= end <= content.size or end - begin != math.prod(shape) * size:
+        raise ValueError(f"bytes {begin} to {end} are not those of {shape} elements of {dtype}")
+    data = content[begin:end]
+    if kind in _TORCH_BYTES:
+        return to_tensor(np.asarray(data).view(f"uint{8 * size}").reshape(shape), kind)
+    return data.view(np.dtype(kind).newbyteorder("<")).reshape(shape)
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a tensor of PyTorch, which is not imported for this."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def to_array(tensor: Any) -> tuple[np.ndarray[Any, Any], str]:
+    """The elements of a tensor as an array, copied only from accelerators, and their type."""
+    kind = _kind(tensor)
+    held = tensor.detach().cpu().contiguous()
+    try:
+        return held.numpy(), kind
+    except TypeError:
+        unsigned = getattr(sys.modules["torch"], _UNSIGNED[held.element_size()])
+        return held.view(unsigned).numpy(), kind
+
+
+def _kind(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def to_tensor(array: np.ndarray[Any, Any], kind: str) -> Any:
+    """A tensor in an array's memory. ``kind``: the type of elements that numpy does not have."""
+    try:
+        import torch
+    except ImportError as error:
+        raise CheckpointError(f"tensors of type {kind} need PyTorch: pip install torch") from error
+    made = torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return made.view(getattr(torch, kind)) if kind else made
+
+
+@dataclass(frozen=True)
+class Shards:
+    """This rank's parts of a tensor that PyTorch divides among ranks."""
+
+    shape: Shape  # of the whole tensor
+    parts: tuple[tuple[Any, Shape], ...]  # tensors, and their offsets
+    saved_here: bool  # False on ranks with copies of another rank's parts
+
+
+def shards_of(tensor: Any) -> Shards | None:
+    """The parts of a DTensor, as FSDP and tensor parallelism make them, or of a ShardedTensor; None
+    for other tensors."""
+    if hasattr(tensor, "device_mesh"):
+        return _shards_of_dtensor(tensor)
+    if hasattr(tensor, "local_shards"):
+        parts = tuple(
+            (shard.tensor.detach(), tuple(shard.metadata.shard_offsets))
+            for shard in tensor.local_shards()
+        )
+        return Shards(tuple(tensor.size()), parts, saved_here=True)
+    return None
+
+
+def _shards_of_dtensor(tensor: Any) -> Shards:
+    coordinate = tensor.device_mesh.get_coordinate()
+    if coordinate is None:  # this rank is not in the mesh
+        return Shards(tuple(tensor.shape), (), saved_here=False)
+    if any(placement.is_partial() for placement in tensor.placements):
+        raise CheckpointError(
+            f"a tensor with placements {tensor.placements} is a sum that was not made; expected"
+            " Shard or Replicate"
+        )
+    offsets = [tuple(chunk.offsets) for chunk in tensor.__create_chunk_list__()]
+    copies = [
+        at
+        for at, placement in zip(coordinate, tensor.placements, strict=True)
+        if placement.is_replicate()
+    ]
+    parts = ((tensor.detach().to_local(), offsets[0]),)
+    return Shards(tuple(tensor.shape), parts, saved_here=not any(copies))
+
+
+def parts_to_read(shards: Shards) -> list[tuple[Shape, Shape]]:
+    """Offset and shape of each part of this rank."""
+    return [(at, tuple(local.shape)) for local, at in shards.parts]
+
+
+def copy_to_shards(shards: Shards, read: Sequence[Any]) -> None:
+    """Copies tensors that were read into this rank's parts."""
+    for (local, _), data in zip(shards.parts, read, strict=True):
+        local.copy_(data)
+
+
+def _copy_into(target: Any, shards: Shards | None, made: Sequence[Any]) -> Any:
+    """Copies tensors that were read into a target, and returns it."""
     if shards:
-        put(shards, made)
+        copy_to_shards(shards, made)
     else:
         target.detach().copy_(made[0])
     return target
 
 
 def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[Part] | None:
-    """The parts of an array that are read for a tensor; None: all of it."""
+    """The parts of an array to read for a tensor; None: all of it."""
     if target is None:
         return None
     shape = shards.shape if shards else tuple(target.shape)
     if shape != state.shape(name):
         raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, the tensor that shall take it {list(shape)}"
+            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, the tensor that"
+            f" shall take it {list(shape)}"
         )
     return [*parts_to_read(shards)] if shards else None
 
 
-def _targets(tree: Mapping[str, Any] | None, value: Any, name: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """The tensors of nested dictionaries by the names that their arrays have in a checkpoint."""
+def _targets(
+    tree: Mapping[str, Any] | None, value: Any, name: str, path: Path
+) -> Iterator[tuple[str, Any]]:
+    """The tensors of a nested state, by the names of their arrays in a checkpoint."""
+    items: Any = ()
     if is_tensor(value):
         found = (tree or {}).get("tensor") or (tree or {}).get("array")
         if found is None:
             raise CheckpointError(f"{path} has no array '{name}'")
         yield found, value
-    for key, one in value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ():
+    elif isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    for key, one in items:
         yield from _targets(child(tree, key) if tree else None, one, f"{name}/{key}", path)
 
 
@@ -140,10 +442,11 @@ def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:
 
     def leaf(value: Any, name: str) -> dict[str, Any] | None:
         if is_tensor(value):
-            arrays[name], kind = _given(value, name)
+            arrays[name], kind = _saved_of(value, name)
             return {"tensor": name, "type": kind}
-        if isinstance(value, np.ma.MaskedArray) or getattr(getattr(value, "dtype", None), "hasobject", False):
-            raise refused(value, name)
+        has_objects = getattr(getattr(value, "dtype", None), "hasobject", False)
+        if isinstance(value, np.ma.MaskedArray) or has_objects:
+            raise make_refusal(value, name)
         if isinstance(value, Saved | np.ndarray | np.generic):
             arrays[name] = value
             return {"array": name, **({"scalar": True} if isinstance(value, np.generic) else {})}
@@ -153,19 +456,144 @@ def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:
     return {**arrays, _TREE: np.frombuffer(tree.encode(), np.uint8)}
 
 
-def _given(tensor: Any, name: str) -> tuple[Saved, str]:
-    """What is saved of a tensor here, and the type of its elements."""
+def _saved_of(tensor: Any, name: str) -> tuple[Saved, str]:
+    """The parts of a tensor to be saved here, and the type of its elements."""
     try:
-        return _blocks(tensor)
+        shards = shards_of(tensor)
+        if shards is None:
+            array, kind = to_array(tensor)
+            return replicated(array), kind
+        local = shards.parts if shards.saved_here else ()
+        parts = [(to_array(part)[0], begin) for part, begin in local]
+        return blocks(parts, shards.shape), _kind(tensor)
     except (TypeError, RuntimeError, NotImplementedError, AttributeError) as error:
         kind = f"{getattr(tensor, 'dtype', '')} {getattr(tensor, 'layout', '')}".strip()
         raise CheckpointError(f"{name}: a tensor of {kind} cannot be saved: {error}") from error
 
 
-def _blocks(tensor: Any) -> tuple[Saved, str]:
-    shards = shards_of(tensor)
-    if shards is None:
-        array, kind = to_array(tensor)
-        return replicated(array), kind
-    parts = [(to_array(local)[0], begin) for local, begin in shards.parts] if shards.saved_here else []
-    return blocks(parts, shards.shape), _kind(tensor)
+def describe(value: Any, name: str, leaf: Leaf) -> dict[str, Any]:
+    """Describes a nested state in JSON. Raises CheckpointError that names a refused value.
+
+    Other mappings than dictionaries are described as dictionaries, and other kinds of int, float
+    and str as these.
+    """
+    try:
+        return _describe_value(value, name, leaf)
+    except RecursionError as error:
+        raise CheckpointError(
+            f"{name} cannot be saved: it contains itself, or is nested too deeply"
+        ) from error
+
+
+def _describe_value(value: Any, name: str, leaf: Leaf) -> dict[str, Any]:
+    if (found := leaf(value, name)) is not None:
+        return found
+    if isinstance(value, Mapping):
+        rows = [
+            [key, _describe_value(value[key], f"{name}/{part}", leaf)]
+            for key, part in names_of_keys(value).items()
+        ]
+        return {"dict": rows, **({"class": _ORDERED} if type(value) is OrderedDict else {})}
+    if type(value) is list:
+        return {
+            "list": [
+                _describe_value(one, f"{name}/{number}", leaf) for number, one in enumerate(value)
+            ]
+        }
+    if isinstance(value, tuple):
+        values = [
+            _describe_value(one, f"{name}/{number}", leaf) for number, one in enumerate(value)
+        ]
+        return {"tuple": values, **_class_of(value, name)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    raise make_refusal(value, name)
+
+
+def make_refusal(value: Any, name: str) -> CheckpointError:
+    """The error for a value of a type that cannot be saved."""
+    return CheckpointError(f"{name}: {type(value).__name__} cannot be saved; {_EXPECTED}")
+
+
+def _class_of(value: tuple[Any, ...], name: str) -> dict[str, Any]:
+    """The class and fields of a tuple, so that it can be rebuilt."""
+    kind = type(value)
+    if kind is tuple:
+        return {}
+    full_name = f"{kind.__module__}:{kind.__qualname__}"
+    fields = getattr(kind, "_fields", None)
+    if full_name == _SIZE:
+        return {"class": full_name}
+    if not isinstance(fields, tuple) or len(fields) != len(value):
+        raise make_refusal(value, name)
+    return {"class": full_name, "fields": list(fields)}
+
+
+def names_of_keys(keys: Mapping[Any, Any] | Sequence[Any]) -> dict[Any, str]:
+    """For each key of a dictionary its part of array names; all parts differ."""
+    found: dict[Any, str] = {}
+    used = set()
+    for key in keys:
+        if not isinstance(key, str | int):
+            raise CheckpointError(f"key {key!r} cannot be saved; expected a string or a number")
+        part = _part(key)
+        while part in used:
+            part += "~"
+        used.add(part)
+        found[key] = part
+    return found
+
+
+def _part(key: str | int) -> str:
+    """A key as HDF5 allows it in the name of an array."""
+    text = (
+        str(key).replace("/", "|").replace("\0", "|").encode("utf-8", "backslashreplace").decode()
+    )
+    return {"": "empty", ".": "dot"}.get(text, text)
+
+
+def child(tree: Mapping[str, Any], key: Any) -> Mapping[str, Any] | None:
+    """The description of an item of a dictionary, list or tuple; None if there is no such item."""
+    if "dict" in tree:
+        return next((one for name, one in tree["dict"] if name == key), None)
+    items = tree.get("list", tree.get("tuple", ()))
+    return items[key] if isinstance(key, int) and 0 <= key < len(items) else None
+
+
+def rebuild(tree: Mapping[str, Any], leaf: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Rebuilds a state from its description. ``leaf`` makes an array or a tensor."""
+    if "dict" in tree:
+        made = {key: rebuild(one, leaf) for key, one in tree["dict"]}
+        return OrderedDict(made) if tree.get("class") == _ORDERED else made
+    if "list" in tree:
+        return [rebuild(one, leaf) for one in tree["list"]]
+    if "tuple" in tree:
+        return _tuple(tree, tuple(rebuild(one, leaf) for one in tree["tuple"]))
+    return tree["value"] if "value" in tree else leaf(tree)
+
+
+def _tuple(tree: Mapping[str, Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A tuple of the described class, if the program has loaded it. Imports and calls nothing."""
+    name = tree.get("class")
+    if name is None:
+        return values
+    found, fields = _loaded_class(name), tree.get("fields")
+    if (
+        isinstance(found, type)
+        and issubclass(found, tuple)
+        and (name == _SIZE or vars(found).get("_fields") == tuple(fields or ()))
+    ):
+        made: tuple[Any, ...] = tuple.__new__(found, values)
+        return made
+    if not fields:
+        return values
+    return namedtuple(name.rpartition(".")[2].rpartition(":")[2], fields, rename=True)(*values)
+
+
+def _loaded_class(name: str) -> Any:
+    """The object named ``module:qualified.name``, if its module is loaded."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, "__dict__", {}).get(part)
+    return found

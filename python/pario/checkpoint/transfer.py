@@ -1,18 +1,22 @@
-"""Boxes of arrays between memory and file: by collective MPI-IO, or by plain reads and writes of one process."""
+"""Moves boxes of arrays between memory and files: by plain reads and writes of one process, or by
+collective MPI-IO. Also opens, flushes and checks the space for files."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import shutil
+import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from pario import _native
 from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
@@ -20,35 +24,49 @@ from pario.checkpoint.types import Array
 from pario.interrupts import check, deferred, kept
 from pario.progress import Show, silent
 
-#: Bytes that one call moves: some MPIs count bytes by 32 bits.
+#: Most bytes of one call: some MPIs count bytes by 32 bits.
 _MOST_BYTES = 1 << 29
-#: Bytes that are written at a time: so many stay in the processor's cache after their checksum.
+#: Bytes written at a time: they stay in the processor's cache after their checksum.
 _AT_HAND = 1 << 20
-#: A box of more runs goes by itself, described by its shape; others go together, described run by run.
+#: A box of more runs is described to MPI by its shape, in a call of its own; others run by run.
 _MOST_RUNS = 4096
-#: Pieces of memory that one call takes (IOV_MAX).
+#: Most pieces of memory in one call (IOV_MAX).
 _MOST_PIECES = 1024
-#: Bytes of a file that are brought to the disk at a time, and how: all of SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE, _WAIT_AFTER.
+#: Bytes flushed at a time, by SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER together.
 _FLUSHED, _WAIT_WRITE_WAIT = 1 << 28, 7
-#: It is no file of a disk, or the system does not let us: every other error is one of what was written, and is told once.
-_CANNOT_FLUSH = (errno.ESPIPE, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EINTR)
+#: Errors of sync_file_range for other files than those of disks, or by refusal of the system. Any
+#: other error concerns the written bytes and is reported only once.
+_CANNOT_FLUSH = (
+    errno.ESPIPE,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.EINTR,
+)
 _ZERO = np.zeros(1, np.int64)
-#: Bytes of a run, on average, from which on each rank writes its own.
+#: Average bytes of a run from which on each rank writes its own runs.
 _LARGE = 1 << 16
+#: Seconds that ``lfs quota`` may take.
+_LFS_PATIENCE = 10
+_KIBIBYTE = 1024
 
 
 @dataclass(frozen=True)
 class Move:
-    """Bytes of ``data`` that belong to ``box``, in a file in which ``stored`` lies in order from ``place`` on."""
+    """The transfer of ``data``, the elements of ``box``, to or from a file.
+
+    The file holds ``stored`` in C order from offset ``place`` on.
+    """
 
     place: int
     stored: Box
     box: Box
     data: Array
-    tally: Tally | None = None  # of a larger box; takes what is written
+    tally: Tally | None = None  # of a larger box; counts the written elements
 
     def parts(self, most: int) -> Iterator[Move]:
-        """The same in moves of so many bytes at most."""
+        """Divides the move into moves of at most ``most`` bytes."""
         if self.data.nbytes <= most:
             yield self
             return
@@ -57,42 +75,51 @@ class Move:
 
     @property
     def single(self) -> bool:
-        """Whether it is one run, as most are where there are many."""
+        """True if it is one run of bytes, the frequent case where there are many moves."""
         return self.box.shape[1:] == self.stored.shape[1:] and self.data.flags.c_contiguous
 
     @property
     def begin(self) -> int:
-        """Where its first byte is in the file."""
+        """The offset of its first byte in the file."""
         return self.place + place_of(self.box, self.stored, self.data.dtype.itemsize)
 
     @property
     def shaped(self) -> bool:
-        """Whether it goes by itself."""
-        return not self.single and run_count(self.box, self.stored, self.data.dtype.itemsize, self.data.strides) > _MOST_RUNS
+        """True if it needs an MPI call of its own."""
+        return (
+            not self.single
+            and run_count(self.box, self.stored, self.data.dtype.itemsize, self.data.strides)
+            > _MOST_RUNS
+        )
 
     def runs(self) -> tuple[Array, Array, int]:
-        """Places in the file, places in memory from the first element on, and the bytes of each run."""
+        """Offsets of the runs in the file and in memory, and the bytes of each run."""
         if self.single:
             return np.array([self.begin]), _ZERO, self.data.nbytes
-        in_file, in_memory, length = runs(self.box, self.stored, self.data.dtype.itemsize, self.data.strides)
+        in_file, in_memory, length = runs(
+            self.box, self.stored, self.data.dtype.itemsize, self.data.strides
+        )
         return in_file + self.place, in_memory, length
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A box of an array whose bytes lie in order from ``place`` on, in a file of a checkpoint: beside its own, which has no name here."""
+    """A box of an array stored in C order from offset ``place`` on in a file of a checkpoint.
+
+    ``file``: a name beside the checkpoint's own file; empty for that file.
+    """
 
     file: str
     place: int
     box: Box
 
     def move(self, box: Box, data: Array, tally: Tally | None = None) -> Move:
-        """Between ``data``, which is a box within, and its place."""
+        """The move between this extent and ``data``, the elements of a box within it."""
         return Move(self.place, self.box, box, data, tally)
 
 
 def address(data: Array) -> int:
-    """Of its first element."""
+    """The address of the first element."""
     return int(data.__array_interface__["data"][0])
 
 
@@ -101,9 +128,8 @@ def _small_parts(moves: Sequence[Move], most: int = _MOST_BYTES) -> list[Move]:
 
 
 def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
-    """Whether a rank's boxes (what is stored, box, bytes of an element) lie in the file in such large runs that joining them with those of
-    other ranks gains nothing.
-    """
+    """True if a rank's boxes lie in the file in runs so large that joining them with those of other
+    ranks gains nothing. ``parts``: stored box, box, and bytes of an element."""
     count = size = 0
     for stored, box, element in parts:
         if box.size:
@@ -114,30 +140,38 @@ def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
 
 @cache
 def is_ours() -> bool:
-    """Whether MPI-IO is pario's own."""
+    """True if MPI-IO is pario's own."""
     return os.environ.get("PARIO_MPIIO") in ("1", "yes", "on", "true")
 
 
 @cache
-def _takes_types() -> bool:
-    """Whether files of this MPI take what mpi4py describes. ROMIO of MPICH 4.0 ends the program (pmodels/mpich#6121); pario's own does."""
+def _supports_types() -> bool:
+    """True if MPI-IO accepts the types that mpi4py makes. ROMIO of MPICH 4.0 ends the program
+    (pmodels/mpich#6121); pario's own MPI-IO accepts them."""
     from mpi4py import MPI
 
-    old = MPI.Get_library_version().split()[:3]
-    return is_ours() or not (old[0] == "MPICH" and old[-1].startswith("4.0"))
+    version = MPI.Get_library_version().split()[:3]
+    return is_ours() or not (version[0] == "MPICH" and version[-1].startswith("4.0"))
 
 
-def write(comm: Any, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
-    """Writes to a file; ``durable``: it is on the disk then. Collective over ``comm``, which may be None: then the file may be new."""
-    if comm is None or not _takes_types():
+def write(
+    comm: Any, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent
+) -> None:
+    """Writes moves to a file; ``durable``: flushes it.
+
+    Collective over ``comm``. With None, this process writes alone, and the file may be new. Raises
+    CheckpointError that names the file.
+    """
+    if comm is None or not _supports_types():
         _write_alone(path, _small_parts(moves, _AT_HAND), durable=durable, show=show)
     else:
         _by_mpi(comm, path, _small_parts(moves), writing=True, durable=durable, show=show)
 
 
 def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
-    """Reads into the moves' arrays. Collective over ``comm``, which may be None."""
-    if comm is None or not _takes_types():
+    """Reads a file into the arrays of moves. Collective over ``comm``, which may be None. Raises
+    CheckpointError that names the file."""
+    if comm is None or not _supports_types():
         _read_alone(path, _small_parts(moves), show)
     else:
         _by_mpi(comm, path, _small_parts(moves), writing=False, durable=False, show=show)
@@ -156,7 +190,7 @@ def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show)
 
 
 def flush(file: int, show: Show = silent) -> None:
-    """All of a file is on the disk then. A large one is brought there in steps, each of which is shown to those who wait for it."""
+    """Flushes a file to the disk; a large one in steps, with progress for waiting ranks."""
     size = os.fstat(file).st_size
     for begin in range(0, size, _FLUSHED) if size > _FLUSHED else ():
         if not _flush_range(file, begin, _FLUSHED):
@@ -166,11 +200,13 @@ def flush(file: int, show: Show = silent) -> None:
 
 
 def _flush_range(file: int, begin: int, size: int) -> bool:
-    """Whether it can be done. Other errors are those of the disk, or of a server, which ``fsync`` would not tell again."""
+    """False if ranges cannot be flushed. Raises OSError for errors of the disk or a server, which
+    ``fsync`` would not report again."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if call is None:
         return False
-    if call(ctypes.c_int(file), ctypes.c_int64(begin), ctypes.c_int64(size), ctypes.c_uint(_WAIT_WRITE_WAIT)) == 0:
+    arguments = ctypes.c_int64(begin), ctypes.c_int64(size), ctypes.c_uint(_WAIT_WRITE_WAIT)
+    if call(ctypes.c_int(file), *arguments) == 0:
         return True
     code = ctypes.get_errno()
     if code not in _CANNOT_FLUSH:
@@ -180,7 +216,7 @@ def _flush_range(file: int, begin: int, size: int) -> bool:
 
 @contextmanager
 def opened(path: str, flags: int) -> Iterator[int]:
-    """A descriptor; errors become such that name the file."""
+    """Opens a file. OSErrors of the body and of closing become CheckpointErrors that name it."""
     try:
         file = os.open(path, flags, 0o666)
         try:
@@ -192,7 +228,7 @@ def opened(path: str, flags: int) -> Iterator[int]:
 
 
 def _pieces(move: Move) -> Iterator[tuple[int, memoryview]]:
-    """Runs of bytes and where they go."""
+    """Runs of bytes and their offsets in the file."""
     data = move.data if move.data.flags.c_contiguous else move.data.copy(order="C")
     content = data.reshape(-1).view(np.uint8).data
     in_file, in_memory, length = Move(move.place, move.stored, move.box, data).runs()
@@ -201,13 +237,14 @@ def _pieces(move: Move) -> Iterator[tuple[int, memoryview]]:
 
 
 def _batches(moves: Sequence[Move]) -> Iterator[tuple[int, list[memoryview]]]:
-    """Runs that lie side by side in the file, as those of small arrays do, together."""
+    """Joins runs that are adjacent in the file, as those of small arrays are."""
     begin, end, together = 0, -1, list[memoryview]()
     for move in moves:
         if move.tally is not None:
             move.tally.add(move.data, move.box)
         for at, piece in _pieces(move):
-            if at != end or len(together) == _MOST_PIECES or end - begin >= _AT_HAND:  # pieces may be copies
+            # limits the bytes of a batch, because pieces may be copies
+            if at != end or len(together) == _MOST_PIECES or end - begin >= _AT_HAND:
                 if together:
                     yield begin, together
                 begin, together = at, []
@@ -227,7 +264,7 @@ def _write_together(file: int, together: list[memoryview], at: int) -> None:
 
 
 def write_all(file: int, content: memoryview | bytes, at: int) -> None:
-    """All bytes, whatever single calls take."""
+    """Writes all bytes, by as many calls as are needed."""
     view = memoryview(content)
     while view:
         done = os.pwrite(file, view, at)
@@ -254,7 +291,7 @@ def _read_alone(path: str, moves: Sequence[Move], show: Show) -> None:
 
 
 def read_all(file: int, into: memoryview, at: int, path: str) -> None:
-    """Fills ``into``. Raises CheckpointError where the file ends before."""
+    """Fills a buffer. Raises CheckpointError where the file ends before."""
     while into:
         done = os.preadv(file, [into], at)
         if done == 0:
@@ -262,14 +299,17 @@ def read_all(file: int, into: memoryview, at: int, path: str) -> None:
         into, at = into[done:], at + done
 
 
-def _by_mpi(comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durable: bool, show: Show) -> None:
-    """Every rank makes the same calls, whatever fails: a call that one rank leaves out is one that the others wait in."""
+def _by_mpi(
+    comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durable: bool, show: Show
+) -> None:
+    """Moves by collective calls. Every rank makes all calls, even after an error, because other
+    ranks would wait forever in a call that one rank omits."""
     from mpi4py import MPI
 
     failed: list[BaseException] = []
     with deferred(failed):
         calls = _calls(comm, moves)
-        file = _opened_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
+        file = _open_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
         size, done = _bytes(moves), 0
         for call in calls:
             _transfer(MPI, file, call, failed, writing=writing)
@@ -284,18 +324,19 @@ def _by_mpi(comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durab
         raise CheckpointError(f"{path}: {_on_one_line(failed[0])}") from failed[0]
 
 
-def _opened_by_all(mpi: Any, comm: Any, path: str, mode: int) -> Any:
-    """A file that every rank has opened; where one cannot, an error on all of them. Some MPIs tell it to that one alone."""
+def _open_by_all(mpi: Any, comm: Any, path: str, mode: int) -> Any:
+    """Opens a file on every rank; an error of one rank, which some MPIs report there alone, is
+    raised on all."""
     info = mpi.Info.Create()
-    info.Set("romio_no_indep_rw", "true")  # only ranks that read and write for others need open the file
-    file, said = None, ""
+    info.Set("romio_no_indep_rw", "true")  # only aggregators need open the file
+    file, problem = None, ""
     try:
         file = mpi.File.Open(comm, path, mode, info)
     except Exception as error:
-        said = _on_one_line(error)
+        problem = _on_one_line(error)
     info.Free()
-    for rank, text in enumerate(comm.allgather(said)):
-        if text:  # where it is open it stays open: closing is a call of all ranks
+    for rank, text in enumerate(comm.allgather(problem)):
+        if text:  # a file opened here stays open, because closing is collective
             raise CheckpointError(f"{path}: rank {rank} cannot open it: {text}")
     return file
 
@@ -310,18 +351,18 @@ def _attempt(failed: list[BaseException], call: Any, *arguments: Any) -> None:
 
 
 def _calls(comm: Any, moves: Sequence[Move]) -> list[list[Move]]:
-    """What goes with which call; as many calls on all ranks."""
+    """The moves of each MPI call, with equal numbers of calls on all ranks."""
     shaped = [move.shaped for move in moves]
     alone = [[move] for move, by_itself in zip(moves, shaped, strict=True) if by_itself]
     rest = [move for move, by_itself in zip(moves, shaped, strict=True) if not by_itself]
     groups: list[list[Move]] = []
-    room = 0
+    left = 0
     for move in sorted(rest, key=lambda move: move.place):
-        if move.data.nbytes > room:
+        if move.data.nbytes > left:
             groups.append([])
-            room = _MOST_BYTES
+            left = _MOST_BYTES
         groups[-1].append(move)
-        room -= move.data.nbytes
+        left -= move.data.nbytes
     counts = comm.allgather((len(alone), len(groups)))
     most = [max(count) for count in zip(*counts, strict=True)]
     return [
@@ -332,15 +373,17 @@ def _calls(comm: Any, moves: Sequence[Move]) -> list[list[Move]]:
     ]
 
 
-def _transfer(mpi: Any, file: Any, moves: Sequence[Move], failed: list[BaseException], *, writing: bool) -> None:
-    if failed:  # nothing more is moved
+def _transfer(
+    mpi: Any, file: Any, moves: Sequence[Move], failed: list[BaseException], *, writing: bool
+) -> None:
+    if failed:  # moves nothing more
         moves = []
     try:
-        in_file, in_memory = _described(mpi, moves)
+        in_file, in_memory = _mpi_types(mpi, moves)
     except Exception as error:
         failed.append(error)
         moves = []
-        in_file, in_memory = _described(mpi, moves)
+        in_file, in_memory = _mpi_types(mpi, moves)
     message = (mpi.BOTTOM, 1 if moves else 0, in_memory)
     _attempt(failed, file.Set_view, 0, mpi.BYTE, in_file)
     _attempt(failed, file.Write_at_all if writing else file.Read_at_all, 0, message)
@@ -348,14 +391,15 @@ def _transfer(mpi: Any, file: Any, moves: Sequence[Move], failed: list[BaseExcep
     in_memory.Free()
 
 
-def _described(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
-    """Types of moves in the file and in memory."""
-    return _shaped(mpi, moves[0]) if moves and moves[0].shaped else _listed(mpi, moves)
+def _mpi_types(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
+    """MPI types of moves in the file and in memory."""
+    return _type_by_shape(mpi, moves[0]) if moves and moves[0].shaped else _type_by_runs(mpi, moves)
 
 
-def _shaped(mpi: Any, move: Move) -> tuple[Any, Any]:
-    """Types of a box in the file and in memory, by its shape."""
-    data, start = move.data, [mine - its for mine, its in zip(move.box.begin, move.stored.begin, strict=True)]
+def _type_by_shape(mpi: Any, move: Move) -> tuple[Any, Any]:
+    """MPI types of a box in the file and in memory, by its shape."""
+    data = move.data
+    start = [mine - its for mine, its in zip(move.box.begin, move.stored.begin, strict=True)]
     element = mpi.BYTE.Create_contiguous(data.dtype.itemsize)
     part = element.Create_subarray(list(move.stored.shape), list(move.box.shape), start)
     in_file = part.Create_hindexed([1], [move.place]).Commit()
@@ -370,15 +414,74 @@ def _shaped(mpi: Any, move: Move) -> tuple[Any, Any]:
     return in_file, in_memory
 
 
-def _listed(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
-    """Types of all runs of several boxes, in the order of the file."""
+def _type_by_runs(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
+    """MPI types of all runs of several boxes, in the order of the file."""
     if not moves:
         return mpi.BYTE.Create_contiguous(1).Commit(), mpi.BYTE.Create_contiguous(1).Commit()
     found = [(*move.runs(), address(move.data)) for move in moves]
     in_file = np.concatenate([places for places, _, _, _ in found])
     in_memory = np.concatenate([places + address for _, places, _, address in found])
-    lengths = np.concatenate([np.full(len(places), length, np.int64) for places, _, length, _ in found])
+    lengths = np.concatenate(
+        [np.full(len(places), length, np.int64) for places, _, length, _ in found]
+    )
     order = np.argsort(in_file, kind="stable")
     sizes = lengths[order].tolist()
-    file_type, memory_type = (mpi.BYTE.Create_hindexed(sizes, places[order].tolist()).Commit() for places in (in_file, in_memory))
+    file_type, memory_type = (
+        mpi.BYTE.Create_hindexed(sizes, places[order].tolist()).Commit()
+        for places in (in_file, in_memory)
+    )
     return file_type, memory_type
+
+
+def check_space(path: str, needed: int) -> None:
+    """Raises CheckpointError if the file system, or a quota, lacks space for ``needed`` bytes."""
+    directory = os.path.dirname(path) or "."  # noqa: PTH120
+    try:
+        facts = os.statvfs(directory)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    limits = [("", facts.f_bavail * facts.f_frsize), *_quotas(directory)]
+    owner, free = min(limits, key=lambda limit: limit[1])
+    if free < needed:
+        limit = f" within the quota of {owner}" if owner else ""
+        raise CheckpointError(
+            f"{path}: no space: {needed} bytes are needed, {free} are free{limit}"
+        )
+
+
+def _quotas(directory: str) -> Iterator[tuple[str, int]]:
+    """The owner and the free bytes of each quota that limits this process."""
+    if os.geteuid() == 0:  # quotas of users do not limit it
+        return
+    for owner, used, limit, _, _ in [
+        *_native.quotas_of(os.fsencode(directory)),
+        *_lustre_quotas(directory),
+    ]:
+        if limit:
+            yield owner, max(0, limit - used)
+
+
+def _lustre_quotas(directory: str) -> Iterator[tuple[str, int, int, int, int]]:
+    """Quotas of the user and the group on Lustre, which the kernel does not know."""
+    program = shutil.which("lfs")
+    if program is None or _native.stripes_of(os.fsencode(directory))[0] != "lustre":
+        return
+    for option, number, owner in (("-u", os.geteuid(), "user"), ("-g", os.getegid(), "group")):
+        with suppress(OSError, subprocess.SubprocessError, ValueError):
+            command = [program, "quota", "-q", option, str(number), directory]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_LFS_PATIENCE, check=True
+            )
+            used, limit = parse_lfs_quota(done.stdout)
+            yield f"{owner} {number}", used, limit, 0, 0
+
+
+def parse_lfs_quota(text: str) -> tuple[int, int]:
+    """Used bytes and the hard limit (0: none) in the output of ``lfs quota -q``.
+
+    A row is: file system, kbytes, quota, limit, grace, files, quota, limit, grace. A long name of
+    the file system stands on a line of its own; ``*`` marks a number above its quota.
+    """
+    words = [word.rstrip("*") for word in text.split()]
+    used, _, limit = (int(word) * _KIBIBYTE for word in words[1:4])
+    return used, limit

@@ -1,4 +1,7 @@
-"""What an element is in a file: little endian, and nothing that only numpy knows. What it was before is noted, and made of it again."""
+"""Types of elements in files: those that HDF5 has, in the byte order of the array.
+
+A note names the numpy type of elements that HDF5 does not have, such as strings and times.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,23 @@ from numpy.typing import NDArray
 
 from pario.checkpoint.errors import CheckpointError
 
-#: How notes begin that numpy understands.
-_ORDERS = "<|"
+#: The first characters of notes that numpy understands.
+_ORDERS = "<>|"
 Array = NDArray[Any]
 Type = np.dtype[Any]
 
 
 def stored_type(dtype: Type) -> Type:
-    """The type in a file. Raises CheckpointError where there is none."""
-    if dtype.kind == "U":  # UTF-8 needs at most as many bytes
-        return np.dtype(f"S{max(dtype.itemsize, 1)}")
-    if dtype.kind == "S":
+    """The type of elements in a file. Raises CheckpointError where there is none."""
+    if dtype.kind in "US":  # UTF-8 needs at most as many bytes
         return np.dtype(f"S{max(dtype.itemsize, 1)}")
     if dtype.kind in "mM":
-        return np.dtype("<i8")
+        return np.dtype("i8").newbyteorder(dtype.byteorder)
     if _is_foreign(dtype) and dtype.itemsize in (1, 2, 4, 8):
         return np.dtype(f"<u{dtype.itemsize}")
     _check(dtype)
-    return dtype.newbyteorder("<")
+    # h5py has no big-endian complex numbers of 32 bytes
+    return dtype.newbyteorder("<") if dtype.kind == "c" and dtype.itemsize > 16 else dtype
 
 
 def _check(dtype: Type) -> None:
@@ -34,40 +36,44 @@ def _check(dtype: Type) -> None:
         for field in dtype.fields.values():
             _check(field[0].base)
     elif dtype.kind not in "biufcSV" or dtype.itemsize == 0 or _is_foreign(dtype):
-        raise CheckpointError(f"elements of type {dtype} cannot be saved; expected numbers, strings, times or structures of numbers")
+        raise CheckpointError(
+            f"elements of type {dtype} cannot be saved; expected numbers, strings, times or"
+            " structures of numbers"
+        )
 
 
 def _is_foreign(dtype: Type) -> bool:
-    """Whether numpy has it from another package, as bfloat16 from ml_dtypes, which JAX uses."""
+    """True for types of other packages, such as bfloat16 of ml_dtypes, which JAX uses."""
     return dtype.isbuiltin == 2
 
 
-def to_stored(array: Array, wanted: Type) -> Array:
-    """The array with elements as in a file, of its :func:`stored_type`; not copied where they are the same."""
-    if array.dtype == wanted:
+def to_stored(array: Array, stored: Type) -> Array:
+    """Converts an array to its :func:`stored_type`; copies only where the bytes differ."""
+    if array.dtype == stored:
         return array
     if array.dtype.kind == "U":
-        return np.char.encode(array, "utf-8").astype(wanted)
-    if array.dtype.kind in "mM":
-        return array.astype(array.dtype.newbyteorder("<"), copy=False).view(wanted)
-    return array.view(wanted) if _is_foreign(array.dtype) else array.astype(wanted, copy=False)
+        return np.char.encode(array, "utf-8").astype(stored)
+    if array.dtype.kind in "mM" or _is_foreign(array.dtype):
+        return array.view(stored)
+    return array.astype(stored, copy=False)
 
 
 def note_of(dtype: Type) -> str:
-    """What has to be noted to get elements of this type back; nothing where the file tells it."""
+    """The note for elements of this type; empty where the stored type is the type itself."""
     if _is_foreign(dtype):
         return dtype.name
-    return dtype.newbyteorder("<").str if dtype.kind in "UmM" else ""
+    return dtype.str if dtype.kind in "UmM" else ""
 
 
 def is_number(note: str) -> bool:
-    """Whether what is in the file is a number as numpy understands it."""
+    """True if the stored elements are numbers as numpy understands them."""
     return not note or note[0] in _ORDERS
 
 
-def noted(note: str, stored: Type) -> Type:
-    """The type of a note on elements that are ``stored`` so. Raises CheckpointError where the package is missing that it comes from, and
-    where they cannot be of it, whatever a damaged file says.
+def type_of_note(note: str, stored: Type) -> Type:
+    """The type that a note names, for elements stored as ``stored``.
+
+    Raises CheckpointError where its package is missing, or where a damaged note does not fit.
     """
     try:
         found = np.dtype(note) if note[:1] in _ORDERS else _of_package(note)
@@ -85,13 +91,17 @@ def _of_package(note: str) -> Type:
 
         found: Type = np.dtype(getattr(ml_dtypes, note))
     except (ImportError, AttributeError) as error:
-        raise CheckpointError(f"elements of type {note} need a package that knows them: pip install ml_dtypes") from error
+        raise CheckpointError(
+            f"elements of type {note} need a package that knows them: pip install ml_dtypes"
+        ) from error
     return found
 
 
 def from_stored(array: Array, note: str) -> Array:
-    """The array as it was before it was saved."""
+    """Converts stored elements back to the type that the note names."""
     if not note:
         return array
-    before = noted(note, array.dtype)
-    return np.char.decode(array, "utf-8").astype(before) if before.kind == "U" else array.view(before)
+    before = type_of_note(note, array.dtype)
+    return (
+        np.char.decode(array, "utf-8").astype(before) if before.kind == "U" else array.view(before)
+    )

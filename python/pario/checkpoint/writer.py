@@ -1,4 +1,4 @@
-"""Saves checkpoints."""
+"""The Writer: saves checkpoints of all ranks, at once or in the background."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,63 +19,95 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint import container, exchange, relay, transfer
-from pario.checkpoint.arrangement import Arrangement, Parcel, Saving, Written, in_one_file
-from pario.checkpoint.attributes import check_all
-from pario.checkpoint.background import Pending, Snapshot, done
+from pario.checkpoint.arrays import Converter, Given
+from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.container import Label
-from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.given import Given, Taker
-from pario.checkpoint.identity import Identity
-from pario.checkpoint.owner import Owner
-from pario.checkpoint.packing import is_written
-from pario.checkpoint.parts import check_files, groups, in_parts, part_number
+from pario.checkpoint.plan import (
+    Copy,
+    RankData,
+    RankResult,
+    SavePlan,
+    SaveRequest,
+    check_files,
+    groups,
+    part_number,
+    plan_one_file,
+    plan_parts,
+)
 from pario.checkpoint.ranks import ranks_of
-from pario.checkpoint.room import check_room
-from pario.checkpoint.stage import node_name
-from pario.checkpoint.store import Store
+from pario.checkpoint.stage import Draining
+from pario.checkpoint.store import Identity, Store
+from pario.checkpoint.transfer import check_space
 from pario.interrupts import kept, postponed
 from pario.paths import local_path
-from pario.progress import Show, silent, told
-from pario.ranks import PATIENCE, Ranks
+from pario.progress import Show, show_long_work, silent
+from pario.ranks import PATIENCE, Ranks, node_name
 from pario.version import version
-
-#: Makes copies of what is given, where they are needed.
-_Copy = Callable[[Sequence[Given]], Sequence[Given]]
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A checkpoint that is written."""
+    """A checkpoint that is being written."""
 
     label: Label
-    arrangement: Arrangement
-    parcel: Parcel
-    made: bool  # whether rank 0's file is there
+    plan: SavePlan
+    data: RankData
+    made: bool  # rank 0's file exists
 
-    def moves(self, rank: int, *, together: bool = False) -> dict[str, list[transfer.Move]]:
-        """By file what a rank writes. ``together``: all ranks write to rank 0's file, even nothing."""
-        arrangement = self.arrangement
-        found: dict[str, list[transfer.Move]] = {"": []} if together else {}
-        if arrangement.part is not None:
-            found[arrangement.part[0]] = []
-        for one, tallies in zip(self.parcel.rest, self.parcel.tallies, strict=True):
-            if is_written(one.facts, rank):
-                extents = arrangement.extents[one.facts.name]
-                for extent, box, data, tally in zip(extents, one.facts.boxes, one.data, tallies, strict=True):
-                    found.setdefault(extent.file, []).append(extent.move(box, data, tally))
-        return found
+
+def _no_copy(given: Sequence[Given]) -> Sequence[Given]:
+    return given
 
 
 class Writer:
-    """Saves checkpoints to a directory. All methods are collective over the communicator; one Writer at a time writes to a directory.
+    """Saves checkpoints of distributed arrays to a directory.
 
-    ``comm``: of mpi4py, or None for one process. ``files``: how many a checkpoint has: a number, "node" (one for each) or "rank"; where it
-    is not 1, a checkpoint is a directory, with a master that shows them as one. ``keep``: how many checkpoints stay; None: all.
-    ``durable``: a checkpoint is on the disk before it has its name. ``in_flight``: how many checkpoints are written in the background at
-    most; each needs memory for a copy of this rank's arrays. ``stage``: a directory of each node, in memory or on a disk of it, where
-    saving ends; a thread of each node brings it to ``path``. ``stage_bytes``: how much is staged at most, on all nodes together.
-    ``patience``: seconds after which ranks that neither come nor get on are named in an error.
+    All methods are collective over the communicator. One Writer at a time writes to a directory. A
+    Writer is a context manager, which closes it.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup, or None
+        The ranks that save together; None for one process alone.
+    path : path_like
+        Local directory of the checkpoints; made where it is missing.
+    files : int, "node" or "rank", optional
+        Files of a checkpoint: a number, one for each node, or one for each rank. Unless it is 1, a
+        checkpoint is a directory, with a master file that presents all files as one.
+    keep : int, optional
+        Number of newest checkpoints that stay; None keeps all.
+    durable : bool, optional
+        Flushes a checkpoint to the disk before it gets its name.
+    in_flight : int, optional
+        Most checkpoints that :meth:`save_async` writes at the same time; each needs memory for a
+        copy of this rank's arrays.
+    stage : path_like, optional
+        A directory in memory or on a disk of each node, where saves end; a thread of each node
+        copies the files to ``path``.
+    stage_bytes : int, optional
+        Most bytes staged at the same time, on all nodes together.
+    patience : float, optional
+        Seconds after which ranks that neither arrive nor make progress are named in an error.
+
+    Raises
+    ------
+    CheckpointError
+        If a parameter is invalid, the directory cannot be made, or another Writer uses it; on all
+        ranks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pario import checkpoint
+    >>> T = np.zeros((6, 8))
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with checkpoint.Writer(None, path, keep=2) as writer:
+    ...         saved = writer.save(10, {"T": checkpoint.block(T, (6, 8), (0, 0))}, {"dt": 0.1})
+    ...     state = checkpoint.load(None, path)
+    ...     saved.name, state.step, state["T"].shape
+    ('step-00000010.h5', 10, (6, 8))
     """
 
     def __init__(
@@ -101,30 +133,51 @@ class Writer:
         self._files, self._group_of = files, list[int]()
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
-        self._snapshots, self._pending = [Snapshot(seen=self._ranks.size > 1) for _ in range(in_flight)], deque[Pending]()
+        self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
+        self._pending = deque[Pending]()
         self._closed = False
         self._store, self._keep, self._durable = Store(path, in_parts=files != 1), keep, durable
-        self._taker = Taker(self._ranks.rank, self._ranks.size)
-        self._arrangement: Arrangement | None = None
+        self._converter = Converter(self._ranks.rank, self._ranks.size)
+        self._plan: SavePlan | None = None
         self._about: dict[str, Any] = {}
         self._draining: Draining | None = None
         try:
             with postponed():
-                where = socket.gethostname(), node_name()
-                self._ranks.together(f"checkpoint.Writer({path})", lambda: where, self._begin)
-                if stage is not None:
-                    self._draining = Draining(self._ranks, stage, self._store, self._publish, durable=durable, most=stage_bytes)
+                self._open(path, stage, stage_bytes)
         except BaseException:
             self._release()
             raise
-        #: Where the ranks write.
-        self._place = self._draining.store if self._draining else self._store
+        #: The store where the ranks write.
+        self._target = self._draining.store if self._draining else self._store
         self._nodes = self._draining.nodes if self._draining else 1
+
+    def _open(
+        self,
+        path: str | os.PathLike[str],
+        stage: str | os.PathLike[str] | None,
+        stage_bytes: int,
+    ) -> None:
+        where = socket.gethostname(), node_name()
+        self._ranks.together(f"checkpoint.Writer({path})", lambda: where, self._begin)
+        if stage is not None:
+            self._draining = Draining(
+                self._ranks,
+                stage,
+                self._store,
+                self._publish,
+                durable=self._durable,
+                most=stage_bytes,
+            )
 
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is None:
             self.close()
         if self._closed or not self._owner.is_here:
@@ -134,7 +187,14 @@ class Writer:
 
     @postponed()
     def close(self) -> None:
-        """Waits for what is written in the background, whatever becomes of it, and ends it."""
+        """Waits for all checkpoints in the background, and unlocks the directory. Collective.
+
+        Raises
+        ------
+        CheckpointError
+            The first error of a checkpoint that :meth:`Pending.result` has not raised, on all
+            ranks; the others are completed all the same.
+        """
         if self._closed:
             return
         self._owner.require()
@@ -143,50 +203,142 @@ class Writer:
         try:
             while self._pending:
                 with kept(failed):
-                    self._settle(0)
+                    self._await_pending(0)
         finally:
             self._release()
         if failed:
             raise failed[0]
-        if self._draining:
-            self._draining.free()
-        self._in_background.free()
-        self._ranks.free()
 
     def agree(self, what: str, work: Callable[[], Any]) -> Any:
-        """What ``work`` returns here, when it has returned on all ranks; what it raises on one is an error on all. Collective."""
+        """Runs a function on all ranks; an error of one rank is raised on all. Collective.
+
+        Parameters
+        ----------
+        what : str
+            Name of the work in errors; equal on all ranks.
+        work : callable
+            Called without arguments.
+
+        Returns
+        -------
+        object
+            The result of ``work`` on this rank.
+
+        Raises
+        ------
+        CheckpointError
+            If ``work`` raises an exception on another rank. Its own exception is raised as it is.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pario import checkpoint
+        >>> with tempfile.TemporaryDirectory() as path, checkpoint.Writer(None, path) as writer:
+        ...     writer.agree("reading the mesh", lambda: 42)
+        42
+        """
         self._check_open()
         return self._ranks.agree(what, work)
 
     @postponed()
-    def save(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Path:
-        """Saves what is given as the checkpoint of a step; returns its path when it is complete.
+    def save(
+        self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Saves arrays as the checkpoint of a step. Collective.
 
-        ``arrays``: what :func:`block`, :func:`blocks`, :func:`replicated` and :func:`per_rank` make, by name. ``attrs``: rank 0's count.
+        It replaces another checkpoint of this step. With ``stage``, it returns when the checkpoint
+        is staged.
+
+        Parameters
+        ----------
+        step : int
+            Number from 0 on.
+        arrays : mapping of str to object
+            Arrays by name, made by :func:`block`, :func:`blocks`, :func:`replicated` and
+            :func:`per_rank`; plain arrays, numbers and strings are replicated. All ranks give the
+            same names. A name with ``/`` puts the array into a group.
+        attrs : mapping, optional
+            Attributes of the checkpoint: numbers, strings, arrays up to 64,000 bytes, lists and
+            dictionaries. Rank 0's count.
+
+        Returns
+        -------
+        pathlib.Path
+            The complete checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            If parts do not tile an array, a type cannot be saved, space is missing, or writing
+            fails on a rank; on all ranks. Earlier checkpoints stay.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from pario import checkpoint
+        >>> with tempfile.TemporaryDirectory() as path, checkpoint.Writer(None, path) as writer:
+        ...     writer.save(1, {"mesh/x": np.arange(5.0), "name": "run 7"}, {"time": 0.5}).name
+        'step-00000001.h5'
         """
         self._check_open()
         if self._draining:
             self._save_on_stage(self._draining, step, arrays, attrs or {})
             return self._store.path(step)
-        self._settle(0)
-        task, ranks = self._begin_step(step, arrays, attrs or {}, lambda given: given), self._ranks
-        with told(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
-            return self._conclude(ranks, task, lambda: self._write(ranks, task, show, by_mpi=not task.arrangement.plain))
+        self._await_pending(0)
+        task, ranks = self._begin_step(step, arrays, attrs or {}, _no_copy), self._ranks
+        with show_long_work(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
+            return self._conclude(
+                ranks,
+                task,
+                lambda: self._write(ranks, task, show, by_mpi=not task.plan.independent),
+            )
 
     @postponed()
-    def save_async(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> Pending:
-        """The same, but returns when the arrays are copied: the program may change them.
+    def save_async(
+        self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
+    ) -> Pending:
+        """As :meth:`save`, but returns when the arrays are copied. Collective.
 
-        Waits for older ones where ``in_flight`` are being written.
+        The program may change the arrays then. Waits for older checkpoints while ``in_flight`` are
+        being written.
+
+        Parameters
+        ----------
+        step, arrays, attrs
+            As for :meth:`save`.
+
+        Returns
+        -------
+        Pending
+            The checkpoint in the background.
+
+        Raises
+        ------
+        CheckpointError
+            As :meth:`save`; errors of writing are raised by :meth:`Pending.result`, or by the next
+            call of the Writer. MemoryError if there is no memory for the copy.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from pario import checkpoint
+        >>> T = np.zeros(1000)
+        >>> with tempfile.TemporaryDirectory() as path, checkpoint.Writer(None, path) as writer:
+        ...     pending = writer.save_async(1, {"T": T})
+        ...     T += 1
+        ...     pending.result().name
+        'step-00000001.h5'
         """
         self._check_open()
         if self._draining:
             return self._save_on_stage(self._draining, step, arrays, attrs or {})
-        self._settle(self._left(step))
+        self._await_pending(self._keep_at_most(step))
         snapshot, ranks = self._snapshots[0], self._in_background
-        task = self._begin_step(step, arrays, attrs or {}, snapshot.take)
-        moves = self._shared(snapshot, task)
-        self._snapshots.append(self._snapshots.pop(0))  # the others are in use, the oldest one's is next
+        task = self._begin_step(step, arrays, attrs or {}, snapshot.copy)
+        moves = self._share_moves(snapshot, task)
+        self._snapshots.append(self._snapshots.pop(0))  # the oldest one is next
         pending = Pending(
             step,
             lambda: self._write_for_node(ranks, task, moves),
@@ -197,12 +349,17 @@ class Writer:
         self._pending.append(pending)
         return pending
 
-    def _left(self, step: int) -> int:
-        """How many may be in flight beside a step: those that are not yet written, as far as there is memory. Collective."""
+    def _keep_at_most(self, step: int) -> int:
+        """The number of unfinished checkpoints that may stay while one more is saved. Collective.
+
+        Memory limits it; written ones do not count.
+        """
         most = min(len(self._pending), len(self._snapshots) - 1)
         if not most or any(pending.step == step for pending in self._pending):
             return 0
-        ready: int = self._ranks.together(f"save(step {step})", lambda: done(self._pending), lambda counts: min(counts))
+        ready: int = self._ranks.together(
+            f"save(step {step})", lambda: count_done(self._pending), lambda counts: min(counts)
+        )
         return min(most, len(self._pending) - ready)
 
     def _check_open(self) -> None:
@@ -210,52 +367,57 @@ class Writer:
         if self._closed:
             raise CheckpointError(f"{self._store.directory}: this Writer is closed")
 
-    def _shared(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
-        """What this rank writes for its node of the copies of a task, which is found out once for an arrangement."""
+    def _share_moves(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
+        """The writes of this rank from the copies of its node; computed once for a plan."""
         if snapshot.moves is None:
-            part, ranks = task.arrangement.part, self._ranks
-            made = [part[0]] if part else []
-            with self._discarded_on_failure(task.label.step):
-                snapshot.moves = relay.share(ranks, f"save(step {task.label.step})", snapshot.memory, task.moves(ranks.rank), made)
+            step, ranks = task.label.step, self._ranks
+            made = [task.plan.part[0]] if task.plan.part else []
+            moves = task.plan.moves(task.data, ranks.rank, all_ranks=False)
+            what = f"save(step {step})"
+            with self._discarded_on_failure(step):
+                snapshot.moves = relay.share(ranks, what, snapshot.memory, moves, made)
         return snapshot.moves
 
-    def _save_on_stage(self, draining: Draining, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any]) -> Pending:
-        """Returns when it is staged. Waits for older ones to be drained where the stage is full."""
-        self._settle(draining.left(step, self._pending))
-        ranks, task = self._ranks, self._begin_step(step, arrays, attrs, lambda given: given)
-        with told(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
+    def _save_on_stage(
+        self, draining: Draining, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any]
+    ) -> Pending:
+        """Stages a checkpoint. Waits for older ones to be drained while the stage is full."""
+        self._await_pending(draining.keep_at_most(step, self._pending))
+        ranks, task = self._ranks, self._begin_step(step, arrays, attrs, _no_copy)
+        with show_long_work(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
             self._conclude(ranks, task, lambda: self._write(ranks, task, show))
-        moves = task.moves(ranks.rank)
+        moves = task.plan.moves(task.data, ranks.rank, all_ranks=False)
         previous = self._pending[-1] if self._pending else None
-        self._pending.append(draining.start(task.label.identity, task.arrangement, moves, previous))
+        self._pending.append(draining.start(task.label.identity, task.plan, moves, previous))
         return self._pending[-1]
 
     def _release(self) -> None:
-        """Others may write there, when this rank has written what it began; the other ranks may be elsewhere: nothing collective."""
+        """Finishes this rank's writes and unlocks the directory. Not collective: other ranks may
+        have failed."""
         for pending in self._pending:
             pending.join()
         self._store.release()
         if self._draining:
             self._draining.release()
 
-    def _settle(self, left: int) -> None:
-        """Waits until no more than so many are being written in the background; raises what went wrong with them."""
+    def _await_pending(self, left: int) -> None:
+        """Waits until at most ``left`` checkpoints are in the background; raises their errors."""
         while len(self._pending) > left:
             pending = self._pending.popleft()
-            if not pending.told:
+            if not pending.reported:
                 pending.result()
 
-    @property
-    def _arranged(self) -> Arrangement:
-        assert self._arrangement is not None
-        return self._arrangement
-
-    def _conclude(self, ranks: Ranks, task: _Task, write: Callable[[], Written]) -> Path:
-        """The checkpoint is there when all ranks have written."""
+    def _conclude(self, ranks: Ranks, task: _Task, write: Callable[[], RankResult]) -> Path:
+        """Completes a checkpoint when all ranks have written."""
         with self._discarded_on_failure(task.label.step):
-            return ranks.together(f"the end of saving step {task.label.step}", write, lambda written: self._finish(task, written))
+            return ranks.together(
+                f"the end of saving step {task.label.step}",
+                write,
+                lambda results: self._finish(task, results),
+            )
 
     def _begin(self, where: list[tuple[str, str]]) -> None:
+        """Locks the directory, on rank 0. ``where``: host and node of each rank."""
         self._store.claim()
         self._group_of = groups(self._files, [node for _, node in where])
         self._about = {
@@ -270,7 +432,7 @@ class Writer:
 
     @contextmanager
     def _discarded_on_failure(self, step: int) -> Iterator[None]:
-        """Nothing of the step stays where the body raises something."""
+        """Removes the unfinished step where the body raises an error."""
         try:
             yield
         except BaseException as error:
@@ -279,137 +441,155 @@ class Writer:
             elif self._ranks.rank == 0:
                 self._store.discard(step)
             if isinstance(error, OSError):
-                raise CheckpointError(f"{self._place.part(step)}: {error.strerror or error}") from error
+                reason = error.strerror or error
+                raise CheckpointError(f"{self._target.part(step)}: {reason}") from error
             raise
 
-    def _begin_step(self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any], copy: _Copy) -> _Task:
-        """Agrees on where everything goes. What is the same as before is copied first, so that ranks do not write while others copy."""
+    def _begin_step(
+        self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any], copy: Copy
+    ) -> _Task:
+        """Plans a save and collects this rank's data. With a known plan the data is collected
+        first, so that no rank writes while others copy."""
         given: list[Given] = []
-        parcels: list[Parcel] = []
+        data: list[RankData] = []
 
         def enter() -> bool:
             if not isinstance(step, int | np.integer) or step < 0:
                 raise CheckpointError(f"step {step!r}; expected a number from 0 on")
             if self._ranks.rank == 0 or self._draining:
-                self._place.clear_link(step)
-            given.extend(self._taker.take(name, value) for name, value in arrays.items())
-            same = self._arrangement is not None and self._arrangement.facts == [one.facts for one in given]
-            if same:
-                parcels.append(self._arranged.parcel(given, copy))
+                self._target.clear_link(step)
+            given.extend(self._converter.convert(name, value) for name, value in arrays.items())
+            plan = self._plan
+            same = plan is not None and plan.facts == [one.facts for one in given]
+            if plan is not None and same:
+                data.append(plan.collect(given, copy))
             return same
 
         def decide(same: list[bool]) -> tuple[Identity, bool]:
             own = self._store.next_identity(step)
-            return own, all(same) and self._prepare(Label(step, attrs, self._about, own))
+            again = self._plan is not None and all(same)
+            if again:
+                self._prepare(Label(step, attrs, self._about, own))
+            return own, again
 
         own, again = self._ranks.together(f"save(step {step})", enter, decide)
         label = Label(step, attrs, self._about, own)
         if not again:
-            self._arrange(label, given)
-            with self._discarded_on_failure(step):
-                parcels = [self._ranks.agree(f"save(step {step})", lambda: self._arranged.parcel(given, copy))]
-        return _Task(label, self._arranged, parcels[0], made=not again or not self._arranged.plain)
+            data = [self._make_plan(label, given, copy)]
+        plan = self._plan
+        assert plan is not None
+        return _Task(label, plan, data[0], made=not again or not plan.independent)
 
-    def _arrange(self, label: Label, given: Sequence[Given]) -> None:
-        """The files are made."""
-        self._place.settle()
-        saving = Saving(str(self._place.part(label.step)), label, {one.facts.name: one.attrs for one in given}, self._nodes)
-        arrange = in_one_file if self._files == 1 else partial(in_parts, self._group_of)
-        self._arrangement = None
+    def _make_plan(self, label: Label, given: Sequence[Given], copy: Copy) -> RankData:
+        """Plans a save of new arrays, makes its files, and collects this rank's data."""
+        self._target.await_removal()
+        request = SaveRequest(
+            str(self._target.part(label.step)),
+            label,
+            {one.facts.name: one.attrs for one in given},
+            self._nodes,
+        )
+        make = plan_one_file if self._files == 1 else partial(plan_parts, self._group_of)
+        self._plan = None
         for snapshot in self._snapshots:
             snapshot.forget()
         with self._discarded_on_failure(label.step):
-            arrangement = arrange(self._ranks, saving, [one.facts for one in given])
-            if not arrangement.plain and self._ranks.comm is not None:
-                held, patience = arrangement.held(self._ranks.rank), self._ranks.patience
-                arrangement.joint = exchange.plan(self._ranks.comm, held, writing=True, patience=patience)
-        self._arrangement = arrangement
+            plan = make(self._ranks, request, [one.facts for one in given])
+            data = self._ranks.agree(f"save(step {label.step})", lambda: plan.collect(given, copy))
+            if not plan.independent and self._ranks.comm is not None:
+                moves = plan.moves(data, self._ranks.rank, all_ranks=False)
+                held, patience = exchange.held_by(moves.get("", ())), self._ranks.patience
+                plan.joint = exchange.plan(self._ranks.comm, held, writing=True, patience=patience)
+            self._plan = plan
+        return data
 
-    def _prepare(self, label: Label) -> bool:
-        """All ranks give the same as before: rank 0's file is made when it writes, or here where the others need it."""
-        arrangement = self._arranged
-        check_all(label.attrs)
+    def _prepare(self, label: Label) -> None:
+        """Prepares a save with a known plan, on rank 0: checks the space, and makes its file where
+        other ranks need it."""
+        assert self._plan is not None
+        container.check_attrs(label.attrs)
         with self._discarded_on_failure(label.step):
-            self._place.begin(label.step)
-            self._check_room(label.step, arrangement.nbytes // self._nodes + arrangement.metadata)
-            if not arrangement.plain:
-                self._copy_container(arrangement, label)
-        return True
+            self._target.begin(label.step)
+            self._check_space(label.step, self._plan.space_needed(self._nodes))
+            if not self._plan.independent:
+                self._make_container(self._plan, label)
 
-    def _check_room(self, step: int, needed: int) -> None:
-        """Waits for what is being removed only where its room is needed."""
-        path = str(self._place.part(step))
+    def _check_space(self, step: int, needed: int) -> None:
+        """Checks the space; waits for removals only where their space is needed."""
+        path = str(self._target.part(step))
         try:
-            check_room(path, needed)
+            check_space(path, needed)
         except CheckpointError:
-            self._place.settle()
-            check_room(path, needed)
+            self._target.await_removal()
+            check_space(path, needed)
 
-    def _copy_container(self, arrangement: Arrangement, label: Label) -> None:
-        assert arrangement.skeleton is not None
-        skeleton = container.relabel(arrangement.skeleton, label)
-        container.write(str(self._place.container(label.step)), skeleton)
+    def _make_container(self, plan: SavePlan, label: Label) -> None:
+        assert plan.master is not None
+        skeleton = container.relabel(plan.master.skeleton, label)
+        container.write(str(self._target.container(label.step)), skeleton)
 
-    def _write(self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False) -> Written:
-        """Writes what this rank writes itself, or with the others of its node. ``by_mpi``: by MPI-IO where that is not enough."""
-        part, arrangement, show = self._make_files(ranks, task), task.arrangement, ranks.moving(show)
-        for name, moves in task.moves(ranks.rank, together=not arrangement.plain).items():
+    def _write(
+        self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False
+    ) -> RankResult:
+        """Writes this rank's data, alone or with its node. ``by_mpi``: by MPI-IO where nodes have
+        short runs as well."""
+        part, plan, show = self._make_files(ranks, task), task.plan, ranks.moving(show)
+        moves_of = plan.moves(task.data, ranks.rank, all_ranks=not plan.independent)
+        for name, moves in moves_of.items():
             path, durable = str(part / name), self._durable and not self._draining
-            if arrangement.joint is not None:
-                exchange.write(ranks.comm, arrangement.joint, path, moves, durable=durable, show=show)
+            if plan.joint is not None:
+                exchange.write(ranks.comm, plan.joint, path, moves, durable=durable, show=show)
             else:
-                transfer.write(ranks.comm if by_mpi else None, path, moves, durable=durable, show=show)
-        return arrangement.written(task.parcel)
+                transfer.write(
+                    ranks.comm if by_mpi else None, path, moves, durable=durable, show=show
+                )
+        return plan.result(task.data)
 
-    def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> Written:
-        """Writes what this rank writes in the background."""
+    def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> RankResult:
+        """Writes this rank's share of its node's copies, in the background."""
         part = self._make_files(ranks, task)
         show = ranks.moving() if ranks.threads else silent
         for name, by_rank in moves.items():
             exchange.write_for_all(str(part / name), by_rank, durable=self._durable, show=show)
-        return task.arrangement.written(task.parcel)
+        return task.plan.result(task.data)
 
     def _make_files(self, ranks: Ranks, task: _Task) -> Path:
-        """Those that this rank makes, when what was removed takes no room any more. Returns where they are."""
-        self._place.settle()
-        part, arrangement = self._place.part(task.label.step), task.arrangement
+        """Makes this rank's files when removals are complete. Returns their directory."""
+        self._target.await_removal()
+        part, plan = self._target.part(task.label.step), task.plan
         if ranks.rank == 0 and not task.made:
-            self._copy_container(arrangement, task.label)
+            self._make_container(plan, task.label)
         if self._draining:
-            self._place.begin(task.label.step)  # rank 0 has done it on its own node
-        if arrangement.part is not None:
-            name, skeleton = arrangement.part
+            self._target.begin(task.label.step)  # rank 0 has done it on its own node only
+        if plan.part is not None:
+            name, skeleton = plan.part
             own = replace(task.label.identity, part=part_number(name))
-            container.write(str(part / name), container.identified(skeleton, own))
+            container.write(str(part / name), replace(skeleton, identity=own))
         return part
 
-    def _finish(self, task: _Task, written: Sequence[Written]) -> Path:
-        """All others have written: rank 0 writes the rest, and the checkpoint gets its checksums and its name."""
-        arrangement, step = task.arrangement, task.label.step
-        assert arrangement.skeleton is not None
-        sums = [one.sums for one in written]
-        arrangement.check_replicated(sums)
-        with transfer.opened(str(self._place.container(step)), os.O_RDWR) as file:
-            if arrangement.unpacking is not None:
-                arrangement.unpacking.write(file, [one.packed for one in written])
-            transfer.write_all(file, arrangement.in_order(sums).astype("<u8").tobytes(), arrangement.skeleton.places.sums)
+    def _finish(self, task: _Task, results: Sequence[RankResult]) -> Path:
+        """Writes packed arrays and checksums, and publishes the checkpoint, on rank 0."""
+        master, step = task.plan.master, task.label.step
+        assert master is not None
+        sums = [one.sums for one in results]
+        master.check_replicated(sums)
+        with transfer.opened(str(self._target.container(step)), os.O_RDWR) as file:
+            master.unpacking.write(file, [one.packed for one in results])
+            transfer.write_all(file, master.order_sums(sums), master.skeleton.places.sums)
             if self._durable and not self._draining:
                 os.fsync(file)
         return self._store.path(step) if self._draining else self._publish(self._store, step)
 
     def _publish(self, store: Store, step: int) -> Path:
-        """Publishes a step and removes older ones.
-
-        ``store``: the directory of the Writer, with the form of the checkpoint.
-        """
+        """Publishes a step of ``store``, and removes older ones."""
         return store.publish(step, self._keep)
 
 
 def _git_describe() -> str:
-    """Which version of the program runs; nothing where git does not know."""
+    """The version of the running program; empty where git does not know it."""
     place = Path(sys.argv[0]).resolve().parent if sys.argv and sys.argv[0] else Path.cwd()
-    try:
-        command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        return done.stdout.strip()
+    return ""

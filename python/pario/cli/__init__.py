@@ -1,107 +1,157 @@
-"""The ``pario`` command: one module per subcommand, each with ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``.
+"""The ``pario`` command: one module per subcommand, each with ``add_arguments(parser)`` and
+``run(arguments) -> int``; its docstring is the description of the command.
 
-Nothing heavy is imported before a subcommand runs: ``pario run`` must be off the user's way in a few dozen milliseconds.
+Only the module of the given command is imported, and nothing heavy before it runs, because ``pario
+run`` must start a program within a few dozen milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import os
 import sys
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
 
 from pario import wording
-from pario.cli import (
-    advise,
-    bench,
-    checkpoint,
-    compare,
-    export,
-    fs,
-    hints,
-    join,
-    lab,
-    ls,
-    merge,
-    pack,
-    records,
-    replay,
-    report,
-    run,
-    settings,
-    stage,
-    standard,
-    stripe,
-    tune,
-    unpack,
-    whatif,
-)
+from pario.cli import standard
 from pario.cli.one_process import require_one_process
 from pario.errors import ParioError
 from pario.version import version
 
-#: What keeps standard output from taking more.
+#: Errors of a standard output that accepts no more bytes.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class Command(Protocol):
-    """What a subcommand's module offers."""
+_START = (
+    ("pario run -- ./app", "run a program and report its I/O"),
+    ("pario report run.pario", "show the report of a recorded run"),
+    ("pario run --fix -- ./app", "repair the I/O by settings, run again, compare"),
+)
+#: The commands and what they do, by component.
+GROUPS: dict[str, dict[str, str]] = {
+    "see (observe a run)": {
+        "run": "run a program and report its I/O; --fix repairs it",
+        "report": "report on a recorded run or on Darshan logs",
+        "export": "export a recorded run to Perfetto, Parquet or JSON",
+    },
+    "fix (change settings and files)": {
+        "advise": "write settings that repair the findings of a run",
+        "stripe": "show, set, advise and change the stripes of files",
+        "fs": "describe the file system of a path",
+    },
+    "prove (measure and predict)": {
+        "compare": "compare two runs, and judge the noise",
+        "replay": "perform the recorded I/O of a run without the program",
+        "tune": "find faster settings for the recorded I/O of a run",
+        "whatif": "predict a run on another machine, other stripes, more ranks",
+        "bench": "compare ways of doing I/O on a file system",
+        "lab": "mount a striped file system for experiments",
+    },
+    "move (pack, stage and join files)": {
+        "pack": "pack many files into few shards, or into subdirectories",
+        "unpack": "unpack an archive of pario pack, or some of its members",
+        "ls": "list and verify an archive of pario pack",
+        "stage": "copy files to a disk of this node, and changes back",
+        "merge": "merge one file of each process into one file",
+        "join": "join the subfiles of a file into a single file",
+    },
+    "checkpoints and records": {
+        "checkpoint": "list, show, verify, compare, merge and remove checkpoints",
+        "records": "index, pack, shuffle and read files of many records",
+    },
+    "settings": {
+        "settings": "explain the settings of a file, or list all settings",
+        "hints": "list the hints of pario's MPI-IO",
+    },
+}
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-    HELP: str
+
+class Command(Protocol):
+    """The module of a subcommand."""
+
+    __doc__: str | None
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declares the options."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Does the work; returns the exit status."""
+        """Executes the command; returns the exit status."""
 
 
-COMMANDS: dict[str, Command] = {
-    "run": run,
-    "report": report,
-    "advise": advise,
-    "compare": compare,
-    "export": export,
-    "settings": settings,
-    "hints": hints,
-    "join": join,
-    "fs": fs,
-    "stripe": stripe,
-    "pack": pack,
-    "unpack": unpack,
-    "ls": ls,
-    "stage": stage,
-    "merge": merge,
-    "records": records,
-    "checkpoint": checkpoint,
-    "bench": bench,
-    "whatif": whatif,
-    "replay": replay,
-    "tune": tune,
-    "lab": lab,
-}
+def module_of(command: str) -> Command:
+    """Imports the module of a command."""
+    return cast(Command, import_module(f"pario.cli.{command}"))
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(prog="pario", description="See why a program's I/O is slow.", allow_abbrev=False)
+class _Parser(argparse.ArgumentParser):
+    """The parser of the whole command line, whose help shows the commands by component."""
+
+    def format_help(self) -> str:
+        sections = [("start here", dict(_START)), *GROUPS.items()]
+        lines = [self.format_usage(), f"{self.description}\n"]
+        for title, entries in sections:
+            width = max(map(len, entries)) if title == "start here" else 10
+            lines += [
+                f"{title}:",
+                *(f"  {name:<{width}}  {text}" for name, text in entries.items()),
+            ]
+            lines.append("")
+        return "\n".join([*lines, "pario COMMAND --help describes a command.", ""])
+
+
+def build_parser(commands: Iterable[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of the command line with these commands, whose modules are imported."""
+    parser = _Parser(
+        prog="pario",
+        description=(
+            "See why a program's I/O is slow, fix it without changing the program, prove it."
+        ),
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"pario {version()}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, module in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False)
-        module.add_arguments(sub)
+    subparsers = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
+    for name in commands:
+        module = module_of(name)
+        module.add_arguments(
+            subparsers.add_parser(name, description=module.__doc__, allow_abbrev=False)
+        )
     return parser
 
 
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parses the command line with the parser of its command alone."""
+    name = arguments[0] if arguments else ""
+    parser = build_parser([name] if name in COMMANDS else ())
+    if not name:
+        print(parser.format_help(), end="", file=sys.stderr)
+        raise SystemExit(2)
+    if name not in COMMANDS and not name.startswith("-"):
+        _reject(parser, name)
+    return parser.parse_args(arguments)
+
+
+def _reject(parser: argparse.ArgumentParser, name: str) -> NoReturn:
+    similar = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {similar[0]}?" if similar else "pario --help lists the commands"
+    parser.error(f"unknown command {wording.printable(name)}: {hint}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand; returns the exit status (2: the user can put it right)."""
+    """Runs one command; returns its exit status (2: an error that the user can correct)."""
     standard.prepare()
-    parsed = build_parser().parse_args(arguments)
+    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        require_one_process(" ".join(filter(None, (parsed.command, getattr(parsed, "action", "")))), os.environ)
-        status = COMMANDS[parsed.command].run(parsed)
+        require_one_process(
+            " ".join(filter(None, (parsed.command, getattr(parsed, "action", "")))), os.environ
+        )
+        status = module_of(parsed.command).run(parsed)
         sys.stdout.flush()
         return status
     except ParioError as error:
@@ -123,6 +173,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _name_of(error: OSError) -> str:
-    """The file that an error is about; a call on a descriptor has its number."""
+    """The file of an error, or the number of its descriptor."""
     name = error.filename
     return str(name) if isinstance(name, int) else wording.printable(os.fsdecode(name))

@@ -1,4 +1,4 @@
-"""Compare ways of doing I/O on a file system of yours, and measure this machine for the cost model."""
+"""Compare ways of doing I/O on a file system, and measure this machine for the cost model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pario.cli import bench_api, bench_patterns, bench_s3d
 from pario.cli.paths import path
 from pario.errors import ParioError
 
-HELP = "compare ways of doing I/O on this file system"
 _ACTIONS = {"patterns": bench_patterns, "api": bench_api, "s3d": bench_s3d}
 
 
@@ -21,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path,
         const=Path(),
         metavar="DIR",
-        help="measure this machine and the file system of DIR (default: here), and describe them for pario whatif --machine this",
+        help=(
+            "measure this machine and the file system of DIR (default: here), and describe them for"
+            " pario whatif --machine this"
+        ),
     )
     parser.add_argument(
         "-o",
@@ -32,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="WHAT")
     for name, module in _ACTIONS.items():
-        module.add_arguments(actions.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False))
+        module.add_arguments(
+            actions.add_parser(
+                name, help=module.HELP, description=module.__doc__, allow_abbrev=False
+            )
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pario import wording
 from pario.cli.bench_common import file_system, place_below, write
-from pario.cli.progress import progress
 from pario.errors import ParioError
+from pario.progress import progress
 
 _SIZE = 32 << 20
 _SECONDS = 0.25
@@ -19,10 +19,10 @@ _SECONDS = 0.25
 def calibrate(directory: Path, output: Path | None) -> int:
     """Writes the description below the user's state, and to ``output``."""
     from pario import state
-    from pario.bench.calibrate import measure
-    from pario.model.machine import Machine, text_of
-    from pario.stripe.filesystem import facts_of
-    from pario.stripe.layout import Part, Wanted, set_stripes
+    from pario.fix.stripe.filesystem import facts_of
+    from pario.fix.stripe.layout import Part, Wanted, set_stripes
+    from pario.prove.bench.calibrate import measure
+    from pario.prove.model.machine import Machine, text_of
 
     if output and output.suffix != ".toml":
         raise ParioError(f"-o {output}: expected a name that ends in .toml")
@@ -43,10 +43,17 @@ def calibrate(directory: Path, output: Path | None) -> int:
         facts.stripes.kind,
         facts.lock_unit or facts.block,
         os.cpu_count() or 1,
-        {"targets": float(facts.targets or 1), **{name: float(f"{parameter.value:.4g}") for name, parameter in found.items()}},
-        {"targets": told, **{name: f"measured: {parameter.how}" for name, parameter in found.items()}},
+        {
+            "targets": float(facts.targets or 1),
+            **{name: float(f"{parameter.value:.4g}") for name, parameter in found.items()},
+        },
+        {
+            "targets": told,
+            **{name: f"measured: {parameter.how}" for name, parameter in found.items()},
+        },
         (),
-        "Measured from one host, by pario bench --calibrate: network, aggregators, and locks between hosts are not known.",
+        "Measured from one host, by pario bench --calibrate: network, aggregators, and locks"
+        " between hosts are not known.",
     )
     text = text_of(machine)
     path = state.folder("machines") / f"{file_system(directory)}.toml"
@@ -56,5 +63,9 @@ def calibrate(directory: Path, output: Path | None) -> int:
     for where in (path, *((output,) if output else ())):
         write(where, text)
     print()
-    print(wording.printable(f"Kept in {output or path}: pario whatif LOG --machine {output or 'this'}"))
+    print(
+        wording.printable(
+            f"Kept in {output or path}: pario whatif LOG --machine {output or 'this'}"
+        )
+    )
     return 0

@@ -1,4 +1,5 @@
-"""What the comparisons of ``pario bench`` share: where they write, what is kept of them, and what has changed."""
+"""What the comparisons of ``pario bench`` share: where they write, what is kept of them, and what
+has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.cli.numbers import positive
-from pario.cli.paths import path
+from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
 from pario.scratch import scratch
 
@@ -28,7 +29,13 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
         metavar="DIR",
         help="where to write: on the file system in question (default: here)",
     )
-    parser.add_argument("--repeat", type=positive, default=repeat, metavar="N", help=f"repetitions, medians are shown (default {repeat})")
+    parser.add_argument(
+        "--repeat",
+        type=positive,
+        default=repeat,
+        metavar="N",
+        help=f"repetitions, medians are shown (default {repeat})",
+    )
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
@@ -40,22 +47,35 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
         type=path,
         const=_LAST,
         metavar="FILE",
-        help="show what has changed since this result; without FILE, since the last one on the same file system with the same settings",
+        help=(
+            "show what has changed since this result; without FILE, since the last one on the same"
+            " file system with the same settings"
+        ),
     )
 
 
 def add_ranks(parser: argparse.ArgumentParser, ranks: int) -> None:
     """How MPI is started."""
-    parser.add_argument("--ranks", type=positive, default=ranks, metavar="N", help=f"MPI processes (default {ranks})")
-    parser.add_argument("--mpiio", action="store_true", help="with pario's MPI-IO instead of the MPI's own")
-    parser.add_argument("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
+    parser.add_argument(
+        "--ranks",
+        type=positive,
+        default=ranks,
+        metavar="N",
+        help=f"MPI processes (default {ranks})",
+    )
+    parser.add_argument(
+        "--mpiio", action="store_true", help="with pario's MPI-IO instead of the MPI's own"
+    )
+    parser.add_argument(
+        "--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)"
+    )
 
 
 @contextmanager
 def place_below(directory: Path) -> Iterator[Path]:
-    """A directory of one's own on the file system in question; what cannot be done there is an error for the user."""
-    if not directory.is_dir():
-        raise ParioError(f"{directory} is no directory")
+    """A temporary directory on the file system to measure. Raises ParioError if it cannot be
+    used."""
+    require_directory(directory, "a directory on the file system to measure")
     try:
         with scratch(directory, "pario-bench-") as made:
             yield made
@@ -64,19 +84,22 @@ def place_below(directory: Path) -> Iterator[Path]:
 
 
 def earlier(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """The result that was named to compare with, before anything is measured: also whether the new one can be written where it is to be."""
+    """The result that was named to compare with, before anything is measured: also whether the new
+    one can be written where it is to be."""
     if arguments.json and not arguments.json.absolute().parent.is_dir():
         raise ParioError(f"cannot write {arguments.json}: no directory {arguments.json.parent}")
     if arguments.compare is None or arguments.compare == _LAST:
         return None
     before, expected = _read(arguments.compare), f"pario-bench-{arguments.action}"
     if before["format"] != expected:
-        raise ParioError(f"{arguments.compare}: a result of {before['format']}; expected {expected}")
+        raise ParioError(
+            f"{arguments.compare}: a result of {before['format']}; expected {expected}"
+        )
     return before
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from pario.bench.history import read
+    from pario.prove.bench.history import read
 
     try:
         return read(path)
@@ -85,15 +108,20 @@ def _read(path: Path) -> dict[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ParioError(f"{path}: no JSON; expected a result that --json has written") from error
     except KeyError as error:
-        raise ParioError(f"{path}: {error} is missing; expected a result that --json has written") from error
+        raise ParioError(
+            f"{path}: {error} is missing; expected a result that --json has written"
+        ) from error
     except ValueError as error:
         raise ParioError(f"{path}: {error}") from error
 
 
-def keep(arguments: argparse.Namespace, result: Mapping[str, Any], before: dict[str, Any] | None) -> None:
-    """Says what has changed if that was asked for, then adds the result to the history of the file system."""
+def keep(
+    arguments: argparse.Namespace, result: Mapping[str, Any], before: dict[str, Any] | None
+) -> None:
+    """Says what has changed if that was asked for, then adds the result to the history of the file
+    system."""
     from pario import state
-    from pario.bench import history
+    from pario.prove.bench import history
 
     folder = state.folder("bench") / file_system(arguments.directory)
     if arguments.compare == _LAST:
@@ -125,7 +153,7 @@ def write(path: Path, text: str) -> None:
 def file_system(directory: Path) -> str:
     """The name of the one that a directory lies on."""
     from pario import state
-    from pario.stripe.filesystem import mount_of
+    from pario.fix.stripe.filesystem import mount_of
 
     mount = mount_of(directory)
     return state.name_of(mount.type, mount.source, mount.point)
@@ -133,7 +161,7 @@ def file_system(directory: Path) -> str:
 
 def changed(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
     """What has got faster or slower, beyond what repetitions differ by."""
-    from pario.bench import history
+    from pario.prove.bench import history
 
     for key in history.different(before, result):
         yield f"The earlier result has other {key}: {before.get(key)}, now {result.get(key)}."
@@ -142,4 +170,7 @@ def changed(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[st
         if change.clear:
             yield f"{change.name}: {change.factor:.2f} times the earlier rate"
     alike = sum(not change.clear for change in found)
-    yield f"{alike} of {len(found)} rates do not differ clearly from the earlier ones (their repetitions overlap, or there is only one)."
+    yield (
+        f"{alike} of {len(found)} rates do not differ clearly from the earlier ones (their"
+        " repetitions overlap, or there is only one)."
+    )

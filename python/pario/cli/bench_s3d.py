@@ -1,5 +1,5 @@
-"""Write the checkpoint of S3D in three ways, through real MPI: each row by itself, sieved, collectively; count what reaches the file, and
-time it.
+"""Write the checkpoint of S3D in three ways, through real MPI: each row by itself, sieved,
+collectively; count what reaches the file, and time it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pario import wording
-from pario.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
+from pario.prove.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
 
 HELP = "S3D's checkpoint: independent, sieved, collective"
 
@@ -22,7 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, repeat=3)
     add_ranks(parser, ranks=RANKS)
     grid = "x".join(str(side) for side in reversed(GRID))
-    parser.add_argument("--grid", type=_grid, default=GRID, metavar="NXxNYxNZ", help=f"cells (default {grid}, the published case)")
+    parser.add_argument(
+        "--grid",
+        type=_grid,
+        default=GRID,
+        metavar="NXxNYxNZ",
+        help=f"cells (default {grid}, the published case)",
+    )
     add_keeping(parser)
 
 
@@ -45,33 +51,67 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure(arguments: argparse.Namespace, place: Path, logs: Path) -> dict[str, Any]:
-    """First the times, untraced and in turn; then each way once more under ``pario run``, which counts."""
-    from pario.bench.launch import Checkpoints, launcher, measure
-    from pario.bench.s3d_counts import counts
+    """First the times, untraced and in turn; then each way once more under ``pario run``, which
+    counts."""
+    from pario.prove.bench.launch import Checkpoints, launcher, measure
+    from pario.prove.bench.s3d_counts import counts
 
     mpiexec = launcher(arguments.mpiexec)
-    timed = measure(Checkpoints(str(place), list(WAYS), arguments.grid, arguments.repeat), arguments.ranks, mpiexec, mpiio=arguments.mpiio)
+    timed = measure(
+        Checkpoints(str(place), list(WAYS), arguments.grid, arguments.repeat),
+        arguments.ranks,
+        mpiexec,
+        mpiio=arguments.mpiio,
+    )
     rows = []
     for way in WAYS:
         log = logs / f"{way}.pario"
-        measure(Checkpoints(str(place), [way], arguments.grid, 0), arguments.ranks, mpiexec, mpiio=arguments.mpiio, log=log)
-        rows.append({"way": way, "seconds": timed["seconds"][way], "bytes": timed["bytes"], **counts(log, way)})
+        measure(
+            Checkpoints(str(place), [way], arguments.grid, 0),
+            arguments.ranks,
+            mpiexec,
+            mpiio=arguments.mpiio,
+            log=log,
+        )
+        rows.append(
+            {
+                "way": way,
+                "seconds": timed["seconds"][way],
+                "bytes": timed["bytes"],
+                **counts(log, way),
+            }
+        )
     about = {key: timed[key] for key in ("ranks", "mpi", "mpiio", "bytes")}
-    return {"format": FORMAT, "version": VERSION, "grid": list(arguments.grid), **about, "rows": rows}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "grid": list(arguments.grid),
+        **about,
+        "rows": rows,
+    }
 
 
 def page(result: dict[str, Any]) -> Iterator[str]:
     """The table, and the published one where it is the same case."""
     grid = " x ".join(str(side) for side in reversed(result["grid"]))
     through = "pario's MPI-IO" if result["mpiio"] else result["mpi"]
-    yield f"{result['ranks']} ranks, {grid} cells, {wording.size(result['bytes'])} in a checkpoint; {through}"
+    yield (
+        f"{result['ranks']} ranks, {grid} cells, {wording.size(result['bytes'])} in a checkpoint;"
+        f" {through}"
+    )
     yield ""
-    yield f"{'':12} {'writes':>9} {'reads':>7} {'MiB written':>12} {'unaligned':>10} {'seconds':>9}  {'spread':>7}"
+    yield (
+        f"{'':12} {'writes':>9} {'reads':>7} {'MiB written':>12} {'unaligned':>10} {'seconds':>9} "
+        f" {'spread':>7}"
+    )
     for row in rows_of(result):
         spread = wording.percent(max(row.seconds) - min(row.seconds), row.median)
         counted = _counted(row.writes, row.reads, row.written / 2**20, row.unaligned)
         yield f"{row.way:12} {counted} {row.median:>9.3g}  {spread:>7}"
-    yield f"unaligned: writes that begin on no multiple of {wording.block(UNIT)}; seconds: of the slowest rank, from opening to closing"
+    yield (
+        f"unaligned: writes that begin on no multiple of {wording.block(UNIT)}; seconds: of the"
+        " slowest rank, from opening to closing"
+    )
     if result["ranks"] == RANKS and tuple(result["grid"]) == GRID:
         yield ""
         yield "published for this case (ATPESC 2020; seconds of the whole run):"
@@ -81,4 +121,7 @@ def page(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(writes: int, reads: int, mib: float, unaligned: int) -> str:
-    return f"{wording.count(writes):>9} {wording.count(reads):>7} {mib:>12.2f} {wording.count(unaligned):>10}"
+    return (
+        f"{wording.count(writes):>9} {wording.count(reads):>7} {mib:>12.2f}"
+        f" {wording.count(unaligned):>10}"
+    )

@@ -1,4 +1,5 @@
-"""Checkpoints: what there is, what is in it, whether it is whole, what differs (docs/checkpoint.md)."""
+"""``pario checkpoint``: lists, shows, verifies, compares, merges, draws and removes checkpoints
+(docs/checkpoint.md)."""
 
 from __future__ import annotations
 
@@ -11,25 +12,37 @@ from typing import Any
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
 
-HELP = "list, show, verify, compare, merge, draw and remove checkpoints"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Subcommands and options of ``pario checkpoint``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _action(actions, "ls", "list the checkpoints of a directory", "path")
-    shown = _action(actions, "show", "tell what is in a checkpoint", "path")
-    shown.add_argument("--quick", action="store_true", help="read no arrays: without least, mean and most")
+    shown = _action(actions, "show", "show the contents of a checkpoint", "path")
+    shown.add_argument(
+        "--quick", action="store_true", help="read no arrays: without least, mean and most"
+    )
     for one in (listed, shown):
         one.add_argument("--json", action="store_true", help="print JSON")
     verify = _action(actions, "verify", "read everything and compare it with the checksums", "path")
-    verify.add_argument("--all", action="store_true", help="all checkpoints of the directory, not only the newest")
-    diff = _action(actions, "diff", "tell what differs between two checkpoints", "path", "other")
+    verify.add_argument(
+        "--all", action="store_true", help="all checkpoints of the directory, not only the newest"
+    )
+    diff = _action(actions, "diff", "show the differences of two checkpoints", "path", "other")
     diff.add_argument(
-        "--tolerance", type=float, default=0.0, metavar="X", help="relative difference of numbers that does not count (default 0)"
+        "--tolerance",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="relative difference of numbers that does not count (default 0)",
     )
     prune = _action(actions, "prune", "remove all checkpoints but the newest", "path")
-    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many stay; damaged ones do not count")
+    prune.add_argument(
+        "--keep",
+        type=int,
+        required=True,
+        metavar="N",
+        help="number of checkpoints to keep; damaged ones do not count",
+    )
     merge = _action(
         actions,
         "merge",
@@ -41,19 +54,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=path_text,
         metavar="FILE",
-        help="(default: the file takes the place of the parts)",
+        help="(default: the file replaces the parts)",
     )
-    merge.add_argument("--threads", type=positive, metavar="N", help="of each process (default: 4, one where several processes merge)")
-    plot = _action(actions, "plot", "draw an array, or a slice of it, as PNG (needs matplotlib)", "path", "array")
+    merge.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="threads of each process (default: 4; 1 if several processes merge)",
+    )
+    plot = _action(
+        actions,
+        "plot",
+        "draw an array, or a slice of it, as PNG (needs matplotlib)",
+        "path",
+        "array",
+    )
     plot.add_argument("-o", "--output", type=path_text, metavar="FILE", help="(default: ARRAY.png)")
-    plot.add_argument("--axis", type=int, default=0, metavar="N", help="the axis that is cut, from 0 on (default 0)")
-    plot.add_argument("--index", type=int, metavar="N", help="where it is cut (default: in the middle)")
+    plot.add_argument(
+        "--axis",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the axis to cut, from 0 on (default 0)",
+    )
+    plot.add_argument(
+        "--index", type=int, metavar="N", help="the index of the cut (default: in the middle)"
+    )
     for one in (shown, verify, merge, plot):
-        one.add_argument("--step", type=int, metavar="N", help="of the directory (default: the newest)")
+        one.add_argument(
+            "--step",
+            type=int,
+            metavar="N",
+            help="step in the directory (default: the newest)",
+        )
 
 
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
+    )
     for path in paths:
         kind, text = (
             (str, "array")
@@ -68,14 +107,22 @@ def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.Argumen
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what the subcommand says; 1 where verify or diff have found something."""
-    actions = {"ls": _ls, "show": _show, "verify": _verify, "diff": _diff, "prune": _prune, "merge": _merge, "plot": _plot}
+    """Runs the subcommand. Returns 1 if verify or diff have found something."""
+    actions = {
+        "ls": _ls,
+        "show": _show,
+        "verify": _verify,
+        "diff": _diff,
+        "prune": _prune,
+        "merge": _merge,
+        "plot": _plot,
+    }
     return actions[arguments.action](arguments)
 
 
 def _found(path: str, step: int | None = None) -> Any:
-    """The header; what is skipped is said on standard error."""
-    from pario.checkpoint.reader import find
+    """The header of a checkpoint. Prints messages about skipped ones to standard error."""
+    from pario.checkpoint.header import find
 
     header, skipped = find(path, step)
     for message in skipped:
@@ -88,14 +135,18 @@ def _ls(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.store import Store
 
     store = Store(arguments.path)
-    rows = [_row(found, _state(found.path)) for found in store.complete() or _itself(Path(arguments.path))]
-    rows += [_row(found, "not finished") for found in store.torn()]
+    rows = [
+        _row(found, _state(found.path))
+        for found in store.complete() or _itself(Path(arguments.path))
+    ]
+    rows += [_row(found, "not finished") for found in store.unfinished()]
     if arguments.json:
         print(json.dumps(rows, indent=2))
         return 0
     for row in rows:
         print(
-            f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']}  {wording.printable(row['file'])}  {row['state']}".rstrip()
+            f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']} "
+            f" {wording.printable(row['file'])}  {row['state']}".rstrip()
         )
     if not rows:
         what = "no checkpoints" if Path(arguments.path).exists() else "no such file or directory"
@@ -104,11 +155,10 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 
 def _itself(path: Path) -> list[Any]:
-    """A path that is a checkpoint, not a directory of them."""
+    """The checkpoint at a path; empty if the path is a directory of checkpoints."""
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.header import read_header
-    from pario.checkpoint.identity import read_identity
-    from pario.checkpoint.store import Found, document
+    from pario.checkpoint.store import Found, document, read_identity
 
     try:
         header = read_header(path)
@@ -178,11 +228,17 @@ def _show(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(document, indent=2, default=lambda value: value.tolist()))
         return 0
-    print(f"{wording.printable(header.path)}: step {header.step}, {wording.size(sum(row['bytes'] for row in rows))}")
+    print(
+        f"{wording.printable(header.path)}: step {header.step},"
+        f" {wording.size(sum(row['bytes'] for row in rows))}"
+    )
     about = header.about
     if about:
         hosts = wording.printable(", ".join(about["hosts"]))
-        print(f"  saved {about['saved']} by {wording.plural(about['ranks'], 'rank')} on {hosts}, pario {about['pario']}")
+        print(
+            f"  saved {about['saved']} by {wording.plural(about['ranks'], 'rank')} on {hosts},"
+            f" pario {about['pario']}"
+        )
     for name, value in header.attrs.items():
         print(f"  {wording.printable(name)} = {wording.printable(repr(value))}")
     _print_arrays(rows)
@@ -194,12 +250,26 @@ def _print_arrays(rows: list[dict[str, Any]]) -> None:
 
     width = max((len(wording.printable(row["name"])) for row in rows), default=0)
     for row in rows:
-        shape = " × ".join(f"{length} {dim}".rstrip() for length, dim in zip(row["shape"], row["dims"], strict=True)) or "one"
+        shape = (
+            " × ".join(
+                f"{length} {dim}".rstrip()
+                for length, dim in zip(row["shape"], row["dims"], strict=True)
+            )
+            or "one"
+        )
         blocks = wording.plural(row["blocks"], "block") if row["blocks"] else ""
-        print(f"  {wording.printable(row['name']):<{width}}  {row['type']:<8} {wording.size(row['bytes']):>8}  {shape}  {blocks}".rstrip())
+        print(
+            f"  {wording.printable(row['name']):<{width}}  {row['type']:<8}"
+            f" {wording.size(row['bytes']):>8}  {shape}  {blocks}".rstrip()
+        )
         if row.get("least") is not None:
-            missing = f", {wording.count(row['not_numbers'])} not numbers" if row["not_numbers"] else ""
-            print(f"  {'':<{width}}  least {row['least']:.6g}, mean {row['mean']:.6g}, most {row['most']:.6g}{missing}")
+            missing = (
+                f", {wording.count(row['not_numbers'])} not numbers" if row["not_numbers"] else ""
+            )
+            print(
+                f"  {'':<{width}}  least {row['least']:.6g}, mean {row['mean']:.6g}, most"
+                f" {row['most']:.6g}{missing}"
+            )
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -237,7 +307,10 @@ def _verify_one(header: Any) -> int:
         print(f"{wording.printable(header.path)}: has no checksums: it was not saved by pario")
     elif not bad:
         arrays = wording.plural(len(header.entries), "array")
-        print(f"{wording.printable(header.path)}: {wording.plural(blocks, 'block')} of {arrays} are well")
+        print(
+            f"{wording.printable(header.path)}: {wording.plural(blocks, 'block')} of {arrays} are"
+            " well"
+        )
     return bad
 
 
@@ -278,11 +351,11 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    """Merges; the first rank speaks for all."""
+    """Merges a checkpoint; only the first rank prints."""
     import os
 
     from pario import wording
-    from pario.checkpoint.merge import merge
+    from pario.checkpoint.examine import merge
     from pario.cli.records_ranks import ranks_here
     from pario.errors import ParioError
     from pario.progress import RateLine
@@ -296,7 +369,13 @@ def _merge(arguments: argparse.Namespace) -> int:
             line.show(done * ranks.size, whole * ranks.size)
 
     try:
-        path = merge(ranks, lambda: _found(arguments.path, arguments.step), arguments.output, threads=threads, show=show)
+        path = merge(
+            ranks,
+            lambda: _found(arguments.path, arguments.step),
+            arguments.output,
+            threads=threads,
+            show=show,
+        )
     except ParioError:
         if ranks.is_first:
             raise
@@ -310,7 +389,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 def _plot(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.examine import slice_of
-    from pario.report.picture import pyplot, save
+    from pario.see.report.picture import pyplot, save
 
     plotter = pyplot()
     header = _found(arguments.path, arguments.step)

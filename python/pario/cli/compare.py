@@ -1,4 +1,5 @@
-"""Compare two runs, or repetitions of them: wall time, I/O time, calls, bytes, files, findings, output files.
+"""Compare two runs, or repetitions of them: wall time, I/O time, calls, bytes, files, findings,
+output files.
 
 A and B are run.pario directories, directories of repetitions (pario run --repeat), or Darshan logs.
 docs/compare.md says how noise is judged.
@@ -13,16 +14,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from pario.cli.arguments import add_page
 from pario.cli.pages import write_page
 from pario.cli.paths import path, path_text
-from pario.cli.progress import progress
 from pario.errors import ParioError
+from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.analyze.compare import Runs
-    from pario.analyze.comparison import Comparison
-
-HELP = "compare two runs: what became faster, and whether that is noise"
+    from pario.see.analyze.compare import Runs
+    from pario.see.analyze.comparison import Comparison
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,72 +34,92 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run before: run.pario, a directory of repetitions, or a .darshan file",
     )
     parser.add_argument("b", type=path, metavar="B", help="the run after")
-    parser.add_argument(
-        "--html",
-        type=path,
-        metavar="FILE",
-        help="write the comparison as one self-contained HTML file, too",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON (docs/compare.md)")
-    parser.add_argument("--all", action="store_true", help="all findings and files, not one screen")
+    add_page(parser, "comparison", "docs/compare.md", "findings and files")
     parser.add_argument(
         "--verify",
         action="append",
         default=[],
         type=path_text,
         metavar="GLOB",
-        help="fail (status 1) unless these output files, recorded by pario run --verify, are identical; may be repeated",
+        help=(
+            "fail (status 1) unless these output files, recorded by pario run --verify, are"
+            " identical; may be repeated"
+        ),
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the comparison; 1 when outputs were to be verified and are not the same."""
+    """Prints the comparison; returns 1 if outputs to verify differ."""
     comparison = compare_runs(("A", arguments.a), ("B", arguments.b), arguments.verify)
-    show(comparison, html=arguments.html, as_json=arguments.json, everything=arguments.all, stream=sys.stdout)
+    show(
+        comparison,
+        html=arguments.html,
+        as_json=arguments.json,
+        everything=arguments.all,
+        stream=sys.stdout,
+    )
     return int(bool(arguments.verify) and (not comparison.outputs or comparison.outputs_differ))
 
 
-def compare_runs(a: tuple[str, Path], b: tuple[str, Path], patterns: Sequence[str] = (), subject: str = "") -> Comparison:
-    """Compares what lies at two paths, each with the name that its side gets; ``subject``: what B is called in a sentence.
-
-    Raises ParioError where that cannot be done.
-    """
-    from pario.analyze.compare import compare
+def compare_runs(
+    a: tuple[str, Path], b: tuple[str, Path], patterns: Sequence[str] = (), subject: str = ""
+) -> Comparison:
+    """Compares the runs at two paths, each with the name of its side; ``subject`` names B in
+    sentences. Raises ParioError if they cannot be compared."""
+    from pario.see.analyze.compare import compare
 
     with progress("pario: reading the logs"):
         comparison = compare(_runs(*a, patterns), _runs(*b, patterns), subject or b[0])
     if patterns and comparison.outputs is None:
-        raise ParioError(f"{a[1]}, {b[1]}: no checksums were recorded on both sides; expected runs of pario run --verify GLOB")
+        raise ParioError(
+            f"{a[1]}, {b[1]}: no checksums were recorded on both sides; expected runs of pario run"
+            " --verify GLOB"
+        )
     return comparison
 
 
 def _runs(name: str, path: Path, patterns: Sequence[str]) -> Runs:
     from pario import outputs
-    from pario.analyze import analyze
-    from pario.analyze.compare import Runs, chosen_outputs
-    from pario.tables import read
-    from pario.tables.runs import runs_at
+    from pario.see.analyze import analyze
+    from pario.see.analyze.compare import Runs, chosen_outputs
+    from pario.see.tables import read
+    from pario.see.tables.runs import runs_at
 
     places = runs_at(path)
-    runs = Runs(name, str(path), [analyze(read([place])) for place in places], [outputs.read(place) for place in places])
-    return chosen_outputs(runs, lambda file: any(fnmatchcase(file, pattern) for pattern in patterns)) if patterns else runs
+    runs = Runs(
+        name,
+        str(path),
+        [analyze(read([place])) for place in places],
+        [outputs.read(place) for place in places],
+    )
+    return (
+        chosen_outputs(runs, lambda file: any(fnmatchcase(file, pattern) for pattern in patterns))
+        if patterns
+        else runs
+    )
 
 
-def show(comparison: Comparison, html: Path | None, as_json: bool, stream: TextIO, everything: bool = False) -> None:
+def show(
+    comparison: Comparison,
+    html: Path | None,
+    as_json: bool,
+    stream: TextIO,
+    everything: bool = False,
+) -> None:
     """Renders a comparison."""
     if as_json:
-        from pario.report import json
+        from pario.see.report import json
 
         print(json.render_comparison(comparison), file=stream)
     else:
         from rich.console import Console
 
-        from pario.report import comparison as page
+        from pario.see.report import comparison as page
 
         page.render(comparison, Console(file=stream, highlight=False), all=everything)
     if html is None:
         return
-    from pario.report.html import comparison as html_page
+    from pario.see.report.html import comparison as html_page
 
     write_page(html, html_page.render(comparison), "comparison")
     if not as_json:

@@ -6,26 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
+from pario.cli.arguments import add_logs
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
-
-HELP = "export a recorded run (Perfetto, Parquet, JSON)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario export``."""
-    parser.add_argument(
-        "logs",
-        nargs="+",
-        type=path,
-        metavar="LOG",
-        help="run.pario, or .darshan files of one job",
-    )
+    add_logs(parser)
     parser.add_argument(
         "--perfetto",
         type=path,
         metavar="FILE",
-        help="timeline for ui.perfetto.dev; compressed when FILE ends in .gz",
+        help="timeline for ui.perfetto.dev; compressed if FILE ends in .gz",
     )
     parser.add_argument("--parquet", type=path, metavar="DIR", help="one Parquet file per table")
     parser.add_argument(
@@ -37,11 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes what was asked for."""
+    """Writes the requested files."""
     if not (arguments.perfetto or arguments.parquet or arguments.json):
-        raise ParioError("nothing to export; expected at least one of --perfetto FILE, --parquet DIR, --json FILE")
-    from pario import export
-    from pario.tables import read
+        raise ParioError(
+            "nothing to export; expected at least one of --perfetto FILE, --parquet DIR, --json"
+            " FILE"
+        )
+    from pario.see import export
+    from pario.see.tables import read
 
     job = read(arguments.logs)
     try:

@@ -1,4 +1,5 @@
-"""``pario run --fix``: run, find the settings that repair what it lost, run again with them, compare."""
+"""``pario run --fix``: run, find the settings that repair what it lost, run again with them,
+compare."""
 
 from __future__ import annotations
 
@@ -10,23 +11,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario.cli.advise import told, write_settings
+from pario.cli.advise import describe, write_settings
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
-    from pario.analyze.advise import Advice
-    from pario.launch import Outcome, Series, Settings
+    from pario.see.analyze.advise import Advice
+    from pario.see.launch import Outcome, Series, Settings
 
 BEFORE, AFTER = "before", "after"
 
 
-def fix(command: Sequence[str], settings: Settings, arguments: argparse.Namespace, allowed: Sequence[str]) -> int:
+def fix(
+    command: Sequence[str],
+    settings: Settings,
+    arguments: argparse.Namespace,
+    allowed: Sequence[str],
+) -> int:
     """The whole loop, with risky settings whose keys are ``allowed``.
 
-    The exit status is that of the last run with the settings, or of the first run where there was no other.
+    The exit status is that of the last run with the settings, or of the first run where there was
+    no other.
     """
-    from pario.launch import Series
+    from pario.see.launch import Series
 
     loop = _Loop(Series(command, settings), command, settings, arguments, allowed)
     first = loop.run(BEFORE, 1)
@@ -37,7 +44,10 @@ def fix(command: Sequence[str], settings: Settings, arguments: argparse.Namespac
     loop.tell(advice)
     print(f"pario: the settings are in {loop.file}", file=sys.stderr)
     if arguments.dry_run:
-        print(f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}", file=sys.stderr)
+        print(
+            f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}",
+            file=sys.stderr,
+        )
         return first.finish()
     last = loop.run_again()
     loop.compare(last)
@@ -46,7 +56,8 @@ def fix(command: Sequence[str], settings: Settings, arguments: argparse.Namespac
 
 @dataclass(frozen=True)
 class _Loop:
-    """One loop: its runs lie in ``before`` and ``after`` of a directory, with the settings and the comparison beside them."""
+    """One loop: its runs lie in ``before`` and ``after`` of a directory, with the settings and the
+    comparison beside them."""
 
     series: Series
     command: Sequence[str]
@@ -72,10 +83,11 @@ class _Loop:
         return self.series.run(f"{side}/{number}" if self.arguments.repeat > 1 else side, settings)
 
     def advise(self, first: Outcome) -> Advice | None:
-        """The settings for what the first run showed, written to a file; None, and said, where its logs do not allow that."""
-        from pario.analyze import analyze
-        from pario.analyze.advise import advise, render
-        from pario.tables import read
+        """The settings for what the first run showed, written to a file; None, and said, where its
+        logs do not allow that."""
+        from pario.see.analyze import analyze
+        from pario.see.analyze.advise import advise, render
+        from pario.see.tables import read
 
         if not was_recorded(first.directory):
             return None
@@ -94,7 +106,9 @@ class _Loop:
             show_recorded(first.directory, self.arguments)
         if first.ending.status:
             print(
-                f"pario: the program failed (exit status {first.ending.status}): nothing is repaired, it is not run again", file=sys.stderr
+                f"pario: the program failed (exit status {first.ending.status}): nothing is"
+                " repaired, it is not run again",
+                file=sys.stderr,
             )
         elif advice is not None:
             self.tell(advice)
@@ -102,14 +116,15 @@ class _Loop:
 
     def tell(self, advice: Advice) -> None:
         """What the settings are for."""
-        for line in told(advice):
+        for line in describe(advice):
             print(line, file=sys.stderr)
 
     def run_again(self) -> Outcome:
-        """The runs with the settings, and between them the further ones without, so that a drift of the machine meets both sides."""
-        from pario.settings import joined, load
+        """The runs with the settings, and between them the further ones without, so that a drift of
+        the machine meets both sides."""
+        from pario.settings import load, merge_settings
 
-        repaired = replace(self.settings, file=joined(self.settings.file, load(self.file)))
+        repaired = replace(self.settings, file=merge_settings(self.settings.file, load(self.file)))
         last = self.run(AFTER, 1, repaired)
         for number in range(2, self.arguments.repeat + 1):
             if last.ending.status or self.run(BEFORE, number).ending.status:
@@ -118,7 +133,8 @@ class _Loop:
         return last
 
     def compare(self, last: Outcome) -> None:
-        """The comparison, and how to go on; what goes wrong here must not hide the program's exit status."""
+        """The comparison, and how to go on; what goes wrong here must not hide the program's exit
+        status."""
         from pario.cli.compare import compare_runs, show
 
         print(file=sys.stderr)
@@ -127,18 +143,27 @@ class _Loop:
             comparison = compare_runs(before, after, subject="The repaired run")
             page = self.arguments.html or self.series.directory / "compare.html"
             if not self.arguments.no_report:
-                show(comparison, html=page, as_json=self.arguments.json, everything=self.arguments.all, stream=sys.stderr)
+                show(
+                    comparison,
+                    html=page,
+                    as_json=self.arguments.json,
+                    everything=self.arguments.all,
+                    stream=sys.stderr,
+                )
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return
         if self.arguments.json:
             return
         if last.ending.status:
-            print(f"pario: with these settings the program failed: exit status {last.ending.status}", file=sys.stderr)
+            print(
+                f"pario: with these settings the program failed: exit status {last.ending.status}",
+                file=sys.stderr,
+            )
         elif comparison.outputs_differ:
             print(
-                "pario: the outputs are not shown to be the same: look at them before you use these settings "
-                "(--repeat 2 tells whether they differ from run to run anyhow)",
+                "pario: the outputs are not shown to be the same: look at them before you use these"
+                " settings (--repeat 2 tells whether they differ from run to run anyhow)",
                 file=sys.stderr,
             )
         elif comparison.saved > 0:

@@ -1,4 +1,5 @@
-"""Tell what is known of the file system of a path: kind, mount, stripes, room, quotas, and what pario can set there."""
+"""Describe the file system of a path: kind, mount, stripes, free space, quotas, and the
+settings that pario can change there."""
 
 from __future__ import annotations
 
@@ -9,23 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario import wording
-from pario.cli.paths import path_text
+from pario import filesystems, wording
+from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
-    from pario.stripe.filesystem import FileSystem, Quota
+    from pario.fix.stripe.filesystem import FileSystem, Quota
 
-HELP = "tell what is known of a file system"
 MARGIN = 14
-#: Where the quota of a user is asked for on file systems that do not tell the kernel.
-_QUOTA_TOOLS = {
-    "lustre": "lfs quota -h -u $USER {mount}",
-    "gpfs": "mmlsquota -u $USER {source}",
-    "beegfs": "beegfs-ctl --getquota --uid $USER",
-    "nfs": "quota -s -f {mount}",
-    "panfs": "pan_quota {mount}",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,15 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_text,
         default=["."],
         metavar="PATH",
-        help="a file or directory there (default: the working directory)",
+        help="a file or directory on the file system (default: the working directory)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints a page per path."""
-    from pario.stripe.filesystem import facts_of
+    from pario.fix.stripe.filesystem import facts_of
 
+    for path in arguments.paths:
+        require_path(path, "an existing file or directory")
     try:
         facts = [facts_of(path) for path in arguments.paths]
     except OSError as error:
@@ -67,7 +61,16 @@ def _page(facts: FileSystem) -> Iterator[str]:
     rows = [
         ("mount", f"{mount.source} on {mount.point}"),
         ("options", mount.options.replace(",", ", ")),
-        ("targets", wording.count(facts.targets) if facts.targets else "not told" if stripes.settable else ""),
+        (
+            "targets",
+            (
+                wording.count(facts.targets)
+                if facts.targets
+                else "unknown"
+                if stripes.settable
+                else ""
+            ),
+        ),
         (_subject(facts), "; ".join(_stripes(facts))),
         ("blocks", wording.block(facts.block)),
         ("locks", _locks(facts)),
@@ -83,7 +86,11 @@ def _page(facts: FileSystem) -> Iterator[str]:
 
 def _kind(facts: FileSystem) -> str:
     same = facts.stripes.kind in (facts.mount.type, "local", "unknown")
-    return facts.mount.type if same or not facts.mount.type else f"{facts.stripes.kind} ({facts.mount.type})"
+    return (
+        facts.mount.type
+        if same or not facts.mount.type
+        else f"{facts.stripes.kind} ({facts.mount.type})"
+    )
 
 
 def _subject(facts: FileSystem) -> str:
@@ -91,7 +98,7 @@ def _subject(facts: FileSystem) -> str:
 
 
 def _stripes(facts: FileSystem) -> Iterator[str]:
-    from pario.stripe.layout import describe, end_text
+    from pario.fix.stripe.layout import describe, end_text
 
     stripes = facts.stripes
     for part in stripes.parts:
@@ -102,7 +109,7 @@ def _stripes(facts: FileSystem) -> Iterator[str]:
     if stripes.inherited:
         yield f"as {stripes.inherited} says"
     if stripes.settable and not stripes.parts:
-        yield "striped as the file system does by default, which it does not tell"
+        yield "striped by the default of the file system, which is unknown"
 
 
 def _locks(facts: FileSystem) -> str:
@@ -112,33 +119,48 @@ def _locks(facts: FileSystem) -> str:
     if not facts.locks_across_nodes:
         lines.append("locks of programs may hold on one node only")
     if not facts.coherent:
-        lines.append("nodes see each other's writes late, and must not write into one block at the same time")
+        lines.append(
+            "nodes see each other's writes late, and must not write into one block at the same time"
+        )
     return "; ".join(lines)
 
 
 def _room(facts: FileSystem) -> str:
-    files = "" if facts.files_free is None else f", and for {wording.short_count(facts.files_free)} files"
-    return f"{wording.size(facts.free)} of {wording.size(facts.total)} free{files}" if facts.total else "not told"
+    files = (
+        ""
+        if facts.files_free is None
+        else f", and for {wording.short_count(facts.files_free)} files"
+    )
+    return (
+        f"{wording.size(facts.free)} of {wording.size(facts.total)} free{files}"
+        if facts.total
+        else "unknown"
+    )
 
 
 def _quotas(facts: FileSystem) -> Iterator[str]:
     for quota in facts.quotas:
         yield f"{quota.whose}: {', '.join(_limits(quota))}"
-    tool = _QUOTA_TOOLS.get(facts.stripes.kind)
-    if tool:
+    if tool := filesystems.of_kind(facts.stripes.kind).quota:
         yield "ask " + tool.format(mount=facts.mount.point, source=Path(facts.mount.source).name)
 
 
 def _limits(quota: Quota) -> Iterator[str]:
-    yield f"{wording.size(quota.used)} of {wording.size(quota.limit)}" if quota.limit else f"{wording.size(quota.used)}, no limit"
+    yield (
+        f"{wording.size(quota.used)} of {wording.size(quota.limit)}"
+        if quota.limit
+        else f"{wording.size(quota.used)}, no limit"
+    )
     if quota.files_limit:
         yield f"{wording.count(quota.files_used)} of {wording.plural(quota.files_limit, 'file')}"
 
 
 def _can(facts: FileSystem) -> str:
-    if not facts.stripes.settable:
-        return "set nothing here: " + (
-            "stripes are decided by its servers" if facts.stripes.kind == "gpfs" else "it has no stripes that can be set"
-        )
-    what = "files" if facts.stripes.kind == "beegfs" else "files and directories"
-    return f"stripe new {what} (pario stripe set), move files to other stripes (pario stripe restripe), advise (pario stripe advise)"
+    system = filesystems.of_kind(facts.stripes.kind)
+    if not system.settable:
+        return f"set nothing here: {system.reason}"
+    what = "files and directories" if system.settable_directories else "files"
+    return (
+        f"stripe new {what} (pario stripe set), move files to other stripes (pario stripe"
+        " restripe), advise (pario stripe advise)"
+    )

@@ -1,24 +1,18 @@
-"""List the hints that pario's MPI-IO takes: from MPI_Info, PARIO_HINTS, MPICH_MPIIO_HINTS, ROMIO_HINTS and `pario run --hint`."""
+"""List the hints of pario's MPI-IO, which it reads from MPI_Info, PARIO_HINTS, MPICH_MPIIO_HINTS,
+ROMIO_HINTS and `pario run --hint`."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pario.errors import ParioError
 
-HELP = "list the hints of pario's MPI-IO"
-
-Row = tuple[str, str, str, str, str, bool]  # key, type, default, aliases, meaning, read at open only
-_VALUES = {
-    "choice": "automatic, enable or disable",
-    "bytes": "size",
-    "count": "number",
-    "seconds": "seconds",
-    "flag": "yes or no",
-    "text": "text",
-}
+if TYPE_CHECKING:
+    from pario.settings import Key
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,33 +23,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the table."""
-    from pario._native import file_hints
+    from pario.settings import keys
 
-    rows = _chosen(file_hints(), arguments.keys)
+    rows = _choose([key for key in keys() if key.carrier == "hint"], arguments.keys)
     print(_markdown(rows) if arguments.markdown else "\n".join(map(_entry, rows)))
     return 0
 
 
-def _chosen(rows: list[Row], keys: list[str]) -> list[Row]:
-    names = {name: row for row in rows for name in (row[0], *row[3].split())}
-    for key in keys:
+def _choose(rows: Sequence[Key], wanted: Sequence[str]) -> Sequence[Key]:
+    names = {name: row for row in rows for name in (row.name, *row.aliases)}
+    for key in wanted:
         if key not in names:
             meant = difflib.get_close_matches(key, names, n=1)
-            raise ParioError(f"no hint is called {key}" + (f"; did you mean {meant[0]}?" if meant else ""))
-    return [names[key] for key in keys] or rows
+            raise ParioError(
+                f"no hint is called {key}" + (f"; did you mean {meant[0]}?" if meant else "")
+            )
+    return [names[key] for key in wanted] or rows
 
 
-def _entry(row: Row) -> str:
-    key, kind, default, aliases, meaning, at_open = row
-    facts = f"{_VALUES[kind]}; default {default or 'none'}" + (f"; also {', '.join(aliases.split())}" if aliases else "")
-    facts += "; read when the file is opened" if at_open else ""
-    return f"{key}\n" + textwrap.fill(f"{meaning} ({facts})", 100, initial_indent="    ", subsequent_indent="    ")
+def _values(row: Key) -> str:
+    """The values of a hint; MPI_Info has no true and false."""
+    return "yes or no" if row.kind == "flag" else row.values
 
 
-def _markdown(rows: list[Row]) -> str:
+def _entry(row: Key) -> str:
+    facts = f"{_values(row)}; default {row.default or 'none'}" + (
+        f"; also {', '.join(row.aliases)}" if row.aliases else ""
+    )
+    facts += "; read when the file is opened" if row.when != "anytime" else ""
+    return f"{row.name}\n" + textwrap.fill(
+        f"{row.meaning} ({facts})", 100, initial_indent="    ", subsequent_indent="    "
+    )
+
+
+def _markdown(rows: Sequence[Key]) -> str:
     lines = ["| hint | value | default | other names | meaning |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{key}` | {_VALUES[kind]} | {default} | {', '.join(aliases.split())} | {meaning} |"
-        for key, kind, default, aliases, meaning, _ in rows
+        f"| `{row.name}` | {_values(row)} | {row.default} | {', '.join(row.aliases)} |"
+        f" {row.meaning} |"
+        for row in rows
     ]
     return "\n".join(lines)

@@ -1,4 +1,5 @@
-"""Make files that consist of subfiles (hint pario_subfiles) single files that every program can read."""
+"""Join the subfiles of files (hint pario_subfiles) into single files that every program can
+read."""
 
 from __future__ import annotations
 
@@ -8,11 +9,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pario.cli.paths import path_text
+from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 from pario.progress import Line
-
-HELP = "make a file that consists of subfiles one file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=path_text,
         metavar="FILE",
-        help="a file that pario's MPI-IO wrote as subfiles; nobody may have it open",
+        help="a file that pario's MPI-IO wrote as subfiles; no process may have it open",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Joins one file after the other; the first that fails ends it."""
+    """Joins one file after the other; stops at the first error."""
     from pario._native import join
 
+    for path in arguments.files:
+        require_path(path, "a file that pario's MPI-IO wrote as subfiles")
     with _ended_by_interrupts():
         for path in arguments.files:
             line = Line(path)
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _ended_by_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process at once instead of after the file; nothing is lost by that."""
+    """Lets Ctrl-C end the process at once instead of after the file; no data is lost."""
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield

@@ -1,23 +1,24 @@
-"""Mount a striped file system of pario's own (FUSE), as slow as it is told to be, to try stripes and programs on: files lie on several
-targets, each with its own bandwidth and latency; it takes the stripes of Lustre, or of Ceph.
+"""Mount a striped file system of pario (FUSE) with chosen bandwidth and latency, to try stripes and
+programs: files lie on several targets; stripes are set as on Lustre or Ceph.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.paths import path
 from pario.errors import ParioError
 
-HELP = "mount a striped file system to try things on"
+if TYPE_CHECKING:
+    from pario.see.report.table import Column
+
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -26,11 +27,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     start = _action(actions, "up", "mount a lab")
     add = start.add_argument
-    add("--targets", type=_number(1, 256), default=8, metavar="N", help="targets that files are striped over (default 8)")
-    add("--rate", type=_rate, default=50 << 20, metavar="SIZE", help="bytes per second of each target (default 50M; 0: no limit)")
-    add("--latency", type=_duration, default=1_000_000, metavar="TIME", help="of each request (default 1ms)")
-    add("--lock-handover", type=_duration, default=2_000_000, metavar="TIME", help="when an object changes its writer (default 2ms)")
-    add("--link", type=_rate, default=0, metavar="SIZE", help="bytes per second of each client (default 0: no limit)")
+    add(
+        "--targets",
+        type=_number(1, 256),
+        default=8,
+        metavar="N",
+        help="targets that files are striped over (default 8)",
+    )
+    add(
+        "--rate",
+        type=_rate,
+        default=50 << 20,
+        metavar="SIZE",
+        help="bytes per second of each target (default 50M; 0: no limit)",
+    )
+    add(
+        "--latency",
+        type=_duration,
+        default=1_000_000,
+        metavar="TIME",
+        help="of each request (default 1ms)",
+    )
+    add(
+        "--lock-handover",
+        type=_duration,
+        default=2_000_000,
+        metavar="TIME",
+        help="when an object changes its writer (default 2ms)",
+    )
+    add(
+        "--link",
+        type=_rate,
+        default=0,
+        metavar="SIZE",
+        help="bytes per second of each client (default 0: no limit)",
+    )
     add(
         "--in-flight",
         type=_number(0, 1024),
@@ -38,9 +69,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="writes per client and target that are not waited for (default 8)",
     )
-    add("--client", choices=("host", "process"), default="host", help="what has locks: a host (network name space; default), or a process")
-    add("--kind", choices=("lustre", "ceph"), default="lustre", help="whose attributes it takes (default lustre)")
-    add("--cache", action="store_true", help="the kernel keeps what was read, and reads ahead; needed for shared mmap")
+    add(
+        "--client",
+        choices=("host", "process"),
+        default="host",
+        help="what has locks: a host (network name space; default), or a process",
+    )
+    add(
+        "--kind",
+        choices=("lustre", "ceph"),
+        default="lustre",
+        help="whose attributes it takes (default lustre)",
+    )
+    add(
+        "--cache",
+        action="store_true",
+        help="the kernel keeps what was read, and reads ahead; needed for shared mmap",
+    )
     add(
         "--backing",
         type=path,
@@ -55,7 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
+    )
     parser.add_argument(
         "directory",
         nargs="?",
@@ -82,12 +129,14 @@ def _number(least: int, most: int) -> Any:
 
 
 def _rate(text: str) -> int:
-    from pario.stripe.commands import size_of
+    from pario.fix.stripe.commands import size_of
 
     try:
         return size_of(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}; expected bytes per second, such as 50M, or 0") from error
+        raise argparse.ArgumentTypeError(
+            f"{text}; expected bytes per second, such as 50M, or 0"
+        ) from error
 
 
 def _duration(text: str) -> int:
@@ -99,7 +148,7 @@ def _duration(text: str) -> int:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    from pario.lab.mount import Model, up
+    from pario.prove.lab.mount import Model, up
 
     model = Model(
         targets=arguments.targets,
@@ -116,12 +165,17 @@ def _up(arguments: argparse.Namespace) -> int:
     for note in outcome.notes:
         print(wording.printable(f"pario lab: {note}"), file=sys.stderr)
     speed = f"{wording.block(model.rate)}/s" if model.rate else "unlimited speed"
-    print(wording.printable(f"{outcome.point}: {wording.plural(model.targets, 'target')} of {speed}, files in {outcome.backing}"))
+    print(
+        wording.printable(
+            f"{outcome.point}: {wording.plural(model.targets, 'target')} of {speed}, files in"
+            f" {outcome.backing}"
+        )
+    )
     return 0
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    from pario.lab.mount import down
+    from pario.prove.lab.mount import down
 
     try:
         down(arguments.directory, arguments.force)
@@ -131,7 +185,7 @@ def _down(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from pario.lab.mount import reset, status
+    from pario.prove.lab.mount import reset, status
 
     told = status(arguments.directory)
     if arguments.reset:
@@ -144,27 +198,36 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
-    from pario.report.columns import Column, aligned
+    from pario.see.report.table import SECONDS, Column
+    from pario.see.report.text_table import aligned, terminal_width
 
-    limits = [f"{wording.block(told[name])}/s {whose}" for name, whose in (("rate", "a target"), ("link", "a client")) if told[name]]
+    limits = [
+        f"{wording.block(told[name])}/s {whose}"
+        for name, whose in (("rate", "a target"), ("link", "a client"))
+        if told[name]
+    ]
     times = [
-        f"{words} {wording.seconds(told[name] / 1e9)}" for name, words in (("latency_ns", "latency"), ("lock_handover_ns", "hand-over"))
+        f"{words} {wording.seconds(told[name] / 1e9)}"
+        for name, words in (("latency_ns", "latency"), ("lock_handover_ns", "hand-over"))
     ]
     cache = ["pages are cached"] if told["cache"] else []
     clients = "processes" if told["client"] == "process" else "hosts"
     yield f"{point}: {told['kind']}, {', '.join([*limits, *times, *cache])}; clients are {clients}"
-    rows: list[tuple[str, dict[str, int]]] = [(str(number), row) for number, row in enumerate(told["targets"])]
+    rows: list[tuple[str, dict[str, int]]] = [
+        (str(number), row) for number, row in enumerate(told["targets"])
+    ]
     if len(rows) > 1:
         rows.append(("all", {name: sum(row[name] for _, row in rows) for name in rows[0][1]}))
-    columns: Sequence[Column[tuple[str, dict[str, int]]]] = [
+    columns: list[Column[tuple[str, dict[str, int]]]] = [
         Column("target", lambda row: row[0]),
-        Column("writes", lambda row: wording.count(row[1]["writes"])),
-        Column("bytes written", lambda row: wording.count(row[1]["bytes_written"])),
-        Column("reads", lambda row: wording.count(row[1]["reads"])),
-        Column("bytes read", lambda row: wording.count(row[1]["bytes_read"])),
-        Column("others", lambda row: wording.count(row[1]["others"])),
-        Column("hand-overs", lambda row: wording.count(row[1]["hand_overs"])),
-        Column("busy", lambda row: wording.seconds(row[1]["busy_ns"] / 1e9)),
+        *map(_counter, ("writes", "bytes written", "reads", "bytes read", "others", "hand-overs")),
+        Column("busy", lambda row: row[1]["busy_ns"] / 1e9, SECONDS, zeros=True),
     ]
-    width = os.get_terminal_size().columns if sys.stdout.isatty() else 120
-    yield from (line.plain for line in aligned(columns, rows, width))
+    yield from (line.plain for line in aligned(columns, rows, terminal_width()))
+
+
+def _counter(title: str) -> Column[tuple[str, dict[str, int]]]:
+    from pario.see.report.table import COUNT, Column
+
+    name = title.replace(" ", "_").replace("-", "_")
+    return Column(title, lambda row: row[1][name], COUNT, zeros=True)

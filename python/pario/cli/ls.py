@@ -1,7 +1,7 @@
-"""List the members of an archive that pario pack has made, and verify its index.
+"""List the members of an archive of pario pack, and verify its index.
 
-Only the index and the tables of the shards are read. Exit status 1: members may not be where the
-index says, because a shard is missing, was cut off or is another one.
+Only the index and the tables of the shards are read. Exit status 1: a shard is missing, truncated
+or belongs to another archive.
 """
 
 from __future__ import annotations
@@ -13,39 +13,46 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.paths import path_text
-from pario.cli.progress import shown
+from pario.cli.arguments import add_pack
+from pario.cli.paths import require_archive
+from pario.progress import shown
 
 if TYPE_CHECKING:
-    from pario.archive import Archive
-
-HELP = "list what pario pack has packed"
+    from pario.move.archive import Archive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario ls``."""
+    add_pack(parser)
     parser.add_argument(
-        "pack",
-        type=path_text,
-        metavar="PACK",
-        help="a directory that pario pack has made",
+        "patterns",
+        nargs="*",
+        metavar="GLOB",
+        help="members that match one of these; * also stands for /",
     )
-    parser.add_argument("patterns", nargs="*", metavar="GLOB", help="members that match one of these; * also stands for /")
-    parser.add_argument("-l", "--long", action="store_true", help="with permissions, size, time and shard")
+    parser.add_argument(
+        "-l", "--long", action="store_true", help="with permissions, size, time and shard"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints a line for each member, by names, and on standard error what was verified."""
-    from pario.archive import Archive, Member
+    """Prints a line per member, sorted by name, and the result of the verification on standard
+    error."""
+    from pario.move.archive import Archive, Member
 
     def line(member: Member) -> str:
         name = wording.printable(member.name)
         if not arguments.long:
             return name
-        kind = "h" + stat.filemode(member.mode)[1:] if member.is_hard_link else stat.filemode(member.mode)
+        kind = (
+            "h" + stat.filemode(member.mode)[1:]
+            if member.is_hard_link
+            else stat.filemode(member.mode)
+        )
         when = wording.moment(member.modified_ns / 1e9)
         return f"{kind}  {member.size:>12}  {when}  {member.shard:05d}  {name}"
 
+    require_archive(arguments.pack)
     with shown(arguments.pack):
         archive = Archive(arguments.pack)
         archive.verify_index()
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _verify_places(archive: Archive, path: str) -> int:
-    """Says whether the members lie within their shards."""
+    """Verifies that the members lie within their shards; returns the exit status."""
     whole = f"{wording.plural(len(archive), 'member')} in {wording.plural(archive.shards, 'shard')}"
     try:
         archive.verify_places()

@@ -1,7 +1,7 @@
-"""Make one file of those that each process wrote for itself.
+"""Merge one file of each process into one file.
 
-`pario merge PART... -o OUT` puts them behind each other. With --grid they hold blocks of an array, which become one dataset of an HDF5
-file: `pario merge 'out.{rank}.npy' --grid 2x3x1 -o out.h5`.
+`pario merge PART... -o OUT` concatenates the parts. With --grid they hold blocks of an array,
+which become one dataset of an HDF5 file: `pario merge 'out.{rank}.npy' --grid 2x3x1 -o out.h5`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
-from pario.cli.progress import shown
 from pario.errors import ParioError
+from pario.progress import shown
 
 if TYPE_CHECKING:
-    from pario.merge import Block
-
-HELP = "make one file of those that each process wrote"
+    from pario.move.merge import Block
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +38,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="a new file",
     )
-    parser.add_argument("--grid", type=_shape, metavar="PxQxR", help="processes along each axis: the parts are blocks of an array")
-    parser.add_argument("--fortran-grid", action="store_true", help="ranks run along the first axis first")
-    parser.add_argument("--dataset", default="data", metavar="NAME", help="of the array in the HDF5 file (default: data)")
-    parser.add_argument("--block", type=_shape, metavar="XxYxZ", help="parts are raw elements of blocks of this shape, not .npy")
-    parser.add_argument("--dtype", metavar="TYPE", help="with --block: their type as numpy has it, such as f8 or <f4")
-    parser.add_argument("--fortran", action="store_true", help="with --block: the first axis is the fastest in the parts")
+    parser.add_argument(
+        "--grid",
+        type=_shape,
+        metavar="PxQxR",
+        help="processes along each axis: the parts are blocks of an array",
+    )
+    parser.add_argument(
+        "--fortran-grid", action="store_true", help="ranks run along the first axis first"
+    )
+    parser.add_argument(
+        "--dataset",
+        default="data",
+        metavar="NAME",
+        help="of the array in the HDF5 file (default: data)",
+    )
+    parser.add_argument(
+        "--block",
+        type=_shape,
+        metavar="XxYxZ",
+        help="parts are raw elements of blocks of this shape, not .npy",
+    )
+    parser.add_argument(
+        "--dtype",
+        metavar="TYPE",
+        help="with --block: their type as numpy has it, such as f8 or <f4",
+    )
+    parser.add_argument(
+        "--fortran",
+        action="store_true",
+        help="with --block: the first axis is the fastest in the parts",
+    )
     parser.add_argument("--threads", type=positive, default=4, metavar="N", help="default 4")
 
 
@@ -58,33 +81,46 @@ def _shape(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Concatenates, or assembles."""
-    from pario.merge import Mosaic, assemble, concatenate, parts_of
+    from pario.move.merge import Mosaic, assemble, concatenate, parts_of
 
     output = Path(arguments.output)
     for option in ("block", "dtype", "fortran", "fortran_grid"):
         if getattr(arguments, option, None) and not arguments.grid:
-            raise ParioError(f"--{option.replace('_', '-')} belongs to --grid: parts without it are put behind each other")
+            raise ParioError(
+                f"--{option.replace('_', '-')} belongs to --grid: parts without it are concatenated"
+            )
     with shown(arguments.output) as show:
-        parts = parts_of(arguments.parts[0]) if len(arguments.parts) == 1 else [Path(part) for part in arguments.parts]
+        parts = (
+            parts_of(arguments.parts[0])
+            if len(arguments.parts) == 1
+            else [Path(part) for part in arguments.parts]
+        )
         if not arguments.grid:
             size = concatenate(parts, output, arguments.threads, show)
             what = wording.size(size)
         else:
-            mosaic = Mosaic.of([_block(part, arguments) for part in parts], arguments.grid, arguments.fortran_grid)
+            mosaic = Mosaic.of(
+                [_block(part, arguments) for part in parts], arguments.grid, arguments.fortran_grid
+            )
             assemble(mosaic, output, arguments.dataset, arguments.threads, show)
             what = f"{arguments.dataset}: {' x '.join(map(str, mosaic.shape))} {mosaic.dtype}"
-    print(f"{wording.printable(arguments.output)}: {wording.plural(len(parts), 'part')}, {what}", file=sys.stderr)
+    print(
+        f"{wording.printable(arguments.output)}: {wording.plural(len(parts), 'part')}, {what}",
+        file=sys.stderr,
+    )
     return 0
 
 
 def _block(path: Path, arguments: argparse.Namespace) -> Block:
     import numpy as np
 
-    from pario.merge import Block
+    from pario.move.merge import Block
 
     if not arguments.block:
         return Block.of_npy(path)
     try:
-        return Block.of_raw(path, np.dtype(arguments.dtype or ""), arguments.block, arguments.fortran)
+        return Block.of_raw(
+            path, np.dtype(arguments.dtype or ""), arguments.block, arguments.fortran
+        )
     except TypeError as error:
         raise ParioError(f"--dtype {arguments.dtype}: {error}") from error

@@ -1,4 +1,4 @@
-"""Types of arguments that several subcommands take."""
+"""Types of arguments that are numbers, sizes or seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 
 def size(text: str) -> int:
     """Bytes of a size such as 4M."""
-    from pario.stripe.commands import size_of
+    from pario.fix.stripe.commands import size_of
 
     try:
         return size_of(text)
@@ -17,8 +17,16 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text}; expected bytes, or a size such as 4M") from error
 
 
+def positive_size(text: str) -> int:
+    """Bytes of a size such as 4M, at least 1."""
+    value = size(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"{text}; expected at least one byte")
+    return value
+
+
 def positive(text: str) -> int:
-    """A number from 1 on."""
+    """A whole number, at least 1."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 on")
     return int(text)

@@ -1,6 +1,8 @@
-"""Pack a directory of many files into few shards: zstd-compressed tar with an index. Any tar unpacks them.
+"""Pack a directory of many files into few shards: zstd-compressed tar files, which any tar unpacks,
+and an index.
 
-With --subdirs nothing is packed: a flat directory's files are spread over subdirectories of it (pario unpack takes that back).
+--subdirs packs nothing: it spreads the files of a flat directory over subdirectories of it; pario
+unpack reverses that.
 """
 
 from __future__ import annotations
@@ -11,17 +13,15 @@ import sys
 from pathlib import Path
 
 from pario import wording
-from pario.cli.numbers import positive, size
-from pario.cli.paths import path_text
-from pario.cli.progress import shown
+from pario.cli.numbers import positive, positive_size
+from pario.cli.paths import path_text, require_directory
 from pario.errors import ParioError
-
-HELP = "pack a directory of many files into few shards, or spread it over subdirectories"
+from pario.progress import shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario pack``."""
-    parser.add_argument("directory", type=path_text, metavar="DIR", help="what is to be packed")
+    parser.add_argument("directory", type=path_text, metavar="DIR", help="the directory to pack")
     parser.add_argument(
         "-o",
         "--output",
@@ -29,14 +29,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="new directory for shards and index (default: DIR.pack)",
     )
-    parser.add_argument("--shard-size", type=size, default=1 << 30, metavar="SIZE", help="bytes of files in a shard, about (default 1G)")
-    parser.add_argument("--shards", type=positive, default=0, metavar="N", help="so many shards of even size instead")
-    parser.add_argument("--level", type=_level, default=3, metavar="N", help="of zstd, 1 (fast) to 19 (small); default 3")
-    parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
     parser.add_argument(
-        "--subdirs", type=positive, metavar="N", help="spread the files of a flat directory over N subdirectories, in place"
+        "--shard-size",
+        type=positive_size,
+        default=1 << 30,
+        metavar="SIZE",
+        help="approximate bytes of files in a shard (default 1G)",
     )
-    parser.add_argument("--by", choices=("hash", "even"), default="hash", help="with --subdirs: by the name's CRC-32, or sorted and even")
+    parser.add_argument(
+        "--shards",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="number of shards, of equal size, instead",
+    )
+    parser.add_argument(
+        "--level",
+        type=_level,
+        default=3,
+        metavar="N",
+        help="of zstd, 1 (fast) to 19 (small); default 3",
+    )
+    parser.add_argument(
+        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
+    )
+    parser.add_argument(
+        "--subdirs",
+        type=positive,
+        metavar="N",
+        help="spread the files of a flat directory over N subdirectories, in place",
+    )
+    parser.add_argument(
+        "--by",
+        choices=("hash", "even"),
+        default="hash",
+        help="with --subdirs: by the name's CRC-32, or sorted and even",
+    )
 
 
 def _level(text: str) -> int:
@@ -46,10 +74,11 @@ def _level(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Packs or spreads."""
+    """Packs the directory, or spreads it over subdirectories."""
+    require_directory(arguments.directory, "a directory of files")
     if arguments.subdirs:
         return _spread(arguments)
-    from pario.archive import pack
+    from pario.move.archive import pack
 
     directory = arguments.directory.rstrip("/") or "/"
     output = arguments.output or f"{Path(directory).resolve()}.pack"
@@ -66,25 +95,30 @@ def run(arguments: argparse.Namespace) -> int:
         )
     shards = wording.plural(done.shards, "shard")
     sizes = f"{wording.size(done.size)} in {shards} of {wording.size(done.packed)} together"
-    print(f"{wording.printable(output)}: {wording.plural(done.members, 'member')}, {sizes}", file=sys.stderr)
+    print(
+        f"{wording.printable(output)}: {wording.plural(done.members, 'member')}, {sizes}",
+        file=sys.stderr,
+    )
     return 0
 
 
 def _require_apart(directory: str, output: str) -> None:
-    """What is being written must not be packed itself."""
+    """Raises ParioError if the output lies within the directory to pack."""
     within, whole = os.path.realpath(output), os.path.realpath(directory)
     if os.path.commonpath([within, whole]) == whole:
-        raise ParioError(f"{output} is within {directory}: say another place with -o")
+        raise ParioError(f"{output} is within {directory}; expected another place (-o)")
 
 
 def _spread(arguments: argparse.Namespace) -> int:
-    from pario.archive.subdirs import spread
+    from pario.move.archive.subdirs import spread
 
     if arguments.output:
-        raise ParioError("--subdirs spreads a directory in place: there is no output")
+        raise ParioError("--subdirs spreads a directory in place; expected no --output")
     with shown(arguments.directory) as show:
         moved = spread(Path(arguments.directory), arguments.subdirs, arguments.by, show)
     print(
-        f"{wording.printable(arguments.directory)}: {wording.plural(moved, 'file')} in {arguments.subdirs} subdirectories", file=sys.stderr
+        f"{wording.printable(arguments.directory)}: {wording.plural(moved, 'file')} in"
+        f" {arguments.subdirs} subdirectories",
+        file=sys.stderr,
     )
     return 0

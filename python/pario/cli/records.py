@@ -7,11 +7,20 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pario.cli.numbers import positive, size
-from pario.cli.paths import path_text
+from pario.cli.numbers import positive, positive_size, size
+from pario.cli.paths import path_text, require_path
 
-HELP = "index, pack, shuffle and read files of many records"
-FORMATS = ("lines", "fixed", "tfrecord", "tar", "raw", "directory", "prec", "parquet", "arrayrecord")
+FORMATS = (
+    "lines",
+    "fixed",
+    "tfrecord",
+    "tar",
+    "raw",
+    "directory",
+    "prec",
+    "parquet",
+    "arrayrecord",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the subcommand; the exit status is 130 if it was interrupted."""
+    paths = getattr(arguments, "paths", None) or [arguments.path]
+    for path in paths:
+        require_path(path, "a file or directory of records")
     try:
         return _action_named(arguments.action)(arguments)
     except KeyboardInterrupt:
@@ -46,8 +58,12 @@ def _action_named(name: str) -> Callable[[argparse.Namespace], int]:
     return (records_make.ACTIONS | records_look.ACTIONS)[name]
 
 
-def _action(actions: Any, name: str, text: str, paths: list[tuple[str, str]]) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+def _action(
+    actions: Any, name: str, text: str, paths: list[tuple[str, str]]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
+    )
     for path, meaning in paths:
         parser.add_argument(
             path,
@@ -60,29 +76,53 @@ def _action(actions: Any, name: str, text: str, paths: list[tuple[str, str]]) ->
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=FORMATS, default="", help="of the records (default: by name and content of the file)")
-    parser.add_argument("--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="",
+        help="format of the records (default: by name and content of the file)",
+    )
+    parser.add_argument(
+        "--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)"
+    )
     parser.add_argument(
         "--lengths",
         type=path_text,
         metavar="FILE",
-        help="of each record (raw): .npy, one number per line (.txt), or 64-bit numbers",
+        help="lengths of the records (raw): .npy, one number per line (.txt), or 64-bit numbers",
     )
 
 
 def _add_column(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--column", default="", metavar="NAME", help="of Parquet: its bytes or text are the records, not rows as JSON")
+    parser.add_argument(
+        "--column",
+        default="",
+        metavar="NAME",
+        help="column of Parquet whose bytes or text are the records, instead of rows as JSON",
+    )
 
 
 def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "threads") -> None:
-    parser.add_argument("--threads", type=positive, default=default, metavar="N", help=text + (f" (default {default})" if default else ""))
+    parser.add_argument(
+        "--threads",
+        type=positive,
+        default=default,
+        metavar="N",
+        help=text + (f" (default {default})" if default else ""),
+    )
 
 
 def _add_verification(parser: argparse.ArgumentParser) -> None:
     reaction = parser.add_mutually_exclusive_group()
-    text = "of damaged records: end the command (raise, the default), or go on without them (skip)"
+    text = "reaction to damaged records: end the command (raise, the default), or skip them"
     reaction.add_argument("--errors", choices=("raise", "skip"), default="raise", help=text)
-    reaction.add_argument("--no-verify", dest="errors", action="store_const", const="ignore", help="compare no checksums of records")
+    reaction.add_argument(
+        "--no-verify",
+        dest="errors",
+        action="store_const",
+        const="ignore",
+        help="compare no checksums of records",
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -98,29 +138,56 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _add_index(actions: Any) -> None:
     parser = _action(
-        actions, "index", "note where the records of files are, beside them (FILE.pidx)", [("paths", "a file, or a directory")]
+        actions,
+        "index",
+        "write indexes of the records beside their files (FILE.pidx)",
+        [("paths", "a file, or a directory")],
     )
     _add_format(parser)
     _add_threads(parser, 4)
-    parser.add_argument("--update", action="store_true", help="only what was appended since the index was made")
+    parser.add_argument(
+        "--update", action="store_true", help="only what was appended since the index was made"
+    )
     _add_verification(parser)
 
 
 def _add_pack(actions: Any) -> None:
-    parser = _action(actions, "pack", "make one file of the files of a directory, names and attributes kept", [("path", "a directory")])
+    parser = _action(
+        actions,
+        "pack",
+        "pack the files of a directory into one file, with names and attributes",
+        [("path", "a directory")],
+    )
     _add_output(parser)
     _add_threads(parser, 4)
     parser.add_argument("--shuffle", action="store_true", help="in random order")
-    parser.add_argument("--seed", type=number, default=0, metavar="N", help="of the random order (default 0)")
+    parser.add_argument(
+        "--seed", type=number, default=0, metavar="N", help="of the random order (default 0)"
+    )
 
 
 def _add_shuffle(actions: Any) -> None:
-    text = "write the records of a file, or of several, in random order; files may be larger than memory"
+    text = (
+        "write the records of a file, or of several, in random order; files may be larger than"
+        " memory"
+    )
     parser = _action(actions, "shuffle", text, [("paths", "a file of records")])
     _add_output(parser)
     _add_format(parser)
-    parser.add_argument("--seed", type=number, default=0, metavar="N", help="same seed, same bytes (default 0)")
-    parser.add_argument("--memory", type=size, default=0, metavar="SIZE", help="that may be used, page cache included (default: half)")
+    parser.add_argument(
+        "--seed",
+        type=number,
+        default=0,
+        metavar="N",
+        help="random seed: same seed, same bytes (default 0)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=positive_size,
+        default=0,
+        metavar="SIZE",
+        help="memory to use, page cache included (default: half)",
+    )
     parser.add_argument(
         "--tmp",
         type=path_text,
@@ -129,37 +196,89 @@ def _add_shuffle(actions: Any) -> None:
     )
     parser.add_argument("--compress", choices=("lz4",), help="the temporary file")
     shards = parser.add_mutually_exclusive_group()
-    shards.add_argument("--shards", type=positive, default=1, metavar="N", help="write N files, FILE-00000-of-0000N and so on")
-    shards.add_argument("--shard-size", type=size, default=0, metavar="SIZE", help="write as many files as make about SIZE each")
-    _add_threads(parser, 0, "threads (default: as the plan thinks best)")
+    shards.add_argument(
+        "--shards",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="write N files, FILE-00000-of-0000N and so on",
+    )
+    shards.add_argument(
+        "--shard-size",
+        type=positive_size,
+        default=0,
+        metavar="SIZE",
+        help="write files of about SIZE each",
+    )
+    _add_threads(parser, 0, "threads (default: chosen by the plan)")
     _add_verification(parser)
     way = parser.add_mutually_exclusive_group()
-    way.add_argument("--way", choices=("automatic", "memory", "gather", "buckets"), default="automatic", help="instead of the best one")
-    text = "write each record once, in buckets that pario.records.Loader puts in order: half the reading and writing"
+    way.add_argument(
+        "--way",
+        choices=("automatic", "memory", "gather", "buckets"),
+        default="automatic",
+        help="instead of the best one",
+    )
+    text = (
+        "write each record once, in buckets that pario.records.Loader puts in order: half the"
+        " reading and writing"
+    )
     way.add_argument("--fused", dest="way", action="store_const", const="fused", help=text)
-    parser.add_argument("--explain", action="store_true", help="print what would be done and why, and do nothing")
+    parser.add_argument(
+        "--explain", action="store_true", help="print what would be done and why, and do nothing"
+    )
 
 
 def _add_looks(actions: Any) -> None:
-    stat = _action(actions, "stat", "tell how many records there are, and how long", [("paths", "a file of records")])
+    stat = _action(
+        actions,
+        "stat",
+        "count the records, and describe their lengths",
+        [("paths", "a file of records")],
+    )
     stat.add_argument("--json", action="store_true", help="print JSON")
     head = _action(actions, "head", "print the first records", [("path", "a file of records")])
-    head.add_argument("-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)")
+    head.add_argument(
+        "-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)"
+    )
     _add_column(head)
     _add_verification(head)
-    get = _action(actions, "get", "write the data of records to standard output", [("path", "a file of records")])
-    get.add_argument("records", nargs="+", type=int, metavar="RECORD", help="its number, from 0 on; -1 is the last")
+    get = _action(
+        actions,
+        "get",
+        "write the data of records to standard output",
+        [("path", "a file of records")],
+    )
+    get.add_argument(
+        "records",
+        nargs="+",
+        type=int,
+        metavar="RECORD",
+        help="its number, from 0 on; -1 is the last",
+    )
     _add_column(get)
     _add_verification(get)
-    verify = _action(actions, "verify", "read everything and check all checksums there are", [("paths", "a file of records")])
+    verify = _action(
+        actions,
+        "verify",
+        "read everything and verify all checksums",
+        [("paths", "a file of records")],
+    )
     _add_threads(verify, 4)
 
 
 def _add_conversions(actions: Any) -> None:
-    split = _action(actions, "split", "divide a file into several, in order", [("path", "a file of records")])
+    split = _action(
+        actions, "split", "divide a file into several, in order", [("path", "a file of records")]
+    )
     split.add_argument("--shards", type=positive, required=True, metavar="N", help="how many files")
     _add_output(split)
-    merge = _action(actions, "merge", "join files of one format, in the order given", [("paths", "a file of records")])
+    merge = _action(
+        actions,
+        "merge",
+        "join files of one format, in the order given",
+        [("paths", "a file of records")],
+    )
     _add_output(merge)
     text = "write records in another format"
     convert = _action(actions, "convert", text, [("paths", "a file of records, or a directory")])
@@ -167,7 +286,12 @@ def _add_conversions(actions: Any) -> None:
     _add_column(convert)
     for parser in (split, merge, convert):
         _add_verification(parser)
-    convert.add_argument("--to", choices=("lines", "tfrecord", "tar", "raw", "prec"), required=True, help="format of the output")
+    convert.add_argument(
+        "--to",
+        choices=("lines", "tfrecord", "tar", "raw", "prec"),
+        required=True,
+        help="format of the output",
+    )
 
 
 def number(text: str) -> int:

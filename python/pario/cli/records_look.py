@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.progress import shown
 from pario.errors import ParioError
+from pario.progress import shown
 
 if TYPE_CHECKING:
     from pario.records import Dataset
@@ -32,7 +32,9 @@ def _open(path: str, column: str = "", errors: str = "raise") -> Dataset:
     try:
         return Dataset(path, column=column, verify=verify, errors=errors if verify else "raise")
     except OSError as error:
-        raise ParioError(error.strerror if error.filename is None and error.strerror else str(error)) from error
+        raise ParioError(
+            error.strerror if error.filename is None and error.strerror else str(error)
+        ) from error
 
 
 def _facts(path: str) -> dict[str, Any]:
@@ -84,17 +86,40 @@ def _stat(arguments: argparse.Namespace) -> int:
         return 0
     for facts in found:
         count = wording.count(facts["records"])
-        print(f"{wording.printable(facts['path'])}: {count} records ({facts['format']}), {wording.size(facts['bytes'])}")
+        print(
+            f"{wording.printable(facts['path'])}: {count} records ({facts['format']}),"
+            f" {wording.size(facts['bytes'])}"
+        )
         if "groups" in facts:
-            each = f"{wording.count(facts['least_records'])} to {wording.count(facts['most_records'])} records each"
-            print(f"  in {wording.count(facts['groups'])} groups of {each}, which are decoded whole")
+            each = (
+                f"{wording.count(facts['least_records'])} to {wording.count(facts['most_records'])}"
+                " records each"
+            )
+            print(
+                f"  in {wording.count(facts['groups'])} groups of {each}, which are decoded whole"
+            )
         elif facts["records"]:
-            named = (("least", "least"), ("median", "p50"), ("mean", "mean"), ("99 %", "p99"), ("most", "most"))
-            print("  length: " + ", ".join(f"{name} {wording.size(facts[key])}" for name, key in named))
+            named = (
+                ("least", "least"),
+                ("median", "p50"),
+                ("mean", "mean"),
+                ("99 %", "p99"),
+                ("most", "most"),
+            )
+            print(
+                "  length: "
+                + ", ".join(f"{name} {wording.size(facts[key])}" for name, key in named)
+            )
         if "buckets" in facts:
-            print(f"  shuffled into buckets: {wording.count(facts['buckets'])}, seed {facts['seed']}")
+            print(
+                f"  shuffled into buckets: {wording.count(facts['buckets'])}, seed {facts['seed']}"
+            )
         index = facts["index_bytes"]
-        print(f"  index: {wording.size(index)}" if index else "  no index: pario records index makes one")
+        print(
+            f"  index: {wording.size(index)}"
+            if index
+            else "  no index: pario records index makes one"
+        )
     return 0
 
 
@@ -121,7 +146,10 @@ def _print_record(dataset: Dataset, number: int, record: memoryview) -> None:
     text = wording.printable(bytes(record[:_WIDTH]).decode("utf-8", "replace"))
     name = dataset.name(number)
     label = f" {wording.printable(name)}" if name else ""
-    print(f"{number}{label} ({wording.size(len(record))}): {text}{'…' if len(record) > _WIDTH else ''}")
+    print(
+        f"{number}{label} ({wording.size(len(record))}):"
+        f" {text}{'…' if len(record) > _WIDTH else ''}"
+    )
 
 
 def _get(arguments: argparse.Namespace) -> int:
@@ -170,11 +198,20 @@ def _bench(arguments: argparse.Namespace) -> int:
         found = measure_device(os.fsencode(arguments.path), length)
         if not found:
             raise ParioError(
-                f"{wording.printable(arguments.path)}: cannot be measured: a file of 200 MB on a file system with O_DIRECT is needed"
+                f"{wording.printable(arguments.path)}: cannot be measured: a file of 200 MB on a"
+                " file system with O_DIRECT is needed"
             )
         bandwidth, requests = found
-        rows.append({"length": length, "in_order": bandwidth, "at_random": 1 / (1 / bandwidth + 1 / (requests * length))})
-    break_even = next((row["length"] for row in rows if row["at_random"] >= 0.8 * row["in_order"]), None)
+        rows.append(
+            {
+                "length": length,
+                "in_order": bandwidth,
+                "at_random": 1 / (1 / bandwidth + 1 / (requests * length)),
+            }
+        )
+    break_even = next(
+        (row["length"] for row in rows if row["at_random"] >= 0.8 * row["in_order"]), None
+    )
     if arguments.json:
         print(json.dumps({"rows": rows, "break_even": break_even}, indent=2))
         return 0
@@ -189,12 +226,22 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 def _advice(break_even: float | None) -> str:
     if break_even is None:
-        return "A shuffled copy pays for records of any size here: reading at random stays below 80 % of reading in order."
+        return (
+            "A shuffled copy pays for records of any size here: reading at random stays below 80 %"
+            " of reading in order."
+        )
     if break_even == _LENGTHS[0]:
         return "No shuffled copy is needed here: reading at random is as fast as in order."
     return (
-        f"Records of {wording.block(break_even)} and more need no shuffled copy here: an index alone is as fast. For smaller ones it pays."
+        f"Records of {wording.block(break_even)} and more need no shuffled copy here: an index"
+        " alone is as fast. For smaller ones it pays."
     )
 
 
-ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {"stat": _stat, "head": _head, "get": _get, "verify": _verify, "bench": _bench}
+ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "stat": _stat,
+    "head": _head,
+    "get": _get,
+    "verify": _verify,
+    "bench": _bench,
+}

@@ -12,9 +12,9 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.progress import shown
 from pario.cli.records_look import say_skipped
 from pario.errors import ParioError
+from pario.progress import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,9 @@ def format_of(path: str, asked: str) -> str:
     found = asked or guess_record_format(os.fsencode(path))
     if not found:
         os.stat(path)  # noqa: PTH116  says so if there is no such file
-        raise ParioError(f"{wording.printable(path)}: its format is not known; say --format lines, or which")
+        raise ParioError(
+            f"{wording.printable(path)}: its format is not known; say --format lines, or which"
+        )
     return found
 
 
@@ -57,10 +59,22 @@ def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update
     with shown(path) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
-        records, size, place = write_record_index(os.fsencode(path), kind, arguments.size, lengths, threads, update, arguments.errors, show)
+        records, size, place = write_record_index(
+            os.fsencode(path),
+            kind,
+            arguments.size,
+            lengths,
+            threads,
+            update,
+            arguments.errors,
+            show,
+        )
     each = f" ({size / records:.2g} B each)" if records else ""
     index = f"index of {wording.size(size)}{each}{_elsewhere(path, place)}"
-    print(f"{wording.printable(path)}: {wording.count(records)} records ({kind}), {index}", file=sys.stderr)
+    print(
+        f"{wording.printable(path)}: {wording.count(records)} records ({kind}), {index}",
+        file=sys.stderr,
+    )
 
 
 def _elsewhere(path: str, place: bytes) -> str:
@@ -75,7 +89,11 @@ def _index_groups(path: str, foreign: Foreign) -> None:
     with shown(path):
         records, groups, size, place = write_index(path, foreign)
     found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
-    print(f"{wording.printable(path)}: {found}, index of {wording.size(size)}{_elsewhere(path, place)}", file=sys.stderr)
+    print(
+        f"{wording.printable(path)}: {found}, index of"
+        f" {wording.size(size)}{_elsewhere(path, place)}",
+        file=sys.stderr,
+    )
 
 
 def _index(arguments: argparse.Namespace) -> int:
@@ -89,10 +107,19 @@ def _pack(arguments: argparse.Namespace) -> int:
 
     with shown(arguments.output) as show:
         records = pack_records(
-            os.fsencode(arguments.path), os.fsencode(arguments.output), arguments.shuffle, arguments.seed, arguments.threads, show
+            os.fsencode(arguments.path),
+            os.fsencode(arguments.output),
+            arguments.shuffle,
+            arguments.seed,
+            arguments.threads,
+            show,
         )
         size = Path(arguments.output).stat().st_size
-    print(f"{wording.printable(arguments.output)}: {wording.count(records)} files, {wording.size(size)}", file=sys.stderr)
+    print(
+        f"{wording.printable(arguments.output)}: {wording.count(records)} files,"
+        f" {wording.size(size)}",
+        file=sys.stderr,
+    )
     return 0
 
 
@@ -149,9 +176,14 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors:
     name = os.fsdecode(outputs[0])
     raise_file_limit(len(outputs))
     with shown(name) as show:
-        records, skipped, first = convert_records([os.fsencode(path) for path in paths], outputs, kind, errors, show)
+        records, skipped, first = convert_records(
+            [os.fsencode(path) for path in paths], outputs, kind, errors, show
+        )
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
-    print(f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})", file=sys.stderr)
+    print(
+        f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})",
+        file=sys.stderr,
+    )
     say_skipped(name, skipped, first)
     return 0
 
@@ -179,14 +211,24 @@ def _format_of_index(path: str) -> str:
 
 def _split(arguments: argparse.Namespace) -> int:
     (kind,) = _indexed([arguments.path], arguments.errors)
-    return _convert_into([arguments.path], shard_names(arguments.output, arguments.shards), _writable(kind), arguments.errors)
+    return _convert_into(
+        [arguments.path],
+        shard_names(arguments.output, arguments.shards),
+        _writable(kind),
+        arguments.errors,
+    )
 
 
 def _merge(arguments: argparse.Namespace) -> int:
     kinds = set(_indexed(arguments.paths, arguments.errors))
     if len(kinds) > 1:
-        raise ParioError(f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert writes them in one")
-    return _convert_into(arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()), arguments.errors)
+        raise ParioError(
+            f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert"
+            " writes them in one"
+        )
+    return _convert_into(
+        arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()), arguments.errors
+    )
 
 
 def _writable(kind: str) -> str:
@@ -201,7 +243,10 @@ def _convert(arguments: argparse.Namespace) -> int:
         raise ParioError(f"{own[0]}: --column is for Parquet")
     _indexed(own, arguments.errors)
     with ExitStack() as temporary:
-        paths = [path if path in own else temporary.enter_context(_as_raw(path, arguments)) for path in arguments.paths]
+        paths = [
+            path if path in own else temporary.enter_context(_as_raw(path, arguments))
+            for path in arguments.paths
+        ]
         return _convert_into(paths, [os.fsencode(arguments.output)], arguments.to, arguments.errors)
 
 
@@ -229,7 +274,16 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
         say_skipped(path, sum(records for records, _ in skipped), skipped[0][1] if skipped else "")
         raw.flush()
         try:
-            write_record_index(os.fsencode(raw.name), "raw", 0, np.array(lengths), 1, False, "raise", lambda *_: None)
+            write_record_index(
+                os.fsencode(raw.name),
+                "raw",
+                0,
+                np.array(lengths),
+                1,
+                False,
+                "raise",
+                lambda *_: None,
+            )
             yield raw.name
         finally:
             Path(raw.name + ".pidx").unlink(missing_ok=True)

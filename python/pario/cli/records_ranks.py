@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 
 from pario.cli.one_process import refuse, run_once
 from pario.launchers import Launch, launch_of
-from pario.ranks import MpiRanks, OneRank, Ranks
+from pario.ranks import OneRank, Ranks
 
 
 def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
-    """The ranks that an MPI launcher started with this one. Indexes are made while the others wait, however long that takes.
+    """The ranks that an MPI launcher started with this one. Indexes are made while the others wait,
+    however long that takes.
 
     Refuses if the processes that were started are no ranks of one MPI program: ParioError on the
     first of them, SystemExit on the others, so that the user reads one line.
@@ -20,7 +21,11 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
     if launch.seat.size == 1:
         return OneRank()
     if not launch.mpi:
-        refuse(launch, f"{launch.seat.size} processes that are no MPI ranks cannot share this job: {_remedy(launch, command)}")
+        refuse(
+            launch,
+            f"{launch.seat.size} processes that are no MPI ranks cannot share this job:"
+            f" {_remedy(launch, command)}",
+        )
     try:
         import mpi4py
 
@@ -28,13 +33,19 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         refuse(
-            launch, f"several ranks need mpi4py (pip install mpi4py) and the MPI that started them: {error}; or {run_once(launch, command)}"
+            launch,
+            "several ranks need mpi4py (pip install mpi4py) and the MPI that started them:"
+            f" {error}; or {run_once(launch, command)}",
         )
     world = MPI.COMM_WORLD
     if world.size != launch.seat.size:
         refuse(
-            launch, f"mpi4py belongs to another MPI than the launcher: install the one of {launch.launcher}, or {run_once(launch, command)}"
+            launch,
+            "mpi4py belongs to another MPI than the launcher: install the one of"
+            f" {launch.launcher}, or {run_once(launch, command)}",
         )
+    from pario.mpi_ranks import MpiRanks
+
     return MpiRanks(world, math.inf)
 
 

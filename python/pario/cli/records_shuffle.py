@@ -8,11 +8,17 @@ import sys
 from pathlib import Path
 
 from pario import wording
-from pario.cli.progress import shown
 from pario.cli.records_look import say_skipped
-from pario.cli.records_make import default_memory, format_of, index_missing, raise_file_limit, shard_names
+from pario.cli.records_make import (
+    default_memory,
+    format_of,
+    index_missing,
+    raise_file_limit,
+    shard_names,
+)
 from pario.cli.records_ranks import gather, on_node, ranks_here
 from pario.errors import ParioError
+from pario.progress import shown
 from pario.ranks import Ranks
 
 
@@ -42,9 +48,15 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
             if ranks.is_first:
                 line(done * ranks.size, whole * ranks.size)
 
-        records, size, _, skipped, first = shuffle_records(*asked, arguments.errors, show, ranks.rank, ranks.size, gather(ranks))
+        records, size, _, skipped, first = shuffle_records(
+            *asked, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
+        )
     if ranks.is_first:
-        print(f"{wording.printable(arguments.output)}: {wording.count(records)} records, {wording.size(size)}", file=sys.stderr)
+        print(
+            f"{wording.printable(arguments.output)}: {wording.count(records)} records,"
+            f" {wording.size(size)}",
+            file=sys.stderr,
+        )
         say_skipped(arguments.output, skipped, first)
     return 0
 
@@ -52,7 +64,8 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
 def _request(
     arguments: argparse.Namespace, ranks: Ranks, share: int
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
-    """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks that share this memory."""
+    """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks
+    that share this memory."""
     with shown(arguments.output):
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:
@@ -61,7 +74,9 @@ def _request(
         whole = sum(Path(path).stat().st_size for path in arguments.paths)
         if kind not in ("lines", "prec", "directory") and ranks.is_first:
             index_missing(arguments)
-        shards = max(1, -(-whole // arguments.shard_size)) if arguments.shard_size else arguments.shards
+        shards = (
+            max(1, -(-whole // arguments.shard_size)) if arguments.shard_size else arguments.shards
+        )
         raise_file_limit(2 * shards + ranks.size)
         return (
             [os.fsencode(path) for path in arguments.paths],

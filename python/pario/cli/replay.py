@@ -1,6 +1,7 @@
-"""Perform the recorded I/O of a run again, without the program: the same calls, sizes and offsets, by as many processes, in scratch files.
+"""Perform the recorded I/O of a run again, without the program: the same calls, sizes and offsets,
+by as many processes, in temporary files.
 
-Says how near it came: calls, bytes and seconds of the run and of the replay.
+Prints calls, bytes and seconds of the run and of the replay side by side.
 """
 
 from __future__ import annotations
@@ -10,73 +11,56 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.arguments import add_logs, add_output, add_replays, add_settings_file
 from pario.cli.numbers import seconds
-from pario.cli.paths import path
-from pario.cli.progress import progress
+from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.replay import Fidelity, Performance, Script
+    from pario.prove.replay import Fidelity, Performance, Script
 
-HELP = "perform the recorded I/O of a run again, without the program"
 MOST_LEFT_OUT = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario replay``."""
     add = parser.add_argument
+    add_logs(parser, meaning="run.pario, or .darshan files of one job with DXT")
+    add_replays(parser)
+    add_settings_file(parser)
+    add("--partial", action="store_true", help="replay an incomplete log as far as it goes")
     add(
-        "logs",
-        nargs="+",
-        type=path,
-        metavar="LOG",
-        help="run.pario, or .darshan files of one job with DXT",
+        "--limit",
+        type=seconds,
+        metavar="SECONDS",
+        help="end it after this time (default: 20 times the run, at least 10 minutes)",
     )
-    add(
-        "--on",
-        type=path,
-        default=Path(),
-        metavar="DIR",
-        help="on the file system that is to be tried (default: here)",
-    )
-    add("--think", action="store_true", help="wait between calls as long as the program did")
-    add(
-        "--with",
-        type=path,
-        dest="file",
-        metavar="FILE",
-        help="settings of I/O: a pario.toml (docs/settings.md)",
-    )
-    add("--partial", action="store_true", help="play what a log has that does not have all")
-    add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
-    add("--limit", type=seconds, metavar="SECONDS", help="end it then (default: 20 times what the run took, 10 minutes at least)")
-    add(
-        "-o",
-        "--output",
-        type=path,
-        metavar="DIR",
-        help="keep the log of the replay, for pario report and pario compare",
-    )
+    add_output(parser, "DIR", "keep the log of the replay, for pario report and pario compare")
     add("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replays; the exit status is 1 where calls or bytes differ."""
-    from pario.replay import fidelity, perform, script_of
-    from pario.replay.limits import first_limit
-    from pario.replay.perform import Manner
+    from pario.prove.replay import fidelity, perform, script_of
+    from pario.prove.replay.limits import first_limit
+    from pario.prove.replay.perform import Manner
+    from pario.see.tables import read
     from pario.settings import load
-    from pario.tables import read
 
     settings = load(arguments.file) if arguments.file else None
     with progress("pario: reading the logs"):
         job = read(arguments.logs)
         script = script_of(job, partial=arguments.partial)
     limit = first_limit(job.wall, arguments.limit)
-    manner = Manner(arguments.think, settings, launcher_for(script, arguments.mpiexec), arguments.output, limit=limit)
+    manner = Manner(
+        arguments.think,
+        settings,
+        launcher_for(script, arguments.mpiexec),
+        arguments.output,
+        limit=limit,
+    )
     performance = perform(script, arguments.on, manner)
     found = fidelity(job, script, performance)
     if arguments.json:
@@ -91,27 +75,45 @@ def run(arguments: argparse.Namespace) -> int:
 
 def launcher_for(script: Script, words: str | None) -> Sequence[str]:
     """The MPI launcher, where one is needed."""
-    from pario.bench.launch import launcher
+    from pario.prove.bench.launch import launcher
 
     return launcher(words) if script.ranks else ()
 
 
 def told(script: Script, performance: Performance, found: Fidelity) -> Iterator[str]:
     """The table, and what is not the same."""
-    who = wording.plural(script.ranks, "rank") if script.ranks else wording.plural(len(script.seats), "process", "processes")
-    yield f"{wording.plural(script.calls, 'call')} of {who} on {wording.plural(len(script.paths), 'file')}"
+    who = (
+        wording.plural(script.ranks, "rank")
+        if script.ranks
+        else wording.plural(len(script.seats), "process", "processes")
+    )
+    yield (
+        f"{wording.plural(script.calls, 'call')} of {who} on"
+        f" {wording.plural(len(script.paths), 'file')}"
+    )
     if found.run_hosts not in (0, len(performance.job.hosts)):
         theirs = wording.plural(len(performance.job.hosts), "host")
-        yield f"on {theirs}, where the run had {wording.count(found.run_hosts)} (--mpiexec says where ranks go)"
+        yield (
+            f"on {theirs}, where the run had {wording.count(found.run_hosts)} (--mpiexec says where"
+            " ranks go)"
+        )
     if script.mpiio:
         yield f"MPI-IO calls were played {script.mpiio}"
     yield f"{'':22} {'run':>14} {'replay':>14}"
     for row in found.rows:
         differs = "" if row.run == row.replay else "  differs"
-        yield f"{row.layer + ' ' + row.name.replace('_', ' '):22} {row.run:>14,} {row.replay:>14,}{differs}"
-    yield f"{'seconds in I/O':22} {wording.seconds(found.run_seconds):>14} {wording.seconds(found.replay_seconds):>14}"
+        yield (
+            f"{row.layer + ' ' + row.name.replace('_', ' '):22} {row.run:>14,}"
+            f" {row.replay:>14,}{differs}"
+        )
+    yield (
+        f"{'seconds in I/O':22} {wording.seconds(found.run_seconds):>14}"
+        f" {wording.seconds(found.replay_seconds):>14}"
+    )
     yield f"{'played in':22} {'':14} {wording.seconds(performance.longest):>14}"
     if script.left_out:
-        first = [f"{name} {count:,}" for name, count in list(script.left_out.items())[:MOST_LEFT_OUT]]
+        first = [
+            f"{name} {count:,}" for name, count in list(script.left_out.items())[:MOST_LEFT_OUT]
+        ]
         more = ", ..." if len(script.left_out) > MOST_LEFT_OUT else ""
         yield f"left out, because a replay does not do it: {', '.join(first)}{more}"

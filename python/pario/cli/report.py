@@ -1,4 +1,5 @@
-"""Report on recorded runs: pario's own logs or Darshan logs (several process logs of one job are merged)."""
+"""Report on recorded runs: pario's own logs or Darshan logs (several process logs of one job are
+merged)."""
 
 from __future__ import annotations
 
@@ -8,59 +9,53 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from pario.cli.arguments import add_logs, add_page
 from pario.cli.pages import write_page
-from pario.cli.paths import path
-from pario.cli.progress import progress
 from pario.errors import ParioError
-
-HELP = "report on a recorded run or on Darshan logs"
+from pario.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario report``."""
-    parser.add_argument(
-        "logs",
-        nargs="+",
-        type=path,
-        metavar="LOG",
-        help="run.pario, or one or more .darshan files of one job",
-    )
-    parser.add_argument(
-        "--html",
-        type=path,
-        metavar="FILE",
-        help="write the report as one self-contained HTML file, too",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON (docs/report-json.md)")
-    parser.add_argument("--all", action="store_true", help="all findings, functions and files, not one screen")
+    add_logs(parser, meaning="run.pario, or one or more .darshan files of one job")
+    add_page(parser, "report", "docs/report-json.md", "findings, functions and files")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the report on standard output."""
-    show(arguments.logs, html=arguments.html, as_json=arguments.json, everything=arguments.all, stream=sys.stdout)
+    show(
+        arguments.logs,
+        html=arguments.html,
+        as_json=arguments.json,
+        everything=arguments.all,
+        stream=sys.stdout,
+    )
     return 0
 
 
-def show(logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO, everything: bool = False) -> None:
-    """Reads, analyses and renders; the one place where the stages of a report are strung together."""
-    from pario.analyze import analyze
-    from pario.tables import read
+def show(
+    logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO, everything: bool = False
+) -> None:
+    """Reads, analyses and renders; the one place where the stages of a report are strung
+    together."""
+    from pario.see.analyze import analyze
+    from pario.see.tables import read
 
     with progress("pario: reading the logs"):
         analysis = analyze(read(logs))
     if as_json:
-        from pario.report import json
+        from pario.see.report import json
 
         print(json.render(analysis), file=stream)
     else:
         from rich.console import Console
 
-        from pario.report import terminal
+        from pario.see.report import terminal
 
         terminal.render(analysis, Console(file=stream, highlight=False), all=everything)
     if html is None:
         return
-    from pario.report import html as page
+    from pario.see.report import html as page
 
     with progress("pario: writing the HTML report"):
         write_page(html, page.render(analysis), "report")
@@ -69,7 +64,8 @@ def show(logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO,
 
 
 def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:
-    """Shows the report of a run that has just ended, on standard error; a report that fails must not hide the program's exit status."""
+    """Shows the report of a run that has just ended, on standard error; a report that fails must
+    not hide the program's exit status."""
     print(file=sys.stderr)  # the program may have left its last line open
     if not was_recorded(directory):
         return
@@ -89,5 +85,9 @@ def was_recorded(directory: Path) -> bool:
     """Whether a run left logs; says so where it did not."""
     if any(directory.glob("*.plog")):
         return True
-    print(f"pario: nothing was recorded in {directory}: the program cannot be traced, or its log could not be written", file=sys.stderr)
+    print(
+        f"pario: nothing was recorded in {directory}: the program cannot be traced, or its log"
+        " could not be written",
+        file=sys.stderr,
+    )
     return False

@@ -10,34 +10,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario.cli.paths import path, path_text
+from pario.cli.arguments import add_settings_file
+from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
     from pario.settings import Applied, Key, SettingsFile
 
-HELP = "explain which settings apply to a file, or list all"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario settings``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    explain = actions.add_parser("explain", help="which settings apply to a file, and why", allow_abbrev=False)
+    explain = actions.add_parser(
+        "explain", help="which settings apply to a file, and why", allow_abbrev=False
+    )
     explain.add_argument(
         "path",
         type=path_text,
         metavar="FILE",
         help="any path, existing or not, or %%stdin, %%stdout, %%stderr",
     )
-    explain.add_argument(
-        "--with",
-        type=path,
-        dest="file",
-        metavar="FILE",
-        help="the settings file (environment alone: none)",
-    )
+    add_settings_file(explain)
     reference = actions.add_parser("reference", help="all settings", allow_abbrev=False)
-    reference.add_argument("tables", nargs="*", metavar="TABLE", help="run, mpiio, striping, streams, stdio (default: all)")
+    reference.add_argument(
+        "tables",
+        nargs="*",
+        metavar="TABLE",
+        help="run, mpiio, striping, streams, stdio (default: all)",
+    )
     reference.add_argument("--markdown", action="store_true", help="as tables in Markdown")
 
 
@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _explain(path: str, source: Path | None) -> None:
     from pario.settings import explain, load
 
+    if source:
+        require_path(source, "a settings file (docs/settings.md)")
     file = load(source) if source else None
     full = path if path.startswith("%") else os.path.abspath(path)  # noqa: PTH100
     rows = explain(full, file, os.environ)
@@ -68,14 +70,18 @@ def _explain(path: str, source: Path | None) -> None:
 def _print(rows: Sequence[Applied]) -> None:
     from rich.console import Console
 
-    from pario.report.columns import Column, aligned
+    from pario.see.report.table import Column
+    from pario.see.report.text_table import aligned
 
     columns: list[Column[Applied]] = [
-        Column("  table", lambda row: f"  {row.table}", left=True),
-        Column("key", lambda row: row.key, left=True),
-        Column("value", lambda row: row.value, left=True),
-        Column("", lambda row: f"not used: {row.overruled} decides" if row.overruled else "applies", left=True),
-        Column("from", lambda row: row.origin, left=True),
+        Column("  table", lambda row: f"  {row.table}"),
+        Column("key", lambda row: row.key),
+        Column("value", lambda row: row.value),
+        Column(
+            "",
+            lambda row: f"not used: {row.overruled} decides" if row.overruled else "applies",
+        ),
+        Column("from", lambda row: row.origin),
     ]
     console = Console(file=sys.stdout, highlight=False)
     for line in aligned(columns, rows, sys.maxsize):
@@ -86,10 +92,17 @@ def _mpiio(file: SettingsFile | None) -> str:
     """Whether MPI-IO settings are carried out by anybody."""
     from pario.settings import variables
 
-    value = os.environ.get("PARIO_MPIIO") or (variables(file, os.environ).get("PARIO_MPIIO") if file else None)
+    value = os.environ.get("PARIO_MPIIO") or (
+        variables(file, os.environ).get("PARIO_MPIIO") if file else None
+    )
     if value in ("1", "yes", "on", "true"):
-        return "pario's MPI-IO is on and carries out mpiio; hints that the program gives in MPI_Info are weaker than these"
-    return "pario's MPI-IO is off: mpiio has no effect (pario run --mpiio, or mpiio = true in [run])"
+        return (
+            "pario's MPI-IO is on and carries out mpiio; hints that the program gives in MPI_Info"
+            " are weaker than these"
+        )
+    return (
+        "pario's MPI-IO is off: mpiio has no effect (pario run --mpiio, or mpiio = true in [run])"
+    )
 
 
 def _reference(tables: Sequence[str], markdown: bool) -> str:
@@ -111,11 +124,25 @@ def _header(table: str) -> str:
 
 
 def _entry(key: Key) -> str:
-    facts = f"{key.values}; default {key.default or 'none'}" + (f"; also {', '.join(key.aliases)}" if key.aliases else "")
-    return textwrap.fill(f"{key.meaning} ({facts})", 100, initial_indent="      ", subsequent_indent="      ")
+    facts = f"{key.values}; default {key.default or 'none'}" + (
+        f"; also {', '.join(key.aliases)}" if key.aliases else ""
+    )
+    facts += "; risky" if key.risky else ""
+    return textwrap.fill(
+        f"{key.meaning} ({facts})", 100, initial_indent="      ", subsequent_indent="      "
+    )
 
 
 def _markdown(table: str, rows: Sequence[Key]) -> str:
-    lines = [f"### {_header(table)}", "", "| key | value | default | other names | meaning |", "|---|---|---|---|---|"]
-    lines += [f"| `{key.name}` | {key.values} | {key.default} | {', '.join(key.aliases)} | {key.meaning} |" for key in rows]
+    lines = [
+        f"### {_header(table)}",
+        "",
+        "| key | value | default | other names | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{key.name}` | {key.values} | {key.default} | {', '.join(key.aliases)} |"
+        f" {key.meaning}{' (risky)' if key.risky else ''} |"
+        for key in rows
+    ]
     return "\n".join(lines)

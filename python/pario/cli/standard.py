@@ -9,8 +9,9 @@ from typing import Any, TextIO, cast
 
 
 class Patient:
-    """Standard error, on which nothing fails: where it is closed or full there is nobody to tell, and a program that runs under pario
-    keeps its exit status. Descriptor 2 stays what it is, for the program.
+    """Standard error, on which nothing fails: where it is closed or full there is nobody to tell,
+    and a program that runs under pario keeps its exit status. Descriptor 2 stays what it is, for
+    the program.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -36,7 +37,8 @@ class Patient:
 
 
 def prepare() -> None:
-    """Lets standard error be patient from now on, and standard output be there where it was closed."""
+    """Lets standard error be patient from now on, and standard output be there where it was
+    closed."""
     if sys.stdout is None:
         sys.stdout = _nowhere()
     if not isinstance(sys.stderr, Patient):

@@ -1,6 +1,8 @@
-"""Find settings with which the recorded I/O of a run is faster on a file system: rules and knobs propose, replays measure.
+"""Find settings with which the recorded I/O of a run is faster on a file system: rules and knobs
+propose, replays measure.
 
-Each trial is a replay with settings beside one without. What is not faster beyond noise is left as it is.
+Each trial is a replay with settings beside one without. Settings whose gain is within the noise are
+left out.
 """
 
 from __future__ import annotations
@@ -13,52 +15,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.arguments import add_output, add_replays
 from pario.cli.numbers import positive, seconds
-from pario.cli.paths import path
-from pario.cli.progress import progress
 from pario.errors import ParioError
+from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.tables.model import Job
-    from pario.tune import Trial, Tuning
-
-HELP = "find settings with which the recorded I/O of a run is faster"
+    from pario.prove.tune import Trial, Tuning
+    from pario.see.tables.model import Job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario tune``."""
     add = parser.add_argument
+    add_replays(parser)
+    add_output(parser, "FILE", "write the settings here (default: standard output)")
     add(
-        "--on",
-        type=path,
-        default=Path(),
-        metavar="DIR",
-        help="on the file system that is to be used (default: here)",
+        "--trials",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="the most replays with settings (default 8)",
     )
-    add(
-        "-o",
-        "--output",
-        type=path,
-        metavar="FILE",
-        help="write the settings here (default: standard output)",
-    )
-    add("--trials", type=positive, default=8, metavar="N", help="replays with settings, at most (default 8)")
-    add("--think", action="store_true", help="wait between calls as long as the program did")
-    add("--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)")
     add(
         "--limit",
         type=seconds,
         metavar="SECONDS",
-        help="end replays that take longer (default: 5 times the slowest without settings, a minute at least)",
+        help=(
+            "end replays that take longer (default: 5 times the slowest without settings, at least"
+            " a minute)"
+        ),
     )
-    add("what", nargs=argparse.REMAINDER, metavar="LOG | -- COMMAND ...", help="run.pario or .darshan files, or a command to be recorded")
+    add(
+        "what",
+        nargs=argparse.REMAINDER,
+        metavar="LOG | -- COMMAND ...",
+        help="run.pario or .darshan files, or a command to record",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tries, and writes the settings."""
     from pario.cli.advise import expect_room_for, hand_out
-    from pario.replay.perform import expect_scratch
-    from pario.tune import Tuning, nothing_to_tune
+    from pario.prove.replay.perform import expect_scratch
+    from pario.prove.tune import Tuning, nothing_to_tune
 
     expect_scratch(arguments.on)
     expect_room_for(arguments.output)
@@ -73,14 +73,20 @@ def run(arguments: argparse.Namespace) -> int:
 def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
     """Tries. Who is interrupted says so: nothing has been written then."""
     from pario.cli.replay import launcher_for
-    from pario.replay import script_of
-    from pario.replay.limits import Limits
-    from pario.tune import tune
-    from pario.tune.search import measurement
+    from pario.prove.replay import script_of
+    from pario.prove.replay.limits import Limits
+    from pario.prove.tune import tune
+    from pario.prove.tune.search import measurement
 
     script = script_of(job)
     limits = Limits(job.wall, arguments.limit)
-    measure = measurement(script, arguments.on, tuple(launcher_for(script, arguments.mpiexec)), arguments.think, limits)
+    measure = measurement(
+        script,
+        arguments.on,
+        tuple(launcher_for(script, arguments.mpiexec)),
+        arguments.think,
+        limits,
+    )
     done: list[Trial] = []
 
     def tell(trial: Trial) -> None:
@@ -90,23 +96,32 @@ def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
     try:
         return tune(job, arguments.on, measure, arguments.trials, tell)
     except (KeyboardInterrupt, SystemExit) as end:
-        print(f"pario: interrupted after {wording.plural(len(done), 'trial')}: no settings are written", file=sys.stderr)
+        print(
+            f"pario: interrupted after {wording.plural(len(done), 'trial')}: no settings are"
+            " written",
+            file=sys.stderr,
+        )
         raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
 
 
 def _job(words: list[str], place: Path) -> Job:
     """The run that is named, or that of the command."""
-    from pario.launch import Settings, launch
-    from pario.tables import read
+    from pario.see.launch import Settings, launch
+    from pario.see.tables import read
 
     if not words or words == ["--"]:
-        raise ParioError("no log and no command given; expected: pario tune [options] LOG, or pario tune [options] -- COMMAND")
+        raise ParioError(
+            "no log and no command given; expected: pario tune [options] LOG, or pario tune"
+            " [options] -- COMMAND"
+        )
     if words[0] != "--":
         with progress("pario: reading the logs"):
             return read([Path(word) for word in words])
     outcome = launch(words[1:], Settings(output=place / "log"))
     if outcome.ending.status:
-        raise ParioError(f"the command failed, exit status {outcome.ending.status}: there is nothing to tune")
+        raise ParioError(
+            f"the command failed, exit status {outcome.ending.status}: there is nothing to tune"
+        )
     return read([place / "log"])
 
 
@@ -114,14 +129,20 @@ def line(trial: Trial) -> str:
     """What came of a trial."""
     if trial.failure:
         return f"{trial.name}: failed, the others go on: {trial.failure}"
-    return f"{trial.name}: {wording.seconds(trial.seconds)} instead of {wording.seconds(trial.original)}"
+    return (
+        f"{trial.name}: {wording.seconds(trial.seconds)} instead of"
+        f" {wording.seconds(trial.original)}"
+    )
 
 
 def settings(job: Job, directory: Path, tuning: Tuning) -> str:
     """The settings file."""
     from pario.settings import write
 
-    head = [f"Written by pario tune from {job.source}, replayed on {directory.absolute()}: {job.command}"]
+    head = [
+        f"Written by pario tune from {job.source}, replayed on {directory.absolute()}:"
+        f" {job.command}"
+    ]
     head += list(told(tuning))
     return write([line.removeprefix("pario: ") for line in head], tuning.choice.proposals())
 
@@ -134,7 +155,8 @@ def told(tuning: Tuning) -> Iterator[str]:
         return
     best, original = tuning.best, tuning.original
     yield (
-        f"pario: {wording.seconds(best.median)} instead of {wording.seconds(original.median)}, {wording.share(tuning.gain)} less ({count}; "
-        f"between {wording.seconds(min(best.values))} and {wording.seconds(max(best.values))}, "
-        f"as it was {wording.seconds(min(original.values))} to {wording.seconds(max(original.values))})"
+        f"pario: {wording.seconds(best.median)} instead of {wording.seconds(original.median)},"
+        f" {wording.share(tuning.gain)} less ({count}; between {wording.seconds(min(best.values))}"
+        f" and {wording.seconds(max(best.values))}, as it was"
+        f" {wording.seconds(min(original.values))} to {wording.seconds(max(original.values))})"
     )

@@ -1,4 +1,5 @@
-"""Unpack what pario pack has packed: all of it, or some members. A directory that was spread over subdirectories becomes flat again."""
+"""Unpack an archive of pario pack, or some of its members. A directory that pario pack --subdirs
+spread over subdirectories becomes flat again."""
 
 from __future__ import annotations
 
@@ -8,26 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.arguments import add_pack
 from pario.cli.numbers import positive, size
-from pario.cli.paths import path_text
-from pario.cli.progress import shown
+from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
+from pario.progress import shown
 
 if TYPE_CHECKING:
-    from pario.archive import Archive
-
-HELP = "unpack what pario pack has made, or single members of it"
+    from pario.move.archive import Archive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario unpack``."""
+    add_pack(parser)
     parser.add_argument(
-        "pack",
-        type=path_text,
-        metavar="PACK",
-        help="a directory that pario pack has made",
+        "members",
+        nargs="*",
+        metavar="MEMBER",
+        help="names as in pario ls; a directory stands for all members below it",
     )
-    parser.add_argument("members", nargs="*", metavar="MEMBER", help="names as pario ls shows them; of directories, all that is beneath")
     parser.add_argument(
         "-o",
         "--output",
@@ -35,9 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="new directory for the members (default: the name of the pack without .pack)",
     )
-    parser.add_argument("--stdout", action="store_true", help="write the bytes of the members, which are files, to standard output")
     parser.add_argument(
-        "--strict", action="store_true", help="fail where owners, attributes or devices cannot be had, instead of saying so"
+        "--stdout",
+        action="store_true",
+        help="write the bytes of the members, regular files, to standard output",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail, instead of warning, if owners, attributes or devices cannot be restored",
     )
     parser.add_argument(
         "--no-same-permissions",
@@ -55,18 +61,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-size",
         type=size,
         metavar="SIZE",
-        help="refuse an archive whose files have more bytes in all, holes among them",
+        help="reject an archive whose files have more bytes in total, holes included",
     )
-    parser.add_argument("--threads", type=positive, default=0, metavar="N", help="default: one for each processor")
+    parser.add_argument(
+        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Unpacks, or gathers. Exit status 1: members had to go without something, which is said."""
-    from pario.archive import Archive
-    from pario.archive.subdirs import read_note
+    """Unpacks the archive or gathers a spread directory. Exit status 1: members lost attributes."""
+    from pario.move.archive import Archive
+    from pario.move.archive.subdirs import read_note
 
+    require_directory(arguments.pack, "a directory written by pario pack")
     if read_note(Path(arguments.pack)):
         return _gather(arguments)
+    require_archive(arguments.pack)
     with shown(arguments.pack) as show:
         archive = Archive(arguments.pack)
         if arguments.stdout:
@@ -87,20 +97,24 @@ def run(arguments: argparse.Namespace) -> int:
     more = f"; {left} left out" if done.left_out else ""
     print(f"{wording.printable(output)}: {members}{more}", file=sys.stderr)
     for loss in done.losses:
-        print(f"lost: {loss.what} of {wording.plural(loss.members, 'member')}; the first: {wording.printable(loss.first)}", file=sys.stderr)
+        print(
+            f"lost: {loss.what} of {wording.plural(loss.members, 'member')}; the first:"
+            f" {wording.printable(loss.first)}",
+            file=sys.stderr,
+        )
     return 1 if done.losses else 0
 
 
 def _output_of(pack: str) -> str:
     path = Path(pack).absolute()
     if path.suffix != ".pack":
-        raise ParioError(f"{pack}: say with -o where its members are to go")
+        raise ParioError(f"{pack}: the output has no default name; expected -o DIR")
     return str(path.with_suffix(""))
 
 
 def _print(archive: Archive, members: list[str]) -> int:
     if not members:
-        raise ParioError("--stdout is for members; say which")
+        raise ParioError("--stdout writes members; expected their names")
     archive.verify_index()
     for name in members:
         for piece in archive.chunks(name):
@@ -110,10 +124,13 @@ def _print(archive: Archive, members: list[str]) -> int:
 
 
 def _gather(arguments: argparse.Namespace) -> int:
-    from pario.archive.subdirs import gather
+    from pario.move.archive.subdirs import gather
 
     if arguments.members or arguments.output or arguments.stdout:
-        raise ParioError(f"{arguments.pack} is spread over subdirectories: it is taken back as a whole and in place")
+        raise ParioError(
+            f"{arguments.pack} is spread over subdirectories; expected no members and no output,"
+            " because it is gathered as a whole and in place"
+        )
     with shown(arguments.pack) as show:
         moved = gather(Path(arguments.pack), show)
     print(f"{wording.printable(arguments.pack)}: {wording.plural(moved, 'file')}", file=sys.stderr)

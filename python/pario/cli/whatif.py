@@ -1,6 +1,8 @@
-"""Say what a recorded run would take on another machine, with other stripes, on more ranks: by a model, without running anything.
+"""Predict the time of a recorded run on another machine, with other stripes, or on more ranks. A
+model computes it; nothing runs.
 
-Machines are text files; docs/model.md shows what the model predicts beside what was published, and where it is wrong.
+Machines are text files; docs/model.md compares predictions with published figures and names the
+errors of the model.
 """
 
 from __future__ import annotations
@@ -13,52 +15,62 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_logs
 from pario.cli.numbers import up_to
 from pario.cli.paths import path, path_text
-from pario.cli.progress import progress
 from pario.errors import ParioError
+from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.model.machine import Machine
-    from pario.model.whatif import Outcome, Use
-    from pario.tables.model import Job
+    from pario.prove.model.machine import Machine
+    from pario.prove.model.whatif import Outcome, Use
+    from pario.see.tables.model import Job
 
-HELP = "what a run would take on another machine, with other stripes, on more ranks"
-#: Ranks, stripes, aggregators; beyond what machines have, and what the model answers for in seconds.
+#: Ranks, stripes, aggregators; beyond what machines have, and what the model answers for in
+#: seconds.
 _COUNT = up_to(1_000_000)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario whatif``."""
-    parser.add_argument(
-        "logs",
-        nargs="*",
-        type=path,
-        metavar="LOG",
-        help="run.pario, or .darshan files of one job",
-    )
+    add_logs(parser, nargs="*")
     parser.add_argument(
         "--machine",
         type=path_text,
         metavar="NAME",
-        help="a machine of --list, or a file that ends in .toml; without, I/O takes what it took",
+        help="a machine of --list, or a .toml file (default: the recorded times)",
     )
-    parser.add_argument("--stripes", type=_numbers, default=(1,), metavar="N,N,...", help="stripes of its files (default 1)")
+    parser.add_argument(
+        "--stripes",
+        type=_numbers,
+        default=(1,),
+        metavar="N,N,...",
+        help="stripes of its files (default 1)",
+    )
     parser.add_argument(
         "--aggregators",
         type=_numbers,
         default=(),
         metavar="N,N,...",
-        help="of collective calls (default: as pario chooses)",
+        help="aggregators of collective calls (default: chosen by pario)",
     )
-    parser.add_argument("--ranks", type=_COUNT, metavar="N", help="divide the same work among so many ranks (default: as it was)")
+    parser.add_argument(
+        "--ranks",
+        type=_COUNT,
+        metavar="N",
+        help="divide the same work among N ranks (default: as recorded)",
+    )
     parser.add_argument("--list", action="store_true", help="list the machines")
-    parser.add_argument("--tables", action="store_true", help="print what is predicted beside what was published, in Markdown")
+    parser.add_argument(
+        "--tables",
+        action="store_true",
+        help="print predicted beside published times, in Markdown",
+    )
     parser.add_argument(
         "--plot",
         type=path,
         metavar="FILE",
-        help="a picture, seconds of I/O by stripes: by its name .svg, .html or .png",
+        help="draw seconds of I/O by stripes; the suffix is .svg, .html or .png",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -77,8 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
     if arguments.plot:
         _check_plot(arguments)
-    from pario.model.machine import load
-    from pario.tables import read
+    from pario.prove.model.machine import load
+    from pario.see.tables import read
 
     machine = load(arguments.machine) if arguments.machine else None
     with progress("pario: reading the logs"):
@@ -97,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_plot(arguments: argparse.Namespace) -> None:
-    from pario.report.picture import check
+    from pario.see.report.picture import check
 
     check(arguments.plot)
     if not arguments.machine:
@@ -105,25 +117,32 @@ def _check_plot(arguments: argparse.Namespace) -> None:
 
 
 def _machines() -> Iterator[str]:
-    from pario.model.machine import load, names
+    from pario.prove.model.machine import load, names
 
     for name in names():
         machine = load(name)
-        yield f"{name:14} {machine.title}; {wording.plural(int(machine.values['targets']), 'target')}"
+        yield (
+            f"{name:14} {machine.title}; {wording.plural(int(machine.values['targets']), 'target')}"
+        )
 
 
 def _page() -> Iterator[str]:
-    from pario.model.page import page
+    from pario.prove.model.page import page
 
     return page()
 
 
 def predict(
-    job: Job, machine: Machine | None, stripes: tuple[int, ...], ranks: int, aggregators: tuple[int, ...] = ()
+    job: Job,
+    machine: Machine | None,
+    stripes: tuple[int, ...],
+    ranks: int,
+    aggregators: tuple[int, ...] = (),
 ) -> tuple[list[Outcome], list[Use]]:
-    """As it was, on ``ranks`` ranks; then on the machine, by stripes: as it is and, for shared files, collectively by aggregators."""
-    from pario.analyze import analyze
-    from pario.model.whatif import Outcome, Way, outcome, scaled, uses_of
+    """As it was, on ``ranks`` ranks; then on the machine, by stripes: as it is and, for shared
+    files, collectively by aggregators."""
+    from pario.prove.model.whatif import Outcome, Way, outcome, scaled, uses_of
+    from pario.see.analyze import analyze
 
     split = analyze(job).verdict.critical
     beside = scaled(split.wall - split.io, job.ranks, ranks)
@@ -134,7 +153,9 @@ def predict(
         ways += [("collective", count) for count in aggregators or (0,)]
     if machine is not None:
         there = dict.fromkeys(min(count, int(machine.values["targets"])) for count in stripes)
-        outcomes += [outcome(machine, uses, count, way, beside, by) for count in there for way, by in ways]
+        outcomes += [
+            outcome(machine, uses, count, way, beside, by) for count in there for way, by in ways
+        ]
     return outcomes, uses
 
 
@@ -142,12 +163,23 @@ def told(job: Job, outcomes: list[Outcome], machine: Machine | None, ranks: int)
     """The table, and what to beware of."""
     where = f" on {machine.title}" if machine else ""
     program = wording.command(job.command, 60) or "the recorded run"
-    yield f"{program}{where}, {wording.plural(ranks, 'rank')} instead of {job.ranks}: predicted, not measured"
-    yield f"{'stripes':>9}  {'way':18}  {'I/O':>9}  {'beside':>9}  {'run':>9}  {'I/O is':>6}  limited by"
+    yield (
+        f"{program}{where}, {wording.plural(ranks, 'rank')} instead of {job.ranks}: predicted, not"
+        " measured"
+    )
+    yield (
+        f"{'stripes':>9}  {'way':18}  {'I/O':>9}  {'beside':>9}  {'run':>9}  {'I/O is':>6} "
+        " limited by"
+    )
     for found in outcomes:
-        times = "  ".join(f"{wording.seconds(value):>9}" for value in (found.io, found.beside, found.seconds))
+        times = "  ".join(
+            f"{wording.seconds(value):>9}" for value in (found.io, found.beside, found.seconds)
+        )
         stripes = str(found.stripes) if found.stripes else "as it was"
-        yield f"{stripes:>9}  {_way(found):18}  {times}  {wording.percent(found.io, found.seconds):>6}  {found.bound}".rstrip()
+        yield (
+            f"{stripes:>9}  {_way(found):18}  {times} "
+            f" {wording.percent(found.io, found.seconds):>6}  {found.bound}".rstrip()
+        )
     for warning in dict.fromkeys(text for found in outcomes for text in found.warnings):
         yield f"warning: {warning}"
 
@@ -158,26 +190,33 @@ def _way(found: Outcome) -> str:
 
 def _plot(path: Path, outcomes: list[Outcome], told: str) -> None:
     """Seconds of I/O over stripes, a line for each way; and what it took."""
-    from pario.report.lines import Axes, Panel
-    from pario.report.picture import draw
+    from pario.see.report.lines import Axes, Panel
+    from pario.see.report.picture import draw
 
     there = [found for found in outcomes if found.stripes and found.io > 0]
-    lines = {way: [(float(found.stripes), found.io) for found in there if _way(found) == way] for way in dict.fromkeys(map(_way, there))}
+    lines = {
+        way: [(float(found.stripes), found.io) for found in there if _way(found) == way]
+        for way in dict.fromkeys(map(_way, there))
+    }
     counts = [found.stripes for found in there]
     if counts and outcomes[0].io > 0:
-        lines["as it was"] = [(float(count), outcomes[0].io) for count in sorted({min(counts), max(counts)})]
+        lines["as it was"] = [
+            (float(count), outcomes[0].io) for count in sorted({min(counts), max(counts)})
+        ]
     axes = Axes("stripes of a file", "seconds of I/O, predicted", wording.count, wording.seconds)
     draw(path, "pario whatif", [Panel("Seconds of I/O by stripes", lines)], axes, told)
 
 
 def _not_counted(machine: Machine | None, uses: list[Use]) -> Iterator[str]:
-    from pario.model.whatif import unknown
+    from pario.prove.model.whatif import unknown
 
     for text in unknown(machine, uses) if machine else ():
         yield f"counted as nothing: {text}"
 
 
-def _document(outcomes: list[Outcome], uses: list[Use], machine: Machine | None, ranks: int) -> dict[str, Any]:
+def _document(
+    outcomes: list[Outcome], uses: list[Use], machine: Machine | None, ranks: int
+) -> dict[str, Any]:
     return {
         "machine": machine.name if machine else None,
         "ranks": ranks,

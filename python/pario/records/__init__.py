@@ -1,9 +1,17 @@
-"""Files of many records: read by number, at random or in batches (``docs/records.md``), and loaded for training (``docs/training.md``).
+"""Files of many records: read by number, at random or in batches (``docs/records.md``), and loaded
+for training (``docs/training.md``).
 
+Examples
+--------
+>>> from pathlib import Path
 >>> from pario.records import Dataset, Loader
->>> dataset = Dataset("train.prec")
->>> len(dataset), bytes(dataset[0]), dataset.name(0)
->>> loader = Loader(dataset, batch_size=32, shuffle=True, seed=1)
+>>> _ = Path("train.jsonl").write_text('{"x": 1}\\n{"x": 2}\\n{"x": 3}\\n')
+>>> dataset = Dataset("train.jsonl")
+>>> len(dataset), bytes(dataset[0])
+(3, b'{"x": 1}')
+>>> loader = Loader(dataset, batch_size=2, shuffle=True, seed=1)
+>>> sorted(bytes(record) for batch in loader for record in batch)
+[b'{"x": 1}', b'{"x": 2}', b'{"x": 3}']
 """
 
 from pario.records.batch import Batch

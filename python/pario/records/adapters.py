@@ -5,23 +5,42 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, overload
 
 import torch.utils.data
 
 from pario.errors import ParioError
-from pario.records.passes import MAIN, Passes, Reader
+from pario.records.passes import MAIN, Passes, Place, Reader
 from pario.records.state import check_whole, expect_same
 
-if TYPE_CHECKING:
-    from pario.records.dataset import Dataset
-    from pario.records.loader import Loader
+
+class RecordSource(Protocol):
+    """Records by number, such as a Dataset."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, which: int) -> memoryview: ...
+    @overload
+    def __getitem__(self, which: Sequence[int]) -> list[memoryview]: ...
+
+
+class BatchSource(Protocol):
+    """Batches from any place of an epoch on; Loader documents the methods."""
+
+    def batches_per_epoch(self) -> int: ...  # noqa: D102
+    def division(self) -> tuple[int, int, int, str]: ...  # noqa: D102
+    def go_to(self, place: Place) -> None: ...  # noqa: D102
+    def part(self, stride: int, offset: int) -> Iterator[Any]: ...  # noqa: D102
+    def place_after(self, place: Place, batches: int) -> Place: ...  # noqa: D102
+    def place_of(self, state: dict[str, Any]) -> Place: ...  # noqa: D102
+    def state_of(self, place: Place) -> dict[str, Any]: ...  # noqa: D102
 
 
 class Records(torch.utils.data.Dataset[Any]):
-    """Records by number, as tensors of bytes, for samplers; records of a batch are read together."""
+    """Records by number, as tensors of bytes, for samplers; records of a batch are read
+    together."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: RecordSource) -> None:
         self.dataset = dataset
 
     def __len__(self) -> int:
@@ -42,7 +61,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     batches in turns, so that their order is the one of the Loader.
     """
 
-    def __init__(self, loader: Loader, passes: Passes) -> None:
+    def __init__(self, loader: BatchSource, passes: Passes) -> None:
         self.loader = loader
         self._passes = passes
 
@@ -73,7 +92,7 @@ class Pass(Iterator[Any]):
     without reading the batches before it again.
     """
 
-    def __init__(self, loader: Loader, passes: Passes) -> None:
+    def __init__(self, loader: BatchSource, passes: Passes) -> None:
         worker = torch.utils.data.get_worker_info()
         self._loader, self._passes = loader, passes
         self._stride: int = worker.num_workers if worker else 1
@@ -86,7 +105,9 @@ class Pass(Iterator[Any]):
     def __next__(self) -> Any:
         if self._batches is None:
             self._loader.go_to(self._place)
-            self._batches = self._loader.part(self._stride, self._offset + self._given * self._stride)
+            self._batches = self._loader.part(
+                self._stride, self._offset + self._given * self._stride
+            )
         batch = next(self._batches)
         self._given += 1
         return _copy_views(batch)

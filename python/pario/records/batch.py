@@ -15,8 +15,25 @@ if TYPE_CHECKING:
 class Batch:
     """The records of one batch, in order: read-only views of memory that they share.
 
-    ``numbers`` are the numbers of the records. A batch is no ``collections.abc.Sequence``, of which
-    PyTorch's DataLoader would convert every byte. It can be pickled.
+    A Loader makes batches; programs only read them, from any thread. A batch can be pickled, which
+    copies its records. It is no ``collections.abc.Sequence``, because PyTorch's DataLoader would
+    convert every byte of one.
+
+    Attributes
+    ----------
+    numbers : NDArray[uint64], shape (records,)
+        The numbers of the records in the Loader's datasets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pario.records import Dataset, Loader
+    >>> np.arange(6, dtype="<f4").tofile("values.bin")
+    >>> batch = next(iter(Loader(Dataset("values.bin", format="fixed", size=8), batch_size=3)))
+    >>> len(batch), batch[0].nbytes, batch.numbers.tolist()
+    (3, 8, [0, 1, 2])
+    >>> batch.array("<f4").tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
 
     def __init__(self, memory: NDArray[Any], numbers: NDArray[Any], places: NDArray[Any]) -> None:
@@ -41,7 +58,7 @@ class Batch:
         return iter(self[:])
 
     def __reduce__(self) -> tuple[type[Batch], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-        """Copies the records alone: other batches may lie in the same memory."""
+        """Copies the records alone, because other batches may share the memory."""
         import numpy as np
 
         lengths = self._places[:, 1] - self._places[:, 0]
@@ -50,27 +67,62 @@ class Batch:
         return Batch, (memory, self.numbers, np.stack([ends - lengths, ends], axis=1))
 
     def array(self, dtype: Any = "uint8") -> NDArray[Any]:
-        """The records, all of one length, as rows of an array of ``dtype``.
+        """The records as the rows of an array: a view if they are evenly spaced, otherwise a copy.
 
-        A view if the records are evenly spaced in memory, otherwise a copy. Raises ParioError if
-        their lengths differ.
+        Parameters
+        ----------
+        dtype : dtype-like
+            The type of the elements, whose size divides the length of a record.
+
+        Returns
+        -------
+        NDArray, shape (records, length // itemsize)
+
+        Raises
+        ------
+        ParioError
+            The records differ in length, or the batch is empty.
         """
         import numpy as np
 
         lengths = self._places[:, 1] - self._places[:, 0]
         if len(lengths) == 0 or (lengths != lengths[0]).any():
-            raise ParioError(f"records of a batch differ in length, from {min(lengths, default=0)} to {max(lengths, default=0)} bytes")
+            raise ParioError(
+                f"records of a batch differ in length, from {min(lengths, default=0)} to"
+                f" {max(lengths, default=0)} bytes"
+            )
         begins, length = self._places[:, 0].astype(np.int64), int(lengths[0])
         steps = np.diff(begins)
         if len(steps) == 0 or (steps == steps[0]).all():
             step = int(steps[0]) if len(steps) else length
-            rows = np.lib.stride_tricks.as_strided(self._memory[int(begins[0]) :], (len(begins), length), (step, 1), writeable=False)
+            rows = np.lib.stride_tricks.as_strided(
+                self._memory[int(begins[0]) :], (len(begins), length), (step, 1), writeable=False
+            )
         else:
             rows = np.stack([self._memory[begin : begin + length] for begin in begins.tolist()])
         return rows if np.dtype(dtype) == np.uint8 else np.ascontiguousarray(rows).view(dtype)
 
     def torch(self, dtype: Any = "uint8", pin: bool = False) -> torch.Tensor:
-        """A copy of ``array(dtype)`` as a tensor; ``pin``: in pinned memory, for copies to a GPU."""
+        """A copy of ``array(dtype)`` as a tensor.
+
+        Parameters
+        ----------
+        dtype : dtype-like
+            As of :meth:`array`.
+        pin : bool
+            Place it in pinned memory, for asynchronous copies to a GPU.
+
+        Returns
+        -------
+        torch.Tensor, shape (records, length // itemsize)
+
+        Raises
+        ------
+        ParioError
+            As of :meth:`array`.
+        ImportError
+            PyTorch is not installed.
+        """
         import torch
 
         tensor = torch.from_numpy(self.array(dtype).copy())

@@ -1,4 +1,4 @@
-"""Records by number."""
+"""Records by their numbers."""
 
 from __future__ import annotations
 
@@ -48,34 +48,67 @@ class _Options(NamedTuple):
 
     @property
     def damaged(self) -> str:
-        """The reaction to damage, as the native functions name it."""
+        """The reaction to damage, by the names of the native functions."""
         return self.errors if self.verify else "ignore"
 
 
 class Dataset(Sequence[memoryview]):
-    """The records of a file, or the files of a directory: read-only views of bytes, which numpy and torch take as they are.
+    """The records of a file, or the files of a directory, as read-only views of bytes.
 
-    The index is the one beside the file (``pario records index``), the file's own, or one in the
-    cache directory, where the first process that searches a file keeps it. Any number of threads
-    and forked processes may use one Dataset; it can be pickled. Lines come without their ends,
-    TFRecords without their frame.
+    The index lies beside the file (``pario records index``), in the file, or in the cache directory
+    (``PARIO_CACHE``), where the first process that searches the file stores it. Any number of
+    threads and forked processes may use one Dataset; it can be pickled. Lines come without their
+    ends, TFRecords without their frame.
 
-    Rows of Parquet are JSON objects, or the bytes or text of one ``column``. They and records of ArrayRecord lie together in groups, which
-    are decoded whole; ``memory`` bytes of them are kept.
+    Rows of Parquet are JSON objects, or the bytes or text of one ``column``. Rows of Parquet and
+    records of ArrayRecord lie in groups that are decoded as a whole.
 
     Parameters
     ----------
-    verify
-        Compare the checksums of records and indexes, where there are any, on each read.
-    errors
-        ``"raise"``, or ``"skip"``: a slice, a list of numbers, an iteration and a Loader go on
-        without records that are damaged or cannot be read; ``stats.skipped`` counts them.
+    path : str or PathLike
+        The file or directory.
+    format : str
+        ``lines``, ``fixed``, ``tfrecord``, ``tar``, ``raw``, ``directory``, ``prec``, ``parquet``
+        or ``arrayrecord``; empty: by the index, the suffix or the first bytes of the file.
+    size : int
+        Bytes of a record of format ``fixed``.
+    lengths : sequence of int
+        Bytes of each record of format ``raw``.
+    column : str
+        The column of Parquet whose values are the records; empty: whole rows.
+    memory : int
+        Bytes of decoded groups to keep.
+    verify : bool
+        Compare the checksums of records and indexes, where the format has them, on each read.
+    errors : {"raise", "skip"}
+        ``"skip"``: slices, lists of numbers, iterations and Loaders leave out records that are
+        damaged or unreadable; ``stats.skipped`` counts them.
 
     Raises
     ------
+    ParioError
+        The format is unknown, or an argument does not fit the format.
     OSError
-        EBADMSG: a record is damaged. ESTALE: the file changed since it was indexed. A single record
-        (``dataset[5]``) that is damaged raises it with ``errors="skip"``, too.
+        The file cannot be read. EBADMSG: a record is damaged. ESTALE: the file changed after it was
+        indexed. A damaged record that is read alone (``dataset[5]``) raises it even with
+        ``errors="skip"``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pario.records import Dataset
+    >>> _ = Path("names.txt").write_text("ada\\ngrace\\nbarbara\\n")
+    >>> dataset = Dataset("names.txt")
+    >>> len(dataset), dataset.format
+    (3, 'lines')
+    >>> bytes(dataset[1]), bytes(dataset[-1])
+    (b'grace', b'barbara')
+    >>> [bytes(record) for record in dataset[[2, 0]]]
+    [b'barbara', b'ada']
+    >>> dataset[3]
+    Traceback (most recent call last):
+        ...
+    IndexError: record 3 of 3 of names.txt
     """
 
     def __init__(
@@ -101,7 +134,7 @@ class Dataset(Sequence[memoryview]):
 
     @property
     def format(self) -> str:
-        """As ``pario records index --format`` names it."""
+        """The format of the file, by the names of ``pario records index --format``."""
         return self.file.format
 
     def __len__(self) -> int:
@@ -111,8 +144,30 @@ class Dataset(Sequence[memoryview]):
     def __getitem__(self, which: int) -> memoryview: ...
     @overload
     def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> list[memoryview]: ...
-    def __getitem__(self, which: int | slice | Sequence[int] | NDArray[Any]) -> memoryview | list[memoryview]:
-        """One record, or those of a slice, a list of numbers, or a mask with a boolean for each record, which are read together."""
+    def __getitem__(
+        self, which: int | slice | Sequence[int] | NDArray[Any]
+    ) -> memoryview | list[memoryview]:
+        """Reads one record, or several together.
+
+        Parameters
+        ----------
+        which : int, slice, sequence of int, or boolean mask of shape (records,)
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        memoryview or list of memoryview
+            In the order of ``which``.
+
+        Raises
+        ------
+        IndexError
+            A number is out of range, or the mask has another length.
+        TypeError
+            The numbers are not whole, or have more than one axis.
+        OSError
+            A record is damaged or cannot be read.
+        """
         if hasattr(which, "__index__") and getattr(which, "ndim", 0) == 0:
             data, begin, end = self.file.read(self._number(which.__index__()))
             return memoryview(data)[begin:end]
@@ -124,13 +179,32 @@ class Dataset(Sequence[memoryview]):
         return (record for number in range(self._count) for record in self[number : number + 1])
 
     def name(self, number: int) -> str:
-        """Name of the file that became the record; empty where records have none."""
+        """The name of the file that was packed as this record; empty if records have no names."""
         return os.fsdecode(self.file.attributes(self._number(number))[0])
 
     def sample(self, number: int) -> dict[str, bytes]:
-        """Members of a WebDataset record by the endings of their names, from the first dot on; ``__key__`` is the name before it."""
+        """The members of a WebDataset record.
+
+        Parameters
+        ----------
+        number : int
+            The number of the record.
+
+        Returns
+        -------
+        dict of str to bytes
+            Contents by the extension of the member's name, from the first dot on. ``__key__`` is
+            the part of the name before it.
+
+        Raises
+        ------
+        ParioError
+            The file is no tar file.
+        """
         if self.format != "tar":
-            raise ParioError(f"{self.path}: only records of tar files have members, these are {self.format}")
+            raise ParioError(
+                f"{self.path}: only records of tar files have members, these are {self.format}"
+            )
         members: dict[str, bytes] = {}
         with tarfile.open(fileobj=BytesIO(self[number]), mode="r:") as archive:
             for member in archive:
@@ -143,7 +217,7 @@ class Dataset(Sequence[memoryview]):
         return members
 
     def torch(self) -> torch.utils.data.Dataset[Any]:
-        """For ``torch.utils.data.DataLoader``: records as tensors of bytes."""
+        """The records as tensors of bytes, for ``torch.utils.data.DataLoader``; needs PyTorch."""
         from pario.records.adapters import Records
 
         return Records(self)
@@ -157,13 +231,16 @@ class Dataset(Sequence[memoryview]):
         import numpy as np
 
         if which.dtype == bool and which.shape != (self._count,):
-            raise IndexError(f"a mask of shape {list(which.shape)} for {self._count} records of {self.path}")
+            raise IndexError(
+                f"a mask of shape {list(which.shape)} for {self._count} records of {self.path}"
+            )
         numbers = np.flatnonzero(which) if which.dtype == bool else which
         if not numbers.size:
             return np.empty(0, np.uint64)
         if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
             raise TypeError(
-                f"records of {self.path}: numbers of type {numbers.dtype} and {numbers.ndim} axes: expected a list of whole ones"
+                f"records of {self.path}: numbers of type {numbers.dtype} and {numbers.ndim} axes:"
+                " expected a list of whole ones"
             )
         wrong = numbers[(numbers < -self._count) | (numbers >= self._count)]
         if wrong.size:
@@ -179,7 +256,10 @@ class Dataset(Sequence[memoryview]):
         if isinstance(self.file, GroupedFile):
             out, places, failures = self.file.read_many(wanted, skip=self.errors == "skip")
         else:
-            out, places = np.empty(self.file.bytes_of(wanted), dtype=np.uint8), np.empty((len(wanted), 2), dtype=np.uint64)
+            out, places = (
+                np.empty(self.file.bytes_of(wanted), dtype=np.uint8),
+                np.empty((len(wanted), 2), dtype=np.uint64),
+            )
             threads = THREADS if len(wanted) >= _FEW else 1
             failures = self.file.read_many(wanted, out, places, threads, self.errors == "skip")
         if failures:
@@ -215,7 +295,10 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
             os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
         format = guess_record_format(name)
         if not format:
-            raise ParioError(f"{path}: no index, and its format is not known: say which, Dataset(path, format=...)")
+            raise ParioError(
+                f"{path}: no index, and its format is not known: say which, Dataset(path,"
+                " format=...)"
+            )
     return _scan(name, format, options)
 
 
@@ -223,14 +306,16 @@ def _scan(name: bytes, format: str, options: _Options) -> tuple[RecordFile, bool
     import numpy as np
 
     lengths = np.asarray(options.lengths, dtype=np.uint64)
-    file, kept, trouble = scan_records(name, format, options.size, lengths, THREADS, options.damaged)
+    file, kept, trouble = scan_records(
+        name, format, options.size, lengths, THREADS, options.damaged
+    )
     if trouble:
         _warn_once(trouble)
     return file, kept
 
 
 def _warn_once(trouble: str) -> None:
-    """Says why each process has to search files without an index; once per process."""
+    """Warns, once per process, that indexes are not stored, with the reason."""
     global _said
     if not _said:
         _said = True

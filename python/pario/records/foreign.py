@@ -1,4 +1,5 @@
-"""Formats whose records lie together in groups, which their own packages take apart: row groups of Parquet, chunks of ArrayRecord."""
+"""Formats whose records lie together in groups, which their own packages take apart: row groups of
+Parquet, chunks of ArrayRecord."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _MOST = 1 << 56
 
 
 class Groups(NamedTuple):
-    """The begin of each group of a file, and the number of its first record; both end with the end of the last group."""
+    """The begin of each group of a file, and the number of its first record; both end with the end
+    of the last group."""
 
     begins: NDArray[Any]
     firsts: NDArray[Any]
@@ -69,7 +71,10 @@ class Foreign:
         try:
             yield
         except ImportError as error:
-            raise ParioError(f"{path}: reading {self.title} needs the package {self.package}: pip install {self.package}") from error
+            raise ParioError(
+                f"{path}: reading {self.title} needs the package {self.package}: pip install"
+                f" {self.package}"
+            ) from error
         except (OSError, ValueError, RuntimeError, LookupError) as error:
             raise ParioError(f"{path}: not read as {self.title}: {error}") from error
 
@@ -85,8 +90,8 @@ def refuse(path: str, format: str = "") -> None:
     if found := foreign_format(path, format):
         made = Path(path).with_suffix(".prec").name
         raise ParioError(
-            f"{path}: records of {found.title} lie together in groups and have no bytes of their own; "
-            f"pario records convert --to prec -o {made} makes a file of them that have, first"
+            f"{path}: records of {found.title} lie together in groups and have no bytes of their"
+            f" own; pario records convert --to prec -o {made} makes a file of them that have, first"
         )
 
 
@@ -115,11 +120,23 @@ class _Parquet:
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         import pyarrow.parquet
 
-        how: dict[str, Any] = {"metadata": self._metadata, "pre_buffer": False, "page_checksum_verification": self._verify}
-        with pyarrow.parquet.ParquetFile(self._path, **how) as file:  # readers of others are not for several threads
+        how: dict[str, Any] = {
+            "metadata": self._metadata,
+            "pre_buffer": False,
+            "page_checksum_verification": self._verify,
+        }
+        with pyarrow.parquet.ParquetFile(
+            self._path, **how
+        ) as file:  # readers of others are not for several threads
             columns = [self._column] if self._column else None
-            for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False):
-                yield self._column_of(batch.column(0)) if columns else _joined(map(_json, batch.to_pylist()))
+            for batch in file.iter_batches(
+                _ROWS, row_groups=[group], columns=columns, use_threads=False
+            ):
+                yield (
+                    self._column_of(batch.column(0))
+                    if columns
+                    else _joined(map(_json, batch.to_pylist()))
+                )
 
     def _column_of(self, values: Any) -> Decoded:
         return _plain_bytes(values) or _joined(self._values(values.to_pylist()))
@@ -127,7 +144,10 @@ class _Parquet:
     def _values(self, values: list[Any]) -> Iterator[bytes]:
         for value in values:
             if not isinstance(value, str | bytes):
-                raise ParioError(f"{self._path}: column {self._column} holds {type(value).__name__}: expected bytes or text in each row")
+                raise ParioError(
+                    f"{self._path}: column {self._column} holds {type(value).__name__}: expected"
+                    " bytes or text in each row"
+                )
             yield value.encode() if isinstance(value, str) else value
 
 
@@ -148,8 +168,15 @@ def _plain_bytes(column: Any) -> Decoded | None:
         return None
     values = column.cast(pyarrow.large_binary())
     _, offsets, data = values.buffers()
-    memory = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, dtype=np.uint8)
-    return Decoded(memory, np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1])
+    memory = (
+        np.frombuffer(data, dtype=np.uint8)
+        if data is not None and data.size
+        else np.empty(0, dtype=np.uint8)
+    )
+    return Decoded(
+        memory,
+        np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1],
+    )
 
 
 def _json(row: dict[str, Any]) -> bytes:
@@ -169,7 +196,8 @@ class _ArrayRecord:
         from array_record.python.array_record_module import ArrayRecordReader
 
         self._path = path
-        # It decodes in the calling thread: there may be several, and after a fork none of the package's own.
+        # It decodes in the calling thread: there may be several, and after a fork none of the
+        # package's own.
         self._reader = ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")
 
     def groups(self) -> Groups:
@@ -187,9 +215,11 @@ class _ArrayRecord:
         yield _joined(self._reader.read(first, last) if last > first else [])
 
 
-# Riegeli's files, which ArrayRecord uses, are blocks, each with a header; they may lie within chunks and their headers.
+# Riegeli's files, which ArrayRecord uses, are blocks, each with a header; they may lie within
+# chunks and their headers.
 _BLOCK, _BLOCK_HEADER = 1 << 16, 24
-#: Of a chunk: two hashes around the bytes of its data, its kind (one byte) and number of records (seven), bytes when it is decoded.
+#: Of a chunk: two hashes around the bytes of its data, its kind (one byte) and number of records
+#: (seven), bytes when it is decoded.
 _CHUNK = struct.Struct("<QQQQQ")
 
 
@@ -212,7 +242,8 @@ def _chunks(path: str) -> Iterator[tuple[int, int]]:
 
 
 def _behind(begin: int, length: int) -> int:
-    """What ``length`` bytes from ``begin`` on end with, when the headers of blocks lie among them."""
+    """What ``length`` bytes from ``begin`` on end with, when the headers of blocks lie among
+    them."""
     usable = _BLOCK - _BLOCK_HEADER
     return begin + length + (length + (begin + usable - 1) % _BLOCK) // usable * _BLOCK_HEADER
 
@@ -240,4 +271,7 @@ def _joined(records: Iterable[bytes]) -> Decoded:
     return Decoded(np.frombuffer(memory, dtype=np.uint8), np.array(offsets, dtype=np.int64))
 
 
-FORMATS = (Foreign("parquet", "Parquet", "pyarrow", _Parquet), Foreign("arrayrecord", "ArrayRecord", "array_record", _ArrayRecord))
+FORMATS = (
+    Foreign("parquet", "Parquet", "pyarrow", _Parquet),
+    Foreign("arrayrecord", "ArrayRecord", "array_record", _ArrayRecord),
+)

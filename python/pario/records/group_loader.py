@@ -39,7 +39,13 @@ class GroupedFiles:
         self.ends, self._group_ends = np.cumsum([len(file) for file in files]), np.cumsum(groups)
         begins = self.ends - [len(file) for file in files]
         self.firsts = np.concatenate(
-            [*(file.groups.firsts[:-1] + begin for file, begin in zip(files, begins, strict=True)), self.ends[-1:]]
+            [
+                *(
+                    file.groups.firsts[:-1] + begin
+                    for file, begin in zip(files, begins, strict=True)
+                ),
+                self.ends[-1:],
+            ]
         )
         #: Decoded groups of all files, bounded as those of one file.
         self._kept = Kept(max((file.memory for file in files), default=MEMORY))
@@ -124,21 +130,27 @@ class _Ahead:
 class GroupLoader:
     """The batches of one rank's share of an epoch, for one thread.
 
-    ``memory``: bytes of decoded groups; one turn is decoded ahead in any case. With mixed groups and
-    in file order each group is decoded at most once, and only if its turn has records of the share;
-    in other orders again whenever it is needed after it was forgotten.
+    ``memory``: bytes of decoded groups; one turn is decoded ahead in any case. With mixed groups
+    and in file order each group is decoded at most once, and only if its turn has records of the
+    share; in other orders again whenever it is needed after it was forgotten.
     """
 
-    def __init__(self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int) -> None:
+    def __init__(
+        self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int
+    ) -> None:
         import numpy as np
 
         self._files, self._share, self._memory = files, share, memory
-        self._turns_of = {"groups": self._mixed, "as they lie": self._in_order}.get(order[0], self._step_by_step)
+        self._turns_of = {"groups": self._mixed, "as they lie": self._in_order}.get(
+            order[0], self._step_by_step
+        )
         self._keep = self._turns_of == self._step_by_step
         ends = files.ends.astype("u8")
         counts = np.diff(ends, prepend=np.uint64(0))
         mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
-        self._order = RecordOrder(("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed)
+        self._order = RecordOrder(
+            ("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed
+        )
         self._count, self._ahead = int(ends[-1]), _Ahead()
         #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
@@ -191,7 +203,8 @@ class GroupLoader:
                 del self._futures[group]
 
     def _step(self, number: int) -> tuple[int, int, int]:
-        """First position, the position after the last, and the position of all ranks after the step.
+        """First position, the position after the last, and the position of all ranks after the
+        step.
 
         An empty step at the end of the epoch if ``number`` is too large.
         """
@@ -238,7 +251,9 @@ class GroupLoader:
         groups = self._files.groups_of(numbers)
         records = numbers - self._files.firsts[groups]
         for group, which in by_group(groups):
-            future = self._futures.get(group) or next(turn.futures[group] for turn in held if group in turn.futures)
+            future = self._futures.get(group) or next(
+                turn.futures[group] for turn in held if group in turn.futures
+            )
             if error := future.exception():
                 failures += [(number, str(error)) for number in numbers[which].tolist()]
             else:

@@ -24,15 +24,22 @@ MEMORY = 256 << 20
 class GroupedFile:
     """Records by number, as ``RecordFile`` gives those that have bytes of their own.
 
-    Any number of threads and forked processes may use one, and it can be pickled: each process opens the file for itself.
-    Raises OSError (ESTALE) if the file has changed since it was opened, ParioError if the package of the format
-    is missing, or cannot read it.
+    Any number of threads and forked processes may use one, and it can be pickled: each process
+    opens the file for itself. Raises OSError (ESTALE) if the file has changed since it was opened,
+    ParioError if the package of the format is missing, or cannot read it.
     """
 
     #: It was not shuffled by pario.
     bucketing = None
 
-    def __init__(self, path: str, foreign: Foreign, column: str = "", memory: int = MEMORY, verify: bool = True) -> None:
+    def __init__(
+        self,
+        path: str,
+        foreign: Foreign,
+        column: str = "",
+        memory: int = MEMORY,
+        verify: bool = True,
+    ) -> None:
         self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
         self._seen = self._look()
         self._kept = Kept(memory)
@@ -63,10 +70,14 @@ class GroupedFile:
         data = memory[offsets[record] : offsets[record + 1]].tobytes()
         return data, 0, len(data)
 
-    def read_many(self, numbers: NDArray[Any], *, skip: bool) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
-        """Records one behind the other in memory, and the begin and end of each there. A group is decoded once for all of them.
+    def read_many(
+        self, numbers: NDArray[Any], *, skip: bool
+    ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
+        """Records one behind the other in memory, and the begin and end of each there. A group is
+        decoded once for all of them.
 
-        ``skip``: the records of a group that cannot be decoded become empty; their positions in ``numbers`` and the errors are returned.
+        ``skip``: the records of a group that cannot be decoded become empty; their positions in
+        ``numbers`` and the errors are returned.
         """
         import numpy as np
 
@@ -112,7 +123,9 @@ class GroupedFile:
                 yield piece
         self._require_unchanged()
         if records != last - first:
-            raise ParioError(f"{self.path}: group {group} has {records} records, its index says {last - first}")
+            raise ParioError(
+                f"{self.path}: group {group} has {records} records, its index says {last - first}"
+            )
 
     def all_pieces(self, skipped: list[tuple[int, str]] | None = None) -> Iterator[Decoded]:
         """All records in order, piece by piece. ``skipped``: takes the number of records, and the
@@ -130,7 +143,8 @@ class GroupedFile:
                 yield from pieces
 
     def verify(self, threads: int, most: int, show: Show) -> list[tuple[int, str]]:
-        """Decodes everything; the first record of each group that cannot be, at most ``most``, and why."""
+        """Decodes everything; the first record of each group that cannot be, at most ``most``, and
+        why."""
         begins, damaged = self.groups.begins.tolist(), []
         with ThreadPoolExecutor(threads) as team:
             for group, damage in enumerate(team.map(self._damage, range(len(begins) - 1))):
@@ -169,7 +183,9 @@ class GroupedFile:
         except FileNotFoundError:
             return found_groups(self), 0
         if format != self.format:
-            raise ParioError(f"{self.path}: its index is one of {format}; make it anew with pario records index")
+            raise ParioError(
+                f"{self.path}: its index is one of {format}; make it anew with pario records index"
+            )
         return Groups(begins.astype("i8"), firsts.astype("i8")), size
 
     def _look(self) -> tuple[int, ...]:
@@ -193,7 +209,9 @@ def write_index(path: str, foreign: Foreign) -> tuple[int, int, int, bytes]:
     decoder = foreign.open(path)
     with foreign.errors(path):
         begins, firsts = decoder.groups()
-    size, place = write_record_groups(os.fsencode(path), foreign.name, begins.astype("u8"), firsts.astype("u8"))
+    size, place = write_record_groups(
+        os.fsencode(path), foreign.name, begins.astype("u8"), firsts.astype("u8")
+    )
     return int(firsts[-1]), len(firsts) - 1, size, place
 
 
@@ -203,13 +221,21 @@ def joined(pieces: Sequence[Decoded]) -> Decoded:
 
     if len(pieces) == 1:
         return pieces[0]
-    memory = np.concatenate([np.empty(0, dtype=np.uint8), *(piece.memory[piece.offsets[0] : piece.offsets[-1]] for piece in pieces)])
-    lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(piece.offsets) for piece in pieces)])
+    memory = np.concatenate(
+        [
+            np.empty(0, dtype=np.uint8),
+            *(piece.memory[piece.offsets[0] : piece.offsets[-1]] for piece in pieces),
+        ]
+    )
+    lengths = np.concatenate(
+        [np.empty(0, dtype=np.int64), *(np.diff(piece.offsets) for piece in pieces)]
+    )
     return Decoded(memory, np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def groups_of(firsts: NDArray[Any], numbers: NDArray[Any] | int) -> NDArray[Any]:
-    """In which group each record is. ``firsts``: the first record of each group, and of all behind the last one."""
+    """In which group each record is. ``firsts``: the first record of each group, and of all behind
+    the last one."""
     return firsts.searchsorted(numbers, side="right") - 1
 
 
@@ -229,8 +255,11 @@ def views(decoded: Decoded, records: NDArray[Any]) -> list[memoryview]:
     return [view[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
-def gathered(parts: Iterable[tuple[NDArray[Any], Sequence[bytes | memoryview]]], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """``count`` records, those of each part where it says: one behind the other, and where each begins and ends.
+def gathered(
+    parts: Iterable[tuple[NDArray[Any], Sequence[bytes | memoryview]]], count: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """``count`` records, those of each part where it says: one behind the other, and where each
+    begins and ends.
 
     Records of no part are empty.
     """
@@ -240,6 +269,10 @@ def gathered(parts: Iterable[tuple[NDArray[Any], Sequence[bytes | memoryview]]],
     for which, records in parts:
         for place, record in zip(which.tolist(), records, strict=True):
             pieces[place] = record
-    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.uint64) if pieces else np.empty(0, dtype=np.uint64)
+    ends = (
+        np.cumsum([len(piece) for piece in pieces], dtype=np.uint64)
+        if pieces
+        else np.empty(0, dtype=np.uint64)
+    )
     begins = np.concatenate([np.zeros(1, dtype=np.uint64), ends])[: len(pieces)]
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), np.stack([begins, ends], axis=1)

@@ -16,7 +16,8 @@ _OVERHEAD = 1000
 
 @dataclass
 class _Slot:
-    """A group that was asked for. Whoever has the lock decodes it, if nobody has: one that is interrupted leaves that to the next."""
+    """A group that was asked for. Whoever has the lock decodes it, if nobody has: one that is
+    interrupted leaves that to the next."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     decoded: Decoded | None = None
@@ -33,21 +34,23 @@ class _Held:
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
     groups: OrderedDict[int, _Slot] = field(default_factory=OrderedDict)
-    #: Of the groups that are decoded: the sum of their sizes, with no call between a change of both, in which an interrupt would come.
+    #: Of the groups that are decoded: the sum of their sizes, with no call between a change of
+    #: both, in which an interrupt would come.
     bytes: int = 0
 
 
 class Kept:
-    """Those that were asked for last, as far as ``memory`` goes, at least one. Any thread; after a fork the child begins with none, and
-    waits for no lock and no thread of the parent."""
+    """Those that were asked for last, as far as ``memory`` goes, at least one. Any thread; after a
+    fork the child begins with none, and waits for no lock and no thread of the parent."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self._held = _Held()
 
     def get(self, group: int, decode: Callable[[int], Decoded]) -> Decoded:
-        """A group. Of those who ask for one that is not kept the first one decodes it, the others wait; an error is told to all of them,
-        and the next one tries again. Where an interrupt (Ctrl-C) ends it, one of those who wait does it."""
+        """A group. Of those who ask for one that is not kept the first one decodes it, the others
+        wait; an error is told to all of them, and the next one tries again. Where an interrupt
+        (Ctrl-C) ends it, one of those who wait does it."""
         held = self._held
         if held.process != os.getpid():
             held = self._held = _Held()
@@ -65,7 +68,9 @@ class Kept:
     def __reduce__(self) -> tuple[type[Kept], tuple[int]]:
         return Kept, (self.memory,)
 
-    def _decode(self, held: _Held, group: int, slot: _Slot, decode: Callable[[int], Decoded]) -> Decoded:
+    def _decode(
+        self, held: _Held, group: int, slot: _Slot, decode: Callable[[int], Decoded]
+    ) -> Decoded:
         try:
             decoded = decode(group)
         except Exception as error:
@@ -76,7 +81,9 @@ class Kept:
             raise
         size = _size(decoded)
         with held.lock:
-            if held.groups.get(group) is slot:  # else it was driven out meanwhile, and is not counted
+            if (
+                held.groups.get(group) is slot
+            ):  # else it was driven out meanwhile, and is not counted
                 held.bytes += size - slot.size
                 slot.size = size
             slot.decoded = decoded

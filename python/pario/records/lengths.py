@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def read_lengths(path: str) -> NDArray[np.uint64]:
-    """A ``.npy`` array, one number per line (``.txt``, ``.csv``), or unsigned 64-bit numbers, little endian."""
+    """A ``.npy`` array, one number per line (``.txt``, ``.csv``), or unsigned 64-bit numbers,
+    little endian."""
     import numpy as np
 
     try:
@@ -24,7 +25,9 @@ def read_lengths(path: str) -> NDArray[np.uint64]:
         else:
             numbers = np.fromfile(path, dtype="<u8")
     except OSError as error:
-        raise ParioError(str(error)) from error
+        raise ParioError(
+            f"{path}: {error.strerror or error}; expected a file of lengths"
+        ) from error
     except ValueError as error:
         raise ParioError(f"{path}: lengths are no numbers: {error}") from error
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers.size and numbers.min() < 0):

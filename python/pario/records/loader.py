@@ -33,8 +33,9 @@ MOST_THREADS = 16
 #: Waits for batches that are kept for percentiles.
 _MOST_WAITS = 100_000
 _PERMUTATION = (
-    "Loader: in a full permutation each record may need a group of about {} records decoded; groups=N mixes the records of N groups, "
-    "and pario records convert makes a file whose records can be read one by one"
+    "Loader: in a full permutation each record may need a group of about {} records decoded;"
+    " groups=N mixes the records of N groups, and pario records convert makes a file whose records"
+    " can be read one by one"
 )
 
 
@@ -96,10 +97,15 @@ class LoaderStats:
     def __str__(self) -> str:
         first = self.first / max(1, self.epochs)
         seconds = self.first + self.waited + self.worked
-        rate = f"{self.records / seconds:,.0f} samples/s, {self.bytes / seconds / 1e6:,.1f} MB/s, " if seconds else ""
+        rate = (
+            f"{self.records / seconds:,.0f} samples/s, {self.bytes / seconds / 1e6:,.1f} MB/s, "
+            if seconds
+            else ""
+        )
         return (
-            f"waited {self.stalled:.1%} of step time (first batch {first * 1e3:.1f} ms, then p50 {self.percentile(50) * 1e3:.2f} ms, "
-            f"p99 {self.percentile(99) * 1e3:.2f} ms), {rate}{self.threads} threads" + (f", {self.skipped} skipped" if self.skipped else "")
+            f"waited {self.stalled:.1%} of step time (first batch {first * 1e3:.1f} ms, then p50"
+            f" {self.percentile(50) * 1e3:.2f} ms, p99 {self.percentile(99) * 1e3:.2f} ms),"
+            f" {rate}{self.threads} threads" + (f", {self.skipped} skipped" if self.skipped else "")
         )
 
 
@@ -107,57 +113,89 @@ class Loader:
     """The batches of one rank; each iteration is an epoch, or the rest of one.
 
     The order is a function of ``seed``, epoch and position alone: ranks, threads and workers do not
-    change it. After a ``break`` the next iteration continues behind the last batch given, after the
-    last batch of an epoch the next epoch begins. ``state_dict()`` resumes at any batch, on any
-    number of ranks. A DataLoader of PyTorch takes ``loader.torch()``.
+    change it. After a ``break`` the next iteration continues after the last batch returned; after
+    the last batch of an epoch the next epoch begins. ``state_dict()`` resumes at any batch, on any
+    number of ranks. A DataLoader of PyTorch accepts ``loader.torch()``.
 
-    One thread at a time; an iteration belongs to the process that began it, and ends when another
-    one begins.
+    Every rank makes a Loader of its own with the same arguments except ``rank``; ranks do not
+    communicate. Only one thread at a time may use a Loader. An iteration belongs to the process
+    that began it, and ends when another one begins.
 
     Parameters
     ----------
-    dataset
+    dataset : Dataset or sequence of Dataset
         One Dataset, or several as one after the other.
-    batch_size
+    batch_size : int
         Records of a batch of one rank.
-    shuffle
-        A random order, another one for each seed and epoch. Of a file that ``pario records shuffle
-        --fused`` wrote, buckets are read one at a time. Of Parquet and ArrayRecord, groups take
-        turns in random order, each decoded once per epoch, and the records of ``groups`` of them
-        are mixed.
-    groups
-        Default: as many as have 16 MiB in the files. 0: a full permutation, which decodes groups
-        again and again.
-    blocks
-        ``(RECORDS, BLOCKS)``: shuffles blocks of neighbouring records, and the records of as many
-        blocks among each other. Reads stay long, for devices that are slow at random reads.
-    interleave
-        ``(FILES, RECORDS)``: reads as many data sets side by side, and as many records of each in
-        turn, in the order of tf.data's ``interleave(cycle_length, block_length)``.
-    rank, world
+    shuffle : bool
+        Random order, different for each seed and epoch. Files of ``pario records shuffle --fused``
+        are read bucket by bucket. Groups of Parquet and ArrayRecord are read in random order, each
+        decoded once per epoch, and the records of ``groups`` of them are mixed.
+    seed : int
+        Selects the random order, 0 to 2**64 - 1.
+    groups : int, optional
+        Groups that are mixed; default: as many as occupy 16 MiB in the files. 0: a full
+        permutation, which decodes groups repeatedly.
+    blocks : pair of int, optional
+        ``(RECORDS, BLOCKS)``: shuffles blocks of RECORDS neighbouring records, and the records of
+        BLOCKS blocks among each other. Reads stay long, for devices with slow random reads.
+    interleave : pair of int, optional
+        ``(FILES, RECORDS)``: reads FILES data sets side by side, RECORDS of each in turn, in the
+        order of tf.data's ``interleave(cycle_length, block_length)``.
+    rank, world : int
         The number of this rank, and of all ranks.
-    remainder
+    remainder : {"pad", "drop", "exact"}
         The division of the last step's records if they do not fill a batch of every rank. "pad":
         all ranks get equally many, fewer than ``world`` records are repeated; "drop": all ranks
         get equally many, fewer than ``world`` are left out; "exact": each record comes once, and
         a rank may have one batch less.
-    drop_last
+    drop_last : bool
         Leaves out all records of such a last step.
-    transform
-        A function of each record; ``workers`` threads, or processes with ``processes=True``, call
-        it. Default: batches are of type Batch.
-    collate
+    transform : callable(memoryview) -> Any, optional
+        A function of each record. Without it and ``collate``, batches are of type Batch.
+    workers : int
+        Threads that call ``transform``; 0: the calling thread.
+    processes : bool
+        Call ``transform`` in processes instead of threads.
+    collate : callable(list) -> Any, optional
         A function of the list of a batch's records, or results of ``transform``.
-    prefetch
-        Requests to the device at a time; "auto": more while batches are waited for.
-    memory
+    prefetch : int or "auto"
+        Concurrent requests to the device; "auto": more while the program waits for batches.
+    memory : int
         Bytes that may be read ahead.
-    caching
-        "page_cache"; "direct" bypasses the page cache for bytes that it does not hold; "auto":
-        direct for data larger than half of the free memory.
-    errors
+    caching : {"auto", "page_cache", "direct"}
+        "page_cache"; "direct" bypasses the page cache for bytes that are not in it; "auto": direct
+        for data larger than half of the free memory.
+    errors : {"raise", "skip"}
         "raise" a ParioError that names the record, or "skip" records that cannot be read or
         transformed.
+
+    Raises
+    ------
+    ParioError
+        An argument is out of range or does not fit the others. While iterating: a record cannot be
+        read or transformed, or another iteration began.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pario.records import Dataset, Loader
+    >>> np.arange(10, dtype="<i4").tofile("numbers.bin")
+    >>> dataset = Dataset("numbers.bin", format="fixed", size=4)
+    >>> loader = Loader(dataset, batch_size=4, drop_last=True)
+    >>> [batch.array("<i4").ravel().tolist() for batch in loader]
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+    Resume in the middle of an epoch:
+
+    >>> loader = Loader(dataset, batch_size=4, shuffle=True, seed=7)
+    >>> batches = iter(loader)
+    >>> first, state = next(batches), loader.state_dict()
+    >>> rest = [batch.numbers.tolist() for batch in batches]
+    >>> resumed = Loader(dataset, batch_size=4, shuffle=True, seed=7)
+    >>> resumed.load_state_dict(state)
+    >>> [batch.numbers.tolist() for batch in resumed] == rest
+    True
     """
 
     def __init__(
@@ -185,14 +223,25 @@ class Loader:
     ) -> None:
         self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
         self.count = sum(len(one) for one in self.datasets)
-        self.batch_size, self.world = check_whole("Loader: batch_size", batch_size, 1), check_whole("Loader: world", world, 1)
+        self.batch_size, self.world = (
+            check_whole("Loader: batch_size", batch_size, 1),
+            check_whole("Loader: world", world, 1),
+        )
         self.rank = check_whole("Loader: rank", rank, 0, self.world - 1)
         self._remainder = _remainder(remainder, drop_last)
         self.seed, self.epoch, self.position = check_whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
         self._iterations = 0
         #: Of DataLoaders over torch(); None before its first call.
         self._passes: Passes | None = None
-        self._order = "blocks" if blocks else "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
+        self._order = (
+            "blocks"
+            if blocks
+            else "shuffled"
+            if shuffle
+            else "interleaved"
+            if interleave
+            else "as they lie"
+        )
         sides = _pair("Loader: interleave", interleave)
         self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
         self._grouped = self._grouped_files()
@@ -200,17 +249,25 @@ class Loader:
         self._transform, self._collate, self._processes = transform, collate, processes
         self._workers = check_whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
-        self._threads = MOST_THREADS if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
+        self._threads = (
+            MOST_THREADS if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
+        )
         self._memory, self._errors = check_whole("Loader: memory", memory, 0, 2**63), errors
         self.stats = LoaderStats()
         if interleave and (shuffle or blocks):
-            raise ParioError("Loader: interleave is an order of its own: expected neither shuffle nor blocks")
+            raise ParioError(
+                "Loader: interleave is an order of its own: expected neither shuffle nor blocks"
+            )
         self._check(caching)
-        self._direct = caching == "direct" or (caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2)
+        self._direct = caching == "direct" or (
+            caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2
+        )
 
     def _check(self, caching: str) -> None:
         if caching not in ("auto", "page_cache", "direct"):
-            raise ParioError(f"Loader: caching={caching!r}: expected 'auto', 'page_cache' or 'direct'")
+            raise ParioError(
+                f"Loader: caching={caching!r}: expected 'auto', 'page_cache' or 'direct'"
+            )
         if self._errors not in ("raise", "skip"):
             raise ParioError(f"Loader: errors={self._errors!r}: expected 'raise' or 'skip'")
 
@@ -219,7 +276,8 @@ class Loader:
         grouped = [one.file for one in self.datasets if isinstance(one.file, GroupedFile)]
         if grouped and len(grouped) < len(self.datasets):
             raise ParioError(
-                f"{grouped[0].path}: is decoded group by group: expected no other formats with it; pario records convert helps"
+                f"{grouped[0].path}: is decoded group by group: expected no other formats with it;"
+                " pario records convert helps"
             )
         return GroupedFiles(grouped) if grouped else None
 
@@ -228,12 +286,18 @@ class Loader:
         files = self._grouped
         together = 0 if groups is None else check_whole("Loader: groups", groups, 0)
         if groups is not None and (not files or self._order != "shuffled"):
-            raise ParioError(f"Loader: groups={groups}: expected at least 0, with shuffle, and Parquet or ArrayRecord")
+            raise ParioError(
+                f"Loader: groups={groups}: expected at least 0, with shuffle, and Parquet or"
+                " ArrayRecord"
+            )
         if not files or self._order != "shuffled":
             return
         together = files.mixed() if groups is None else together
         if together:
-            self._order, self._blocks = "groups", (zlib.crc32(files.firsts.tobytes()) or 1, together)
+            self._order, self._blocks = (
+                "groups",
+                (zlib.crc32(files.firsts.tobytes()) or 1, together),
+            )
         elif files.mixed():
             warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
 
@@ -241,11 +305,16 @@ class Loader:
         """Seed and number of the buckets of a fused shuffle's output; empty for other files."""
         bucketed = [] if self._grouped else [one for one in self.datasets if one.file.bucketing]
         if bucketed and len(self.datasets) > 1:
-            raise ParioError(f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs are shuffled as one")
+            raise ParioError(
+                f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs"
+                " are shuffled as one"
+            )
         return bucketed[0].file.bucketing or () if bucketed else ()
 
     def _bytes(self) -> int:
-        return sum(int(one.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self._files())
+        return sum(
+            int(one.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self._files()
+        )
 
     def _files(self) -> list[RecordFile]:
         """The files whose records can be read one by one."""
@@ -270,7 +339,8 @@ class Loader:
         return steps if first < last else steps - 1
 
     def _steps_from(self, position: int) -> int:
-        """The same on all ranks; with ``remainder="exact"`` a rank may have no batch in the last."""
+        """The same on all ranks; with ``remainder="exact"`` a rank may have no batch in the
+        last."""
         return schedule_steps(self._share(position), self.count)
 
     def __iter__(self) -> Iterator[Any]:
@@ -280,7 +350,10 @@ class Loader:
         for batch in self.part(1, 0):
             yield batch
             if self._iterations != mine:
-                raise ParioError("an iteration over a Loader ends when another one begins, or a state is loaded: expected one at a time")
+                raise ParioError(
+                    "an iteration over a Loader ends when another one begins, or a state is loaded:"
+                    " expected one at a time"
+                )
         self.epoch, self.position = self.epoch + 1, 0
 
     def go_to(self, place: Place) -> None:
@@ -292,13 +365,17 @@ class Loader:
         return self._normalize(Place(self.seed, self.epoch, self.position))
 
     def _normalize(self, place: Place) -> Place:
-        return place.next_epoch() if place.position and not self._steps_from(place.position) else place
+        return (
+            place.next_epoch() if place.position and not self._steps_from(place.position) else place
+        )
 
     def part(self, stride: int, offset: int) -> Iterator[Any]:
         """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
         counted from the current position.
         """
-        yield from self._timed(self._transformed(self._read(self._started(self._share(self.position, stride, offset)))))
+        yield from self._timed(
+            self._transformed(self._read(self._started(self._share(self.position, stride, offset))))
+        )
 
     def _started(self, share: _Share) -> RecordLoader | GroupLoader:
         order = (self._order, self.seed, self.epoch, *self._blocks)
@@ -307,9 +384,9 @@ class Loader:
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
     def forever(self) -> Iterator[Any]:
-        """Epoch after epoch, for Keras and ``tf.data.Dataset.from_generator(loader.forever, ...)``.
-
-        Ends if an epoch has no batch for this rank.
+        """Yields the batches of epoch after epoch, for Keras and
+        ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends if an epoch has no batch for
+        this rank.
         """
         while True:
             begin, batches = self._next_place().position, 0
@@ -320,8 +397,10 @@ class Loader:
                 return
 
     def torch(self) -> Batches:
-        """For ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``: each pass is the next
-        epoch; worker processes share the batches and keep their order.
+        """The batches for ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``.
+
+        Each pass is the next epoch; worker processes share the batches and keep their order. Needs
+        PyTorch.
         """
         from pario.records.adapters import Batches
 
@@ -330,22 +409,37 @@ class Loader:
         return Batches(self, self._passes)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state after the last batch; the same on all ranks after as many batches.
+        """The state after the last batch returned.
 
-        Raises ParioError if worker processes of a DataLoader read the batches.
+        Returns
+        -------
+        dict
+            A few numbers and texts, fit for JSON; equal on all ranks after equally many batches.
+
+        Raises
+        ------
+        ParioError
+            Worker processes of a DataLoader read the batches, and have read ahead.
         """
         if self._passes and self._passes.read_by_workers():
             raise ParioError(
-                "state of a Loader: worker processes of a DataLoader have read ahead: expected loader.torch().state_after(batches) or a "
-                "StatefulDataLoader"
+                "state of a Loader: worker processes of a DataLoader have read ahead: expected"
+                " loader.torch().state_after(batches) or a StatefulDataLoader"
             )
         return self.state_of(self._next_place())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iteration, or pass of a DataLoader, begin where the state was taken.
+        """Lets the next iteration, or pass of a DataLoader, begin at a state.
 
-        The number of ranks and the batch size may be others. Raises ParioError, and changes
-        nothing, if the state is damaged or belongs to other records or another order.
+        Parameters
+        ----------
+        state : dict
+            From ``state_dict()``; the number of ranks and the batch size may differ.
+
+        Raises
+        ------
+        ParioError
+            The state is damaged, or belongs to other records or another order. Nothing changes.
         """
         self.go_to(self.place_of(state))
         self._iterations += 1
@@ -369,7 +463,7 @@ class Loader:
         return self._normalize(place._replace(position=end))
 
     def division(self) -> tuple[int, int, int, str]:
-        """How an epoch is divided: batch size, ranks, this rank, treatment of the remainder."""
+        """The division of an epoch: batch size, ranks, this rank, treatment of the remainder."""
         return self.batch_size, self.world, self.rank, self._remainder
 
     def _whole_order(self) -> list[Any]:
@@ -383,9 +477,14 @@ class Loader:
                     numbers, places = self._without(failures, numbers, places)
                 self.stats.threads = native.threads()
                 data = int((places[:, 1] - places[:, 0]).sum())
-                yield _Progress(position, len(numbers), data, len(failures)), Batch(memory, numbers, places)
+                yield (
+                    _Progress(position, len(numbers), data, len(failures)),
+                    Batch(memory, numbers, places),
+                )
 
-    def _without(self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _without(
+        self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         import numpy as np
 
         if self._errors == "raise":
@@ -393,20 +492,32 @@ class Loader:
         whole = ~np.isin(numbers, [number for number, _ in failures])
         return numbers[whole], places[whole]
 
-    def _transformed(self, batches: Iterator[tuple[_Progress, Batch]]) -> Iterator[tuple[_Progress, Any]]:
+    def _transformed(
+        self, batches: Iterator[tuple[_Progress, Batch]]
+    ) -> Iterator[tuple[_Progress, Any]]:
         transform = self._transform
         if transform is None:
-            return ((progress, self._collated(list(batch)) if self._collate else batch) for progress, batch in batches)
+            return (
+                (progress, self._collated(list(batch)) if self._collate else batch)
+                for progress, batch in batches
+            )
         applied: Iterator[tuple[_Progress, Applied]]
         if self._workers == 0:
-            applied = ((progress, apply(transform, list(batch), batch.numbers.tolist(), self._errors)) for progress, batch in batches)
+            applied = (
+                (progress, apply(transform, list(batch), batch.numbers.tolist(), self._errors))
+                for progress, batch in batches
+            )
         else:
-            applied = (Processes if self._processes else Threads)(transform, self._errors, self._workers).applied(batches)
+            applied = (Processes if self._processes else Threads)(
+                transform, self._errors, self._workers
+            ).applied(batches)
         return (self._finished(progress, results) for progress, results in applied)
 
     def _finished(self, progress: _Progress, applied: Applied) -> tuple[_Progress, Any]:
         results, skipped = applied
-        given = progress._replace(records=progress.records - skipped, skipped=progress.skipped + skipped)
+        given = progress._replace(
+            records=progress.records - skipped, skipped=progress.skipped + skipped
+        )
         return given, self._collated(results)
 
     def _collated(self, results: list[Any]) -> Any:
@@ -422,7 +533,10 @@ class Loader:
             first, self.position = False, progress.position
             yield batch
             if os.getpid() != owner:
-                raise ParioError("an iteration over a Loader belongs to the process that began it: begin one in the child of the fork")
+                raise ParioError(
+                    "an iteration over a Loader belongs to the process that began it: begin one in"
+                    " the child of the fork"
+                )
             begin = time.perf_counter()
             stats.worked += begin - now
 
@@ -445,4 +559,6 @@ def _remainder(remainder: str, drop_last: bool) -> str:
 
 def _free_memory() -> int:
     with open("/proc/meminfo") as facts:  # noqa: PTH123
-        return next(int(line.split()[1]) * 1024 for line in facts if line.startswith("MemAvailable"))
+        return next(
+            int(line.split()[1]) * 1024 for line in facts if line.startswith("MemAvailable")
+        )

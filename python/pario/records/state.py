@@ -26,14 +26,19 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
     expect_same("records", state, records)
     expect_same("order", state, order)
     most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": records}
-    numbers = (check_whole(f"state of a Loader: {name}", state.get(name), 0, end) for name, end in most.items())
+    numbers = (
+        check_whole(f"state of a Loader: {name}", state.get(name), 0, end)
+        for name, end in most.items()
+    )
     return Place(*numbers)
 
 
 def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
     """Raises ParioError unless an entry of the state has the value that it has now."""
     if state.get(name) != value:
-        raise ParioError(f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}")
+        raise ParioError(
+            f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}"
+        )
 
 
 def check_whole(name: str, value: Any, least: int, most: int = _MOST) -> int:

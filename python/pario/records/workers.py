@@ -6,7 +6,13 @@ import multiprocessing
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pario.errors import ParioError
@@ -17,12 +23,14 @@ if TYPE_CHECKING:
 _Note = TypeVar("_Note")
 #: The results of a batch, and the number of records skipped.
 Applied = tuple[list[Any], int]
-#: In a worker process: the current record of each submitted batch, -1 if none. In memory shared with
-#: the Loader's process, which names these records if a worker process ends.
+#: In a worker process: the current record of each submitted batch, -1 if none. In memory shared
+#: with the Loader's process, which names these records if a worker process ends.
 _under_way: Any = None
 
 
-def apply(transform: Callable[[Any], Any], records: list[Any], numbers: Iterable[int], errors: str) -> Applied:
+def apply(
+    transform: Callable[[Any], Any], records: list[Any], numbers: Iterable[int], errors: str
+) -> Applied:
     """Applies the function to each record, in this thread."""
     results = []
     for number, record in zip(numbers, records, strict=True):
@@ -30,7 +38,9 @@ def apply(transform: Callable[[Any], Any], records: list[Any], numbers: Iterable
             results.append(transform(record))
         except Exception as error:
             if errors == "raise":
-                raise ParioError(f"record {number}: transform: {type(error).__name__}: {error}") from error
+                raise ParioError(
+                    f"record {number}: transform: {type(error).__name__}: {error}"
+                ) from error
     return results, len(records) - len(results)
 
 
@@ -63,7 +73,9 @@ class Threads:
 
     def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
         """Submits a batch; ``slot``: a number that no other pending batch has."""
-        return self._executor.submit(apply, self._transform, list(batch), batch.numbers.tolist(), self._errors)
+        return self._executor.submit(
+            apply, self._transform, list(batch), batch.numbers.tolist(), self._errors
+        )
 
     def _result(self, future: Future[Applied]) -> Applied:
         return future.result()
@@ -81,7 +93,10 @@ class Processes(Threads):
         try:
             pickle.dumps(self._transform)
         except Exception as error:
-            raise ParioError(f"Loader: transform: expected a function of a module, which processes can import: {error}") from error
+            raise ParioError(
+                "Loader: transform: expected a function of a module, which processes can import:"
+                f" {error}"
+            ) from error
         context = multiprocessing.get_context("forkserver")
         self._under_way = context.RawArray("q", [-1] * (self._most + 1))
         return ProcessPoolExecutor(count, context, _set_under_way, (self._under_way,))
@@ -89,7 +104,14 @@ class Processes(Threads):
     def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
         records = [bytes(record) for record in batch]
         try:
-            return self._executor.submit(_apply_with_notes, slot, self._transform, records, batch.numbers.tolist(), self._errors)
+            return self._executor.submit(
+                _apply_with_notes,
+                slot,
+                self._transform,
+                records,
+                batch.numbers.tolist(),
+                self._errors,
+            )
         except BrokenExecutor as error:
             raise self._broken() from error
 
@@ -101,13 +123,20 @@ class Processes(Threads):
         except ParioError:
             raise
         except Exception as error:
-            raise ParioError(f"transform: its results cannot be sent from a process: {error}") from error
+            raise ParioError(
+                f"transform: its results cannot be sent from a process: {error}"
+            ) from error
 
     def _broken(self) -> ParioError:
         at = sorted(number for number in self._under_way if number >= 0)
         if not at:
-            return ParioError("transform: a process ended before its first record: expected if __name__ == '__main__' in the main program")
-        where = f"record {at[0]}" if len(at) == 1 else "one of the records " + ", ".join(map(str, at))
+            return ParioError(
+                "transform: a process ended before its first record: expected if __name__ =="
+                " '__main__' in the main program"
+            )
+        where = (
+            f"record {at[0]}" if len(at) == 1 else "one of the records " + ", ".join(map(str, at))
+        )
         return ParioError(f"{where}: transform: its process ended (killed, or out of memory?)")
 
 
@@ -116,7 +145,13 @@ def _set_under_way(shared: Any) -> None:
     _under_way = shared
 
 
-def _apply_with_notes(slot: int, transform: Callable[[Any], Any], records: list[bytes], numbers: list[int], errors: str) -> Applied:
+def _apply_with_notes(
+    slot: int,
+    transform: Callable[[Any], Any],
+    records: list[bytes],
+    numbers: list[int],
+    errors: str,
+) -> Applied:
     """Applies the function in a worker process, and notes the current record."""
     return apply(transform, records, _note_each(slot, numbers), errors)
 

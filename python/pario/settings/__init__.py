@@ -1,16 +1,16 @@
-"""Settings of I/O: the tables of keys, the file ``pario.toml``, what becomes of it in the environment of a program, and why.
+"""Settings of I/O: the keys, the file ``pario.toml``, its variables for programs, and explanations.
 
-    file = load(Path("pario.toml"))          # strict: raises SettingsError with file, line, key, range, and what may have been meant
-    variables(file, os.environ)              # PARIO_MPIIO, PARIO_HINTS, PARIO_STREAMS ... for the program
-    explain("/home/ada/out.h5", file, os.environ)
+    file = load(Path("pario.toml"))  # raises SettingsError with file, line, key and range
+    variables(file, os.environ)  # PARIO_MPIIO, PARIO_HINTS, PARIO_STREAMS ... for the program
+    explain("/home/ada/out.h5", file, os.environ)  # which settings apply, and why
 
-docs/settings.md says what users may rely on.
+docs/settings.md is the contract for users.
 """
 
 from pario.settings.environment import variables
 from pario.settings.errors import SettingsError
 from pario.settings.explain import Applied, explain
-from pario.settings.file import Section, Setting, SettingsFile, joined, load
+from pario.settings.file import Section, Setting, SettingsFile, load, merge_settings
 from pario.settings.keys import TABLES, Key, keys
 from pario.settings.write import Line, Proposal, write
 
@@ -25,9 +25,9 @@ __all__ = [
     "SettingsError",
     "SettingsFile",
     "explain",
-    "joined",
     "keys",
     "load",
+    "merge_settings",
     "variables",
     "write",
 ]

@@ -1,4 +1,4 @@
-"""What is wrong with a settings file."""
+"""The error of an invalid settings file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pario.errors import ParioError
 
 
 class SettingsError(ParioError):
-    """Names the file, the line (0: the file as a whole) and what was found and expected."""
+    """An error with file, line (0: the whole file), contents and expectation."""
 
     def __init__(self, path: Path, line: int, text: str) -> None:
         super().__init__(f"{path}:{line}: {text}" if line else f"{path}: {text}")

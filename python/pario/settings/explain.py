@@ -1,4 +1,4 @@
-"""For one path: which setting applies, where it comes from, and what overrules it."""
+"""The settings of one path: which ones apply, their origin, and those that override them."""
 
 from __future__ import annotations
 
@@ -7,38 +7,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pario.settings.file import SettingsFile
-from pario.settings.globs import means
+from pario.settings.globs import selects
 from pario.settings.keys import names
 
-#: Of MPI-IO hints the later wins, so does the setting file over what stands before it here and not over what stands behind.
+#: Variables with MPI-IO hints. Later hints win: the settings file over the first list, the second
+#: list over the settings file.
 _WEAKER, _STRONGER = ("MPICH_MPIIO_HINTS",), ("PARIO_HINTS",)
-#: Of streams the first that means the path decides: before the file, and after it.
+#: Variables with streams. The first one that selects the path wins: the first list, the settings
+#: file, the second list.
 _BEFORE, _AFTER = ("PARIO_STREAMS",), ("IOBUF_PARAMS",)
 
 
 @dataclass(frozen=True)
 class Applied:
-    """One setting that means the path."""
+    """A setting that selects the path."""
 
     table: str
     key: str
     value: str
     origin: str  # "pario.toml:12, match = *.h5", "PARIO_HINTS, *.h5"
-    overruled: str = ""  # by what; empty: it applies
+    overruled: str = ""  # the origin of the setting that overrides it; empty: it applies
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What one section, or one specification of a variable, says of a path: (table, key, value, origin)."""
+    """The settings of a path in one section, or in one specification of a variable: (table, key,
+    value, origin)."""
 
     rows: tuple[tuple[str, str, str, str], ...]
     name: str
 
 
-def explain(path: str, file: SettingsFile | None, environment: Mapping[str, str]) -> tuple[Applied, ...]:
-    """All settings that mean the path (absolute, or %stdout and the like), those that apply before those they overrule.
+def explain(
+    path: str, file: SettingsFile | None, environment: Mapping[str, str]
+) -> tuple[Applied, ...]:
+    """Return all settings that select the path (absolute, or a name such as %stdout), the applied
+    ones before those that they override.
 
-    Hints that the program itself gives in MPI_Info are weaker than all of these, and so is what the library takes where nothing is set.
+    The program's own hints in MPI_Info and the library's defaults are weaker than all of these.
     """
     hints = [
         *_romio(environment),
@@ -56,26 +62,33 @@ def explain(path: str, file: SettingsFile | None, environment: Mapping[str, str]
 
 def _sections(path: str, file: SettingsFile | None, tables: tuple[str, ...]) -> Iterator[_Source]:
     for section in file.sections if file else ():
-        if means(section.match, path) and section.of(*tables):
+        if selects(section.match, path) and section.of(*tables):
             place = f"{file.path if file else ''}:{section.line}"
             rows = [
-                (one.key.table, one.key.name, one.text, f'{file.path if file else ""}:{one.line}, match = "{section.match}"')
+                (
+                    one.key.table,
+                    one.key.name,
+                    one.text,
+                    f'{file.path if file else ""}:{one.line}, match = "{section.match}"',
+                )
                 for one in section.of(*tables)
             ]
             yield _Source(tuple(rows), place)
 
 
-def _specifications(path: str, variables: tuple[str, ...], environment: Mapping[str, str], table: str) -> Iterator[_Source]:
+def _specifications(
+    path: str, variables: tuple[str, ...], environment: Mapping[str, str], table: str
+) -> Iterator[_Source]:
     for variable in variables:
         for text in filter(None, environment.get(variable, "").split(",")):
             glob, *parts = text.split(":")
-            if means(glob, path):
-                rows = [(*_named(table, part), f"{variable}, {glob}") for part in parts if part]
+            if selects(glob, path):
+                rows = [(*_resolve(table, part), f"{variable}, {glob}") for part in parts if part]
                 yield _Source(tuple(rows), f"{variable}, {glob}")
 
 
-def _named(table: str, part: str) -> tuple[str, str, str]:
-    """Table, key and value of key=value; a key alone means yes."""
+def _resolve(table: str, part: str) -> tuple[str, str, str]:
+    """Return table, key and value of key=value; a key alone means yes."""
     name, equals, value = part.partition("=")
     for other in ("striping",) if table == "mpiio" else ("stdio",):
         for key in names(other).values():
@@ -86,7 +99,7 @@ def _named(table: str, part: str) -> tuple[str, str, str]:
 
 
 def _romio(environment: Mapping[str, str]) -> Iterator[_Source]:
-    """ROMIO's file of lines "key value", which are for all paths."""
+    """Yield the hints of ROMIO's file of lines "key value", which apply to all paths."""
     path = environment.get("ROMIO_HINTS")
     if not path:
         return
@@ -95,12 +108,14 @@ def _romio(environment: Mapping[str, str]) -> Iterator[_Source]:
     except OSError:
         return
     rows = [line.split(None, 1) for line in lines if line.strip() and not line.startswith("#")]
-    found = [(*_named("mpiio", "=".join(row)), f"ROMIO_HINTS, {path}") for row in rows if len(row) == 2]
+    found = [
+        (*_resolve("mpiio", "=".join(row)), f"ROMIO_HINTS, {path}") for row in rows if len(row) == 2
+    ]
     yield _Source(tuple(found), f"ROMIO_HINTS, {path}")
 
 
 def _by_key(sources: list[_Source]) -> Iterator[Applied]:
-    """Per key the last source wins."""
+    """Yield the settings; the last source wins per key."""
     found: dict[tuple[str, str], list[Applied]] = {}
     for source in sources:
         for row in source.rows:
@@ -111,6 +126,8 @@ def _by_key(sources: list[_Source]) -> Iterator[Applied]:
 
 
 def _by_source(sources: list[_Source]) -> Iterator[Applied]:
-    """The first source decides for all keys."""
+    """Yield the settings; the first source wins for all keys."""
     for number, source in enumerate(sources):
-        yield from (Applied(*row, overruled=sources[0].name if number else "") for row in source.rows)
+        yield from (
+            Applied(*row, overruled=sources[0].name if number else "") for row in source.rows
+        )

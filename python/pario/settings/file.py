@@ -1,4 +1,4 @@
-"""``pario.toml``: what may stand in it, and how it is read. Strict: what is not understood is an error, not ignored."""
+"""The parser of ``pario.toml``. It is strict: anything that it does not understand is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE_TABLES = TABLES[1:]
 
 @dataclass(frozen=True)
 class Setting:
-    """One key and its value, as the library reads it."""
+    """A key and its value as text for the library."""
 
     key: Key
     text: str
@@ -28,28 +28,28 @@ class Setting:
 
 @dataclass(frozen=True)
 class Section:
-    """One [[file]]: settings of the files that a pattern means."""
+    """A [[file]] section: the settings of the files that a pattern selects."""
 
     match: str
     line: int
     settings: tuple[Setting, ...]
 
     def of(self, *tables: str) -> tuple[Setting, ...]:
-        """Those of some tables."""
+        """Return the settings of some tables."""
         return tuple(setting for setting in self.settings if setting.key.table in tables)
 
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """A settings file that is in order."""
+    """A valid settings file."""
 
     path: Path
     run: tuple[Setting, ...]
     sections: tuple[Section, ...]
 
 
-def joined(strong: SettingsFile | None, weak: SettingsFile) -> SettingsFile:
-    """Both files as one; where both say something, the first is right."""
+def merge_settings(strong: SettingsFile | None, weak: SettingsFile) -> SettingsFile:
+    """Merge two files; the settings of the first win."""
     if strong is None:
         return weak
     said = {setting.key for setting in strong.run}
@@ -58,7 +58,8 @@ def joined(strong: SettingsFile | None, weak: SettingsFile) -> SettingsFile:
 
 
 def load(path: str | os.PathLike[str]) -> SettingsFile:
-    """Reads a settings file. Raises SettingsError naming file, line, key, what is allowed, and what may have been meant."""
+    """Read a settings file. Raises SettingsError with file, line, key, the allowed values and a
+    suggestion."""
     import tomllib
 
     path = local_path(path)
@@ -75,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> SettingsFile:
 
 
 class _Reader:
-    """One file; knows where in the text a key stands."""
+    """The reader of one file, which knows the line of each key."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
@@ -83,37 +84,60 @@ class _Reader:
     def read(self, document: Mapping[str, Any]) -> SettingsFile:
         for name in document:
             if name not in ("run", "file"):
-                raise self._error((name,), f"unknown table {name}{_meant(name, ('run', 'file'))}; expected [run] and [[file]]")
+                raise self._error(
+                    (name,),
+                    f"unknown table {name}{_suggest(name, ('run', 'file'))}; expected [run] and"
+                    " [[file]]",
+                )
         run = document.get("run", {})
         files = document.get("file", [])
         if not isinstance(run, dict):
             raise self._error(("run",), "run is a value; expected a table: [run]")
         if not isinstance(files, list) or not all(isinstance(section, dict) for section in files):
-            raise self._error(("file",), "file is not a list of tables; expected [[file]] with two brackets")
-        sections = tuple(self._section(section, ("file", number)) for number, section in enumerate(files))
+            raise self._error(
+                ("file",), "file is not a list of tables; expected [[file]] with two brackets"
+            )
+        sections = tuple(
+            self._section(section, ("file", number)) for number, section in enumerate(files)
+        )
         return SettingsFile(self._path, tuple(self._table("run", run, ("run",))), sections)
 
     def _section(self, section: Mapping[str, Any], place: Place) -> Section:
         expected = ("match", *FILE_TABLES)
         for name in section:
             if name not in expected:
-                raise self._error((*place, name), f"unknown key {name}{_meant_table(name, expected)}; expected {_listed(expected)}")
+                raise self._error(
+                    (*place, name),
+                    f"unknown key {name}{_suggest_table(name, expected)}; expected"
+                    f" {_format_list(expected)}",
+                )
         match = self._match(section, place)
-        settings = [one for table in FILE_TABLES if table in section for one in self._settings(table, section[table], (*place, table))]
+        settings = [
+            one
+            for table in FILE_TABLES
+            if table in section
+            for one in self._settings(table, section[table], (*place, table))
+        ]
         return Section(match, self._line(place), tuple(settings))
 
     def _match(self, section: Mapping[str, Any], place: Place) -> str:
         match = section.get("match")
         if match is None:
-            raise self._error(place, '[[file]] without match; expected match = "PATTERN" (* for any characters)')
+            raise self._error(
+                place, '[[file]] without match; expected match = "PATTERN" (* for any characters)'
+            )
         if not isinstance(match, str) or not match.strip():
-            raise self._error((*place, "match"), f"match = {match!r}; expected a pattern for file names")
-        self._carried("match", match, (*place, "match"))
+            raise self._error(
+                (*place, "match"), f"match = {match!r}; expected a pattern for file names"
+            )
+        self._check_text("match", match, (*place, "match"))
         return match
 
     def _settings(self, table: str, content: Any, place: Place) -> Iterator[Setting]:
         if not isinstance(content, dict):
-            raise self._error(place, f"{table} is a value; expected a table: [file.{table}] below its [[file]]")
+            raise self._error(
+                place, f"{table} is a value; expected a table: [file.{table}] below its [[file]]"
+            )
         return self._table(table, content, place)
 
     def _table(self, table: str, content: Mapping[str, Any], place: Place) -> Iterator[Setting]:
@@ -121,24 +145,28 @@ class _Reader:
         for name, value in content.items():
             here = (*place, name)
             if name not in known:
-                raise self._error(here, f"unknown key {name} in {table}{_meant_key(name, table)}")
+                raise self._error(here, f"unknown key {name} in {table}{_suggest_key(name, table)}")
             yield self._setting(known[name], value, here)
 
     def _setting(self, key: Key, value: Any, place: Place) -> Setting:
         text = _text(key, value)
         if text is None:
-            raise self._error(place, f"{key.name} = {_shown(value)}; expected {key.values}")
+            raise self._error(place, f"{key.name} = {_format_value(value)}; expected {key.values}")
         if key.carrier != "variable":
-            self._carried(key.name, text, place)
+            self._check_text(key.name, text, place)
         if complaint := _complaint(key, text):
             raise self._error(place, complaint)
         return Setting(key, text, self._line(place))
 
-    def _carried(self, name: str, text: str, place: Place) -> None:
-        """Raises when a text cannot travel in a variable."""
+    def _check_text(self, name: str, text: str, place: Place) -> None:
+        """Raise an error if a variable cannot carry a text."""
         for separator in SEPARATORS:
             if separator in text:
-                raise self._error(place, f"{name} = {text!r} has a {separator!r}, which separates settings; a ? stands for any character")
+                raise self._error(
+                    place,
+                    f"{name} = {text!r} has a {separator!r}, which separates settings; a ? stands"
+                    " for any character",
+                )
         if text != text.strip():
             raise self._error(place, f"{name} = {text!r} begins or ends with a blank")
 
@@ -150,7 +178,7 @@ class _Reader:
 
 
 def _text(key: Key, value: Any) -> str | None:
-    """The value as the library reads it; None where its type is not one that the key takes."""
+    """Return the value as text for the library; None if the key does not allow its type."""
     if key.kind == "flag":
         return ("yes" if value else "no") if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -163,7 +191,7 @@ def _text(key: Key, value: Any) -> str | None:
 
 
 def _complaint(key: Key, text: str) -> str:
-    """What the library would say; empty when it takes the value."""
+    """Return the complaint of the library; empty if the value is valid."""
     from pario import _native
 
     if key.carrier == "hint":
@@ -172,34 +200,43 @@ def _complaint(key: Key, text: str) -> str:
     if key.carrier == "stream":
         said = "; ".join(_native.check_stream_specifications("", f"*:{key.carried}={text}"))
         return f"{key.name} = {text}; expected {key.values}" if said else ""
-    return "; ".join(_native.check_variables([f"{key.carried}={text}"])).replace(key.carried, key.name)
+    return "; ".join(_native.check_variables([f"{key.carried}={text}"])).replace(
+        key.carried, key.name
+    )
 
 
-def _shown(value: Any) -> str:
-    return {True: "true", False: "false"}.get(value, repr(value)) if isinstance(value, bool) else repr(value)
+def _format_value(value: Any) -> str:
+    return (
+        {True: "true", False: "false"}.get(value, repr(value))
+        if isinstance(value, bool)
+        else repr(value)
+    )
 
 
-def _listed(words: Iterable[str]) -> str:
+def _format_list(words: Iterable[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} or {last}"
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     found = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _meant_table(name: str, expected: tuple[str, ...]) -> str:
-    """A key of a table that stands one level too high is told its table."""
+def _suggest_table(name: str, expected: tuple[str, ...]) -> str:
+    """Suggest the table of a key that was written one level too high."""
     table = next((table for table in FILE_TABLES if name in names(table)), "")
-    return f"; did you mean {table} = {{ {name} = ... }}?" if table else _meant(name, expected)
+    return f"; did you mean {table} = {{ {name} = ... }}?" if table else _suggest(name, expected)
 
 
-def _meant_key(name: str, table: str) -> str:
-    """The nearest name in the table, or the table that has the name."""
+def _suggest_key(name: str, table: str) -> str:
+    """Suggest the nearest name in the table, or the table that has the name."""
     other = next((other for other in TABLES if name in names(other)), "")
     if other:
         return f"; it belongs to {other}"
-    return _meant(name, names(table)) or f"; expected one of {', '.join(sorted(key.name for key in set(names(table).values())))}"
+    return (
+        _suggest(name, names(table))
+        or f"; expected one of {', '.join(sorted(key.name for key in set(names(table).values())))}"
+    )

@@ -1,31 +1,35 @@
-"""Patterns of paths as the library understands them (src/hints/values.cpp): ``*`` stands for anything, ``?`` for one character."""
+"""Patterns of paths, as in the library (src/core/hints/values.cpp): ``*`` stands for any
+characters, ``?`` for one."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-#: What separates settings in the variables that carry them: no pattern or value may have it.
+#: Separators of settings in variables: patterns and values must not contain them.
 SEPARATORS = ",:"
 
 
-def means(glob: str, path: str) -> bool:
-    """Whether a pattern means a path; one without a directory means the last part of it, too. ``%stdout`` and the like mean themselves."""
+def selects(glob: str, path: str) -> bool:
+    """Tell whether a pattern selects a path; one without a directory selects by the last part, too.
+    ``%stdout`` and similar names select only themselves."""
     if glob.startswith("%") or path.startswith("%"):
         return glob == path
     return _matches(glob, path) or ("/" not in glob and _matches(glob, path.rpartition("/")[2]))
 
 
 def literal(path: str) -> str:
-    """A pattern for one path: what would mean something else in a pattern becomes ``?``."""
+    """Return a pattern for one path: special characters become ``?``."""
     return re.sub(rf"[{SEPARATORS}*?\s]", "?", path)
 
 
 def _matches(glob: str, text: str) -> bool:
-    return _compiled(glob).fullmatch(text) is not None
+    return _compile(glob).fullmatch(text) is not None
 
 
 @cache
-def _compiled(glob: str) -> re.Pattern[str]:
+def _compile(glob: str) -> re.Pattern[str]:
     words = {"*": ".*", "?": "."}
-    return re.compile("".join(words.get(character, re.escape(character)) for character in glob), re.DOTALL)
+    return re.compile(
+        "".join(words.get(character, re.escape(character)) for character in glob), re.DOTALL
+    )

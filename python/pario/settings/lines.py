@@ -1,4 +1,5 @@
-"""Where in the text of a TOML file a key stands: the parser of the standard library does not tell."""
+"""The line numbers of keys in a TOML file, which the parser of the standard library does not
+report."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"
 
 
 def line_of(text: str, place: Place) -> int:
-    """The line (from 1) on which the key stands, or the nearest table around it; 0 where there is none of it."""
+    """Return the line (from 1) of the key, or of the nearest enclosing table; 0 for none."""
     best, length = 0, 0
     for number, path in _keys(text):
         common = min(len(path), len(place))
@@ -22,7 +23,7 @@ def line_of(text: str, place: Place) -> int:
 
 
 def _keys(text: str) -> list[tuple[int, Place]]:
-    """Lines with a key or a header, and the place of each."""
+    """Return the lines with a key or a header, and the place of each."""
     table: Place = ()
     counts: dict[str, int] = {}
     found: list[tuple[int, Place]] = []
@@ -36,7 +37,7 @@ def _keys(text: str) -> list[tuple[int, Place]]:
 
 
 def _table(repeated: bool, parts: tuple[str, ...], counts: dict[str, int]) -> Place:
-    """The place of a header: of a repeated table the next one, below it the last one."""
+    """Return the place of a header: of a repeated table a new one, below it the last one."""
     if repeated:
         counts[parts[0]] = counts.get(parts[0], -1) + 1
     return (parts[0], counts[parts[0]], *parts[1:]) if parts[0] in counts else parts

@@ -1,5 +1,5 @@
-// ranks WHAT: every rank writes a file and says so; then the job ends well, or WHAT happens to rank 1 (fail, kill), all return 5 (status),
-// or all wait.
+// ranks WHAT: every rank writes a file and says so; then the job ends well, or WHAT happens to rank
+// 1 (fail, kill), all return 5 (status), or all wait.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-"""Makes, renames, removes and lists files in a directory that is staged; ``seen`` is another name of it, which is not."""
+"""Makes, renames, removes and lists files in a directory that is staged; ``seen`` is another name
+of it, which is not."""
 
 # ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH118, PTH119, PTH123, PTH202, PTH208, PTH211, SIM115
 import errno

@@ -22,8 +22,10 @@ typedef struct {
 } Call;
 
 const char* name_of(const Routine* routine);
-/* Starts (or does) it. A split collective is ended by end_access, others by waiting for *request. */
-int start_access(const Routine* routine, const Call* call, MPI_Request* request, MPI_Status* status);
+/* Starts (or does) it. A split collective is ended by end_access, others by waiting for *request.
+ */
+int start_access(const Routine* routine, const Call* call, MPI_Request* request,
+                 MPI_Status* status);
 int end_access(const Routine* routine, const Call* call, MPI_Status* status);
 
 #endif

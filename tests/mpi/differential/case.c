@@ -16,10 +16,13 @@ void report(Case* at, const char* format, ...) {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "case %llu step %u rank %d of %d: %s\n", (unsigned long long)at->seed, at->step, at->rank, at->ranks, text);
+  fprintf(stderr, "case %llu step %u rank %d of %d: %s\n", (unsigned long long)at->seed, at->step,
+          at->rank, at->ranks, text);
 }
 
-int told(const Case* at, long byte) { return !at->model.unknown[byte] && (at->model.step[byte] || at->features.holes); }
+int told(const Case* at, long byte) {
+  return !at->model.unknown[byte] && (at->model.step[byte] || at->features.holes);
+}
 
 int good(Case* at, int code, const char* what) {
   if (code == MPI_SUCCESS) return 1;
@@ -70,8 +73,9 @@ static void choose_numbers(Case* at) {
   at->leaf = kSizes[between(&at->random, 0, 2)];
   at->number = at->leaf == 1 ? MPI_BYTE : at->leaf == 4 ? MPI_INT : MPI_DOUBLE;
   at->leaf_type = type_of(at->number, at->leaf);
-  at->base =
-      at->features.huge && chance(&at->random, 5) ? ((MPI_Offset)1 << between(&at->random, 31, 42)) + between(&at->random, 0, 9999) : 0;
+  at->base = at->features.huge && chance(&at->random, 5)
+                 ? ((MPI_Offset)1 << between(&at->random, 31, 42)) + between(&at->random, 0, 9999)
+                 : 0;
 }
 
 /* Makes what was written visible to all (MPI's consistency rules). */
@@ -82,14 +86,16 @@ static void settle(Case* at) {
   if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
   MPI_Offset size = -1, expected = at->model.size ? at->base + at->model.size : 0;
   good(at, MPI_File_get_size(at->file, &size), "MPI_File_get_size");
-  if (size != expected) report(at, "the file has %lld bytes, not %lld", (long long)size, (long long)expected);
+  if (size != expected)
+    report(at, "the file has %lld bytes, not %lld", (long long)size, (long long)expected);
   MPI_Barrier(at->comm);
 }
 
 static void resize(Case* at) {
   long size = between(&at->random, 1, at->model.size + 5000), grows = chance(&at->random, 30);
   if (at->base) return;
-  if (at->verbose && at->rank == 0) fprintf(stderr, "  step %u: %s to %ld\n", at->step, grows ? "preallocate" : "set_size", size);
+  if (at->verbose && at->rank == 0)
+    fprintf(stderr, "  step %u: %s to %ld\n", at->step, grows ? "preallocate" : "set_size", size);
   doing = "MPI_File_set_size";
   if (grows) {
     good(at, MPI_File_preallocate(at->file, size), "MPI_File_preallocate");
@@ -104,7 +110,8 @@ static void seek(Case* at) {
   View* view = &at->views[at->rank];
   for (int r = 0; r < at->ranks; r++) {
     long to = between(&at->random, 0, 80);
-    at->views[r].position = at->views[r].filetype.size ? to : 0; /* where nothing is there are no places either */
+    at->views[r].position =
+        at->views[r].filetype.size ? to : 0; /* where nothing is there are no places either */
   }
   if (chance(&at->random, 50)) {
     good(at, MPI_File_seek(at->file, view->position, MPI_SEEK_SET), "MPI_File_seek");
@@ -139,16 +146,16 @@ static void run_steps(Case* at) {
 
 static void compare_file(Case* at) {
   int file = open(at->path, O_RDONLY);
-  long size = file < 0 ? -1 : lseek(file, 0, SEEK_END), expected = at->model.size ? (long)at->base + at->model.size : 0, wrong = 0,
-       first = -1;
+  long size = file < 0 ? -1 : lseek(file, 0, SEEK_END),
+       expected = at->model.size ? (long)at->base + at->model.size : 0, wrong = 0, first = -1;
   if (size != expected) report(at, "the closed file has %ld bytes, not %ld", size, expected);
   unsigned char* bytes = malloc((size_t)at->model.size + 1);
   long got = file < 0 ? 0 : pread(file, bytes, (size_t)at->model.size, at->base);
   for (long i = 0; i < got; i++)
     if (told(at, i) && bytes[i] != at->model.bytes[i] && wrong++ == 0) first = i;
   if (wrong)
-    report(at, "%ld of %ld bytes of the file are wrong, the first at %ld: %02x for %02x", wrong, got, first, bytes[first],
-           at->model.bytes[first]);
+    report(at, "%ld of %ld bytes of the file are wrong, the first at %ld: %02x for %02x", wrong,
+           got, first, bytes[first], at->model.bytes[first]);
   free(bytes);
   if (file >= 0) close(file);
   unlink(at->path);
@@ -161,13 +168,15 @@ int run_case(Case* at) {
   choose_communicator(at);
   choose_numbers(at);
   clear_model(&at->model);
-  snprintf(at->path, sizeof at->path, "%s/case-%llu-%d", at->directory, (unsigned long long)at->seed, at->colour);
+  snprintf(at->path, sizeof at->path, "%s/case-%llu-%d", at->directory,
+           (unsigned long long)at->seed, at->colour);
   MPI_Info info = choose_hints(at);
   if (at->rank == 0) unlink(at->path);
   MPI_Barrier(at->comm);
   at->atomic = at->features.atomic && chance(&at->random, 15);
   doing = "MPI_File_open";
-  if (good(at, MPI_File_open(at->comm, at->path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &at->file), "MPI_File_open")) {
+  if (good(at, MPI_File_open(at->comm, at->path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &at->file),
+           "MPI_File_open")) {
     if (at->atomic) good(at, MPI_File_set_atomicity(at->file, 1), "MPI_File_set_atomicity");
     run_steps(at);
     doing = "MPI_File_close";

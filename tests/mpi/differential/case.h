@@ -7,10 +7,11 @@
 
 enum { kMostRanks = 64 };
 
-/* Parts of MPI-IO that a run may leave out: what an MPI is known to do wrongly, and `holes`, bytes that were never written: MPI says they
- * are undefined, pario that they are zero. */
+/* Parts of MPI-IO that a run may leave out: what an MPI is known to do wrongly, and `holes`, bytes
+ * that were never written: MPI says they are undefined, pario that they are zero. */
 typedef struct {
-  int eof, shared, external32, huge, split, nonblocking, large, resize, hints, status, atomic, derived_etype, holes;
+  int eof, shared, external32, huge, split, nonblocking, large, resize, hints, status, atomic,
+      derived_etype, holes;
 } Features;
 
 typedef struct {

@@ -1,8 +1,10 @@
 /* Random cases of MPI-IO against a model of the file, byte by byte.
  *
- *   differential DIRECTORY [--seed S] [--cases N] [--without FEATURE]... [--seconds PER_CASE] [--verbose]
+ *   differential DIRECTORY [--seed S] [--cases N] [--without FEATURE]... [--seconds PER_CASE]
+ * [--verbose]
  *
- * Case i has seed S + i; a failing one is repeated by --seed THAT --cases 1. Ends with status 1 if one failed. */
+ * Case i has seed S + i; a failing one is repeated by --seed THAT --cases 1. Ends with status 1 if
+ * one failed. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +19,18 @@ static const struct {
   const char* name;
   int* enabled;
 } kFeatures[] = {
-    {"eof", &now.features.eof},       {"shared", &now.features.shared}, {"external32", &now.features.external32},
-    {"huge", &now.features.huge},     {"split", &now.features.split},   {"nonblocking", &now.features.nonblocking},
-    {"large", &now.features.large},   {"resize", &now.features.resize}, {"hints", &now.features.hints},
-    {"status", &now.features.status}, {"atomic", &now.features.atomic}, {"derived_etype", &now.features.derived_etype},
+    {"eof", &now.features.eof},
+    {"shared", &now.features.shared},
+    {"external32", &now.features.external32},
+    {"huge", &now.features.huge},
+    {"split", &now.features.split},
+    {"nonblocking", &now.features.nonblocking},
+    {"large", &now.features.large},
+    {"resize", &now.features.resize},
+    {"hints", &now.features.hints},
+    {"status", &now.features.status},
+    {"atomic", &now.features.atomic},
+    {"derived_etype", &now.features.derived_etype},
     {"holes", &now.features.holes},
 };
 enum { kFeatureCount = sizeof kFeatures / sizeof *kFeatures };
@@ -28,8 +38,8 @@ enum { kFeatureCount = sizeof kFeatures / sizeof *kFeatures };
 static void on_alarm(int signal) {
   (void)signal;
   char text[200];
-  int length =
-      snprintf(text, sizeof text, "case %llu step %u rank %d: hangs in %s\n", (unsigned long long)now.seed, now.step, now.rank, doing);
+  int length = snprintf(text, sizeof text, "case %llu step %u rank %d: hangs in %s\n",
+                        (unsigned long long)now.seed, now.step, now.rank, doing);
   if (write(2, text, (size_t)length) < 0) _exit(4);
   _exit(3);
 }

@@ -34,7 +34,8 @@ void reserve(Model* model, long size) {
 
 void set_model_size(Model* model, long size) {
   reserve(model, size);
-  for (long i = size; i < model->size; i++) model->bytes[i] = model->unknown[i] = 0, model->step[i] = 0;
+  for (long i = size; i < model->size; i++)
+    model->bytes[i] = model->unknown[i] = 0, model->step[i] = 0;
   model->size = size;
 }
 
@@ -43,9 +44,12 @@ long file_byte(const View* view, long k, long leaf) {
   return view->displacement + byte_at(&view->filetype, k);
 }
 
-unsigned char value(uint64_t seed, long i) { return (unsigned char)(mixed(seed + (uint64_t)i / 8) >> (8 * (i % 8))); }
+unsigned char value(uint64_t seed, long i) {
+  return (unsigned char)(mixed(seed + (uint64_t)i / 8) >> (8 * (i % 8)));
+}
 
-void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed, unsigned step) {
+void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed,
+                 unsigned step) {
   for (long i = 0; i < count; i++) {
     long at = file_byte(view, first + i, leaf);
     reserve(model, at + 1);

@@ -24,14 +24,17 @@ void free_model(Model* model);
 void reserve(Model* model, long size);
 void set_model_size(Model* model, long size);
 
-/* The byte of the file (from the base) that byte k of the view is, with `leaf` bytes in one number. */
+/* The byte of the file (from the base) that byte k of the view is, with `leaf` bytes in one number.
+ */
 long file_byte(const View* view, long k, long leaf);
 
 /* One rank writes `count` bytes of the view from byte `first`; byte i is value(seed, i). */
-void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed, unsigned step);
+void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed,
+                 unsigned step);
 unsigned char value(uint64_t seed, long i);
 
-/* How many of `count` bytes from byte `first` of the view a read gets: those before the end of the file. */
+/* How many of `count` bytes from byte `first` of the view a read gets: those before the end of the
+ * file. */
 long readable(const Model* model, const View* view, long leaf, long first, long count);
 
 #endif

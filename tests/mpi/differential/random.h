@@ -1,4 +1,5 @@
-/* A stream of random numbers that all ranks draw alike, so that each knows what every other does. */
+/* A stream of random numbers that all ranks draw alike, so that each knows what every other does.
+ */
 #ifndef DIFFERENTIAL_RANDOM_H
 #define DIFFERENTIAL_RANDOM_H
 
@@ -18,7 +19,9 @@ static inline uint64_t mixed(uint64_t x) {
 static inline uint64_t draw(Random* random) { return mixed(random->state++ * 0x2545f4914f6cdd1du); }
 
 /* low <= result <= high */
-static inline long between(Random* random, long low, long high) { return low + (long)(draw(random) % (uint64_t)(high - low + 1)); }
+static inline long between(Random* random, long low, long high) {
+  return low + (long)(draw(random) % (uint64_t)(high - low + 1));
+}
 
 static inline int chance(Random* random, int percent) { return between(random, 0, 99) < percent; }
 

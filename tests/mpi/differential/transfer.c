@@ -28,11 +28,14 @@ static Routine draw_routine(Case* at) {
   const Features* features = &at->features;
   Routine routine = {0};
   routine.write = chance(random, 55);
-  routine.place = (int)between(random, kExplicit, at->same_view && features->shared ? kShared : kIndividual);
+  routine.place =
+      (int)between(random, kExplicit, at->same_view && features->shared ? kShared : kIndividual);
   routine.collective = chance(random, 65);
   routine.ending = (int)between(random, kBlocking, kSplit);
-  if (routine.ending == kSplit && (!routine.collective || !features->split)) routine.ending = kBlocking;
-  if (routine.ending == kNonblocking && (!features->nonblocking || (routine.place == kShared && routine.collective)))
+  if (routine.ending == kSplit && (!routine.collective || !features->split))
+    routine.ending = kBlocking;
+  if (routine.ending == kNonblocking &&
+      (!features->nonblocking || (routine.place == kShared && routine.collective)))
     routine.ending = kBlocking;
   routine.large = MPI_VERSION >= 4 && features->large && chance(random, 20);
   return routine;
@@ -40,10 +43,17 @@ static Routine draw_routine(Case* at) {
 
 static void draw_memory(Case* at, Part* part, const View* view) {
   Random* random = &at->random;
-  part->memory = chance(random, 50) ? twin(&at->leaf_type) : random_type(random, &at->leaf_type, kInMemory, (int)between(random, 1, 3));
-  long most = chance(random, 5) ? 400000 : chance(random, 30) ? 20000 : 800, whole = view->etype.size / at->leaf;
+  part->memory = chance(random, 50)
+                     ? twin(&at->leaf_type)
+                     : random_type(random, &at->leaf_type, kInMemory, (int)between(random, 1, 3));
+  long most = chance(random, 5)    ? 400000
+              : chance(random, 30) ? 20000
+                                   : 800,
+       whole = view->etype.size / at->leaf;
   long unit = part->memory.size * whole; /* so that whole etypes are moved */
-  part->count = part->memory.size && view->filetype.size ? between(random, 0, most / unit > 0 ? most / unit : 1) * whole : 0;
+  part->count = part->memory.size && view->filetype.size
+                    ? between(random, 0, most / unit > 0 ? most / unit : 1) * whole
+                    : 0;
   if (chance(random, 10)) part->count = 0;
 }
 
@@ -55,7 +65,8 @@ static void draw_place(Case* at, const Routine* routine, Part* part, View* view)
   part->bytes = part->count * part->memory.size;
   if (!routine->write) {
     int may_end = at->features.eof && routine->place != kShared;
-    if (!may_end && (!view->filetype.size || readable(&at->model, view, at->leaf, part->first, part->bytes) < part->bytes))
+    if (!may_end && (!view->filetype.size ||
+                     readable(&at->model, view, at->leaf, part->first, part->bytes) < part->bytes))
       part->count = part->bytes = 0;
   }
   if (routine->place != kExplicit) *pointer += part->bytes / etype;
@@ -65,7 +76,8 @@ static void draw_parts(Case* at, const Routine* routine, Part* parts, int access
   for (int r = 0; r < at->ranks; r++) {
     draw_memory(at, &parts[r], &at->views[r]);
     draw_place(at, routine, &parts[r], &at->views[r]);
-    parts[r].seed = mixed(at->seed ^ mixed(((uint64_t)at->step << 20) + ((uint64_t)access << 10) + (uint64_t)r));
+    parts[r].seed = mixed(
+        at->seed ^ mixed(((uint64_t)at->step << 20) + ((uint64_t)access << 10) + (uint64_t)r));
   }
 }
 
@@ -78,18 +90,23 @@ static void make_buffer(const Routine* routine, const Part* part, Buffer* buffer
   buffer->before = malloc((size_t)buffer->size);
   for (long i = 0; i < buffer->size; i++) buffer->image[i] = value(part->seed ^ 0x5555, i);
   if (routine->write)
-    for (long i = 0; i < part->bytes; i++) buffer->image[byte_at(&part->memory, i) - buffer->first] = value(part->seed, i);
+    for (long i = 0; i < part->bytes; i++)
+      buffer->image[byte_at(&part->memory, i) - buffer->first] = value(part->seed, i);
   memcpy(buffer->before, buffer->image, (size_t)buffer->size);
   memset(&buffer->status, 0, sizeof buffer->status);
 }
 
-/* Puts what must have been read into the image of the buffer as it was; bytes that nobody can tell are taken as they came. */
+/* Puts what must have been read into the image of the buffer as it was; bytes that nobody can tell
+ * are taken as they came. */
 static long expect(const Case* at, const Part* part, Buffer* buffer) {
   const View* view = &at->views[at->rank];
-  long got = view->filetype.size ? readable(&at->model, view, at->leaf, part->first, part->bytes) : 0;
+  long got =
+      view->filetype.size ? readable(&at->model, view, at->leaf, part->first, part->bytes) : 0;
   for (long i = 0; i < part->bytes; i++) {
-    long in_memory = byte_at(&part->memory, i) - buffer->first, in_file = file_byte(view, part->first + i, at->leaf);
-    buffer->before[in_memory] = i < got && told(at, in_file) ? at->model.bytes[in_file] : buffer->image[in_memory];
+    long in_memory = byte_at(&part->memory, i) - buffer->first,
+         in_file = file_byte(view, part->first + i, at->leaf);
+    buffer->before[in_memory] =
+        i < got && told(at, in_file) ? at->model.bytes[in_file] : buffer->image[in_memory];
   }
   return got;
 }
@@ -99,24 +116,28 @@ static void check(Case* at, const Routine* routine, const Part* part, Buffer* bu
   for (long i = 0; i < buffer->size; i++)
     if (buffer->image[i] != buffer->before[i] && wrong++ == 0) first = i;
   if (wrong)
-    report(at, "%s of %ld bytes from byte %ld of the view: %ld bytes of the buffer are wrong, first %ld of %ld: %02x for %02x",
-           name_of(routine), part->bytes, part->first, wrong, first + buffer->first, buffer->size - 2 * kGuard, buffer->image[first],
-           buffer->before[first]);
+    report(at,
+           "%s of %ld bytes from byte %ld of the view: %ld bytes of the buffer are wrong, first "
+           "%ld of %ld: %02x for %02x",
+           name_of(routine), part->bytes, part->first, wrong, first + buffer->first,
+           buffer->size - 2 * kGuard, buffer->image[first], buffer->before[first]);
   int count = -1;
   MPI_Get_count(&buffer->status, MPI_BYTE, &count);
   if (at->features.status && count != moved)
-    report(at, "%s of %ld bytes from byte %ld of the view: the status has %d bytes, not %ld", name_of(routine), part->bytes, part->first,
-           count, moved);
+    report(at, "%s of %ld bytes from byte %ld of the view: the status has %d bytes, not %ld",
+           name_of(routine), part->bytes, part->first, count, moved);
   free(buffer->image);
   free(buffer->before);
 }
 
 static void start(Case* at, const Routine* routine, const Part* part, Buffer* buffer) {
   const View* view = &at->views[at->rank];
-  Call call = {at->file, part->first / view->etype.size, buffer->image - buffer->first, part->count, part->memory.handle};
+  Call call = {at->file, part->first / view->etype.size, buffer->image - buffer->first, part->count,
+               part->memory.handle};
   doing = name_of(routine);
   good(at, start_access(routine, &call, &buffer->request, &buffer->status), doing);
-  if (routine->ending == kSplit) good(at, end_access(routine, &call, &buffer->status), "the end of a split collective");
+  if (routine->ending == kSplit)
+    good(at, end_access(routine, &call, &buffer->status), "the end of a split collective");
 }
 
 static void finish(Case* at, const Routine* routine, Buffer* buffers, int accesses) {
@@ -132,7 +153,8 @@ static void finish(Case* at, const Routine* routine, Buffer* buffers, int access
   }
 }
 
-/* Accesses by the shared pointer that are not ordered come in the order of the ranks because each waits for the one before. */
+/* Accesses by the shared pointer that are not ordered come in the order of the ranks because each
+ * waits for the one before. */
 static void do_in_turn(Case* at, const Routine* routine, const Part* part, Buffer* buffer) {
   for (int r = 0; r < at->ranks; r++) {
     if (r == at->rank) {
@@ -150,20 +172,23 @@ static void check_pointers(Case* at, const Routine* routine) {
     MPI_Barrier(at->comm); /* the others may still have to move it */
     good(at, MPI_File_get_position_shared(at->file, &position), "MPI_File_get_position_shared");
     if (position != at->shared)
-      report(at, "after %s the shared pointer is %lld, not %ld", name_of(routine), (long long)position, at->shared);
+      report(at, "after %s the shared pointer is %lld, not %ld", name_of(routine),
+             (long long)position, at->shared);
     return;
   }
   good(at, MPI_File_get_position(at->file, &position), "MPI_File_get_position");
   if (position != view->position) {
     if (routine->write || !at->features.eof)
-      report(at, "after %s the file pointer is %lld, not %ld", name_of(routine), (long long)position, view->position);
+      report(at, "after %s the file pointer is %lld, not %ld", name_of(routine),
+             (long long)position, view->position);
     good(at, MPI_File_seek(at->file, view->position, MPI_SEEK_SET), "MPI_File_seek");
   }
   if (!view->filetype.size) return;
   good(at, MPI_File_get_byte_offset(at->file, view->position, &offset), "MPI_File_get_byte_offset");
   long expected = view->displacement + byte_at(&view->filetype, view->position * view->etype.size);
   if (offset != at->base + expected)
-    report(at, "etype %ld of the view is at byte %lld, not %ld", view->position, (long long)(offset - at->base), expected);
+    report(at, "etype %ld of the view is at byte %lld, not %ld", view->position,
+           (long long)(offset - at->base), expected);
 }
 
 static void tell(const Case* at, const Routine* routine, const Part* parts, int accesses) {
@@ -178,7 +203,9 @@ void transfer(Case* at) {
   Buffer buffers[kMostOutstanding];
   Routine routine = draw_routine(at);
   int in_turn = routine.place == kShared && !routine.collective;
-  int accesses = routine.ending == kNonblocking && !in_turn ? (int)between(&at->random, 1, kMostOutstanding) : 1;
+  int accesses = routine.ending == kNonblocking && !in_turn
+                     ? (int)between(&at->random, 1, kMostOutstanding)
+                     : 1;
   for (int k = 0; k < accesses; k++) {
     draw_parts(at, &routine, parts[k], k);
     if (!agrees(&parts[k][at->rank].memory)) report(at, "a memory type is not as the model has it");
@@ -194,7 +221,8 @@ void transfer(Case* at) {
   for (int k = 0; k < accesses; k++) {
     if (routine.write)
       for (int r = 0; r < at->ranks; r++)
-        model_write(&at->model, &at->views[r], at->leaf, parts[k][r].first, parts[k][r].bytes, parts[k][r].seed, at->step);
+        model_write(&at->model, &at->views[r], at->leaf, parts[k][r].first, parts[k][r].bytes,
+                    parts[k][r].seed, at->step);
     check(at, &routine, &parts[k][at->rank], &buffers[k]);
     for (int r = 0; r < at->ranks; r++) free_type(&parts[k][r].memory);
   }

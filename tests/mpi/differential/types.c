@@ -13,7 +13,8 @@ static void append(Type* type, long at, long length) {
     last->length += length;
   } else {
     if ((type->count & (type->count - 1)) == 0)
-      type->pieces = realloc(type->pieces, (size_t)(type->count ? 2 * type->count : 1) * sizeof(Piece));
+      type->pieces =
+          realloc(type->pieces, (size_t)(type->count ? 2 * type->count : 1) * sizeof(Piece));
     type->pieces[type->count++] = (Piece){at, length, type->size};
   }
   type->size += length;
@@ -27,7 +28,8 @@ typedef struct {
 
 static void place(Type* type, Bounds* bounds, const Type* child, long at, long repetitions) {
   for (long i = 0; i < repetitions; i++)
-    for (long k = 0; k < child->count; k++) append(type, at + i * child->extent + child->pieces[k].at, child->pieces[k].length);
+    for (long k = 0; k < child->count; k++)
+      append(type, at + i * child->extent + child->pieces[k].at, child->pieces[k].length);
   if (repetitions == 0) return;
   long low = at + child->lb, high = at + child->lb + repetitions * child->extent;
   if (!bounds->any || low < bounds->lb) bounds->lb = low;
@@ -87,9 +89,12 @@ static Type contiguous(Random* random, const Type* child) {
 static Type vector(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
-  int n = (int)between(random, 1, 6), length = (int)between(random, 1, 4), in_bytes = chance(random, 50) || child->extent == 0;
-  long stride = in_bytes ? length * child->extent + leaf->extent * between(random, 0, 5) : (length + between(random, 0, 3)) * child->extent;
-  if (where == kInMemory && chance(random, 20) && stride > 1) stride = -stride; /* -1 byte is something special to Open MPI */
+  int n = (int)between(random, 1, 6), length = (int)between(random, 1, 4),
+      in_bytes = chance(random, 50) || child->extent == 0;
+  long stride = in_bytes ? length * child->extent + leaf->extent * between(random, 0, 5)
+                         : (length + between(random, 0, 3)) * child->extent;
+  if (where == kInMemory && chance(random, 20) && stride > 1)
+    stride = -stride; /* -1 byte is something special to Open MPI */
   for (int i = 0; i < n; i++) place(&type, &bounds, child, i * stride, length);
   if (in_bytes) {
     MPI_Type_create_hvector(n, length, stride, child->handle, &type.handle);
@@ -108,12 +113,13 @@ static void shuffle(Random* random, int n, int* lengths, MPI_Aint* places) {
   }
 }
 
-/* indexed, hindexed, indexed_block, hindexed_block; blocks may be empty, in memory they come in any order. */
+/* indexed, hindexed, indexed_block, hindexed_block; blocks may be empty, in memory they come in any
+ * order. */
 static Type indexed(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
-  int n = (int)between(random, 1, kBlocks), kind = (int)between(random, 0, 3), equal = (int)between(random, 1, 3),
-      whole = kind == 0 || kind == 2;
+  int n = (int)between(random, 1, kBlocks), kind = (int)between(random, 0, 3),
+      equal = (int)between(random, 1, 3), whole = kind == 0 || kind == 2;
   int lengths[kBlocks], displacements[kBlocks];
   MPI_Aint places[kBlocks], next = 0;
   for (int i = 0; i < n; i++) {
@@ -129,12 +135,14 @@ static Type indexed(Random* random, const Type* child, const Type* leaf, int whe
   }
   if (kind == 0) MPI_Type_indexed(n, lengths, displacements, child->handle, &type.handle);
   if (kind == 1) MPI_Type_create_hindexed(n, lengths, places, child->handle, &type.handle);
-  if (kind == 2) MPI_Type_create_indexed_block(n, equal, displacements, child->handle, &type.handle);
+  if (kind == 2)
+    MPI_Type_create_indexed_block(n, equal, displacements, child->handle, &type.handle);
   if (kind == 3) MPI_Type_create_hindexed_block(n, equal, places, child->handle, &type.handle);
   return finished(type, &bounds, type.handle);
 }
 
-/* Structures of two kinds of members, with an extent of their own (an MPI may round an extent that it finds itself). */
+/* Structures of two kinds of members, with an extent of their own (an MPI may round an extent that
+ * it finds itself). */
 static Type structure(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
@@ -154,8 +162,10 @@ static Type structure(Random* random, const Type* child, const Type* leaf, int w
     const Type* member = members[0];
     int length = lengths[0];
     MPI_Aint at = places[0];
-    members[0] = members[n - 1], lengths[0] = lengths[n - 1], places[0] = places[n - 1], handles[0] = handles[n - 1];
-    members[n - 1] = member, lengths[n - 1] = length, places[n - 1] = at, handles[n - 1] = member->handle;
+    members[0] = members[n - 1], lengths[0] = lengths[n - 1], places[0] = places[n - 1],
+    handles[0] = handles[n - 1];
+    members[n - 1] = member, lengths[n - 1] = length, places[n - 1] = at,
+                handles[n - 1] = member->handle;
   }
   for (int i = 0; i < n; i++) place(&type, &bounds, members[i], places[i], lengths[i]);
   MPI_Type_create_struct(n, lengths, places, handles, &made);
@@ -175,7 +185,8 @@ static Type resized(Random* random, const Type* child, const Type* leaf, int whe
 }
 
 /* Appends the elements of an array that have all their indices among those listed; row-major. */
-static void place_array(Type* type, const Type* leaf, int dimensions, const int* sizes, int* const* indices, const int* counts) {
+static void place_array(Type* type, const Type* leaf, int dimensions, const int* sizes,
+                        int* const* indices, const int* counts) {
   long total = 1, base[4] = {0};
   for (int d = 0; d < dimensions; d++) total *= counts[d];
   for (long k = 0; k < total; k++) {
@@ -186,7 +197,8 @@ static void place_array(Type* type, const Type* leaf, int dimensions, const int*
       element += base[d] * factor;
       factor *= sizes[d];
     }
-    for (long p = 0; p < leaf->count; p++) append(type, element * leaf->extent + leaf->pieces[p].at, leaf->pieces[p].length);
+    for (long p = 0; p < leaf->count; p++)
+      append(type, element * leaf->extent + leaf->pieces[p].at, leaf->pieces[p].length);
   }
 }
 
@@ -197,7 +209,8 @@ static void reversed(int n, const int* from, int* to) {
 
 static Type subarray(Random* random, const Type* leaf) {
   Type type = {0};
-  int n = (int)between(random, 1, 4), sizes[4], counts[4], starts[4], turned[3][4], fortran = chance(random, 40), *indices[4];
+  int n = (int)between(random, 1, 4), sizes[4], counts[4], starts[4], turned[3][4],
+      fortran = chance(random, 40), *indices[4];
   long all = leaf->extent;
   for (int d = 0; d < n; d++) {
     sizes[d] = (int)between(random, 1, n > 2 ? 6 : 20);
@@ -211,7 +224,8 @@ static Type subarray(Random* random, const Type* leaf) {
   for (int d = 0; d < n; d++) free(indices[d]);
   reversed(n, sizes, turned[0]), reversed(n, counts, turned[1]), reversed(n, starts, turned[2]);
   if (fortran) {
-    MPI_Type_create_subarray(n, turned[0], turned[1], turned[2], MPI_ORDER_FORTRAN, leaf->handle, &type.handle);
+    MPI_Type_create_subarray(n, turned[0], turned[1], turned[2], MPI_ORDER_FORTRAN, leaf->handle,
+                             &type.handle);
   } else {
     MPI_Type_create_subarray(n, sizes, counts, starts, MPI_ORDER_C, leaf->handle, &type.handle);
   }
@@ -238,7 +252,8 @@ Type random_type(Random* random, const Type* leaf, int where, int depth) {
       type = resized(random, &child, leaf, where);
       break;
     case 5:
-      type = child.lb == 0 && child.count < 40 ? subarray(random, leaf) : contiguous(random, &child);
+      type =
+          child.lb == 0 && child.count < 40 ? subarray(random, leaf) : contiguous(random, &child);
       break;
     default:
       type = twin(&child);
@@ -272,35 +287,42 @@ Type random_part(Random* random, const Type* leaf, int ranks, int rank) {
 }
 
 /* The indices that a process has in one dimension of a darray. */
-static int owned(int size, int distribution, int block, int processes, int coordinate, int* indices) {
+static int owned(int size, int distribution, int block, int processes, int coordinate,
+                 int* indices) {
   int n = 0;
   for (int i = 0; i < size; i++)
-    if (distribution == MPI_DISTRIBUTE_NONE || (i / block) % processes == coordinate) indices[n++] = i;
+    if (distribution == MPI_DISTRIBUTE_NONE || (i / block) % processes == coordinate)
+      indices[n++] = i;
   return n;
 }
 
 Type random_block(Random* random, const Type* leaf, int ranks, int rank) {
   Type type = {0};
-  int n = (int)between(random, 1, 3), sizes[4], kinds[4], arguments[4], processes[4] = {0}, counts[4], coordinate[4], *indices[4],
-      rest = rank;
+  int n = (int)between(random, 1, 3), sizes[4], kinds[4], arguments[4], processes[4] = {0},
+      counts[4], coordinate[4], *indices[4], rest = rank;
   long all = leaf->extent;
-  for (int d = 0; d < n; d++) kinds[d] = (int)between(random, 0, 2), sizes[d] = (int)between(random, 1, n == 3 ? 12 : 40);
+  for (int d = 0; d < n; d++)
+    kinds[d] = (int)between(random, 0, 2), sizes[d] = (int)between(random, 1, n == 3 ? 12 : 40);
   kinds[between(random, 0, n - 1)] = 1;
   for (int d = 0; d < n; d++) processes[d] = kinds[d] == 0 ? 1 : 0;
   MPI_Dims_create(ranks, n, processes);
   for (int d = n - 1; d >= 0; d--) coordinate[d] = rest % processes[d], rest /= processes[d];
   for (int d = 0; d < n; d++) {
-    int even = (sizes[d] + processes[d] - 1) / processes[d], cyclic = (int)between(random, 1, 4), plain = chance(random, 50);
+    int even = (sizes[d] + processes[d] - 1) / processes[d], cyclic = (int)between(random, 1, 4),
+        plain = chance(random, 50);
     int block = kinds[d] == 1 ? even : plain ? 1 : cyclic;
     arguments[d] = kinds[d] == 2 && !plain ? cyclic : MPI_DISTRIBUTE_DFLT_DARG;
-    kinds[d] = kinds[d] == 0 ? MPI_DISTRIBUTE_NONE : kinds[d] == 1 ? MPI_DISTRIBUTE_BLOCK : MPI_DISTRIBUTE_CYCLIC;
+    kinds[d] = kinds[d] == 0   ? MPI_DISTRIBUTE_NONE
+               : kinds[d] == 1 ? MPI_DISTRIBUTE_BLOCK
+                               : MPI_DISTRIBUTE_CYCLIC;
     indices[d] = malloc((size_t)sizes[d] * sizeof(int));
     counts[d] = owned(sizes[d], kinds[d], block, processes[d], coordinate[d], indices[d]);
     all *= sizes[d];
   }
   place_array(&type, leaf, n, sizes, indices, counts);
   for (int d = 0; d < n; d++) free(indices[d]);
-  MPI_Type_create_darray(ranks, rank, n, sizes, kinds, arguments, processes, MPI_ORDER_C, leaf->handle, &type.handle);
+  MPI_Type_create_darray(ranks, rank, n, sizes, kinds, arguments, processes, MPI_ORDER_C,
+                         leaf->handle, &type.handle);
   return finished(type, &(Bounds){0, all, 1}, type.handle);
 }
 
@@ -325,23 +347,28 @@ void span(const Type* type, long count, long* first, long* end) {
   long low = type->pieces[0].at, high = low;
   for (long i = 0; i < type->count; i++) {
     if (type->pieces[i].at < low) low = type->pieces[i].at;
-    if (type->pieces[i].at + type->pieces[i].length > high) high = type->pieces[i].at + type->pieces[i].length;
+    if (type->pieces[i].at + type->pieces[i].length > high)
+      high = type->pieces[i].at + type->pieces[i].length;
   }
   *first = low;
   *end = high + (count - 1) * type->extent;
 }
 
-/* Packs bytes that tell where they are (their lowest byte, the next, ...) and compares with the model. */
+/* Packs bytes that tell where they are (their lowest byte, the next, ...) and compares with the
+ * model. */
 static int packs_alike(const Type* type) {
   enum { kTimes = 2 };
   long first, end, wrong = 0;
   span(type, kTimes, &first, &end);
-  unsigned char *image = malloc((size_t)(end - first) + 1), *packed = malloc((size_t)(kTimes * type->size) + 1);
+  unsigned char *image = malloc((size_t)(end - first) + 1),
+                *packed = malloc((size_t)(kTimes * type->size) + 1);
   for (int shift = 0; shift < 24; shift += 8) {
     int position = 0;
     for (long i = first; i < end; i++) image[i - first] = (unsigned char)((i - first) >> shift);
-    MPI_Pack(image - first, kTimes, type->handle, packed, (int)(kTimes * type->size), &position, MPI_COMM_SELF);
-    for (long k = 0; k < kTimes * type->size; k++) wrong += packed[k] != (unsigned char)((byte_at(type, k) - first) >> shift);
+    MPI_Pack(image - first, kTimes, type->handle, packed, (int)(kTimes * type->size), &position,
+             MPI_COMM_SELF);
+    for (long k = 0; k < kTimes * type->size; k++)
+      wrong += packed[k] != (unsigned char)((byte_at(type, k) - first) >> shift);
   }
   free(image);
   free(packed);
@@ -354,8 +381,9 @@ int agrees(const Type* type) {
   MPI_Count size;
   MPI_Type_get_extent(type->handle, &lb, &extent);
   MPI_Type_size_x(type->handle, &size);
-  if (size == type->size && (size == 0 || (lb == type->lb && extent == type->extent))) return type->size > 1 << 20 || packs_alike(type);
-  fprintf(stderr, "MPI says size %lld, lb %ld, extent %ld, the model %ld, %ld, %ld\n", (long long)size, (long)lb, (long)extent, type->size,
-          type->lb, type->extent);
+  if (size == type->size && (size == 0 || (lb == type->lb && extent == type->extent)))
+    return type->size > 1 << 20 || packs_alike(type);
+  fprintf(stderr, "MPI says size %lld, lb %ld, extent %ld, the model %ld, %ld, %ld\n",
+          (long long)size, (long)lb, (long)extent, type->size, type->lb, type->extent);
   return 0;
 }

@@ -11,7 +11,8 @@ typedef struct {
   long at, length, before;
 } Piece;
 
-/* Pieces are in the order of the type map. No two bytes of the type, or of its repetitions, are the same. */
+/* Pieces are in the order of the type map. No two bytes of the type, or of its repetitions, are the
+ * same. */
 typedef struct {
   MPI_Datatype handle;
   long size, lb, extent;
@@ -25,7 +26,8 @@ enum { kInFile = 0, kInMemory = 1 };
 
 Type type_of(MPI_Datatype predefined, long size);
 Type random_type(Random* random, const Type* leaf, int where, int depth);
-/* One rank's part of a tiling that the ranks share: each leaf of a tile belongs to one of them or to nobody. */
+/* One rank's part of a tiling that the ranks share: each leaf of a tile belongs to one of them or
+ * to nobody. */
 Type random_part(Random* random, const Type* leaf, int ranks, int rank);
 /* One rank's block of a distributed array (darray or subarray). */
 Type random_block(Random* random, const Type* leaf, int ranks, int rank);

@@ -11,7 +11,8 @@ static Type filetype_of(Case* at, int kind, Random* random, const Type* leaf, in
   return twin(leaf);
 }
 
-/* Ranks share the random numbers of kinds 0 and 1, so that each finds its part of the same whole; also where all views are the same. */
+/* Ranks share the random numbers of kinds 0 and 1, so that each finds its part of the same whole;
+ * also where all views are the same. */
 static void draw_filetypes(Case* at, int kind, int same) {
   Random before = at->random;
   for (int r = 0; r < at->ranks; r++) {
@@ -30,8 +31,10 @@ static void draw_displacements(Case* at, int kind, int same) {
 }
 
 void open_views(Case* at, int same) {
-  int kind = (int)between(&at->random, 0, 3), swapped = at->features.external32 && chance(&at->random, 10);
-  long times = at->features.derived_etype && chance(&at->random, 25) ? between(&at->random, 2, 3) : 1;
+  int kind = (int)between(&at->random, 0, 3),
+      swapped = at->features.external32 && chance(&at->random, 10);
+  long times =
+      at->features.derived_etype && chance(&at->random, 25) ? between(&at->random, 2, 3) : 1;
   at->etype_leaf = twin(&at->leaf_type);
   if (times > 1) {
     free_type(&at->etype_leaf);
@@ -50,16 +53,19 @@ void open_views(Case* at, int same) {
     View* view = &at->views[r];
     view->position = 0;
     view->swapped = swapped;
-    if (!agrees(&view->filetype)) report(at, "the filetype of rank %d is not as the model has it", r);
+    if (!agrees(&view->filetype))
+      report(at, "the filetype of rank %d is not as the model has it", r);
   }
   View* mine = &at->views[at->rank];
   if (at->verbose && at->rank == 0)
-    fprintf(stderr, "  view kind %d at %lld, etype %ld, filetype size %ld extent %ld pieces %ld%s\n", kind, (long long)mine->displacement,
-            mine->etype.size, mine->filetype.size, mine->filetype.extent, mine->filetype.count, swapped ? " external32" : "");
+    fprintf(stderr,
+            "  view kind %d at %lld, etype %ld, filetype size %ld extent %ld pieces %ld%s\n", kind,
+            (long long)mine->displacement, mine->etype.size, mine->filetype.size,
+            mine->filetype.extent, mine->filetype.count, swapped ? " external32" : "");
   doing = "MPI_File_set_view";
   good(at,
-       MPI_File_set_view(at->file, at->base + mine->displacement, mine->etype.handle, mine->filetype.handle,
-                         swapped ? "external32" : "native", MPI_INFO_NULL),
+       MPI_File_set_view(at->file, at->base + mine->displacement, mine->etype.handle,
+                         mine->filetype.handle, swapped ? "external32" : "native", MPI_INFO_NULL),
        "MPI_File_set_view");
 }
 

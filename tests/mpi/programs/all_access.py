@@ -1,4 +1,5 @@
-"""Every data access routine of MPI-IO once, each checked by what another one reads back. Arguments: a directory."""
+"""Every data access routine of MPI-IO once, each checked by what another one reads back. Arguments:
+a directory."""
 
 import sys
 from pathlib import Path
@@ -46,7 +47,10 @@ def check_writes(file: MPI.File) -> None:
         "Write_at_all": lambda data: file.Write_at_all(place, data),
         "Iwrite_at": lambda data: file.Iwrite_at(place, data).Wait(),
         "Iwrite_at_all": lambda data: file.Iwrite_at_all(place, data).Wait(),
-        "Write_at_all_begin": lambda data: (file.Write_at_all_begin(place, data), file.Write_at_all_end(data)),
+        "Write_at_all_begin": lambda data: (
+            file.Write_at_all_begin(place, data),
+            file.Write_at_all_end(data),
+        ),
     }
     pointer = {
         "Write": lambda data: file.Write(data),
@@ -59,7 +63,10 @@ def check_writes(file: MPI.File) -> None:
         "Write_shared": lambda data: file.Write_shared(data),
         "Iwrite_shared": lambda data: file.Iwrite_shared(data).Wait(),
         "Write_ordered": lambda data: file.Write_ordered(data),
-        "Write_ordered_begin": lambda data: (file.Write_ordered_begin(data), file.Write_ordered_end(data)),
+        "Write_ordered_begin": lambda data: (
+            file.Write_ordered_begin(data),
+            file.Write_ordered_end(data),
+        ),
     }
     for salt, (name, write) in enumerate({**writes, **pointer, **shared}.items()):
         file.Seek(place)
@@ -170,13 +177,21 @@ def error_class(call) -> int:
 
 def check_errors(directory: Path) -> None:
     missing = str(directory / "missing")
-    assert error_class(lambda: MPI.File.Open(COMM, missing, MPI.MODE_RDONLY)) == MPI.ERR_NO_SUCH_FILE
-    assert error_class(lambda: MPI.File.Open(COMM, missing, MPI.MODE_RDONLY | MPI.MODE_RDWR)) == MPI.ERR_AMODE
+    assert (
+        error_class(lambda: MPI.File.Open(COMM, missing, MPI.MODE_RDONLY)) == MPI.ERR_NO_SUCH_FILE
+    )
+    assert (
+        error_class(lambda: MPI.File.Open(COMM, missing, MPI.MODE_RDONLY | MPI.MODE_RDWR))
+        == MPI.ERR_AMODE
+    )
     assert error_class(lambda: MPI.File.Delete(missing)) == MPI.ERR_NO_SUCH_FILE
     file = opened(directory / "errors")
     assert error_class(lambda: file.Seek(-1)) == MPI.ERR_ARG
     assert error_class(lambda: file.Read_at(-1, np.zeros(1, "i4"))) == MPI.ERR_ARG
-    assert error_class(lambda: file.Set_view(0, MPI.INT, MPI.INT, "strange")) == MPI.ERR_UNSUPPORTED_DATAREP
+    assert (
+        error_class(lambda: file.Set_view(0, MPI.INT, MPI.INT, "strange"))
+        == MPI.ERR_UNSUPPORTED_DATAREP
+    )
     file.Close()
 
 

@@ -1,8 +1,10 @@
-/* Wrong arguments of one rank in collective calls: which error every rank gets, and whether the file can be used afterwards.
+/* Wrong arguments of one rank in collective calls: which error every rank gets, and whether the
+ * file can be used afterwards.
  *
  *   arguments FILE
  *
- * Rank 1 makes the mistake. Each rank prints lines "RANK CALL MISTAKE CLASS"; CLASS is "none" for success. */
+ * Rank 1 makes the mistake. Each rank prints lines "RANK CALL MISTAKE CLASS"; CLASS is "none" for
+ * success. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,17 +59,23 @@ static int then(int code, int next) { return code != MPI_SUCCESS ? code : next; 
 
 static int move_data(MPI_File file) {
   const int count = is("count") ? -1 : BYTES;
-  const MPI_Datatype type = is("type") ? MPI_DATATYPE_NULL : is("uncommitted") ? uncommitted : MPI_BYTE;
+  const MPI_Datatype type = is("type")          ? MPI_DATATYPE_NULL
+                            : is("uncommitted") ? uncommitted
+                                                : MPI_BYTE;
   const MPI_Offset at = is("offset") ? -1 : (MPI_Offset)rank * BYTES;
   char* const buffer = is("buffer") ? NULL : bytes;
   MPI_Request request = MPI_REQUEST_NULL;
   int code;
   if (names("write_all")) return MPI_File_write_all(file, buffer, count, type, MPI_STATUS_IGNORE);
   if (names("read_all")) return MPI_File_read_all(file, buffer, count, type, MPI_STATUS_IGNORE);
-  if (names("write_at_all")) return MPI_File_write_at_all(file, at, buffer, count, type, MPI_STATUS_IGNORE);
-  if (names("read_at_all")) return MPI_File_read_at_all(file, at, buffer, count, type, MPI_STATUS_IGNORE);
-  if (names("write_ordered")) return MPI_File_write_ordered(file, buffer, count, type, MPI_STATUS_IGNORE);
-  if (names("read_ordered")) return MPI_File_read_ordered(file, buffer, count, type, MPI_STATUS_IGNORE);
+  if (names("write_at_all"))
+    return MPI_File_write_at_all(file, at, buffer, count, type, MPI_STATUS_IGNORE);
+  if (names("read_at_all"))
+    return MPI_File_read_at_all(file, at, buffer, count, type, MPI_STATUS_IGNORE);
+  if (names("write_ordered"))
+    return MPI_File_write_ordered(file, buffer, count, type, MPI_STATUS_IGNORE);
+  if (names("read_ordered"))
+    return MPI_File_read_ordered(file, buffer, count, type, MPI_STATUS_IGNORE);
   if (names("iwrite_at_all")) {
     code = MPI_File_iwrite_at_all(file, at, buffer, count, type, &request);
     return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -92,15 +100,18 @@ static int change(MPI_File file) {
   if (names("sync")) return MPI_File_sync(file);
   if (names("set_atomicity")) return MPI_File_set_atomicity(file, 0);
   if (names("set_info")) return MPI_File_set_info(file, MPI_INFO_NULL);
-  return MPI_File_set_view(file, is("offset") ? -2 : 0, type, MPI_BYTE, is("representation") ? "nonsense" : "native", MPI_INFO_NULL);
+  return MPI_File_set_view(file, is("offset") ? -2 : 0, type, MPI_BYTE,
+                           is("representation") ? "nonsense" : "native", MPI_INFO_NULL);
 }
 
 static void check_use(void) {
   for (int i = 0; i < BYTES; i++) bytes[i] = (char)(rank + i);
-  int code = MPI_File_write_at_all(good, (MPI_Offset)rank * BYTES, bytes, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+  int code = MPI_File_write_at_all(good, (MPI_Offset)rank * BYTES, bytes, BYTES, MPI_BYTE,
+                                   MPI_STATUS_IGNORE);
   code = then(code, MPI_File_sync(good));
   MPI_Barrier(MPI_COMM_WORLD);
-  code = then(code, MPI_File_read_at_all(good, (MPI_Offset)((rank + 1) % ranks) * BYTES, others, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+  code = then(code, MPI_File_read_at_all(good, (MPI_Offset)((rank + 1) % ranks) * BYTES, others,
+                                         BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
   for (int i = 0; i < BYTES && code == MPI_SUCCESS; i++)
     if (others[i] != (char)((rank + 1) % ranks + i)) code = MPI_ERR_OTHER;
   show("usable", code);
@@ -111,16 +122,26 @@ static void try(const char* name, const char* wrong, int (*make)(MPI_File)) {
   const int wrong_handle = is("null_handle") || is("closed_handle");
   bad_handle = is("null_handle") ? MPI_FILE_NULL : closed;
   const int code = make(wrong_handle ? bad_handle : good);
-  if (strcmp(mistake, "null_handle") == 0 || strcmp(mistake, "closed_handle") == 0) MPI_File_sync(good);
+  if (strcmp(mistake, "null_handle") == 0 || strcmp(mistake, "closed_handle") == 0)
+    MPI_File_sync(good);
   show(mistake, code);
   check_use();
 }
 
 int main(int argc, char** argv) {
-  static const char* const moves[] = {
-      "write_all", "read_all",           "write_at_all",   "read_at_all", "write_ordered", "read_ordered", "iwrite_at_all",
-      "iread_all", "write_at_all_begin", "read_all_begin", NULL};
-  static const char* const changes[] = {"set_size", "preallocate", "seek_shared", "set_atomicity", "set_info", "set_view", NULL};
+  static const char* const moves[] = {"write_all",
+                                      "read_all",
+                                      "write_at_all",
+                                      "read_at_all",
+                                      "write_ordered",
+                                      "read_ordered",
+                                      "iwrite_at_all",
+                                      "iread_all",
+                                      "write_at_all_begin",
+                                      "read_all_begin",
+                                      NULL};
+  static const char* const changes[] = {"set_size", "preallocate", "seek_shared", "set_atomicity",
+                                        "set_info", "set_view",    NULL};
   MPI_File read_only;
   if (argc < 2 || MPI_Init(&argc, &argv) != MPI_SUCCESS) return 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -149,8 +170,12 @@ int main(int argc, char** argv) {
   try("set_view", "type", change);
   try("set_view", "representation", change);
   call = "open", mistake = "mode";
-  show(mistake, MPI_File_open(MPI_COMM_WORLD, argv[1], is("mode") ? MPI_MODE_RDONLY | MPI_MODE_RDWR : mode, MPI_INFO_NULL, &read_only));
-  if (MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &read_only) != MPI_SUCCESS) return 1;
+  show(mistake,
+       MPI_File_open(MPI_COMM_WORLD, argv[1], is("mode") ? MPI_MODE_RDONLY | MPI_MODE_RDWR : mode,
+                     MPI_INFO_NULL, &read_only));
+  if (MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &read_only) !=
+      MPI_SUCCESS)
+    return 1;
   mistake = "read_only";
   for (const char* const* move = moves; *move; move++) {
     call = *move;

@@ -1,4 +1,5 @@
-"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; notes its processes and what is complete."""
+"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; notes its
+processes and what is complete."""
 
 import os
 import sys
@@ -7,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from pario import checkpoint
-from pario.checkpoint import packing
+from pario.checkpoint import container
 from pario.checkpoint.geometry import whole
 
 SHAPE = (64, 48, 32)
-packing.LARGE = 1000  # the one array is written by all, the other one packed
+container.LARGE = 1000  # the one array is written by all, the other one packed
 
 
 def content(step: int) -> np.ndarray:
@@ -28,10 +29,15 @@ def main(directory: Path, kind: str, files: int | str) -> None:
     (directory / f"process{rank}").write_text(str(os.getpid()))
     box = checkpoint.divide(SHAPE, ranks, rank)
     stage = directory / "stage" if kind == "staged" else None
-    with checkpoint.Writer(comm, directory / "ckpt", files=files, keep=2, durable=False, stage=stage) as writer:
+    with checkpoint.Writer(
+        comm, directory / "ckpt", files=files, keep=2, durable=False, stage=stage
+    ) as writer:
         step = 0
         while True:
-            arrays = {"T": checkpoint.block(content(step)[box.within(whole(SHAPE))], SHAPE, box.begin), "step": step}
+            arrays = {
+                "T": checkpoint.block(content(step)[box.within(whole(SHAPE))], SHAPE, box.begin),
+                "step": step,
+            }
             if step % 3 == 1:
                 writer.save_async(step, arrays, {"step_again": step})
             else:

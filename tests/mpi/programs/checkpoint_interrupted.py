@@ -1,4 +1,5 @@
-"""One rank is interrupted while the ranks of a node write or read together: the others learn of it, and all go on. ``... DIRECTORY``"""
+"""One rank is interrupted while the ranks of a node write or read together: the others learn of it,
+and all go on. ``... DIRECTORY``"""
 
 import signal
 import sys
@@ -8,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from pario import checkpoint
-from pario.checkpoint import State, exchange
+from pario.checkpoint import exchange, reader
 from pario.checkpoint.geometry import Box, whole
 
 comm = MPI.COMM_WORLD
@@ -33,7 +34,8 @@ def once(call):
 
 
 def late(call):
-    """The same, where the last rank does not come before the one that was interrupted has come to what follows."""
+    """The same, where the last rank does not come before the one that was interrupted has come to
+    what follows."""
 
     def slowly(*arguments):
         time.sleep(0.5 if comm.rank == comm.size - 1 else 0.0)
@@ -59,21 +61,27 @@ def main(directory: str) -> None:
             writer.save(step, {"T": checkpoint.block(part, SHAPE, mine.begin)})
 
         save(0)
-        write, exchange.transfer.write_all = exchange.transfer.write_all, once(exchange.transfer.write_all)
+        write, exchange.transfer.write_all = (
+            exchange.transfer.write_all,
+            once(exchange.transfer.write_all),
+        )
         told = [outcome(lambda: save(1))]
         exchange.transfer.write_all = write
         save(2)
     state = checkpoint.load(comm, directory)
     read, exchange.transfer.read_all = exchange.transfer.read_all, once(exchange.transfer.read_all)
-    check, State._check = State._check, late(State._check)
+    check, reader._Reading._check = reader._Reading._check, late(reader._Reading._check)
     told.append(outcome(lambda: state.read("T", mine.begin, mine.shape)))
-    exchange.transfer.read_all, State._check = read, check
+    exchange.transfer.read_all, reader._Reading._check = read, check
     state = checkpoint.load(comm, directory)
     good = (state.read("T", mine.begin, mine.shape) == part).all() and state.step == 2
     everyones = comm.gather((good, told, len(interrupted)))
     if comm.rank == 0:
         expected = ["CheckpointError: rank 1: KeyboardInterrupt"] * 2
-        wanted = [(True, ["KeyboardInterrupt: "] * 2 if rank == 1 else expected, 2 * (rank == 1)) for rank in range(comm.size)]
+        wanted = [
+            (True, ["KeyboardInterrupt: "] * 2 if rank == 1 else expected, 2 * (rank == 1))
+            for rank in range(comm.size)
+        ]
         print("good" if everyones == wanted else everyones)
 
 

@@ -1,5 +1,5 @@
-"""Blocks of short rows, of which each node has long ones: ``checkpoint_nodes.py DIRECTORY``. The ranks are on two nodes, as far as they
-know.
+"""Blocks of short rows, of which each node has long ones: ``checkpoint_nodes.py DIRECTORY``. The
+ranks are on two nodes, as far as they know.
 """
 
 import sys
@@ -31,11 +31,19 @@ def main(directory: str) -> None:
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         for step in range(2):
             part = EXPECTED[mine.within(whole(SHAPE))] + step
-            writer.save(step, {"T": checkpoint.block(part, SHAPE, mine.begin), "U": checkpoint.block(part * 2, SHAPE, mine.begin)})
+            writer.save(
+                step,
+                {
+                    "T": checkpoint.block(part, SHAPE, mine.begin),
+                    "U": checkpoint.block(part * 2, SHAPE, mine.begin),
+                },
+            )
     state = checkpoint.load(comm, directory)
     for other in (box(comm.rank, 2), box(comm.size - 1 - comm.rank, 2)):
         found = state.read_many(dict.fromkeys("TU", (other.begin, other.shape)))
-        assert (found["T"] == EXPECTED[other.within(whole(SHAPE))] + 1).all() and (found["U"] == 2 * found["T"]).all()
+        assert (found["T"] == EXPECTED[other.within(whole(SHAPE))] + 1).all() and (
+            found["U"] == 2 * found["T"]
+        ).all()
     if comm.rank == 0:
         print("good")
 

@@ -1,5 +1,5 @@
-"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py DIRECTORY mpi-io|memory``. Prints what each
-rank is told.
+"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py
+DIRECTORY mpi-io|memory``. Prints what each rank is told.
 """
 
 import os

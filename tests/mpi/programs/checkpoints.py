@@ -1,4 +1,5 @@
-"""``checkpoints.py save|load DIRECTORY SEED [FILES]``: random arrays in a random decomposition, in another one when they are compared."""
+"""``checkpoints.py save|load DIRECTORY SEED [FILES]``: random arrays in a random decomposition, in
+another one when they are compared."""
 
 import random
 import sys
@@ -7,10 +8,21 @@ import numpy as np
 from mpi4py import MPI
 
 from pario import checkpoint
-from pario.checkpoint import packing
+from pario.checkpoint import container
 from pario.checkpoint.geometry import Box, whole
 
-TYPES = ("f8", "f4", "i2", "u1", "c16", "?", "S5", "<U3", "M8[s]", [("id", "<u4"), ("place", "<f8", (3,))])
+TYPES = (
+    "f8",
+    "f4",
+    "i2",
+    "u1",
+    "c16",
+    "?",
+    "S5",
+    "<U3",
+    "M8[s]",
+    [("id", "<u4"), ("place", "<f8", (3,))],
+)
 
 
 def arrays(seed: int) -> dict[str, np.ndarray]:
@@ -25,7 +37,9 @@ def arrays(seed: int) -> dict[str, np.ndarray]:
         count = int(np.prod(shape, dtype=int)) * kind.itemsize
         content = numbers.integers(97, 122, count, np.uint8).tobytes()
         if kind.kind == "U":
-            content = np.frombuffer(content, "u1").astype("u1")[: count // 4].astype("<u4").tobytes()
+            content = (
+                np.frombuffer(content, "u1").astype("u1")[: count // 4].astype("<u4").tobytes()
+            )
         if kind.kind == "b":
             content = (np.frombuffer(content, "u1") & 1).tobytes()
         found[f"array{number}"] = np.frombuffer(content, kind).reshape(shape).copy()
@@ -49,13 +63,17 @@ def boxes(shape: tuple[int, ...], chance: random.Random) -> list[Box]:
 
 def save(comm: MPI.Comm, directory: str, seed: int, files: str = "1") -> None:
     chance = random.Random(seed + comm.size)
-    packing.LARGE = (0, 5000, packing.LARGE)[seed // 10 % 3]
-    with checkpoint.Writer(comm, directory, files=int(files) if files.isdigit() else files, durable=False) as writer:
+    container.LARGE = (0, 5000, container.LARGE)[seed // 10 % 3]
+    with checkpoint.Writer(
+        comm, directory, files=int(files) if files.isdigit() else files, durable=False
+    ) as writer:
         for step in range(2):
             given = {"seed": seed + step, "rank": checkpoint.per_rank(comm.rank)}
             for name, array in arrays(seed + step).items():
                 mine = boxes(array.shape, chance)[comm.rank :: comm.size]
-                parts = [(ghosted(array[box.within(whole(array.shape))]), box.begin) for box in mine]
+                parts = [
+                    (ghosted(array[box.within(whole(array.shape))]), box.begin) for box in mine
+                ]
                 given[name] = checkpoint.blocks(parts, array.shape)
             save = writer.save_async if (seed + step) % 20 == 1 else writer.save
             save(step, given, {"seed": seed + step})
@@ -83,12 +101,20 @@ def load(comm: MPI.Comm, directory: str, seed: int) -> None:
             tiles += [Box((0,) * array.ndim, (0,) * array.ndim)] * (-len(tiles) % comm.size)
             for turn in range(0, len(tiles), comm.size):
                 box = tiles[turn + comm.rank]
-                assert state.read(name, box.begin, box.shape).tobytes() == array[box.within(whole(array.shape))].tobytes(), (name, box)
+                assert (
+                    state.read(name, box.begin, box.shape).tobytes()
+                    == array[box.within(whole(array.shape))].tobytes()
+                ), (name, box)
         offset, shape = state.mine(name)
-        assert state.read(name, offset, shape).tobytes() == array[Box(offset, shape).within(whole(array.shape))].tobytes()
+        assert (
+            state.read(name, offset, shape).tobytes()
+            == array[Box(offset, shape).within(whole(array.shape))].tobytes()
+        )
 
 
 if __name__ == "__main__":
-    {"save": save, "load": load}[sys.argv[1]](MPI.COMM_WORLD, sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
+    {"save": save, "load": load}[sys.argv[1]](
+        MPI.COMM_WORLD, sys.argv[2], int(sys.argv[3]), *sys.argv[4:]
+    )
     if MPI.COMM_WORLD.rank == 0:
         print("good")

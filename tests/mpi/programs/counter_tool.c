@@ -1,4 +1,5 @@
-/* A profiling tool as others write them: counts barriers by MPI_ names, calls PMPI_ names, and speaks at the end. */
+/* A profiling tool as others write them: counts barriers by MPI_ names, calls PMPI_ names, and
+ * speaks at the end. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -24,25 +24,34 @@ int main(int c, char** v) {
   int one = rank, all, back = -1;
   MPI_Info info;
   /* sequential: only shared pointers */
-  CHECK(MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &f) == 0);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL,
+                      MPI_INFO_NULL, &f) == 0);
   CHECK(MPI_File_write_ordered(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE) == 0);
-  CHECK(class_of(MPI_File_write(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE)) == MPI_ERR_UNSUPPORTED_OPERATION);
-  CHECK(class_of(MPI_File_write_at_all(f, 0, &one, 1, MPI_INT, MPI_STATUS_IGNORE)) == MPI_ERR_UNSUPPORTED_OPERATION);
+  CHECK(class_of(MPI_File_write(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE)) ==
+        MPI_ERR_UNSUPPORTED_OPERATION);
+  CHECK(class_of(MPI_File_write_at_all(f, 0, &one, 1, MPI_INT, MPI_STATUS_IGNORE)) ==
+        MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(class_of(MPI_File_seek(f, 0, MPI_SEEK_SET)) == MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(class_of(MPI_File_get_position(f, &o)) == MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(class_of(MPI_File_seek_shared(f, 0, MPI_SEEK_SET)) == MPI_ERR_UNSUPPORTED_OPERATION);
-  CHECK(class_of(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL)) == MPI_ERR_ARG);
-  CHECK(class_of(MPI_File_set_view(f, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL)) == 0);
+  CHECK(class_of(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL)) ==
+        MPI_ERR_ARG);
+  CHECK(class_of(MPI_File_set_view(f, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native",
+                                   MPI_INFO_NULL)) == 0);
   CHECK(MPI_File_write_ordered(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE) == 0);
   CHECK(MPI_File_get_size(f, &o) == 0 && o == 8 * size);
   CHECK(MPI_File_close(&f) == 0);
   /* append: both pointers at the end */
-  CHECK(MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_RDWR | MPI_MODE_APPEND | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f) == 0);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, v[1],
+                      MPI_MODE_RDWR | MPI_MODE_APPEND | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                      &f) == 0);
   CHECK(MPI_File_get_position(f, &o) == 0 && o == 8 * size);
   CHECK(MPI_File_get_position_shared(f, &o) == 0 && o == 8 * size);
   CHECK(MPI_File_write_ordered(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE) == 0);
-  CHECK(MPI_File_read_at_all(f, 8 * size + 4 * rank, &back, 1, MPI_INT, MPI_STATUS_IGNORE) == 0 && back == rank);
-  CHECK(MPI_File_read_at_all(f, 4 * size + 4 * rank, &back, 1, MPI_INT, MPI_STATUS_IGNORE) == 0 && back == rank);
+  CHECK(MPI_File_read_at_all(f, 8 * size + 4 * rank, &back, 1, MPI_INT, MPI_STATUS_IGNORE) == 0 &&
+        back == rank);
+  CHECK(MPI_File_read_at_all(f, 4 * size + 4 * rank, &back, 1, MPI_INT, MPI_STATUS_IGNORE) == 0 &&
+        back == rank);
   /* types */
   MPI_Datatype t;
   MPI_Type_contiguous(2, MPI_INT, &t);
@@ -67,11 +76,12 @@ int main(int c, char** v) {
   CHECK(!flag);
   MPI_Info_free(&info);
   if (size > 1)
-    CHECK(class_of(MPI_File_set_view(f, 0, rank ? MPI_INT : MPI_DOUBLE, rank ? MPI_INT : MPI_DOUBLE, "native", MPI_INFO_NULL)) ==
-          MPI_ERR_NOT_SAME);
+    CHECK(class_of(MPI_File_set_view(f, 0, rank ? MPI_INT : MPI_DOUBLE, rank ? MPI_INT : MPI_DOUBLE,
+                                     "native", MPI_INFO_NULL)) == MPI_ERR_NOT_SAME);
   MPI_Info_create(&info);
   MPI_Info_set(info, "cb_buffer_sise", "1");
-  int e = MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", rank == size - 1 ? info : MPI_INFO_NULL);
+  int e =
+      MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", rank == size - 1 ? info : MPI_INFO_NULL);
   CHECK(class_of(e) == MPI_ERR_INFO_VALUE);
   e = MPI_File_set_info(f, info);
   CHECK(class_of(e) == MPI_ERR_INFO_VALUE);

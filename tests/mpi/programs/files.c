@@ -1,5 +1,5 @@
-/* MPI-IO calls of every kind on files in the directory of the first argument (the second: a prefix of file names): independent, collective,
- * views, split, non-blocking. Runs on 3 ranks. */
+/* MPI-IO calls of every kind on files in the directory of the first argument (the second: a prefix
+ * of file names): independent, collective, views, split, non-blocking. Runs on 3 ranks. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -15,7 +15,8 @@ static void explicit_offsets(MPI_File file) {
   MPI_File_sync(file);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_File_read_at(file, (MPI_Offset)rank * BLOCK, data, BLOCK, MPI_CHAR, &status);
-  MPI_File_read_at(file, (MPI_Offset)size * BLOCK - 100, data, BLOCK, MPI_CHAR, &status); /* 100 bytes are left */
+  MPI_File_read_at(file, (MPI_Offset)size * BLOCK - 100, data, BLOCK, MPI_CHAR,
+                   &status); /* 100 bytes are left */
 }
 
 static void file_pointer(MPI_File file) {
@@ -58,9 +59,12 @@ int main(int argc, char** argv) {
   MPI_Info_set(info, "cb_buffer_size", "1048576");
   MPI_Info_set(info, "not_a_hint", "\"quoted\"");
   snprintf(name, sizeof name, "%s%s/nowhere/x", prefix, argv[1]);
-  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS) return 1;
+  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS)
+    return 1;
   snprintf(name, sizeof name, "%s%s/out.bin", prefix, argv[1]);
-  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file) != MPI_SUCCESS) return 1;
+  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file) !=
+      MPI_SUCCESS)
+    return 1;
   MPI_Info_free(&info);
   explicit_offsets(file);
   file_pointer(file);

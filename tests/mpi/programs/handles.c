@@ -1,9 +1,11 @@
-/* Two handles of one file at the same time: what one reads to write it back must not undo what the other writes meanwhile.
+/* Two handles of one file at the same time: what one reads to write it back must not undo what the
+ * other writes meanwhile.
  *
  *   handles DIRECTORY alone|together ROUNDS
  *
- * Pieces are dealt out to ranks in turn. The even ranks share a handle and write theirs through views with holes, each by itself or
- * together; the odd ones have a handle each and write theirs one by one. Byte number i of the file is always i * 7 + i / 256 + 1. */
+ * Pieces are dealt out to ranks in turn. The even ranks share a handle and write theirs through
+ * views with holes, each by itself or together; the odd ones have a handle each and write theirs
+ * one by one. Byte number i of the file is always i * 7 + i / 256 + 1. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +47,8 @@ static void write_pieces(MPI_File file, int round) {
   unsigned char bytes[kPiece];
   for (int piece = round * kPieces; piece < (round + 1) * kPieces; piece++) {
     make(bytes, piece, 1);
-    need(MPI_File_write_at(file, place(piece), bytes, kPiece, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+    need(MPI_File_write_at(file, place(piece), bytes, kPiece, MPI_BYTE, MPI_STATUS_IGNORE),
+         "write_at");
   }
 }
 
@@ -76,11 +79,14 @@ int main(int argc, char** argv) {
   MPI_Info_set(info, "romio_ds_write", "enable");
   MPI_Info_set(info, "romio_cb_write", "enable");
   MPI_Comm_split(MPI_COMM_WORLD, even, rank, &half);
-  need(MPI_File_open(even ? half : MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file), "open");
+  need(MPI_File_open(even ? half : MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, info,
+                     &file),
+       "open");
   MPI_Type_contiguous(kPiece, MPI_BYTE, &piece);
   MPI_Type_create_resized(piece, 0, (MPI_Aint)kPiece * ranks, &dealt);
   MPI_Type_commit(&dealt);
-  if (even) need(MPI_File_set_view(file, place(0), MPI_BYTE, dealt, "native", MPI_INFO_NULL), "set_view");
+  if (even)
+    need(MPI_File_set_view(file, place(0), MPI_BYTE, dealt, "native", MPI_INFO_NULL), "set_view");
   for (int round = 0; round < rounds; round++) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (even) write_with_holes(file, round, !strcmp(argv[2], "together"));

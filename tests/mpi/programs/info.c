@@ -1,4 +1,5 @@
-/* The hints of a file when it is open, and after MPI_File_set_info: rank 0 prints lines "open KEY VALUE" and "set KEY VALUE".
+/* The hints of a file when it is open, and after MPI_File_set_info: rank 0 prints lines "open KEY
+ * VALUE" and "set KEY VALUE".
  *
  *   info FILE MODE [KEY=VALUE...]   MODE: rw, or w for a file that cannot be read */
 #include <mpi.h>

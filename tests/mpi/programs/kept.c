@@ -1,8 +1,8 @@
 /* Writes that are kept back by hint. Byte number i of the file is always i * 7 + i / 256.
  *
- *   kept DIRECTORY behind   small independent writes; after a barrier each rank reads what its neighbour has written
- *   kept DIRECTORY merged   collective writes of four arrays, blocking and not, between other calls
- *   kept DIRECTORY left     both, and the file is never closed */
+ *   kept DIRECTORY behind   small independent writes; after a barrier each rank reads what its
+ * neighbour has written kept DIRECTORY merged   collective writes of four arrays, blocking and not,
+ * between other calls kept DIRECTORY left     both, and the file is never closed */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +24,15 @@ static void need(int code, const char* what) {
 }
 
 static void make(unsigned char* bytes, MPI_Offset from, int count) {
-  for (MPI_Offset i = from; i < from + count; i++) bytes[i - from] = (unsigned char)(i * 7 + i / 256);
+  for (MPI_Offset i = from; i < from + count; i++)
+    bytes[i - from] = (unsigned char)(i * 7 + i / 256);
 }
 
 static void check(const unsigned char* bytes, MPI_Offset from, int count, const char* what) {
   unsigned char right[1 << 16];
   make(right, from, count);
-  printf("rank %d: %s: %s\n", rank, what, memcmp(bytes, right, (size_t)count) ? "other bytes" : "same");
+  printf("rank %d: %s: %s\n", rank, what,
+         memcmp(bytes, right, (size_t)count) ? "other bytes" : "same");
 }
 
 /* Slots are dealt out to ranks in turn; they are written from the last to the first. */
@@ -68,8 +70,10 @@ static void write_array(int array, int request) {
   MPI_Status status;
   MPI_Type_vector(ROWS, SLOT, SLOT * ranks, MPI_BYTE, &rows);
   MPI_Type_commit(&rows);
-  need(MPI_File_set_view(file, begin + rank * SLOT, MPI_BYTE, rows, "native", MPI_INFO_NULL), "set_view");
-  for (int row = 0; row < ROWS; row++) make(bytes + row * SLOT, begin + (row * ranks + rank) * SLOT, SLOT);
+  need(MPI_File_set_view(file, begin + rank * SLOT, MPI_BYTE, rows, "native", MPI_INFO_NULL),
+       "set_view");
+  for (int row = 0; row < ROWS; row++)
+    make(bytes + row * SLOT, begin + (row * ranks + rank) * SLOT, SLOT);
   if (request) {
     MPI_Request started;
     need(MPI_File_iwrite_at_all(file, 0, bytes, sizeof bytes, MPI_BYTE, &started), "iwrite_at_all");
@@ -106,7 +110,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc < 3) return 2;
   snprintf(name, sizeof name, "%s/kept", argv[1]);
-  need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open");
+  need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
+       "open");
   if (!strcmp(argv[2], "behind")) behind();
   if (!strcmp(argv[2], "merged")) merged();
   if (!strcmp(argv[2], "left")) {

@@ -1,4 +1,5 @@
-// MPI-IO beyond reading and writing: distributed arrays, pairs, absolute addresses, requests beside foreign ones, error handlers.
+// MPI-IO beyond reading and writing: distributed arrays, pairs, absolute addresses, requests beside
+// foreign ones, error handlers.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,9 +28,12 @@ int main(int argc, char** argv) {
   MPI_File f;
   MPI_Status st;
   MPI_Request rq[2];
-  CHECK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f) == 0);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, argv[1],
+                      MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                      &f) == 0);
   /* darray and subarray of a 10 x 6 array over a grid */
-  int gs[2] = {10, 6}, ds[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK}, da[2] = {3, MPI_DISTRIBUTE_DFLT_DARG}, ps[2] = {size, 1};
+  int gs[2] = {10, 6}, ds[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK},
+      da[2] = {3, MPI_DISTRIBUTE_DFLT_DARG}, ps[2] = {size, 1};
   MPI_Datatype t;
   MPI_Type_create_darray(size, rank, 2, gs, ds, da, ps, MPI_ORDER_FORTRAN, MPI_INT, &t);
   MPI_Type_commit(&t);
@@ -109,12 +113,14 @@ int main(int argc, char** argv) {
   MPI_Type_create_struct(2, lengths, places, parts, &mixed_packed);
   MPI_Type_create_resized(mixed_packed, 0, sizeof mixed[0], &mixed_type);
   MPI_Type_commit(&mixed_type);
-  for (int i = 0; i < 2; i++) mixed[i].wide[0] = -1 - i, mixed[i].wide[1] = 70 + i, mixed[i].narrow = 7 + i;
+  for (int i = 0; i < 2; i++)
+    mixed[i].wide[0] = -1 - i, mixed[i].wide[1] = 70 + i, mixed[i].narrow = 7 + i;
   MPI_File_set_size(f, 30000);
   MPI_File_set_view(f, 30000, MPI_BYTE, MPI_BYTE, "external32", MPI_INFO_NULL);
   CHECK(MPI_File_get_type_extent(f, MPI_LONG, &in_file) == 0 && in_file == 4);
   CHECK(MPI_File_write_at_all(f, 0, mixed, rank == 0 ? 2 : 0, mixed_type, MPI_STATUS_IGNORE) == 0);
-  MPI_File_set_size(f, 30000 + 10 + 4 + 1); /* one instance, one value, and the beginning of another */
+  MPI_File_set_size(f,
+                    30000 + 10 + 4 + 1); /* one instance, one value, and the beginning of another */
   memset(mixed_back, 0, sizeof mixed_back);
   CHECK(MPI_File_read_at_all(f, 0, mixed_back, 2, mixed_type, &st) == 0);
   MPI_Get_elements(&st, mixed_type, &all);
@@ -127,7 +133,9 @@ int main(int argc, char** argv) {
   long double wide = -1.5L, wide_back = 0;
   unsigned char quad[16];
   CHECK(MPI_File_write_at(f, 100 * (rank + 1), &wide, 1, MPI_LONG_DOUBLE, MPI_STATUS_IGNORE) == 0);
-  CHECK(MPI_File_read_at(f, 100 * (rank + 1), &wide_back, 1, MPI_LONG_DOUBLE, MPI_STATUS_IGNORE) == 0 && wide_back == wide);
+  CHECK(MPI_File_read_at(f, 100 * (rank + 1), &wide_back, 1, MPI_LONG_DOUBLE, MPI_STATUS_IGNORE) ==
+            0 &&
+        wide_back == wide);
   CHECK(MPI_File_read_at(f, 100 * (rank + 1), quad, 16, MPI_BYTE, MPI_STATUS_IGNORE) == 0);
   CHECK(quad[0] == 0xbf && quad[1] == 0xff && quad[2] == 0x80 && quad[3] == 0 && quad[15] == 0);
   MPI_Type_free(&mixed_packed);
@@ -161,7 +169,8 @@ int main(int argc, char** argv) {
   CHECK(MPI_File_f2c(MPI_File_c2f(f)) == f);
   CHECK(MPI_File_f2c(MPI_File_c2f(MPI_FILE_NULL)) == MPI_FILE_NULL);
   MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
-  for (int i = 0; i < 20; i++) {  // MPIs that count the uses of predefined handlers must not run out of them
+  for (int i = 0; i < 20;
+       i++) {  // MPIs that count the uses of predefined handlers must not run out of them
     MPI_File_get_errhandler(f, &eh);
     CHECK(eh == MPI_ERRORS_RETURN && MPI_Errhandler_free(&eh) == 0 && eh == MPI_ERRHANDLER_NULL);
   }

@@ -1,8 +1,10 @@
-/* Several threads of each rank open, write, read and close files at the same time. Prints "rank R: good", or what is wrong.
+/* Several threads of each rank open, write, read and close files at the same time. Prints "rank R:
+ * good", or what is wrong.
  *
  *   open_threads DIRECTORY self     every thread has files of its rank alone
- *   open_threads DIRECTORY copies   every thread has files of all ranks, over a communicator of its own; odd ranks begin in the other order
- *   open_threads DIRECTORY started  non-blocking calls on several files of one communicator, while another thread opens files over another
+ *   open_threads DIRECTORY copies   every thread has files of all ranks, over a communicator of its
+ * own; odd ranks begin in the other order open_threads DIRECTORY started  non-blocking calls on
+ * several files of one communicator, while another thread opens files over another
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -30,15 +32,20 @@ static void fill(char* bytes, int owner, int turn) {
   for (int i = 0; i < PIECE * PIECES; i++) bytes[i] = (char)(owner * 31 + turn * 7 + i % 251);
 }
 
-static MPI_File open_one(MPI_Comm comm, const char* kind, int number, int turn, int parts, int part) {
+static MPI_File open_one(MPI_Comm comm, const char* kind, int number, int turn, int parts,
+                         int part) {
   char name[4096];
   MPI_File file;
   MPI_Datatype turns;
   snprintf(name, sizeof name, "%s/%s-%d-%d", folder, kind, number, turn);
-  check(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS, "open");
+  check(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) ==
+            MPI_SUCCESS,
+        "open");
   MPI_Type_vector(PIECES, PIECE, PIECE * parts, MPI_BYTE, &turns);
   MPI_Type_commit(&turns);
-  check(MPI_File_set_view(file, (MPI_Offset)part * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL) == MPI_SUCCESS, "set_view");
+  check(MPI_File_set_view(file, (MPI_Offset)part * PIECE, MPI_BYTE, turns, "native",
+                          MPI_INFO_NULL) == MPI_SUCCESS,
+        "set_view");
   MPI_Type_free(&turns);
   return file;
 }
@@ -51,10 +58,12 @@ static void use(MPI_Comm comm, const char* kind, int number, int turn) {
   MPI_Comm_size(comm, &all);
   fill(out, me + number, turn);
   MPI_File file = open_one(comm, kind, number, turn, all, me);
-  check(MPI_File_write_all(file, out, sizeof out, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "write_all");
+  check(MPI_File_write_all(file, out, sizeof out, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS,
+        "write_all");
   check(MPI_File_close(&file) == MPI_SUCCESS, "close");
   file = open_one(comm, kind, number, turn, all, (me + 1) % all);
-  check(MPI_File_read_all(file, in, sizeof in, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "read_all");
+  check(MPI_File_read_all(file, in, sizeof in, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS,
+        "read_all");
   fill(out, (me + 1) % all + number, turn);
   check(memcmp(in, out, sizeof in) == 0, "other bytes than were written");
   check(MPI_File_close(&file) == MPI_SUCCESS, "close");
@@ -68,7 +77,8 @@ struct Work {
 
 static void* work(void* argument) {
   const struct Work* mine = argument;
-  for (int turn = 0; turn < TURNS && !wrong; turn++) use(mine->comm, mine->kind, mine->number, turn);
+  for (int turn = 0; turn < TURNS && !wrong; turn++)
+    use(mine->comm, mine->kind, mine->number, turn);
   return NULL;
 }
 
@@ -98,17 +108,22 @@ static void started(void) {
   for (int turn = 0; turn < TURNS && !wrong; turn++) {
     MPI_File files[FILES];
     MPI_Request requests[FILES];
-    for (int i = 0; i < FILES; i++) files[i] = open_one(MPI_COMM_WORLD, "started", i, turn, ranks, rank);
+    for (int i = 0; i < FILES; i++)
+      files[i] = open_one(MPI_COMM_WORLD, "started", i, turn, ranks, rank);
     for (int i = 0; i < FILES; i++) {
       fill(out[i], rank + i, turn);
-      check(MPI_File_iwrite_all(files[i], out[i], sizeof out[i], MPI_BYTE, &requests[i]) == MPI_SUCCESS, "iwrite_all");
+      check(MPI_File_iwrite_all(files[i], out[i], sizeof out[i], MPI_BYTE, &requests[i]) ==
+                MPI_SUCCESS,
+            "iwrite_all");
     }
     for (int i = 0; i < FILES; i++) {
       const int which = rank % 2 ? FILES - 1 - i : i;
       check(MPI_Wait(&requests[which], MPI_STATUS_IGNORE) == MPI_SUCCESS, "wait");
     }
     for (int i = 0; i < FILES; i++) {
-      check(MPI_File_read_at_all(files[i], 0, in, sizeof in, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "read_at_all");
+      check(MPI_File_read_at_all(files[i], 0, in, sizeof in, MPI_BYTE, MPI_STATUS_IGNORE) ==
+                MPI_SUCCESS,
+            "read_at_all");
       check(memcmp(in, out[i], sizeof in) == 0, "other bytes than were written");
       check(MPI_File_close(&files[i]) == MPI_SUCCESS, "close");
     }

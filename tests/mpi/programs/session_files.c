@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 100; i++) buf[i] = rank * 1000 + i;
   MPI_Type_vector(100, 1, size, MPI_INT, &column);
   MPI_Type_commit(&column);
-  CHECK(MPI_File_open(comm, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f) == 0);
+  CHECK(MPI_File_open(comm, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                      MPI_INFO_NULL, &f) == 0);
   CHECK(MPI_File_set_view(f, 4 * rank, MPI_INT, column, "native", MPI_INFO_NULL) == 0);
   CHECK(MPI_File_write_all(f, buf, 100, MPI_INT, &st) == 0);
   MPI_Get_count(&st, MPI_INT, &n);
@@ -38,7 +39,8 @@ int main(int argc, char** argv) {
   memset(back, 0, sizeof back);
   CHECK(MPI_File_iread_at_all(f, 0, back, 100, MPI_INT, &rq) == 0 && MPI_Wait(&rq, &st) == 0);
   CHECK(memcmp(buf, back, sizeof buf) == 0);
-  CHECK(MPI_File_iread_at(f, 0, back, 100, MPI_INT, &rq) == 0 && MPI_Waitany(1, &rq, &idx, &st) == 0 && idx == 0);
+  CHECK(MPI_File_iread_at(f, 0, back, 100, MPI_INT, &rq) == 0 &&
+        MPI_Waitany(1, &rq, &idx, &st) == 0 && idx == 0);
   e = MPI_File_seek(f, -5, MPI_SEEK_SET);
   CHECK(MPI_Error_string(e, text, &n) == 0 && strstr(text, "seek"));
   CHECK(MPI_File_close(&f) == 0);

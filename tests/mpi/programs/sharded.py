@@ -1,4 +1,5 @@
-"""Saves tensors that PyTorch has divided among ranks, and loads them divided otherwise: ``torchrun ... sharded.py DIRECTORY``."""
+"""Saves tensors that PyTorch has divided among ranks, and loads them divided otherwise: ``torchrun
+... sharded.py DIRECTORY``."""
 
 import sys
 
@@ -36,8 +37,12 @@ OLDER = {  # of ShardedTensor: rank, where a shard begins and what follows its l
 
 
 def older(way: str) -> sharded_tensor.ShardedTensor:
-    """Rows of a tensor as PyTorch divided them before it had DTensor; ranks may have several shards, or none."""
-    shards = [ShardMetadata([begin, 0], [end - begin, 5], f"rank:{rank}/cpu") for rank, begin, end in OLDER[way]]
+    """Rows of a tensor as PyTorch divided them before it had DTensor; ranks may have several
+    shards, or none."""
+    shards = [
+        ShardMetadata([begin, 0], [end - begin, 5], f"rank:{rank}/cpu")
+        for rank, begin, end in OLDER[way]
+    ]
     made = sharded_tensor.zeros(EnumerableShardingSpec(shards), 7, 5)
     if way == "saved":
         for shard in made.local_shards():
@@ -56,7 +61,9 @@ def try_older(ranks: distributed.ProcessGroup, directory: str) -> None:
         checkpoint.load_state_dict(ranks, directory, into={"w": into})
         for shard in into.local_shards():
             begin = shard.metadata.shard_offsets[0]
-            assert torch.equal(shard.tensor, EXPECTED["rows"][begin : begin + shard.metadata.shard_sizes[0]]), way
+            assert torch.equal(
+                shard.tensor, EXPECTED["rows"][begin : begin + shard.metadata.shard_sizes[0]]
+            ), way
 
 
 def main(directory: str) -> None:
@@ -66,7 +73,10 @@ def main(directory: str) -> None:
     mesh = init_device_mesh("cpu", (1, ranks.size()))
 
     def divided(which: int, content: dict) -> dict:
-        return {name: distribute_tensor(one, mesh, WAYS[name][which]) if name in WAYS else one for name, one in content.items()}
+        return {
+            name: distribute_tensor(one, mesh, WAYS[name][which]) if name in WAYS else one
+            for name, one in content.items()
+        }
 
     state = {"model": divided(0, EXPECTED), "epoch": 3}
     with checkpoint.Writer(ranks, directory, durable=False) as writer:
@@ -80,7 +90,10 @@ def main(directory: str) -> None:
         assert found is into["model"][name]
         assert torch.equal(found.full_tensor() if name in WAYS else found, expected), name
     for content, said in (
-        ({"model": {"rows": distribute_tensor(torch.zeros(7, 4), mesh, WAYS["rows"][1])}}, "has shape [7, 5], the tensor"),
+        (
+            {"model": {"rows": distribute_tensor(torch.zeros(7, 4), mesh, WAYS["rows"][1])}},
+            "has shape [7, 5], the tensor",
+        ),
         ({"model": {"new": torch.zeros(1)}}, "has no array 'state/model/new'"),
     ):
         try:

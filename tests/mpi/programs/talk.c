@@ -1,4 +1,5 @@
-/* A known number of calls of every kind, so that a test can tell what the log must say. Runs on 2 to 4 ranks. */
+/* A known number of calls of every kind, so that a test can tell what the log must say. Runs on 2
+ * to 4 ranks. */
 #include <mpi.h>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ static void point_to_point(void) {
   MPI_Irecv(incoming, 100, MPI_DOUBLE, previous, 9, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(block, 100, MPI_DOUBLE, next, 9, MPI_COMM_WORLD, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-  MPI_Sendrecv(block, 10, MPI_DOUBLE, next, 1, incoming, 10, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(block, 10, MPI_DOUBLE, next, 1, incoming, 10, MPI_DOUBLE, previous, 1,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void collectives(MPI_Comm comm) {
@@ -42,7 +44,8 @@ static void collectives(MPI_Comm comm) {
   MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, displacements, MPI_DOUBLE, comm);
   MPI_Alltoall(all, 2, MPI_DOUBLE, all + 512, 2, MPI_DOUBLE, comm);
   for (int i = 0; i < ranks; ++i) counts[i] = me + i, displacements[i] = 32 * i;
-  MPI_Alltoallv(all, counts, displacements, MPI_DOUBLE, all + 512, counts, displacements, MPI_DOUBLE, comm);
+  MPI_Alltoallv(all, counts, displacements, MPI_DOUBLE, all + 512, counts, displacements,
+                MPI_DOUBLE, comm);
   MPI_Ibarrier(comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
@@ -58,7 +61,8 @@ static void communicators(void) {
   if (rank == 0) MPI_Barrier(lone), MPI_Comm_free(&lone);
   MPI_Barrier(MPI_COMM_SELF);
   MPI_Comm_free(&half);
-  MPI_Comm_dup(copy, &half); /* takes the freed handle in some MPIs: must be a new communicator in the log */
+  MPI_Comm_dup(
+      copy, &half); /* takes the freed handle in some MPIs: must be a new communicator in the log */
   MPI_Barrier(half);
   MPI_Comm_free(&half);
   MPI_Comm_free(&copy);
@@ -67,7 +71,8 @@ static void communicators(void) {
 static void one_sided(void) {
   double *memory, value = rank;
   MPI_Win window;
-  MPI_Win_allocate(100 * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  MPI_Win_allocate(100 * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                   &window);
   MPI_Win_fence(0, window);
   MPI_Put(&value, 1, MPI_DOUBLE, (rank + 1) % size, 0, 1, MPI_DOUBLE, window);
   MPI_Win_fence(0, window);

@@ -1,4 +1,5 @@
-"""mpi4py's wheels load their MPI with RTLD_LOCAL, and ask by weak references which functions it has."""
+"""mpi4py's wheels load their MPI with RTLD_LOCAL, and ask by weak references which functions it
+has."""
 
 import sys
 

@@ -1,4 +1,5 @@
-/* Threads that communicate at the same time, each on its own communicator. Prints what it may: MPI_THREAD_MULTIPLE or nothing. */
+/* Threads that communicate at the same time, each on its own communicator. Prints what it may:
+ * MPI_THREAD_MULTIPLE or nothing. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@
 
 static void* communicate(void* comm) {
   double value = 1, sum;
-  for (int i = 0; i < CALLS; ++i) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, *(MPI_Comm*)comm);
+  for (int i = 0; i < CALLS; ++i)
+    MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, *(MPI_Comm*)comm);
   return NULL;
 }
 

@@ -1,13 +1,13 @@
 /* Collective calls in bad times. Each rank prints "rank R: " and how its calls ended.
  *
- *   troubles DIRECTORY killed CALL RANK   RANK is killed in the middle of calls (CALL: write_all, write_at_all, iwrite_all, split, open),
- *                                    and with it the ranks that follow it, if they are named too; none: until there is another error
- *   troubles DIRECTORY steady        short writes for some seconds
- *   troubles DIRECTORY late          rank 1 comes to a write some seconds after the others
+ *   troubles DIRECTORY killed CALL RANK   RANK is killed in the middle of calls (CALL: write_all,
+ * write_at_all, iwrite_all, split, open), and with it the ranks that follow it, if they are named
+ * too; none: until there is another error troubles DIRECTORY steady        short writes for some
+ * seconds troubles DIRECTORY late          rank 1 comes to a write some seconds after the others
  *   troubles DIRECTORY late_open     rank 1 comes to the opening some seconds after the others
- *   troubles DIRECTORY full MANNER   more is written than there is room for (MANNER: pieces, blocks)
- *   troubles DIRECTORY far           bytes beyond 2^40
- *   troubles DIRECTORY large         rank 0 writes and reads more than 2^31 bytes in one call */
+ *   troubles DIRECTORY full MANNER   more is written than there is room for (MANNER: pieces,
+ * blocks) troubles DIRECTORY far           bytes beyond 2^40 troubles DIRECTORY large         rank
+ * 0 writes and reads more than 2^31 bytes in one call */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -34,7 +34,8 @@ static void say(const char* what, int code) {
   char text[MPI_MAX_ERROR_STRING + 1] = "good";
   MPI_Error_class(code, &class);
   if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
-  printf("rank %d: %s: %s%s\n", rank, what, class == MPI_ERR_NO_SPACE ? "MPI_ERR_NO_SPACE: " : "", text);
+  printf("rank %d: %s: %s%s\n", rank, what, class == MPI_ERR_NO_SPACE ? "MPI_ERR_NO_SPACE: " : "",
+         text);
   fflush(stdout);
 }
 
@@ -49,7 +50,8 @@ static void set_turns(void) {
   MPI_Datatype turns;
   MPI_Type_vector(BLOCK / PIECE, PIECE, PIECE * ranks, MPI_BYTE, &turns);
   MPI_Type_commit(&turns);
-  need(MPI_File_set_view(file, (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL), "set_view");
+  need(MPI_File_set_view(file, (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL),
+       "set_view");
   MPI_Type_free(&turns);
 }
 
@@ -77,7 +79,8 @@ static int write_together(MPI_Offset at) {
     code = MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR, MPI_INFO_NULL, &another);
     return code != MPI_SUCCESS ? code : MPI_File_close(&another);
   }
-  if (is("write_at_all")) return MPI_File_write_at_all(file, at, bytes, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
+  if (is("write_at_all"))
+    return MPI_File_write_at_all(file, at, bytes, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
   if (is("split")) {
     code = MPI_File_write_all_begin(file, bytes, BLOCK, MPI_BYTE);
     return code != MPI_SUCCESS ? code : MPI_File_write_all_end(file, bytes, MPI_STATUS_IGNORE);
@@ -139,7 +142,9 @@ static void full(void) {
   if (is("pieces"))
     set_turns();
   else
-    need(MPI_File_set_view(file, (MPI_Offset)rank * BLOCK, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), "set_view");
+    need(MPI_File_set_view(file, (MPI_Offset)rank * BLOCK, MPI_BYTE, MPI_BYTE, "native",
+                           MPI_INFO_NULL),
+         "set_view");
   say("write", write_together(0));
   MPI_File_set_size(file, 0);
   need(MPI_File_seek(file, 0, MPI_SEEK_SET), "seek");
@@ -152,18 +157,24 @@ static void far(void) {
   MPI_Datatype turns;
   MPI_Type_vector(BLOCK / PIECE, PIECE, PIECE * ranks, MPI_BYTE, &turns);
   MPI_Type_commit(&turns);
-  need(MPI_File_set_view(file, from + (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL), "set_view");
-  say("write", MPI_File_write_at_all(file, 0, bytes, BLOCK / PIECE * PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
-  say("read", MPI_File_read_at_all(file, 0, read_back, BLOCK / PIECE * PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
+  need(MPI_File_set_view(file, from + (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native",
+                         MPI_INFO_NULL),
+       "set_view");
+  say("write",
+      MPI_File_write_at_all(file, 0, bytes, BLOCK / PIECE * PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
+  say("read",
+      MPI_File_read_at_all(file, 0, read_back, BLOCK / PIECE * PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
   MPI_File_get_size(file, &size);
   MPI_File_get_byte_offset(file, 0, &end);
   int same = memcmp(bytes, read_back, BLOCK / PIECE * PIECE) == 0;
-  printf("rank %d: %s, begins %+lld, size %+lld\n", rank, same ? "same" : "different", (long long)(end - from), (long long)(size - from));
+  printf("rank %d: %s, begins %+lld, size %+lld\n", rank, same ? "same" : "different",
+         (long long)(end - from), (long long)(size - from));
   MPI_Type_free(&turns);
 }
 
 static char* room(size_t size) {
-  char* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* memory =
+      mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) _exit(2);
   return memory;
 }
@@ -177,14 +188,16 @@ static void large(void) {
   MPI_Status status;
   int moved;
   for (int i = 0; i < MARKS; i++) memory[(size - 1) / (MARKS - 1) * i] = (char)(i + 1);
-  need(MPI_File_set_view(file, rank == 0 ? 0 : (MPI_Offset)count * WORD + rank * WORD, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL),
+  need(MPI_File_set_view(file, rank == 0 ? 0 : (MPI_Offset)count * WORD + rank * WORD, MPI_DOUBLE,
+                         MPI_DOUBLE, "native", MPI_INFO_NULL),
        "set_view");
   say("write", MPI_File_write_at_all(file, 0, memory, mine, MPI_DOUBLE, &status));
   MPI_Get_count(&status, MPI_DOUBLE, &moved);
   printf("rank %d: wrote %s\n", rank, moved == mine ? "all" : "less");
   say("read", MPI_File_read_at_all(file, 0, again, mine, MPI_DOUBLE, &status));
   MPI_Get_count(&status, MPI_DOUBLE, &moved);
-  printf("rank %d: read %s, %s\n", rank, moved == mine ? "all" : "less", memcmp(memory, again, size) == 0 ? "same" : "different");
+  printf("rank %d: read %s, %s\n", rank, moved == mine ? "all" : "less",
+         memcmp(memory, again, size) == 0 ? "same" : "different");
 }
 
 int main(int argc, char** argv) {
@@ -197,7 +210,8 @@ int main(int argc, char** argv) {
   memset(bytes, 'a' + rank, sizeof bytes);
   snprintf(name, sizeof name, "%s/troubles", argv[1]);
   if (!strcmp(argv[2], "late_open")) be_late();
-  need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open");
+  need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
+       "open");
   if (!strcmp(argv[2], "killed")) killed();
   if (!strcmp(argv[2], "steady")) steady();
   if (!strcmp(argv[2], "late")) late();

@@ -1,5 +1,6 @@
-/* Large messages are under way during a collective call: one rank has begun to send and to receive them and enters the call, the other
- * comes there only when both have arrived. Argument 2: the call (blocking, split, started, open, close, sync). */
+/* Large messages are under way during a collective call: one rank has begun to send and to receive
+ * them and enters the call, the other comes there only when both have arrived. Argument 2: the call
+ * (blocking, split, started, open, close, sync). */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static char name[4096], block[BLOCK];
 static const char* how;
 
 static void open_file(void) {
-  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+  if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) !=
+      MPI_SUCCESS)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -42,7 +44,8 @@ static void act(void) {
     write_together();
 }
 
-/* An even rank and the one that follows send each other data; the even one begins that and lets the MPI finish it. */
+/* An even rank and the one that follows send each other data; the even one begins that and lets the
+ * MPI finish it. */
 static void exchange_and_act(int rank, int size) {
   const int partner = rank % 2 == 0 ? rank + 1 : rank - 1;
   char *out = malloc(LARGE), *in = malloc(LARGE);

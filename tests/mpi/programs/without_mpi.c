@@ -1,4 +1,5 @@
-/* A program without MPI that asks by weak references whether there is one, as tools and run-time libraries do. */
+/* A program without MPI that asks by weak references whether there is one, as tools and run-time
+ * libraries do. */
 #include <stdio.h>
 #include <string.h>
 

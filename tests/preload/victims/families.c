@@ -29,7 +29,8 @@ static int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Parent and child write in turn to a file that both have open: 100 from the parent, 30 from the child, 5 from the parent.
+// Parent and child write in turn to a file that both have open: 100 from the parent, 30 from the
+// child, 5 from the parent.
 static void forked(void) {
   const int fd = open("forked", O_WRONLY | O_CREAT, 0644);
   CHECK(write(fd, block, 100) == 100);
@@ -56,7 +57,7 @@ static void grandchildren(void) {
   _exit(0);
 }
 
-// What the child of a vfork does to descriptors is its own affair.
+// The child of a vfork has descriptors of its own.
 static void vforked(void) {
   const int fd = open("parent", O_WRONLY | O_CREAT, 0644);
   CHECK(write(fd, block, 100) == 100);
@@ -104,15 +105,18 @@ enum { kThreads = 8, kCalls = 5000 };
 static void* write_own(void* number) {
   char name[32];
   snprintf(name, sizeof name, "thread%d", (int)(long)number);
-  const int fd = open(name, O_WRONLY | O_CREAT, 0644), shared = open("shared", O_WRONLY | O_CREAT, 0644);
-  for (int i = 0; i < kCalls; ++i) CHECK(write(fd, block, 7) == 7 && pwrite(shared, block, 3, i * 3) == 3);
+  const int fd = open(name, O_WRONLY | O_CREAT, 0644),
+            shared = open("shared", O_WRONLY | O_CREAT, 0644);
+  for (int i = 0; i < kCalls; ++i)
+    CHECK(write(fd, block, 7) == 7 && pwrite(shared, block, 3, i * 3) == 3);
   for (int i = 0; i < 200; ++i) close(open("again", O_RDONLY | O_CREAT, 0644));
   return NULL;
 }
 
 static void threads(void) {
   pthread_t workers[kThreads];
-  for (long i = 0; i < kThreads; ++i) CHECK(pthread_create(&workers[i], NULL, write_own, (void*)i) == 0);
+  for (long i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&workers[i], NULL, write_own, (void*)i) == 0);
   for (int i = 0; i < 20; ++i) {  // forks while the others are at it
     const pid_t child = fork();
     if (child == 0) {
@@ -162,7 +166,8 @@ static void cancelled(void) {
   void* result;
   CHECK(pthread_create(&reader, NULL, read_forever, (void*)0L) == 0);
   usleep(50000);
-  CHECK(pthread_cancel(reader) == 0 && pthread_join(reader, &result) == 0 && result == PTHREAD_CANCELED);
+  CHECK(pthread_cancel(reader) == 0 && pthread_join(reader, &result) == 0 &&
+        result == PTHREAD_CANCELED);
   CHECK(write(open("afterwards", O_WRONLY | O_CREAT, 0644), block, 9) == 9);
 }
 
@@ -172,8 +177,10 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } scenarios[] = {{"forked", forked},   {"grandchildren", grandchildren}, {"vforked", vforked}, {"spawned", spawned}, {"threads", threads},
-                   {"signals", signals}, {"cancelled", cancelled}};
+  } scenarios[] = {{"forked", forked},      {"grandchildren", grandchildren},
+                   {"vforked", vforked},    {"spawned", spawned},
+                   {"threads", threads},    {"signals", signals},
+                   {"cancelled", cancelled}};
   for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; ++i)
     if (strcmp(what, scenarios[i].name) == 0) return scenarios[i].run(), 0;
   return 2;

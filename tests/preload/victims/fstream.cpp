@@ -1,4 +1,5 @@
-// iostreams on files. Prints nothing; writes "out.txt" (text) and "out.bin" (binary), reads them back.
+// iostreams on files. Prints nothing; writes "out.txt" (text) and "out.bin" (binary), reads them
+// back.
 #include <fstream>
 #include <string>
 #include <vector>

@@ -46,11 +46,14 @@ static void data(void) {
 static void metadata(void) {
   struct stat status;
   const int fd = creat("meta", 0600);
-  CHECK(fd >= 0 && stat("meta", &status) == 0 && lstat("./meta", &status) == 0 && fstat(fd, &status) == 0);
-  CHECK(fstatat(AT_FDCWD, "meta", &status, 0) == 0 && fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && access("meta", R_OK) == 0);
+  CHECK(fd >= 0 && stat("meta", &status) == 0 && lstat("./meta", &status) == 0 &&
+        fstat(fd, &status) == 0);
+  CHECK(fstatat(AT_FDCWD, "meta", &status, 0) == 0 &&
+        fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && access("meta", R_OK) == 0);
   CHECK(stat("missing", &status) == -1 && errno == ENOENT);
   CHECK(open("missing", O_RDONLY) == -1 && errno == ENOENT);
-  CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && ftruncate(fd, 10) == 0 && truncate("meta", 20) == 0 && posix_fallocate(fd, 0, 4096) == 0);
+  CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && ftruncate(fd, 10) == 0 &&
+        truncate("meta", 20) == 0 && posix_fallocate(fd, 0, 4096) == 0);
   CHECK(flock(fd, LOCK_EX) == 0 && lockf(fd, F_TEST, 1) == 0);
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
   CHECK(fcntl(fd, F_SETLK, &lock) == 0);
@@ -61,9 +64,10 @@ static void metadata(void) {
 static void offsets(void) {
   const int fd = open("offsets", O_RDWR | O_CREAT, 0644);
   const int copy = dup(fd);
-  CHECK(write(fd, block, 100) == 100 && write(copy, block, 100) == 100);                                  // 0, 100
-  CHECK(dup2(copy, 90) == 90 && close(fd) == 0 && write(90, block, 50) == 50);                            // 200
-  CHECK(fcntl(90, F_DUPFD, 95) == 95 && close(90) == 0 && close(copy) == 0 && write(95, block, 7) == 7);  // 250
+  CHECK(write(fd, block, 100) == 100 && write(copy, block, 100) == 100);        // 0, 100
+  CHECK(dup2(copy, 90) == 90 && close(fd) == 0 && write(90, block, 50) == 50);  // 200
+  CHECK(fcntl(90, F_DUPFD, 95) == 95 && close(90) == 0 && close(copy) == 0 &&
+        write(95, block, 7) == 7);  // 250
   CHECK(close(95) == 0);
   const int append = open("offsets", O_WRONLY | O_APPEND);
   CHECK(write(append, block, 3) == 3 && write(append, block, 3) == 3);  // 257, 260
@@ -74,7 +78,8 @@ static void directories(void) {
   CHECK(mkdir("d", 0755) == 0 && mkdir("d/e", 0755) == 0);
   const int folder = open("d", O_RDONLY | O_DIRECTORY);
   const int fd = openat(folder, "e/../file", O_WRONLY | O_CREAT, 0644);
-  CHECK(folder >= 0 && fd >= 0 && write(fd, block, 11) == 11 && close(fd) == 0 && close(folder) == 0);
+  CHECK(folder >= 0 && fd >= 0 && write(fd, block, 11) == 11 && close(fd) == 0 &&
+        close(folder) == 0);
   CHECK(chdir("d") == 0);
   const int here = open(".//e//../file", O_RDONLY);
   CHECK(here >= 0 && read(here, block, 11) == 11 && close(here) == 0 && chdir("..") == 0);
@@ -87,7 +92,8 @@ static void directories(void) {
 static void special(void) {
   char name[] = "tempXXXXXX";
   const int temporary = mkstemp(name);
-  CHECK(temporary >= 0 && write(temporary, block, 5) == 5 && close(temporary) == 0 && rename(name, "temporary") == 0);
+  CHECK(temporary >= 0 && write(temporary, block, 5) == 5 && close(temporary) == 0 &&
+        rename(name, "temporary") == 0);
   const int unnamed = open(".", O_TMPFILE | O_RDWR, 0600);
   CHECK(unnamed < 0 || (write(unnamed, block, 6) == 6 && close(unnamed) == 0));
   const int memory = memfd_create("victim", 0);
@@ -109,7 +115,8 @@ static void between(void) {
   int ends[2];
   CHECK(pipe(ends) == 0);
   begin = 0;
-  CHECK(splice(in, &begin, ends[1], NULL, 300, 0) == 300 && splice(ends[0], NULL, out, NULL, 300, 0) == 300);
+  CHECK(splice(in, &begin, ends[1], NULL, 300, 0) == 300 &&
+        splice(ends[0], NULL, out, NULL, 300, 0) == 300);
   close(in), close(out);
 }
 
@@ -135,7 +142,8 @@ static void asynchronous(void) {
 static void closing(void) {
   int fds[5];
   for (int i = 0; i < 5; ++i) CHECK((fds[i] = open("many", O_RDWR | O_CREAT, 0644)) >= 0);
-  CHECK(close_range((unsigned)fds[1], (unsigned)fds[3], 0) == 0 && fcntl(fds[2], F_GETFD) == -1 && fcntl(fds[4], F_GETFD) >= 0);
+  CHECK(close_range((unsigned)fds[1], (unsigned)fds[3], 0) == 0 && fcntl(fds[2], F_GETFD) == -1 &&
+        fcntl(fds[4], F_GETFD) >= 0);
   closefrom(3);
   CHECK(fcntl(fds[0], F_GETFD) == -1 && fcntl(fds[4], F_GETFD) == -1);
   for (int fd = 3; fd < 4096; ++fd) CHECK(close(fd) == -1 && errno == EBADF);
@@ -143,7 +151,9 @@ static void closing(void) {
   CHECK(fd == 3 && write(fd, block, 9) == 9);
 }
 
-static void inherited(void) { CHECK(write(7, block, 12) == 12 && read(6, block, 4) == 4 && write(1, "out\n", 4) == 4); }
+static void inherited(void) {
+  CHECK(write(7, block, 12) == 12 && read(6, block, 4) == 4 && write(1, "out\n", 4) == 4);
+}
 
 static void closed(void) {
   close(0), close(1), close(2);
@@ -155,9 +165,12 @@ static void closed(void) {
 static const struct {
   const char* name;
   void (*run)(void);
-} scenarios[] = {{"data", data},       {"metadata", metadata},   {"offsets", offsets}, {"directories", directories},
-                 {"special", special}, {"between", between},     {"mapped", mapped},   {"asynchronous", asynchronous},
-                 {"closing", closing}, {"inherited", inherited}, {"closed", closed}};
+} scenarios[] = {{"data", data},       {"metadata", metadata},
+                 {"offsets", offsets}, {"directories", directories},
+                 {"special", special}, {"between", between},
+                 {"mapped", mapped},   {"asynchronous", asynchronous},
+                 {"closing", closing}, {"inherited", inherited},
+                 {"closed", closed}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)

@@ -110,16 +110,19 @@ static void streams(void) {
   CHECK((f = tmpfile()) != NULL && fputs("temporary", f) >= 0 && fclose(f) == 0);
   char* memory;
   size_t size;
-  CHECK((f = open_memstream(&memory, &size)) != NULL && fputs("memory", f) >= 0 && fclose(f) == 0 && size == 6);
+  CHECK((f = open_memstream(&memory, &size)) != NULL && fputs("memory", f) >= 0 && fclose(f) == 0 &&
+        size == 6);
   CHECK((f = popen("cat", "w")) != NULL && fputs("through a pipe\n", f) >= 0 && pclose(f) == 0);
   CHECK(fopen("no/such", "r") == NULL);
 }
 
-// Two streams on one description, each with a buffer of its own; a fork while characters wait in both.
+// Two streams on one description, each with a buffer of its own; a fork while characters wait in
+// both.
 static void shared(void) {
   FILE* a = fopen("shared", "w");
   FILE* b = fdopen(dup(fileno(a)), "w");
-  for (int i = 0; i < 5000; ++i) CHECK(fputc('a', a) == 'a' && (i % 2 != 0 || fputc('b', b) == 'b'));
+  for (int i = 0; i < 5000; ++i)
+    CHECK(fputc('a', a) == 'a' && (i % 2 != 0 || fputc('b', b) == 'b'));
   CHECK(fflush(a) == 0 && fflush(b) == 0);
   CHECK(fputs("cc", a) >= 0 && fputc('d', a) == 'd' && fputc('d', a) == 'd');
   if (fork() == 0) _exit(0);
@@ -137,7 +140,8 @@ static void standard(void) {
   dprintf(1, "%s", "dprintf\n");
 }
 
-// 12 lines of 9 bytes (6 characters, two of them of more than one byte), 5 single characters of 7 bytes, 2 formatted ones of 7 bytes.
+// 12 lines of 9 bytes (6 characters, two of them of more than one byte), 5 single characters of 7
+// bytes, 2 formatted ones of 7 bytes.
 static void wide(void) {
   CHECK(setlocale(LC_ALL, "C.UTF-8") != NULL);
   FILE* f = fopen("wide", "w");
@@ -158,8 +162,10 @@ static void wide(void) {
 static const struct {
   const char* name;
   void (*run)(void);
-} scenarios[] = {{"blocks", blocks},   {"text", text},       {"characters", characters}, {"unclosed", unclosed}, {"threads", threads},
-                 {"buffers", buffers}, {"streams", streams}, {"shared", shared},         {"standard", standard}, {"wide", wide}};
+} scenarios[] = {{"blocks", blocks},     {"text", text},       {"characters", characters},
+                 {"unclosed", unclosed}, {"threads", threads}, {"buffers", buffers},
+                 {"streams", streams},   {"shared", shared},   {"standard", standard},
+                 {"wide", wide}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)

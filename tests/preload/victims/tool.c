@@ -1,4 +1,5 @@
-// Another preloaded tool, built as Darshan is: wraps calls, makes the real ones through RTLD_NEXT, and writes its log in a destructor.
+// Another preloaded tool, built as Darshan is: wraps calls, makes the real ones through RTLD_NEXT,
+// and writes its log in a destructor.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -39,7 +40,8 @@ size_t fwrite(const void* data, size_t size, size_t count, FILE* stream) {
 
 __attribute__((destructor)) static void end(void) {
   char text[200];
-  const int length = snprintf(text, sizeof text, "%ld writes of %ld bytes, %ld closes, %ld items\n", writes, bytes, closes, items);
+  const int length = snprintf(text, sizeof text, "%ld writes of %ld bytes, %ld closes, %ld items\n",
+                              writes, bytes, closes, items);
   const int fd = open(getenv("TOOL_LOG"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (real_write(fd, text, (size_t)length) != length) abort();
   real_close(fd);

@@ -9,7 +9,9 @@ etype = MPI.DOUBLE
 
 
 def view_of(rank):
-    return etype.Create_subarray([rows, columns * comm.size], [rows, columns], [0, columns * rank]).Commit()
+    return etype.Create_subarray(
+        [rows, columns * comm.size], [rows, columns], [0, columns * rank]
+    ).Commit()
 
 
 file = MPI.File.Open(comm, "matrix.dat", MPI.MODE_CREATE | MPI.MODE_RDWR)

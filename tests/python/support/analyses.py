@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from pario.analyze.model import (
+from pario.see.analyze.model import (
     Analysis,
     Contention,
     Evidence,
@@ -31,12 +31,24 @@ CHECKPOINT = "/lustre/work/combustion/run17/out/checkpoint_0001.h5"
 
 
 def small() -> Analysis:
-    """A serial program with one finding and nothing else: little to show, and the page must still be good."""
+    """A serial program with one finding and nothing else: little to show, and the page must still
+    be good."""
     split = Split(compute=1.0, communication=0.0, waiting=0.0, io=3.0)
     return Analysis(
-        job=_job(command="./convert data.txt", wall=4.0, ranks=1, hosts=1, files=1, read=0, written=1_024_000_000),
+        job=_job(
+            command="./convert data.txt",
+            wall=4.0,
+            ranks=1,
+            hosts=1,
+            files=1,
+            read=0,
+            written=1_024_000_000,
+        ),
         verdict=Verdict(
-            sentence="I/O-bound: 75 % of 4.00 s is I/O, most of it writing out.dat in 2,000,000 writes of 512 B.",
+            sentence=(
+                "I/O-bound: 75 % of 4.00 s is I/O, most of it writing out.dat in 2,000,000 writes"
+                " of 512 B."
+            ),
             bound="io",
             critical=split,
             slowest=split,
@@ -45,8 +57,18 @@ def small() -> Analysis:
             method="one process: its I/O time is what its calls took",
         ),
         findings=(_findings(4.0)[0],),
-        functions=(_function("write", "posix", 2_000_000, 3.0, 3.0, 0, 1, 1_024_000_000, wall=4.0),),
-        files=(_file("/home/ada/out.dat", ranks=1, writes=2_000_000, written=1_024_000_000, write_seconds=3.0),),
+        functions=(
+            _function("write", "posix", 2_000_000, 3.0, 3.0, 0, 1, 1_024_000_000, wall=4.0),
+        ),
+        files=(
+            _file(
+                "/home/ada/out.dat",
+                ranks=1,
+                writes=2_000_000,
+                written=1_024_000_000,
+                write_seconds=3.0,
+            ),
+        ),
         file_total=1,
         filesystems=(),
         sizes=(SizeRow("posix", (0,) * 10, (0, 2_000_000, 0, 0, 0, 0, 0, 0, 0, 0)),),
@@ -60,20 +82,39 @@ def healthy() -> Analysis:
     """Nothing to find."""
     split = Split(compute=11.4, communication=0.4, waiting=0.1, io=0.1)
     sentence = "Not I/O-bound: 1 % of 12.0 s is I/O; 95 % is computation."
-    verdict = replace(small().verdict, sentence=sentence, bound="compute", critical=split, slowest=split, mean=split)
+    verdict = replace(
+        small().verdict,
+        sentence=sentence,
+        bound="compute",
+        critical=split,
+        slowest=split,
+        mean=split,
+    )
     return replace(small(), job=replace(small().job, wall=12.0), verdict=verdict, findings=())
 
 
 def empty() -> Analysis:
     """A job of which nothing is known: no wall time, no calls."""
     split = Split(0.0, 0.0, 0.0, 0.0)
-    verdict = Verdict("Nothing is known of this job's I/O.", "unknown", split, split, -1, split, "", ("I/O (the log has none)",))
+    verdict = Verdict(
+        "Nothing is known of this job's I/O.",
+        "unknown",
+        split,
+        split,
+        -1,
+        split,
+        "",
+        ("I/O (the log has none)",),
+    )
     job = replace(small().job, wall=0.0, ranks=0, processes=0, hosts=(), files=0, bytes_written=0)
-    return Analysis(job, verdict, (), (), (), 0, (), (), None, (), (), messages=("run.pario: the log is empty",))
+    return Analysis(
+        job, verdict, (), (), (), 0, (), (), None, (), (), messages=("run.pario: the log is empty",)
+    )
 
 
 def rich(ranks: int = 10) -> Analysis:
-    """Twelve findings, 300 files, a timeline of up to 64 rows and 300 bins, contention on 16 targets."""
+    """Twelve findings, 300 files, a timeline of up to 64 rows and 300 bins, contention on 16
+    targets."""
     wall = 184.2
     critical = Split(compute=61.4, communication=9.1, waiting=22.5, io=91.2)
     return Analysis(
@@ -87,13 +128,19 @@ def rich(ranks: int = 10) -> Analysis:
             4 * 10**11,
         ),
         verdict=Verdict(
-            sentence="I/O-bound: 50 % of 184 s on the critical path is I/O, most of it rank 3 writing checkpoint_0001.h5 in 512 B pieces.",
+            sentence=(
+                "I/O-bound: 50 % of 184 s on the critical path is I/O, most of it rank 3 writing"
+                " checkpoint_0001.h5 in 512 B pieces."
+            ),
             bound="io",
             critical=critical,
             slowest=Split(compute=58.0, communication=8.0, waiting=12.2, io=106.0),
             slowest_rank=3,
             mean=Split(compute=66.0, communication=8.6, waiting=79.4, io=30.2),
-            method="waiting is the time before the last rank arrived at each collective; the critical path follows the last arrivals",
+            method=(
+                "waiting is the time before the last rank arrived at each collective; the critical"
+                " path follows the last arrivals"
+            ),
             not_known=("page faults of memory-mapped files",),
         ),
         findings=_findings(wall),
@@ -106,12 +153,23 @@ def rich(ranks: int = 10) -> Analysis:
             FileSystemRow("tmpfs", "/tmp", 50, 10**8, 10**8, 0.3, 4_000),
         ),
         sizes=(
-            SizeRow("posix", (0, 1200, 88, 0, 45, 3000, 0, 0, 2, 0), (900, 2_000_000, 64_000, 1200, 0, 88, 0, 12, 0, 0)),
-            SizeRow("stdio", (30_000, 12, 0, 0, 0, 0, 0, 0, 0, 0), (4_000_000, 60, 0, 0, 0, 0, 0, 0, 0, 0)),
+            SizeRow(
+                "posix",
+                (0, 1200, 88, 0, 45, 3000, 0, 0, 2, 0),
+                (900, 2_000_000, 64_000, 1200, 0, 88, 0, 12, 0, 0),
+            ),
+            SizeRow(
+                "stdio",
+                (30_000, 12, 0, 0, 0, 0, 0, 0, 0, 0),
+                (4_000_000, 60, 0, 0, 0, 0, 0, 0, 0, 0),
+            ),
             SizeRow("mpiio", (0,) * 10, (0, 0, 0, 0, 0, 4800, 40, 0, 0, 0)),
         ),
         timeline=_timeline(ranks, wall),
-        phases=tuple(Phase(15.0 + 45 * i, 30.0 + 45 * i, "write", 10**11, ranks, 15.0 * ranks) for i in range(4)),
+        phases=tuple(
+            Phase(15.0 + 45 * i, 30.0 + 45 * i, "write", 10**11, ranks, 15.0 * ranks)
+            for i in range(4)
+        ),
         contention=(_contention(ranks),),
         hints=(
             (CHECKPOINT, "romio_cb_write", "enable", "disable"),
@@ -119,21 +177,55 @@ def rich(ranks: int = 10) -> Analysis:
             (CHECKPOINT, "striping_factor", "16", "not known"),
         ),
         messages=(
-            "HOST7.4411.18c2.plog: ends in the middle of a block (the process was killed); its last events are missing",
-            "events of 3 processes were merged after 256 MB: 1,204,331 calls have no row of their own",
+            (
+                "HOST7.4411.18c2.plog: ends in the middle of a block (the process was killed); its"
+                " last events are missing"
+            ),
+            (
+                "events of 3 processes were merged after 256 MB: 1,204,331 calls have no row of"
+                " their own"
+            ),
         ),
         audit=(
-            _hint("cb_nods", "16", "", "", "not taken", "unknown hint cb_nods: did you mean cb_nodes?"),
-            _hint("striping_factor", "16", "16", "1", "not in force", "existing file: it keeps 1 stripe", files=40),
-            _hint("cb_config_list", "*:1", "", "", "without meaning", "known, but without a meaning here"),
+            _hint(
+                "cb_nods", "16", "", "", "not taken", "unknown hint cb_nods: did you mean cb_nodes?"
+            ),
+            _hint(
+                "striping_factor",
+                "16",
+                "16",
+                "1",
+                "not in force",
+                "existing file: it keeps 1 stripe",
+                files=40,
+            ),
+            _hint(
+                "cb_config_list",
+                "*:1",
+                "",
+                "",
+                "without meaning",
+                "known, but without a meaning here",
+            ),
             _hint("romio_cb_write", "enable", "enable", "enable", "in force", ""),
         ),
-        mpiio=tuple(_mpiio(f"/lustre/work/combustion/run17/out/checkpoint_{i + 1:04d}.h5", ranks, 40 - i) for i in range(40)),
+        mpiio=tuple(
+            _mpiio(f"/lustre/work/combustion/run17/out/checkpoint_{i + 1:04d}.h5", ranks, 40 - i)
+            for i in range(40)
+        ),
         mpiio_total=40,
     )
 
 
-def _hint(key: str, requested: str, applied: str, effective: str, state: HintState, reason: str, files: int = 1) -> HintRow:
+def _hint(
+    key: str,
+    requested: str,
+    applied: str,
+    effective: str,
+    state: HintState,
+    reason: str,
+    files: int = 1,
+) -> HintRow:
     return HintRow(key, requested, applied, effective, reason, state, (CHECKPOINT,), files)
 
 
@@ -173,7 +265,10 @@ def _mpiio(path: str, ranks: int, seconds: float) -> MpiioRow:
         stripe_size=1 << 20,
         net=10**10 / seconds,
         raw=10**10 / seconds / 0.6,
-        phases=tuple(MpiioPhase(name, 0.5 * part * seconds, 0.8 * part * seconds, part * seconds) for name, part in parts.items()),
+        phases=tuple(
+            MpiioPhase(name, 0.5 * part * seconds, 0.8 * part * seconds, part * seconds)
+            for name, part in parts.items()
+        ),
     )
 
 
@@ -216,7 +311,9 @@ def hostile() -> Analysis:
     )
 
 
-def _job(command: str, wall: float, ranks: int, hosts: int, files: int, read: int, written: int) -> JobInfo:
+def _job(
+    command: str, wall: float, ranks: int, hosts: int, files: int, read: int, written: int
+) -> JobInfo:
     return JobInfo(
         source="run.pario",
         format="pario",
@@ -235,17 +332,31 @@ def _job(command: str, wall: float, ranks: int, hosts: int, files: int, read: in
 
 
 def _finding(
-    rule: str, title: str, cause: str, seconds: float, confidence: str, fixes: tuple[Fix, ...], ranks: tuple[int, ...] = ()
+    rule: str,
+    title: str,
+    cause: str,
+    seconds: float,
+    confidence: str,
+    fixes: tuple[Fix, ...],
+    ranks: tuple[int, ...] = (),
 ) -> Finding:
     return Finding(
         rule=rule,
         title=title,
         cause=cause,
         seconds=seconds,
-        method="the time of these calls, less the time that the same bytes need in pieces of 4 MiB at the rate seen in this run",
+        method=(
+            "the time of these calls, less the time that the same bytes need in pieces of 4 MiB at"
+            " the rate seen in this run"
+        ),
         confidence=confidence,  # type: ignore[arg-type]
         evidence=(
-            Evidence("1,999,998 of 2,000,000 writes begin where the last one ended", CHECKPOINT, ranks, {"writes": 2e6}),
+            Evidence(
+                "1,999,998 of 2,000,000 writes begin where the last one ended",
+                CHECKPOINT,
+                ranks,
+                {"writes": 2e6},
+            ),
             Evidence("median write: 512 B in 1.50 µs; longest 38 ms"),
         ),
         fixes=fixes,
@@ -256,15 +367,25 @@ def _finding(
 
 
 _SETTING = Fix("setting", "pario run --fix buffers these writes (stream_size=8M)")
-_CODE = Fix("code", "write through a buffer of some megabytes: setvbuf(file, buffer, _IOFBF, 4 << 20) with a buffer of your own")
-_COLLECTIVE = Fix("code", "replace MPI_File_write_at by MPI_File_write_at_all; set the file view once, outside the loop")
+_CODE = Fix(
+    "code",
+    "write through a buffer of some megabytes: setvbuf(file, buffer, _IOFBF, 4 << 20) with a buffer"
+    " of your own",
+)
+_COLLECTIVE = Fix(
+    "code",
+    "replace MPI_File_write_at by MPI_File_write_at_all; set the file view once, outside the loop",
+)
 _STRIPE = Fix("command", "lfs setstripe -c 16 -S 4M /lustre/work/combustion/run17/out")
 #: rule, title, cause, part of the wall time, confidence, fixes, ranks
 _FINDINGS = (
     (
         "small-writes",
         "2,000,000 writes of 512 B to checkpoint_0001.h5",
-        "Each write is a system call, and the file system does the same work for 512 B as for 4 MiB.",
+        (
+            "Each write is a system call, and the file system does the same work for 512 B as for 4"
+            " MiB."
+        ),
         0.30,
         "high",
         (_SETTING, _CODE),
@@ -273,7 +394,10 @@ _FINDINGS = (
     (
         "missing-collectives",
         "Independent MPI-IO where all ranks write one file",
-        "Ranks write interleaved pieces on their own; the file system's locks move between them at every piece.",
+        (
+            "Ranks write interleaved pieces on their own; the file system's locks move between them"
+            " at every piece."
+        ),
         0.12,
         "high",
         (_COLLECTIVE,),
@@ -374,7 +498,8 @@ _FINDINGS = (
 
 def _findings(wall: float) -> tuple[Finding, ...]:
     return tuple(
-        _finding(rule, title, cause, part * wall, sure, fixes, ranks) for rule, title, cause, part, sure, fixes, ranks in _FINDINGS
+        _finding(rule, title, cause, part * wall, sure, fixes, ranks)
+        for rule, title, cause, part, sure, fixes, ranks in _FINDINGS
     )
 
 
@@ -392,20 +517,56 @@ def _function(
 ) -> FunctionRow:
     mean = seconds / ranks
     imbalance = (slowest - mean) / slowest if slowest else 0.0
-    return FunctionRow(name, category, calls, seconds, seconds / (wall * ranks), mean, slowest, rank, imbalance, waiting, size)
+    return FunctionRow(
+        name,
+        category,
+        calls,
+        seconds,
+        seconds / (wall * ranks),
+        mean,
+        slowest,
+        rank,
+        imbalance,
+        waiting,
+        size,
+    )
 
 
 def _functions(ranks: int) -> tuple[FunctionRow, ...]:
     rows = [
-        _function("MPI_Barrier", "collective", 40 * ranks, 70.1 * ranks, 84.0, ranks - 1, ranks, 0, 68.0 * ranks),
+        _function(
+            "MPI_Barrier",
+            "collective",
+            40 * ranks,
+            70.1 * ranks,
+            84.0,
+            ranks - 1,
+            ranks,
+            0,
+            68.0 * ranks,
+        ),
         _function("write", "posix", 2_000_000, 22.0 * ranks, 88.0, 3, ranks, 4 * 10**11),
-        _function("MPI_Allreduce", "collective", 4000 * ranks, 9.0 * ranks, 14.0, 1, ranks, 32_000 * ranks, 6.0 * ranks),
-        _function("MPI_File_write_at", "mpiio", 4840 * ranks, 8.0 * ranks, 9.0, 3, ranks, 4 * 10**11),
+        _function(
+            "MPI_Allreduce",
+            "collective",
+            4000 * ranks,
+            9.0 * ranks,
+            14.0,
+            1,
+            ranks,
+            32_000 * ranks,
+            6.0 * ranks,
+        ),
+        _function(
+            "MPI_File_write_at", "mpiio", 4840 * ranks, 8.0 * ranks, 9.0, 3, ranks, 4 * 10**11
+        ),
         _function("open64", "posix", 12_000, 2.0 * ranks, 4.0, 0, ranks, 0),
         _function("fsync", "posix", 4000, 1.2 * ranks, 3.9, 3, ranks, 0),
         _function("stat", "posix", 1_200_000, 1.0 * ranks, 9.5, 0, ranks, 0),
         _function("fwrite", "stdio", 4_000_000, 0.4 * ranks, 0.8, 2, ranks, 4 * 10**9),
-        _function("MPI_Isend", "p2p", 88_000 * ranks, 0.2 * ranks, 0.3, 2, ranks, 88 * 10**6 * ranks),
+        _function(
+            "MPI_Isend", "p2p", 88_000 * ranks, 0.2 * ranks, 0.3, 2, ranks, 88 * 10**6 * ranks
+        ),
         _function("MPI_Wait", "wait", 88_000 * ranks, 0.2 * ranks, 0.3, 2, ranks, 0),
         _function("close", "posix", 12_000, 0.02 * ranks, 0.03, 2, ranks, 0),
         _function("lseek64", "posix", 800_000, 0.01 * ranks, 0.02, 2, ranks, 0),
@@ -414,7 +575,14 @@ def _functions(ranks: int) -> tuple[FunctionRow, ...]:
 
 
 def _file(
-    path: str, ranks: int, writes: int, written: int, write_seconds: float, reads: int = 0, read: int = 0, read_seconds: float = 0.0
+    path: str,
+    ranks: int,
+    writes: int,
+    written: int,
+    write_seconds: float,
+    reads: int = 0,
+    read: int = 0,
+    read_seconds: float = 0.0,
 ) -> FileRow:
     return FileRow(
         path=path,
@@ -439,25 +607,53 @@ def _file(
 
 def _files(ranks: int) -> tuple[FileRow, ...]:
     base = "/lustre/work/combustion/run17"
-    checkpoints = [_file(f"{base}/out/checkpoint_{i + 1:04d}.h5", ranks, 50_000, 10**10, 0.5 * ranks * (40 - i)) for i in range(40)]
+    checkpoints = [
+        _file(
+            f"{base}/out/checkpoint_{i + 1:04d}.h5", ranks, 50_000, 10**10, 0.5 * ranks * (40 - i)
+        )
+        for i in range(40)
+    ]
     inputs = [
-        _file(f"{base}/in/chemistry/table_{i:03d}.nc", ranks, 0, 0, 0.0, 400 * ranks, 10**6 * (260 - i), 0.004 * ranks * (259 - i))
+        _file(
+            f"{base}/in/chemistry/table_{i:03d}.nc",
+            ranks,
+            0,
+            0,
+            0.0,
+            400 * ranks,
+            10**6 * (260 - i),
+            0.004 * ranks * (259 - i),
+        )
         for i in range(259)
     ]
     folded = replace(_file(f"{base}/logs/*", 1, 11_000, 10**8, 0.2), folded=True)
     rows = [*checkpoints, *inputs, folded]
-    return tuple(sorted(rows, key=lambda row: -(row.read_seconds + row.write_seconds + row.meta_seconds)))
+    return tuple(
+        sorted(rows, key=lambda row: -(row.read_seconds + row.write_seconds + row.meta_seconds))
+    )
 
 
 def _timeline(ranks: int, wall: float) -> Timeline:
     rows = min(ranks, 64)
     group = -(-ranks // rows)
     labels = tuple(_label(row * group, min((row + 1) * group, ranks) - 1) for row in range(rows))
-    write = tuple(tuple(_wave(row, column, 0.75, 60) for column in range(BINS)) for row in range(rows))
-    read = tuple(tuple(max(0.0, 0.8 - column / 18) if row % 3 else 0.1 for column in range(BINS)) for row in range(rows))
-    meta = tuple(tuple(0.9 if row == 0 and column % 75 == 20 else 0.02 for column in range(BINS)) for row in range(rows))
+    write = tuple(
+        tuple(_wave(row, column, 0.75, 60) for column in range(BINS)) for row in range(rows)
+    )
+    read = tuple(
+        tuple(max(0.0, 0.8 - column / 18) if row % 3 else 0.1 for column in range(BINS))
+        for row in range(rows)
+    )
+    meta = tuple(
+        tuple(0.9 if row == 0 and column % 75 == 20 else 0.02 for column in range(BINS))
+        for row in range(rows)
+    )
     mpi = tuple(
-        tuple(max(0.0, 0.15 + 0.1 * math.sin(column * 0.7 + row) - write[row][column]) for column in range(BINS)) for row in range(rows)
+        tuple(
+            max(0.0, 0.15 + 0.1 * math.sin(column * 0.7 + row) - write[row][column])
+            for column in range(BINS)
+        )
+        for row in range(rows)
     )
     written = tuple(sum(row[column] for row in write) * 1e8 for column in range(BINS))
     done = tuple(sum(row[column] for row in read) * 3e7 for column in range(BINS))
@@ -477,14 +673,19 @@ def _label(first: int, last: int) -> str:
 def _contention(ranks: int) -> Contention:
     rows = min(ranks, 64)
     group = -(-ranks // rows)
-    cells = tuple(tuple((10**9 if target == 5 else 10**8) * ((row * 7 + target) % 4) for target in range(16)) for row in range(rows))
+    cells = tuple(
+        tuple((10**9 if target == 5 else 10**8) * ((row * 7 + target) % 4) for target in range(16))
+        for row in range(rows)
+    )
     return Contention(
         path=CHECKPOINT,
         unit="OST",
         targets=tuple(f"OST {target * 3:04d}" for target in range(16)),
         ranks=tuple(_label(row * group, min((row + 1) * group, ranks) - 1) for row in range(rows)),
         bytes=cells,
-        ranks_per_target=tuple(sum(1 for row in cells if row[target]) * group for target in range(16)),
+        ranks_per_target=tuple(
+            sum(1 for row in cells if row[target]) * group for target in range(16)
+        ),
         shared_units=1200,
         note="OST 0015 takes 10 times the bytes of the others",
     )

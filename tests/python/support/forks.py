@@ -12,7 +12,8 @@ from pario.errors import ParioError
 
 
 def expect_child_begins_its_own(held: list[Iterator[Any]], own: Callable[[], bool]) -> None:
-    """It is told when it goes on with the iteration that ``held`` alone has, can drop it, and ``own``, which begins another, is true."""
+    """It is told when it goes on with the iteration that ``held`` alone has, can drop it, and
+    ``own``, which begins another, is true."""
     child = os.fork()
     if child == 0:
         try:

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pario._native import Comm
 from pario.checkpoint import CheckpointError
 from pario.ranks import Ranks
 from tests.support.waiting import PATIENCE
 
 
-class ThreadRanks(Ranks):
-    """One of several threads; ``worlds`` are what each has been sent, in this world and in those of its copies."""
+class Mailbox:
+    """The messages of one rank; ``boxes`` are those of all."""
 
-    error = CheckpointError
+    def __init__(self, rank: int, boxes: list[queue.SimpleQueue[tuple[int, bytes]]]) -> None:
+        self._rank, self._boxes = rank, boxes
 
-    def __init__(self, rank: int, worlds: list[list[queue.Queue[tuple[int, Any]]]], patience: float, *, threads: bool) -> None:
-        self.rank, self.size, self.patience = rank, len(worlds[0]), patience
-        self._boxes, self._others, self._threads = worlds[0], worlds[1:], threads
+    def send(self, to: int, message: bytes) -> None:
+        self._boxes[to].put((self._rank, message))
 
-    @property
-    def threads(self) -> bool:
-        return self._threads
-
-    def again(self) -> Ranks:
-        return ThreadRanks(self.rank, self._others, self.patience, threads=self._threads)
-
-    def _send(self, rank: int, message: Any) -> None:
-        self._boxes[rank].put((self.rank, message))
-
-    def _receive(self, rank: int | None, deadline: float) -> tuple[int, Any] | None:
+    def receive(self) -> tuple[int, bytes] | None:
         try:
-            return self._boxes[self.rank].get(timeout=max(0.0, deadline - time.monotonic()))
+            return self._boxes[self._rank].get_nowait()
         except queue.Empty:
             return None
+
+
+def comms(size: int) -> list[Comm]:
+    """Those of as many threads."""
+    boxes: list[queue.SimpleQueue[tuple[int, bytes]]] = [queue.SimpleQueue() for _ in range(size)]
+    mine = [Mailbox(rank, boxes) for rank in range(size)]
+    return [Comm(rank, size, box.send, box.receive) for rank, box in enumerate(mine)]
 
 
 def run(
@@ -47,12 +44,13 @@ def run(
     *,
     threads: bool = True,
 ) -> list[Any]:
-    """What the program returns, or raises, on each rank. ``threads``: ranks may meet in threads of theirs."""
-    worlds: list[list[queue.Queue[tuple[int, Any]]]] = [[queue.Queue() for _ in range(size)] for _ in range(2)]
+    """What the program returns, or raises, on each rank. ``threads``: ranks may meet in threads of
+    theirs."""
+    made = comms(size)
 
     def one(rank: int) -> Any:
         try:
-            return program(ThreadRanks(rank, worlds, patience, threads=threads))
+            return program(Ranks(made[rank], patience, CheckpointError, threads=threads))
         except Exception as error:
             return error
 

@@ -1,4 +1,4 @@
-// What programs that close and open one file again and again have in common. Needs _GNU_SOURCE.
+// Functions of programs that close and open one file repeatedly. Needs _GNU_SOURCE.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,9 @@ static int must(const char* what, long result) {
   return (int)result;
 }
 
-static void say(const char* what, long result) { printf("%s %ld %s\n", what, result, result < 0 ? strerrorname_np(errno) : ""); }
+static void say(const char* what, long result) {
+  printf("%s %ld %s\n", what, result, result < 0 ? strerrorname_np(errno) : "");
+}
 
 static int open_one(int flags) { return must("open", open(kName, flags, 0644)); }
 

@@ -1,4 +1,5 @@
-// What else is done with descriptors than reading and writing, on files that are closed and opened again. descriptors HOW
+// Other calls on descriptors than reads and writes, on files that are closed and opened again.
+// descriptors HOW
 #define _GNU_SOURCE
 #include <aio.h>
 #include <linux/fs.h>
@@ -48,7 +49,7 @@ static void closed(void) {
   show();
 }
 
-/// Who may open a file is asked of the file.
+/// The permissions of the file decide about each opening.
 static void permissions(void) {
   struct stat now;
   come_and_go();
@@ -81,9 +82,11 @@ static void permissions(void) {
 static void send_one(int socket, int fd) {
   char room[CMSG_SPACE(sizeof fd)] = {0}, byte = 'x';
   struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
   struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  *head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  *head = (struct cmsghdr){
+      .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
   memcpy(CMSG_DATA(head), &fd, sizeof fd);
   must("sendmsg", sendmsg(socket, &message, 0));
 }
@@ -91,14 +94,15 @@ static void send_one(int socket, int fd) {
 static int receive_one(int socket) {
   char room[CMSG_SPACE(sizeof(int))], byte;
   struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
   must("recvmsg", recvmsg(socket, &message, 0));
   int fd;
   memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
   return fd;
 }
 
-/// Who gets a descriptor has its offset, too, and finds what was written.
+/// The receiver of a descriptor shares its offset, and finds the written bytes.
 static void handed(void) {
   int ends[2];
   must("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
@@ -126,7 +130,7 @@ static void handed(void) {
   show();
 }
 
-/// What was asked of a descriptor ends with it, and finds the bytes.
+/// Requests of ioctl and fcntl end with their descriptor, and find the bytes.
 static void asked(void) {
   come_and_go();
   int fd = open_one(O_RDWR);
@@ -151,7 +155,7 @@ static void asked(void) {
   must("close", close(fd));
 }
 
-/// Formatted text has its place among what is written otherwise.
+/// Formatted text keeps its order among other writes.
 static void printed(void) {
   const int fd = open_one(O_RDWR | O_CREAT);
   must("write", write(fd, "one ", 4));

@@ -1,5 +1,6 @@
-// killed HOW: writes records of 16 bytes to out.dat until it is killed, and says in the file `returned` how many writes have returned.
-// HOW: sequential, or scattered over the file in an order that makes and joins many runs of bytes.
+// killed HOW: writes records of 16 bytes to out.dat until it is killed, and says in the file
+// `returned` how many writes have returned. HOW: sequential, or scattered over the file in an order
+// that makes and joins many runs of bytes.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,12 +17,14 @@ int main(int argc, char** argv) {
   const int in_order = argc > 1 && strcmp(argv[1], "sequential") == 0;
   const int count = open("returned", O_RDWR | O_CREAT, 0644);
   if (ftruncate(count, sizeof(uint64_t)) != 0) return 1;
-  volatile uint64_t* returned = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, count, 0);
+  volatile uint64_t* returned =
+      mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, count, 0);
   const int out = open("out.dat", O_RDWR | O_CREAT | O_TRUNC, 0644);
   for (uint64_t i = 0;; ++i) {
     char record[kRecord + 1];
     snprintf(record, sizeof record, "%15llu\n", (unsigned long long)i);
-    const long done = in_order ? write(out, record, kRecord) : pwrite(out, record, kRecord, (off_t)(scattered(i) * kRecord));
+    const long done = in_order ? write(out, record, kRecord)
+                               : pwrite(out, record, kRecord, (off_t)(scattered(i) * kRecord));
     if (done != kRecord) return 2;
     *returned = i + 1;
   }

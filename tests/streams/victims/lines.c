@@ -1,4 +1,5 @@
-// lines HOW: writes lines to out.txt by stdio or by write(2), and ends in the way that is asked for.
+// lines HOW: writes lines to out.txt by stdio or by write(2), and ends in the way that is asked
+// for.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// Opens and closes files again and again, as programs do that keep nothing. reopen HOW TIMES: prints what it sees.
+// Opens and closes files repeatedly, as programs that keep no file open. reopen HOW TIMES: prints
+// the results.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -46,7 +47,8 @@ static void stdio_modes(int times) {
     const char* mode = kModes[i % 6];
     FILE* file = fopen(kName, mode);
     printf("%s at %ld:", mode, ftell(file));
-    if (strchr("ra", mode[0]) != NULL || mode[1] == '+') printf(" read %s", fgets(text, sizeof text, file) == NULL ? "nothing\n" : text);
+    if (strchr("ra", mode[0]) != NULL || mode[1] == '+')
+      printf(" read %s", fgets(text, sizeof text, file) == NULL ? "nothing\n" : text);
     fseek(file, 0, SEEK_CUR);
     if (mode[0] != 'r' || mode[1] == '+') printf(" wrote %d\n", fprintf(file, "%s %d\n", mode, i));
     printf(" at %ld\n", ftell(file));
@@ -54,7 +56,7 @@ static void stdio_modes(int times) {
   }
 }
 
-/// What the last test saw of a file must not show in the next.
+/// The state of a file in one test must not show in the next.
 static void truths(void) {
   write_one(O_WRONLY | O_CREAT, "first");
   show(kName);
@@ -117,7 +119,7 @@ static void others(void) {
   write_one(O_WRONLY | O_CREAT, "mine");
   show(kName);
   fflush(stdout);
-  // Behind the back of this process's stand-ins: another process, which it has not started itself.
+  // A change that the layers of this process cannot see: by a process that it has not started.
   FILE* go = fopen("go", "w");
   fclose(go);
   while (access("gone", F_OK) != 0) usleep(10000);
@@ -200,7 +202,7 @@ static void looks(void) {
   fclose(out);
 }
 
-/// Names: what a stream that is closed held goes where its file goes.
+/// Names: the pending bytes of a closed stream stay with its file when the name changes.
 static void names(void) {
   add_line("first\n");
   must("rename", rename(kName, "other.dat"));

@@ -1,5 +1,5 @@
-// A random sequence of calls on two files, chosen by a seed: prints what each call returned, and what was read. Whether files are buffered
-// must not show. sequence SEED STEPS
+// A random sequence of calls on two files, chosen by a seed: prints the result of each call and
+// the bytes read. They must not depend on buffers. sequence SEED STEPS
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,9 @@ static char data[kLargest];
 static const char* const names[] = {"one.dat", "two.dat"};
 static int step;
 
-static void say(const char* call, long result) { printf("%d %s %ld %s\n", step, call, result, result < 0 ? strerrorname_np(errno) : ""); }
+static void say(const char* call, long result) {
+  printf("%d %s %ld %s\n", step, call, result, result < 0 ? strerrorname_np(errno) : "");
+}
 
 static unsigned hash(const char* bytes, long size) {
   unsigned sum = 5381;
@@ -49,9 +51,13 @@ static const char* fill(size_t bytes) {
 }
 
 static void open_one(int i) {
-  static const int kFlags[] = {
-      O_RDWR | O_CREAT,           O_RDWR | O_CREAT, O_WRONLY | O_CREAT, O_WRONLY | O_CREAT | O_APPEND, O_RDWR | O_CREAT | O_APPEND,
-      O_RDWR | O_CREAT | O_TRUNC, O_RDONLY};
+  static const int kFlags[] = {O_RDWR | O_CREAT,
+                               O_RDWR | O_CREAT,
+                               O_WRONLY | O_CREAT,
+                               O_WRONLY | O_CREAT | O_APPEND,
+                               O_RDWR | O_CREAT | O_APPEND,
+                               O_RDWR | O_CREAT | O_TRUNC,
+                               O_RDONLY};
   fds[i] = open(names[below(2)], kFlags[below(7)], 0644);
   say("open", fds[i] < 0 ? -1 : 0);
 }
@@ -75,7 +81,8 @@ static void in_child(int fd) {
   say("fork", WEXITSTATUS(status));
 }
 
-/// A child that stays for a while with all descriptors, and writes before it ends, in the next such step.
+/// A child that stays for a while with all descriptors, and writes before it ends, in the next such
+/// step.
 static void in_lingering_child(int fd) {
   static pid_t child = -1;
   static int end = -1;
@@ -141,14 +148,14 @@ static void by_stdio(void) {
   say("fclose", fclose(stream));
 }
 
-/// A stream that stays open, and sees what others add.
+/// A stream that stays open, and sees bytes that others add.
 static void by_reader(void) {
   static FILE* reader = NULL;
   if (reader == NULL) {
     reader = fopen(names[below(2)], "r");
     return say("fopen", reader == NULL ? -1 : 0);
   }
-  fflush(reader);  // what it has read ahead depends on the size of its buffer
+  fflush(reader);  // the bytes read ahead depend on the size of its buffer
   say_read("fread", (long)fread(data, 1, below(500), reader));
   clearerr(reader);
   if (below(3) != 0) return;
@@ -167,7 +174,7 @@ static void by_stream_of_descriptor(int fd) {
   say("fclose", fclose(stream));
 }
 
-/// What is written to memory is in the file for every other call.
+/// Every other call finds bytes written to memory in the file.
 static void by_written_map(int fd) {
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size == 0) return say("fstat", -1);
@@ -219,7 +226,8 @@ static void transfer(int fd) {
     case 11:
       return say_read("preadv", preadv(fd, &(struct iovec){data, bytes}, 1, at));
     case 12:
-      return say("pwritev2", pwritev2(fd, &(struct iovec){(void*)fill(bytes), bytes}, 1, below(3) == 0 ? -1 : at, 0));
+      return say("pwritev2", pwritev2(fd, &(struct iovec){(void*)fill(bytes), bytes}, 1,
+                                      below(3) == 0 ? -1 : at, 0));
     case 0:
     case 1:
     case 2:
@@ -260,10 +268,13 @@ static void change(int fd, int i) {
     case 15: {
       off_t from = below(20000), to = below(20000);
       const int other = fds[below(kDescriptors)];
-      return other < 0 ? (void)0 : say("copy_file_range", copy_file_range(other, below(2) == 0 ? &from : NULL, fd, &to, below(3000), 0));
+      return other < 0 ? (void)0
+                       : say("copy_file_range", copy_file_range(other, below(2) == 0 ? &from : NULL,
+                                                                fd, &to, below(3000), 0));
     }
     case 16:
-      return say("fallocate", fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, below(10000), 1 + below(5000)));
+      return say("fallocate", fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                        below(10000), 1 + below(5000)));
     case 17: {
       int ahead = 0;
       const long result = ioctl(fd, FIONREAD, &ahead);
@@ -271,7 +282,9 @@ static void change(int fd, int i) {
       return say("ahead", ahead);
     }
     case 18:
-      return say("link", link(name, "three.dat") == 0 && rename("three.dat", names[below(2)]) == 0 ? 0 : -1);
+      return say("link", link(name, "three.dat") == 0 && rename("three.dat", names[below(2)]) == 0
+                             ? 0
+                             : -1);
     case 19:
       return say("fchmod", fchmod(fd, below(2) == 0 ? 0644 : 0600));
     case 0:
@@ -297,12 +310,15 @@ static void change(int fd, int i) {
     }
     case 8: {
       const int other = (int)below(kDescriptors);
-      return other == i || fds[other] < 0 ? (void)0 : say("dup2", dup2(fd, fds[other]) < 0 ? -1 : 0);
+      return other == i || fds[other] < 0 ? (void)0
+                                          : say("dup2", dup2(fd, fds[other]) < 0 ? -1 : 0);
     }
     case 9: {
       const int other = fds[below(kDescriptors)];
       off_t at = below(5000);
-      return other < 0 ? (void)0 : say("sendfile", sendfile(fd, other, below(2) == 0 ? &at : NULL, below(3000)));
+      return other < 0
+                 ? (void)0
+                 : say("sendfile", sendfile(fd, other, below(2) == 0 ? &at : NULL, below(3000)));
     }
     case 10:
       return say("posix_fallocate", posix_fallocate(fd, below(10000), 1 + below(10000)));
@@ -345,7 +361,8 @@ static void rarely(int fd) {
 int main(int argc, char** argv) {
   state = strtoull(argv[argc > 1 ? 1 : 0], NULL, 10) * 2654435761u + 1;
   const int steps = argc > 2 ? atoi(argv[2]) : 200;
-  const unsigned rare = below(2) == 0 ? 60 : 1000000;  // half of them with nothing that ends buffering
+  const unsigned rare =
+      below(2) == 0 ? 60 : 1000000;  // half of them with nothing that ends buffering
   const unsigned streams = rare == 60 && below(2) == 0 ? 5 : 1000000;
   for (int i = 0; i < kDescriptors; ++i) fds[i] = -1;
   for (step = 0; step < steps; ++step) {

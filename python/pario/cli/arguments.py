@@ -1,0 +1,69 @@
+"""Arguments that several subcommands share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pario.cli.paths import path, path_text
+
+
+def add_logs(
+    parser: argparse.ArgumentParser,
+    nargs: str = "+",
+    meaning: str = "run.pario, or .darshan files of one job",
+) -> None:
+    """LOG: the logs of a run."""
+    parser.add_argument("logs", nargs=nargs, type=path, metavar="LOG", help=meaning)
+
+
+def add_output(parser: argparse.ArgumentParser, metavar: str, meaning: str) -> None:
+    """-o, a path to write."""
+    parser.add_argument("-o", "--output", type=path, metavar=metavar, help=meaning)
+
+
+def add_page(parser: argparse.ArgumentParser, name: str, document: str, rows: str) -> None:
+    """--html, --json and --all of a page; ``rows`` names what --all shows."""
+    parser.add_argument(
+        "--html",
+        type=path,
+        metavar="FILE",
+        help=f"also write the {name} as one self-contained HTML file",
+    )
+    parser.add_argument("--json", action="store_true", help=f"print JSON ({document})")
+    parser.add_argument("--all", action="store_true", help=f"show all {rows}, not one screen")
+
+
+def add_pack(parser: argparse.ArgumentParser) -> None:
+    """PACK: an archive."""
+    parser.add_argument(
+        "pack", type=path_text, metavar="PACK", help="a directory written by pario pack"
+    )
+
+
+def add_replays(parser: argparse.ArgumentParser) -> None:
+    """--on, --think and --mpiexec: the place, the pauses and the launcher of replays."""
+    parser.add_argument(
+        "--on",
+        type=path,
+        default=Path(),
+        metavar="DIR",
+        help="a directory on the file system to use (default: the working directory)",
+    )
+    parser.add_argument(
+        "--think", action="store_true", help="wait between calls as long as the program did"
+    )
+    parser.add_argument(
+        "--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)"
+    )
+
+
+def add_settings_file(parser: argparse.ArgumentParser) -> None:
+    """--with: a settings file."""
+    parser.add_argument(
+        "--with",
+        type=path,
+        dest="file",
+        metavar="FILE",
+        help="a settings file, pario.toml (docs/settings.md)",
+    )

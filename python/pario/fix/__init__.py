@@ -1,0 +1,1 @@
+"""Change the files of programs: choose and apply stripes."""

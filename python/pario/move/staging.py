@@ -1,0 +1,505 @@
+"""Staging: copies files to the disk of this node and brings new and changed files back.
+
+A staged directory has a note (``.pario-stage.json``) with the origin of its trees and the state in
+which each file was the same at both ends. From it follow the files to bring back, and those that
+another process changed meanwhile, which are left alone. Copies are read back, compared and
+published, and keep times and permissions; so a transfer may be interrupted and repeated.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pario.copying import (
+    Copier,
+    Sums,
+    compare,
+    copy_piece,
+    pieces_with_data,
+    verify,
+)
+from pario.errors import ParioError
+from pario.paths import local_path
+from pario.publishing import (
+    former_part,
+    identity_of,
+    is_part,
+    new_file,
+    part_path,
+    replace_if_unchanged,
+    replacing,
+    sync_directory,
+)
+
+NOTE = ".pario-stage.json"
+_FORMAT = "pario-stage-1"
+_THREADS = 4
+_LARGE = 64 << 20  # such files are copied by several threads, one after the other
+_NOTE_EVERY = 1000  # files
+_GRAINS = (
+    100,
+    1000,
+    10**9,
+)  # nanoseconds between the times that file systems keep; Lustre has whole seconds
+_BEFORE_ALL = -1
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+Show = Callable[[int, int], object]
+#: Size and modification time. A file with the same values is unchanged.
+State = tuple[int, int]
+
+
+def state_of(path: Path) -> State | None:
+    """The state of a file; None if it does not exist."""
+    try:
+        facts = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _is_kept(state: State | None, found: State | None) -> bool:
+    """True if ``found`` is this state, at the resolution of the other file system's times."""
+    if state is None or found is None or state == found:
+        return state == found
+    return state[0] == found[0] and any(state[1] // grain * grain == found[1] for grain in _GRAINS)
+
+
+def _alike(one: State | None, other: State | None) -> bool:
+    """True if the states of both ends agree."""
+    return _is_kept(one, other) or _is_kept(other, one)
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    """Compares files or links; unreadable ones differ."""
+    try:
+        if one.is_symlink() or other.is_symlink():
+            return one.readlink() == other.readlink()
+        with one.open("rb", buffering=0) as first, other.open("rb", buffering=0) as second:
+            return compare(first.fileno(), second.fileno(), 0, os.fstat(first.fileno()).st_size, 0)
+    except (OSError, ParioError):
+        return False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A file, or a tree, to be copied."""
+
+    name: str  # in the staged directory: "tree/of/file"
+    source: Path
+    target: Path
+
+    def files(self) -> Iterator[Move]:
+        """The files of a tree."""
+        for name in _files_beneath(self.source):
+            yield Move(str(Path(self.name) / name), self.source / name, self.target / name)
+
+    def make_directories(self) -> None:
+        """Creates the directories of a tree, with the permissions of the source, and writable."""
+        for directory, names, _ in os.walk(self.source, onerror=_raise):
+            target = self.target / Path(directory).relative_to(self.source)
+            if target.is_symlink() and target != self.target:
+                names.clear()  # nothing is put behind it
+            else:
+                _make_directory(Path(directory), target)
+
+
+@dataclass
+class Outcome:
+    """The result of a transfer. ``left``: files that were not touched, and the reasons."""
+
+    copied: int = 0
+    size: int = 0
+    same: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+class Staged:
+    """A staged directory. One process at a time copies into it or out of it (:func:`in_use`)."""
+
+    def __init__(self, local: str | os.PathLike[str]) -> None:
+        self.local = local_path(local)
+        self.roots: dict[str, str] = {}  # where each tree belongs
+        self.known: dict[
+            str, State
+        ] = {}  # of files that were the same at both ends, when they were
+        self.since = 0  # times of files that nobody has changed since it was made are below this
+        self._renamed: set[Path] = set()  # directories whose new names may not be on the disk yet
+
+    @classmethod
+    def open(cls, local: str | os.PathLike[str]) -> Staged:
+        """An existing one. Raises ParioError where it is none."""
+        self = cls(local)
+        path = self.local / NOTE
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT:
+                raise ValueError(f"format {document['format']}")
+            self.roots, self.since = document["roots"], document["since"]
+            self.known = {
+                name: (size, modified) for name, (size, modified) in document["known"].items()
+            }
+        except FileNotFoundError:
+            raise ParioError(f"{local} is no staged directory: it has no {NOTE}") from None
+        except OSError as error:
+            raise ParioError(f"{path}: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise ParioError(f"{path}: {error}; expected a note of {_FORMAT}") from error
+        return self
+
+    @classmethod
+    def make(cls, local: str | os.PathLike[str]) -> Staged:
+        """A new or an existing one."""
+        local = local_path(local)
+        local.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return cls.open(local) if (local / NOTE).exists() else cls(local)
+
+    def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
+        """Makes a tree part of it; where it lies here. Raises ParioError where it may not be
+        written, unless it is ``read_only``."""
+        target = local_path(target)
+        known = self.roots.get(name)
+        if known not in (None, str(target)):
+            raise ParioError(
+                f"{self.local / name} belongs to {known}; stage {target} to another directory"
+            )
+        if not known:
+            self.roots[name] = str(target)
+            self.since = self.since or _clock_of(
+                target if target.is_dir() else target.parent, read_only
+            )
+            self.write_note()
+        return self.local / name
+
+    def write_note(self) -> None:
+        """Publishes the note, durably."""
+        document = {
+            "format": _FORMAT,
+            "since": self.since,
+            "roots": self.roots,
+            "known": self.known,
+        }
+        with replacing(self.local / NOTE) as file:
+            file.write(json.dumps(document).encode())
+
+    def take_in(self, show: Show) -> Outcome:
+        """Copies the files of the trees to this node, except those that were changed here."""
+        return self._transfer(self._trees(inwards=True), self._may_come, show)
+
+    def bring_back(self, show: Show) -> Outcome:
+        """Copies new and changed files back, except those that another process changed there."""
+        return self._transfer(self._trees(inwards=False), self._may_go, show)
+
+    def _trees(self, inwards: bool) -> list[Move]:
+        pairs = [Move(root, Path(target), self.local / root) for root, target in self.roots.items()]
+        return pairs if inwards else [Move(pair.name, pair.target, pair.source) for pair in pairs]
+
+    def _may_come(self, move: Move) -> str | None:
+        """The reason to skip a file when staging in; empty if it is up to date, None to copy it."""
+        here, there, known = state_of(move.target), state_of(move.source), self.known.get(move.name)
+        if _alike(here, there) and (_is_kept(known, here) or _same_bytes(move.target, move.source)):
+            return ""
+        if here is not None and not _is_kept(known, here):
+            return "was changed here since it was staged"
+        return None
+
+    def _may_go(self, move: Move) -> str | None:
+        """The same for a file to bring back."""
+        here, there, known = state_of(move.source), state_of(move.target), self.known.get(move.name)
+        if _is_kept(known, here) or (_alike(here, there) and _same_bytes(move.source, move.target)):
+            return ""
+        if there is None or _is_kept(known, there):
+            return None
+        if (
+            known is None and move.target.lstat().st_ctime_ns < self.since
+        ):  # its time may be older than its being there
+            return None
+        return "was changed there since it was staged"
+
+    def _transfer(
+        self, trees: Sequence[Move], refusal: Callable[[Move], str | None], show: Show
+    ) -> Outcome:
+        outcome = Outcome()
+        wanted = []
+        for move in (move for tree in trees for move in tree.files()):
+            reason = refusal(move)
+            reason = _through_a_link(move) if reason is None else reason
+            if reason:
+                outcome.left.append(f"{move.target} {reason}; the other one is {move.source}")
+            elif reason is None:
+                wanted.append(move)
+            else:
+                outcome.same += 1
+                self._note(move)
+        try:
+            for tree in trees:
+                tree.make_directories()
+            self._copy(wanted, refusal, outcome, show)
+        finally:
+            self._sync_names()
+            self.write_note()
+        return outcome
+
+    def _sync_names(self) -> None:
+        """Writes names to the disk before the note lists them: a crash must not leave the note
+        alone."""
+        for directory in self._renamed:
+            try:
+                sync_directory(directory)
+            except OSError as error:
+                message = f"{directory}: cannot be synchronised: {error.strerror}"
+                raise ParioError(message) from error
+        self._renamed.clear()
+
+    def _copy(
+        self,
+        moves: Sequence[Move],
+        refusal: Callable[[Move], str | None],
+        outcome: Outcome,
+        show: Show,
+    ) -> None:
+        sizes = {move: (state_of(move.source) or (0, 0))[0] for move in moves}
+        whole = sum(sizes.values())
+
+        def copy(move: Move, threads: int) -> State | str:
+            return _copied_or_not(move, threads, lambda: refusal(move))
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for move in (move for move in moves if sizes[move] >= _LARGE):
+                self._take(move, copy(move, _THREADS), outcome)
+                show(outcome.size, whole)
+            futures = {pool.submit(copy, move, 1): move for move in moves if sizes[move] < _LARGE}
+            try:
+                for future in as_completed(futures):
+                    self._take(futures[future], future.result(), outcome)
+                    show(outcome.size, whole)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _take(self, move: Move, state: State | str, outcome: Outcome) -> None:
+        """Records the result for one file."""
+        if isinstance(state, str):
+            outcome.left.append(state)
+            return
+        outcome.copied += 1
+        outcome.size += state[0]
+        self.known[move.name] = state
+        self._renamed.add(move.target.parent)
+        if outcome.copied % _NOTE_EVERY == 0:
+            self._sync_names()
+            self.write_note()
+
+    def _note(self, move: Move) -> None:
+        state = state_of(move.source)
+        if state:
+            self.known[move.name] = state
+
+    def remove(self) -> None:
+        """Removes the staged files, and the directory if it is empty then. Raises ParioError
+        where files have changed since they were brought back.
+        """
+        for move in (move for tree in self._trees(inwards=False) for move in tree.files()):
+            if self._may_go(move) != "":
+                raise ParioError(f"{move.source} is still being changed")
+        for root in self.roots:
+            _remove(self.local / root)
+        for path in self.local.iterdir():
+            if path.name == NOTE or is_part(path.name):  # its stale parts too
+                path.unlink()
+        with suppress(OSError):
+            self.local.rmdir()
+
+
+def _remove(root: Path) -> None:
+    if not root.is_dir() or root.is_symlink():
+        root.unlink(missing_ok=True)
+        return
+    for directory, names, _ in os.walk(root):
+        for path in (Path(directory) / name for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)  # programs make directories that may not be written
+    shutil.rmtree(root)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _through_a_link(move: Move) -> str | None:
+    """The reason not to copy a file: a directory of its tree has become a link."""
+    for above in list(move.target.parents)[: len(Path(move.name).parts) - 1]:
+        if above.is_symlink():
+            return (
+                f"would be behind {above}, which is a link there and a directory at the other end"
+            )
+    return None
+
+
+def _files_beneath(root: Path) -> Iterator[str]:
+    """Names of files and links; "" if the root is one itself."""
+    if not root.is_dir() or root.is_symlink():
+        if state_of(root):
+            yield ""
+        return
+    for directory, names, files in os.walk(root, onerror=_raise):
+        links = [name for name in names if (Path(directory) / name).is_symlink()]
+        for name in sorted([*files, *links]):
+            path = Path(directory) / name
+            if not is_part(name) and (path.is_symlink() or path.is_file()):
+                yield str(path.relative_to(root))
+
+
+def _clock_of(directory: Path, read_only: bool) -> int:
+    """The current time of a directory's file system, whose server sets the times of files. If it
+    is unknown, a time before all files."""
+    probe = part_path(directory / ".pario-clock")
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.utime(descriptor)
+            return os.fstat(descriptor).st_mtime_ns
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if read_only:
+            return _BEFORE_ALL
+        raise ParioError(
+            f"cannot write into {directory}, where staged files are to be brought back:"
+            f" {error.strerror}"
+        ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _copied_or_not(move: Move, threads: int, refusal: Callable[[], str | None]) -> State | str:
+    """The state of a copied file, or the reason why it was not copied. Raises ParioError if no
+    other file can be copied either."""
+    try:
+        return copy_verified(move.source, move.target, threads, refusal)
+    except ParioError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_SPACE:
+            raise
+        return str(error)
+
+
+def copy_verified(
+    source: Path, target: Path, threads: int, refusal: Callable[[], str | None] = lambda: None
+) -> State:
+    """Publishes a copy of a file or link after reading it back from the disk; returns its state.
+    ``refusal`` is called last and may return a reason to keep the target.
+
+    Raises ParioError that names the file.
+    """
+    try:
+        _make_directory(source.parent, target.parent)
+        former_part(target, f"{socket.gethostname()}:{source}").unlink(missing_ok=True)
+        with new_file(target) as (part, descriptor):
+            before = _fill_part(source, part, descriptor, threads)
+            try:
+                there = identity_of(target)
+                if reason := refusal():
+                    raise ParioError(f"{target} {reason}")
+                if not replace_if_unchanged(part, target, there):
+                    raise ParioError(f"{target} was changed there while it was copied")
+            finally:
+                if part.is_symlink():
+                    part.unlink()
+    except ParioError as error:
+        raise ParioError(f"{source}: {error}") from error
+    except OSError as error:
+        raise ParioError(f"{source}: cannot be copied to {target}: {error.strerror}") from error
+    return before
+
+
+def _fill_part(source: Path, part: Path, descriptor: int, threads: int) -> State:
+    """Makes a new file a copy of the source, which may be a link; the state of the source."""
+    before = state_of(source)
+    if source.is_symlink():
+        part.unlink()
+        part.symlink_to(source.readlink())
+    else:
+        _copy_file(source, descriptor, threads)
+    shutil.copystat(source, part, follow_symlinks=False)
+    if before is None or state_of(source) != before:
+        raise ParioError("it was changed while it was copied")
+    return before
+
+
+def _copy_file(source: Path, target: int, threads: int) -> None:
+    with source.open("rb", buffering=0) as read:
+        sums: Sums = {}
+        size = os.fstat(read.fileno()).st_size
+        os.ftruncate(target, size)
+        for begin, end in pieces_with_data(read.fileno(), 0, size) if threads == 1 else []:
+            sums[begin, end] = copy_piece(read.fileno(), target, begin, end)
+        if threads > 1:
+            with Copier(read.fileno(), target, threads, sums=sums) as copier:
+                copier.copy(0, size, lambda _: None)
+        verify(target, sums, threads)
+
+
+def _make_directory(source: Path, target: Path) -> None:
+    """Creates a missing directory and those above it, each with the permissions of its source,
+    writable for its owner, and with the set-group-ID bit of its parent.
+    """
+    if target.is_dir():
+        return
+    _make_directory(source.parent, target.parent)
+    with suppress(FileExistsError):
+        target.mkdir()
+        target.chmod(
+            stat.S_IMODE(source.stat().st_mode)
+            | stat.S_IRWXU
+            | (target.stat().st_mode & stat.S_ISGID)
+        )
+
+
+@contextmanager
+def in_use(local: Path, make: Callable[[], Staged]) -> Iterator[tuple[Staged, Callable[[], bool]]]:
+    """Registers a user of the staged directory that ``make`` creates, during the block.
+
+    Yields it and a function that returns True, once, if no other process of this node uses it: of
+    several that end one is the last, and it locks the directory until the block ends.
+    """
+    while True:
+        try:
+            make()
+            descriptor = os.open(local, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # removed meanwhile, as below
+            continue
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if _is_at(descriptor, local):
+            break
+        os.close(descriptor)  # the last user before us has removed it
+
+    def is_last() -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return _is_at(descriptor, local)
+
+    try:
+        yield make(), is_last  # read again now that no process removes it
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,117 @@
+"""Ranks of a communicator of mpi4py."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from pario._native import Comm
+from pario.attached import Attached
+from pario.errors import ParioError
+from pario.interrupts import check
+from pario.ranks import PATIENCE, Ranks
+
+#: The tag of all messages.
+_TAG = 417
+#: Seconds that messages still under way get when their communicator is freed.
+_LAST = 1.0
+
+
+class MpiTransport:
+    """The messages of a :class:`pario._native.Comm` by a communicator that nothing else uses for
+    messages. A receiver polls, so that waiting ranks sleep."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm, self._lock = comm, threading.Lock()
+        self._sent: list[Any] = []  # requests that were under way when last tested
+
+    def send(self, to: int, message: bytes) -> None:
+        """Starts to send; the request keeps the message."""
+        from mpi4py import MPI
+
+        with self._lock:
+            self._sent = [request for request in self._sent if not request.Test()]
+            self._sent.append(self._comm.Isend([message, MPI.BYTE], to, _TAG))
+
+    def receive(self) -> tuple[int, bytearray] | None:
+        """The next message of any rank, or None if none has arrived."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        message = self._comm.Improbe(MPI.ANY_SOURCE, _TAG, status)
+        if message is None:
+            return None
+        data = bytearray(status.Get_count(MPI.BYTE))
+        message.Recv([data, MPI.BYTE])
+        return status.Get_source(), data
+
+    def finish(self) -> bool:
+        """Waits a moment for messages under way; True if all have been sent."""
+        deadline = time.monotonic() + _LAST
+        with self._lock:
+            while not (done := all(request.Test() for request in self._sent)):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(1e-3)
+        return done
+
+
+class _Private:
+    """The copy of a communicator for pario, and its Comm."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm.Dup()
+        self.transport = MpiTransport(self.comm)
+        self.native = Comm(
+            self.comm.Get_rank(), self.comm.Get_size(), self.transport.send, self.transport.receive
+        )
+        node = by_node(self.comm)
+        leader = node.bcast(self.comm.Get_rank())
+        node.Free()
+        self.native.introduce(f"the node of rank {leader}", PATIENCE, check)
+        _natives[self.comm.handle] = self.native
+
+    def free(self) -> None:
+        """Keeps the copy if a rank has died that a message is under way to."""
+        del _natives[self.comm.handle]
+        if self.transport.finish():
+            with suppress(Exception):  # an MPI that has noticed a dead rank
+                self.comm.Free()
+
+
+#: The Comms of copies, by their handles.
+_natives: dict[int, Comm] = {}
+_private = Attached(_Private, _Private.free)
+
+
+def native_of(comm: Any) -> Comm:
+    """The Comm of the communicator of MpiRanks."""
+    return _natives[comm.handle]
+
+
+def by_node(comm: Any) -> Any:
+    """A communicator of the ranks that share memory with this one. Collective."""
+    from mpi4py import MPI
+
+    return comm.Split_type(MPI.COMM_TYPE_SHARED)
+
+
+class MpiRanks(Ranks):
+    """The ranks of a communicator of mpi4py, of which pario keeps one copy. Collective; the first
+    time the ranks find out who shares memory, and begin to watch each other."""
+
+    def __init__(
+        self, comm: Any, patience: float = PATIENCE, error: type[ParioError] = ParioError
+    ) -> None:
+        from mpi4py import MPI
+
+        private = _private.of(comm)
+        super().__init__(
+            private.native,
+            patience,
+            error,
+            comm=private.comm,
+            threads=bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE),
+        )

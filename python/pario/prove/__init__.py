@@ -1,0 +1,1 @@
+"""Measure and predict: replays, tuning, benchmarks, cost models, a modelled file system."""

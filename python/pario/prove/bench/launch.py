@@ -1,0 +1,111 @@
+"""Starts the ranks of a comparison, plain or under ``pario run``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pario.errors import ParioError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured, as the worker takes it. ``dimensions`` 1 to 3; ``groups`` 0: half as
+    many as ranks."""
+
+    directory: str
+    patterns: Sequence[str]
+    size: int
+    dimensions: int
+    repeat: int
+    groups: int = 0
+    stripes: int = 0
+    sync: bool = False
+
+
+def launcher(words: str | None) -> list[str]:
+    """The MPI launcher: what was asked for, else the ``mpiexec`` beside this Python or on the
+    PATH."""
+    if words:
+        try:
+            return shlex.split(words)
+        except ValueError as error:
+            raise ParioError(f"--mpiexec {words}: {error}") from error
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise ParioError(
+            "no mpiexec beside this Python or on the PATH; name one with --mpiexec (or: pip install"
+            " mpich)"
+        )
+    return [found]
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The same of S3D's checkpoint. ``repeat`` 0: each way once, which is not timed."""
+
+    directory: str
+    ways: Sequence[str]
+    grid: Sequence[int]
+    repeat: int
+
+
+def measure(
+    request: Request | Checkpoints,
+    ranks: int,
+    mpiexec: Sequence[str],
+    *,
+    mpiio: bool = False,
+    log: Path | None = None,
+) -> dict[str, Any]:
+    """Runs the worker on ``ranks`` ranks, with pario's MPI-IO if so wanted, traced into ``log`` if
+    there is one; its result."""
+    if importlib.util.find_spec("mpi4py") is None:
+        raise ParioError(
+            "pario bench talks to MPI through mpi4py, which is not installed (pip install mpi4py)"
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "result.json"
+        work = json.dumps({**asdict(request), "output": str(output)})
+        worker = (
+            "pario.prove.bench.worker" if isinstance(request, Request) else "pario.prove.bench.s3d"
+        )
+        command = [*mpiexec, "-n", str(ranks), sys.executable, "-m", worker, work]
+        if mpiio or log:
+            options = [
+                *(["--mpiio"] if mpiio else []),
+                *([] if log else ["--no-report"]),
+                "-o",
+                str(log or Path(scratch) / "run.pario"),
+            ]
+            command = [sys.executable, "-m", "pario", "run", *options, "--", *command]
+        status, said = _run(command, quietly=log is not None)
+        if status != 0 or not output.exists():
+            print(said, end="", file=sys.stderr)
+            raise ParioError(f"the ranks ended with status {status}: {shlex.join(command[:-1])}")
+        result: dict[str, Any] = json.loads(output.read_text())
+        return {**result, "mpiio": mpiio}
+
+
+def _run(command: Sequence[str], *, quietly: bool) -> tuple[int, str]:
+    """Exit status, and what was said on stderr where that is not to be seen. The ranks end with
+    this process."""
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if quietly else None, text=True
+    ) as process:
+        try:
+            said = process.communicate()[1] or ""
+        except BaseException:
+            process.terminate()  # launchers pass it on
+            raise
+    return process.returncode, said

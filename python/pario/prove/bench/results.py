@@ -1,0 +1,68 @@
+"""What a comparison of patterns has measured: one ``Measure`` per pattern and direction, from all
+its repetitions."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FORMAT = "pario-bench-patterns"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One direction of one pattern. Seconds are those of the slowest rank, one per repetition;
+    calls are counted over all ranks."""
+
+    seconds: tuple[float, ...]
+    bytes: int
+    calls: int
+    system_calls: int
+
+    @property
+    def median(self) -> float:
+        """Of the seconds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second at the median."""
+        return self.bytes / self.median
+
+    @property
+    def spread(self) -> float:
+        """(slowest - fastest) / median of the repetitions."""
+        return (max(self.seconds) - min(self.seconds)) / self.median
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pattern's figures."""
+
+    pattern: str
+    write: Measure
+    read: Measure
+
+
+def rows_of(document: Mapping[str, Any]) -> list[Row]:
+    """The rows of a result as JSON; ValueError where it is none."""
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise ValueError(
+            f"no result of pario bench patterns (format {FORMAT!r}, version {VERSION} expected)"
+        )
+    return [
+        Row(name, _measure(row["write"]), _measure(row["read"]))
+        for name, row in document["patterns"].items()
+    ]
+
+
+def _measure(row: Mapping[str, Any]) -> Measure:
+    return Measure(tuple(row["seconds"]), row["bytes"], row["calls"], row["system_calls"])
+
+
+def best(rows: Iterable[Row], direction: str) -> Row:
+    """The row of the highest rate."""
+    return max(rows, key=lambda row: getattr(row, direction).rate)

@@ -1,0 +1,114 @@
+"""What every rank of ``pario bench s3d`` runs: ``mpiexec -n N python -m pario.prove.bench.s3d
+REQUEST``; rank 0 writes the result as JSON.
+
+The checkpoint of S3D: a short header, then species with 11 components, velocity with 3, temperature
+and pressure, on a 3-D grid that is divided among the ranks. Every way makes the same MPI-IO calls,
+one per rank and array; hints decide what becomes of them. What each has written is compared with
+what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from pario.prove.bench.array import ITEM, Block
+from pario.prove.bench.patterns import Team, opened
+from pario.prove.bench.worker import Taken, ending_all, mpi_name, timed
+
+_COMPONENTS = (11, 3, 1, 1)
+_HEADER = bytes(512)
+_ALONE = {"romio_cb_write": "disable"}
+_HINTS = {
+    "independent": {**_ALONE, "romio_ds_write": "disable"},
+    "sieved": {**_ALONE, "romio_ds_write": "enable", "ind_wr_buffer_size": str(4 << 20)},
+    "collective": {"romio_cb_write": "enable"},
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One way of writing it; collective."""
+
+    way: str
+
+    def write(self, team: Team) -> int:
+        """Returns the MPI-IO writes of this rank."""
+        with opened(team.comm, team.directory / self.way, MPI.MODE_RDWR, _HINTS[self.way]) as file:
+            if team.rank == 0:
+                file.Write_at(0, _HEADER)
+            begin = 0
+            for components in _COMPONENTS:
+                self._write_array(file, team, begin, components)
+                begin += components
+        return len(_COMPONENTS) + (team.rank == 0)
+
+    def _write_array(self, file: MPI.File, team: Team, begin: int, components: int) -> None:
+        _, *grid = team.block.whole
+        _, *part = team.block.shape
+        _, *at = team.block.begin
+        box = MPI.DOUBLE.Create_subarray([components, *grid], [components, *part], [0, *at])
+        box.Commit()
+        file.Set_view(len(_HEADER) + ITEM * begin * int(np.prod(grid)), MPI.DOUBLE, box)
+        write = file.Write_all if self.way == "collective" else file.Write
+        write(team.data[begin : begin + components])
+        box.Free()
+
+
+def check(team: Team, way: str) -> None:
+    """The file holds the whole array, or the job ends. On rank 0."""
+    found = np.fromfile(team.directory / way, dtype=np.float64, offset=len(_HEADER))
+    wrong = int(np.count_nonzero(found != np.arange(found.size)))
+    if wrong or found.size != np.prod(team.block.whole):
+        print(
+            f"pario bench: {way}: {wrong} of {found.size} numbers in the file are wrong",
+            file=sys.stderr,
+            flush=True,
+        )
+        team.comm.Abort(1)
+
+
+def measure(team: Team, way: str) -> Taken:
+    """Writes one checkpoint and removes it. Collective."""
+    taken = timed(team, "write", Checkpoint(way).write, sync=False)
+    if team.rank == 0:
+        check(team, way)
+        (team.directory / way).unlink()
+    team.comm.Barrier()
+    return taken
+
+
+def main(request: dict[str, Any]) -> None:
+    """Measures what the request names, the ways in turn. Collective over all ranks."""
+    comm = MPI.COMM_WORLD
+    ranks = comm.Get_size()
+    grid = (1, *reversed(MPI.Compute_dims(ranks, 3)))  # most ranks along x, as S3D has it
+    whole = (sum(_COMPONENTS), *request["grid"])
+    if any(side % along for side, along in zip(whole, grid, strict=True)):
+        raise ValueError(
+            f"the grid {request['grid']} cannot be divided evenly among {grid[1:]} ranks along its"
+            " sides"
+        )
+    blocks = [Block.of(rank, grid, whole) for rank in range(ranks)]
+    team = Team(comm, blocks, blocks[comm.Get_rank()].make(), Path(request["directory"]), 1)
+    taken: dict[str, list[Taken]] = {way: [] for way in request["ways"]}
+    for repetition in range(-1, request["repeat"]):  # the first one warms buffers
+        for way in request["ways"]:
+            once = measure(team, way)
+            if repetition >= 0:
+                taken[way].append(once)
+    if comm.Get_rank() == 0:
+        seconds = {way: [once.seconds for once in each] for way, each in taken.items()}
+        size = sum(block.bytes for block in blocks) + len(_HEADER)
+        result = {"ranks": ranks, "mpi": mpi_name(), "bytes": size, "seconds": seconds}
+        Path(request["output"]).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    ending_all(main)

@@ -1,0 +1,57 @@
+"""The checkpoint of S3D written in three ways: what was counted and timed, and what was published
+of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FORMAT = "pario-bench-s3d"
+VERSION = 1
+#: The grid of the published case: 16 ranks with rows of 8 cells.
+GRID, RANKS = (40, 40, 32), 16
+WAYS = {
+    "independent": "each row of cells a write of its own",
+    "sieved": "windows that are read, changed and written back",
+    "collective": "gathered, then written in large pieces",
+}
+#: POSIX writes, reads, MiB written, writes that begin on no multiple of 4 MiB, seconds of the run;
+#: ATPESC 2020 hands-on I/O.
+PUBLISHED = {
+    "independent": (102_401, 0, 6.25, 102_399, 1443.0),
+    "sieved": (81, 80, 87.11, 80, 11.0),
+    "collective": (5, 0, 6.25, 4, 6.0),
+}
+#: What the published counts of unaligned writes are multiples of.
+UNIT = 4 << 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way: seconds of the slowest rank, one per repetition; counts of one checkpoint, over all
+    ranks, at the file."""
+
+    way: str
+    seconds: tuple[float, ...]
+    bytes: int  # of the checkpoint
+    writes: int
+    reads: int
+    written: int
+    read: int
+    unaligned: int
+
+    @property
+    def median(self) -> float:
+        """Of the seconds."""
+        return statistics.median(self.seconds)
+
+
+def rows_of(document: Mapping[str, Any]) -> list[Row]:
+    """The rows of a result as JSON; ValueError where it is none."""
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise ValueError(
+            f"no result of pario bench s3d (format {FORMAT!r}, version {VERSION} expected)"
+        )
+    return [Row(**{**row, "seconds": tuple(row["seconds"])}) for row in document["rows"]]

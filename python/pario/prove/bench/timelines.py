@@ -1,0 +1,125 @@
+"""What the ranks did in a pattern, over time: from its log to the panels of a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario import wording
+from pario.errors import ParioError
+from pario.see.analyze.lanes import find_lanes
+from pario.see.analyze.spans import Kind, Panel, merged
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+
+_MPIIO, _COMMUNICATION = LAYERS.index("mpiio"), 255
+#: The first lie under the others.
+KINDS = (
+    Kind("in MPI-IO", "#d9e2ec", 1.0),
+    Kind("communication", "#9aa5b1", 0.5),
+    Kind("open, close, others", "#bd8a10", 0.9),
+    Kind("write", "#0b5cad", 0.8),
+    Kind("read", "#00846a", 0.8),
+)
+#: Of a panel's seconds: what is nearer to each other is one span. More ranks than these are not
+#: shown one by one.
+_APART, MOST_ROWS = 1 / 800, 64
+#: The barriers of a rank, from its last on: after both, before reading, before writing
+#: (pario.prove.bench.worker).
+_AFTER, _READING, _WRITING = -1, -2, -3
+
+
+def panels_of(name: str, job: Job, directory: Path) -> list[Panel]:
+    """Writing and reading, as a pattern did both last, on files below a directory."""
+    events = job.events
+    lanes = find_lanes(job).of(events["process"])
+    ours = np.array(
+        [job.path(number).startswith(f"{directory}/") for number in range(len(job.files))]
+        or [False]
+    )
+    communicates = events["layer"] == _COMMUNICATION
+    shown = (lanes >= 0) & (
+        communicates | ours[np.where(communicates, 0, np.maximum(events["file"], 0))]
+    )
+    barriers = _barriers(job, lanes)
+    if len(barriers) < -_WRITING:
+        raise ParioError(f"the log of {name} does not show where it begins")
+    made = []
+    for title, first, last in (("write", _WRITING, _READING), ("read", _READING, _AFTER)):
+        begin, end = float(barriers["end"][first]), float(barriers["start"][last])
+        within = np.flatnonzero(shown & (events["start"] >= begin) & (events["end"] <= end))
+        within = within[events["start"][within] < _done(job, lanes, begin, end)[lanes[within]]]
+        seconds = max(float(events["end"][within].max(initial=begin)) - begin, 1e-6)
+        made.append(
+            _panel(
+                f"{name}: {title}, {wording.seconds(seconds)}",
+                job,
+                events[within],
+                lanes[within],
+                begin,
+                seconds,
+            )
+        )
+    return made
+
+
+def _barriers(job: Job, lanes: NDArray[Any]) -> NDArray[Any]:
+    """Those of the first rank, in order."""
+    found = job.events[_calls(job, "MPI_Barrier") & (lanes == 0)]
+    return np.asarray(found[np.argsort(found["start"])])
+
+
+def _done(job: Job, lanes: NDArray[Any], begin: float, end: float) -> NDArray[Any]:
+    """When each rank had done its part, and waited for the others as the worker does it."""
+    events = job.events
+    waits = np.flatnonzero(
+        _calls(job, "MPI_Ibarrier")
+        & (lanes >= 0)
+        & (events["start"] >= begin)
+        & (events["end"] <= end)
+    )
+    found = np.full(int(lanes.max(initial=0)) + 1, end)
+    np.minimum.at(found, lanes[waits], events["start"][waits])
+    return found
+
+
+def _calls(job: Job, name: str) -> NDArray[Any]:
+    names = np.array(job.function_names or [""])
+    return np.asarray(
+        (job.events["layer"] == _COMMUNICATION) & (names[job.events["function"]] == name)
+    )
+
+
+def _panel(
+    title: str, job: Job, events: NDArray[Any], lanes: NDArray[Any], begin: float, seconds: float
+) -> Panel:
+    every = -(-max(job.ranks, 1) // MOST_ROWS)
+    ranks = range(0, max(job.ranks, 1), every)
+    kind = _kinds(events)
+    rows = []
+    for rank in ranks:
+        of_rank = lanes == rank
+        spans = {
+            shown.name: merged(
+                events["start"][chosen] - begin,
+                np.minimum(events["end"][chosen] - begin, seconds),
+                seconds * _APART,
+            )
+            for number, shown in enumerate(KINDS)
+            if np.any(chosen := of_rank & (kind == number))
+        }
+        rows.append(spans)
+    return Panel(title, seconds, [f"rank {rank}" for rank in ranks], rows)
+
+
+def _kinds(events: NDArray[Any]) -> NDArray[Any]:
+    """The place in KINDS of each event."""
+    names = [kind.name for kind in KINDS]
+    other, write, read = (names.index(name) for name in ("open, close, others", "write", "read"))
+    of_kind = np.array([{"write": write, "read": read}.get(kind, other) for kind in EVENT_KINDS])
+    found = of_kind[np.minimum(events["kind"], len(of_kind) - 1)]
+    found[events["layer"] == _MPIIO] = names.index("in MPI-IO")
+    found[events["layer"] == _COMMUNICATION] = names.index("communication")
+    return np.asarray(found)

@@ -1,0 +1,232 @@
+"""Published figures, and what the model predicts for them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pario.prove.model.load import Flow, Job, Phase, call, cost, job_on, turns
+from pario.prove.model.machine import Machine
+
+FOLDER = Path(__file__).parent / "published"
+MIB = 1 << 20
+#: So far off a prediction may be, in parts of what was published.
+TOLERANCE = 0.25
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published figure."""
+
+    name: str
+    published: float
+    asked: dict[str, Any]
+    fits: bool = False  # parameters are fitted to it
+    exact: bool = False  # a count of the plan, which no parameter changes
+    follows: bool = False  # from rows that are fitted to, and so checks nothing
+    reason: str = ""  # that it is missed
+
+
+@dataclass(frozen=True)
+class Table:
+    """Published figures of one machine."""
+
+    name: str
+    title: str
+    source: str
+    machine: str
+    load: str
+    volume_fitted: bool
+    rows: tuple[Row, ...]
+
+    def predict(self, machine: Machine, row: Row) -> float:
+        """The model's figure."""
+        return LOADS[self.load](machine, **row.asked)
+
+    @property
+    def checked(self) -> tuple[Row, ...]:
+        """Rows that say something about the machine that was not put in."""
+        return tuple(row for row in self.rows if not (row.fits or row.exact or row.follows))
+
+
+def off(published: float, predicted: float) -> float:
+    """How far a prediction is off, in parts of what was published."""
+    return predicted / published - 1
+
+
+def tables() -> Iterator[Table]:
+    """All of them."""
+    for path in sorted(FOLDER.glob("*.toml")):
+        text = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = tuple(_row(text["common"], dict(row)) for row in text["rows"])
+        yield Table(
+            path.stem,
+            text["title"],
+            text["source"],
+            text["machine"],
+            text["load"],
+            text.get("volume_fitted", False),
+            rows,
+        )
+
+
+def _row(common: dict[str, Any], said: dict[str, Any]) -> Row:
+    own = {
+        key: said.pop(key)
+        for key in ("name", "published", "fits", "exact", "follows", "reason")
+        if key in said
+    }
+    return Row(asked=common | said, **own)
+
+
+@lru_cache(maxsize=32)
+def _parts(job: Job, writes: bool, part: int, hints: tuple[tuple[str, str], ...] = ()) -> Phase:
+    """All ranks collectively, rank r the r-th part of the file. The same for all rates of a
+    machine."""
+    return call(job, writes, True, str(part), range(0, part * job.ranks, part), dict(hints))
+
+
+def _shared_file(machine: Machine, bytes: float, ranks: int, writes: bool, stripes: int) -> float:
+    """One file of equal parts, which all ranks open."""
+    phase = _parts(job_on(machine, ranks, stripes), writes, int(bytes) // ranks)
+    return cost(
+        machine, replace(phase, opens=0 if writes else ranks, creates=ranks if writes else 0)
+    ).seconds
+
+
+def _one_writer(machine: Machine, bytes: float, stripes: int) -> float:
+    return cost(machine, Phase(True, (Flow(targets=stripes, bytes=int(bytes)),))).seconds
+
+
+def _wrf(
+    machine: Machine,
+    ranks: int,
+    stripes: int,
+    write: tuple[int, ...] = (),
+    read: int = 0,
+    exchange: bool = True,
+    beside: float = 0,
+) -> float:
+    """Files that are written collectively, the exchange before the bytes move; and input that rank
+    0 reads from one target."""
+    seconds = beside
+    for gib in write:
+        phase = _parts(
+            job_on(machine, ranks, stripes),
+            True,
+            gib * 1024 * MIB // ranks,
+            (("cb_nodes", str(stripes)), ("romio_cb_write", "enable")),
+        )
+        seconds += cost(
+            machine, replace(phase, exchanged=phase.exchanged if exchange else 0, overlapped=False)
+        ).seconds
+    return seconds + cost(machine, Phase(False, (Flow(bytes=read * 1024 * MIB, depth=1),))).seconds
+
+
+def _serial(machine: Machine, bytes: int, size: int, measure: str = "seconds") -> float:
+    """One process that waits for each of its requests."""
+    phase = Phase(True, (Flow(bytes=bytes, requests=-(-bytes // size), depth=1),))
+    return {
+        "seconds": cost(machine, phase).seconds,
+        "requests": phase.requests,
+        "MiB": phase.bytes / MIB,
+    }[measure]
+
+
+def _nfs(
+    machine: Machine, bytes: float, threads: int, scattered: bool, writes: bool = False
+) -> float:
+    """Threads that wait for what they read, and not for what they write."""
+    targets = int(machine.values["targets"]) if scattered else 1
+    depth = 0 if writes else int(machine.values["read_ahead"])
+    phase = Phase(writes, (Flow(ranks=threads, targets=targets, bytes=int(bytes), depth=depth),))
+    return bytes / MIB / cost(machine, phase).seconds
+
+
+def _nodes(machine: Machine, bytes_per_node: float, nodes: int, measure: str = "MiB/s") -> float:
+    """Each node with large files of its own."""
+    targets = int(machine.values["targets"])
+    flows = tuple(
+        Flow(node=node, first_target=node % targets, bytes=int(bytes_per_node))
+        for node in range(nodes)
+    )
+    rate = bytes_per_node * nodes / MIB / cost(machine, Phase(True, flows)).seconds
+    return rate / _nodes(machine, bytes_per_node, 1) if measure == "speedup" else rate
+
+
+def _multi_file(machine: Machine, ranks: int, numbers: int, ascii: bool, files: int) -> float:
+    """Written through the node's link, read again from its memory; each file's numbers are turned
+    into text and back by one process."""
+    flows = tuple(Flow(bytes=8 * numbers * ranks // files) for _ in range(files))
+    text = 2 * numbers * ranks // files * machine.values["number_seconds"] if ascii else 0
+    return cost(machine, Phase(True, flows, creates=files, opens=files)).seconds + text
+
+
+#: The arrays of S3D as examples/s3d lays them out: type, offset. Rank r is at (r % 4, r / 4 % 2, r
+#: / 8).
+_S3D = (
+    ("11x(20x(20x64/256)/10240)/409600", 512),
+    ("3x(20x(20x64/256)/10240)/409600", 4506112),
+    ("20x(20x64/256)/10240", 5734912),
+    ("20x(20x64/256)/10240", 6144512),
+)
+_S3D_HINTS = {
+    "list": {"romio_ds_write": "disable"},
+    "sieve": {"ind_wr_buffer_size": "4M"},
+    "collective": {},
+}
+
+
+def _s3d_phases(machine: Machine, way: str) -> list[Phase]:
+    job = Job(16, 1 if way == "collective" else 16, machine.kind, machine.unit, 1)
+    at = [rank % 4 * 64 + rank // 4 % 2 * 5120 + rank // 8 * 204800 for rank in range(16)]
+    header = call(job, True, False, "512", [0])
+    return [
+        header,
+        *(
+            call(job, True, way == "collective", kind, [first + x for x in at], _S3D_HINTS[way])
+            for kind, first in _S3D
+        ),
+    ]
+
+
+def _s3d(machine: Machine, way: str, beside: float = 0, measure: str = "seconds") -> float:
+    phases = _s3d_phases(machine, way)
+    requests, moved = sum(phase.requests for phase in phases), sum(phase.bytes for phase in phases)
+    if measure != "seconds":  # the header is not sieved
+        reads, read = ((requests - 1) // 2, (moved - 512) // 2) if way == "sieve" else (0, 0)
+        return {"reads": reads, "writes": requests - reads, "MiB written": (moved - read) / MIB}[
+            measure
+        ]
+    return beside + sum(_in_turns(machine, phase, way == "sieve") for phase in phases)
+
+
+def _in_turns(machine: Machine, phase: Phase, sieved: bool) -> float:
+    """All blocks are one lock unit; a sieve window is read and written under its lock."""
+    clients = []
+    for flow in phase.flows:
+        count = flow.requests // 2 if sieved and flow.requests > 1 else flow.requests
+        clients.append([(0, flow.bytes // count)] * count)
+    return turns(machine, True, clients)[0]
+
+
+def _ior(machine: Machine, ranks: int, bytes: int, stripes: int, measure: str) -> float:
+    phase = _parts(job_on(machine, ranks, stripes), True, bytes)
+    return {"requests": phase.requests, "bytes": phase.bytes}[measure]
+
+
+LOADS: dict[str, Callable[..., float]] = {
+    "shared_file": _shared_file,
+    "one_writer": _one_writer,
+    "wrf": _wrf,
+    "serial": _serial,
+    "nfs": _nfs,
+    "nodes": _nodes,
+    "multi_file": _multi_file,
+    "s3d": _s3d,
+    "ior": _ior,
+}

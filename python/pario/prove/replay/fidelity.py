@@ -1,0 +1,102 @@
+"""How near a replay is to its run: calls and bytes of both, and the seconds in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.prove.replay.perform import Performance
+from pario.prove.replay.script import Script
+from pario.see.analyze.split import Times
+from pario.see.tables.model import LAYERS, Job
+
+#: Counters that are compared. Of what a replay leaves out (script.left_out) there are fewer in it.
+COUNTS = (
+    "opens",
+    "closes",
+    "reads",
+    "writes",
+    "seeks",
+    "stats",
+    "syncs",
+    "flushes",
+    "truncates",
+    "bytes_read",
+    "bytes_written",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A counter of one layer in the run and in the replay."""
+
+    layer: str
+    name: str
+    run: int
+    replay: int
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What of both is compared. Seconds are those in I/O calls of the process that spent most in
+    them."""
+
+    rows: tuple[Row, ...]
+    run_seconds: float
+    replay_seconds: float
+    run_hosts: int = 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether calls and bytes are the same."""
+        return all(row.run == row.replay for row in self.rows)
+
+
+def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
+    """Compares the files of the script with those of the replay."""
+    run, replay = Times(job), Times(performance.job)
+    names = set(script.paths)
+    ours = np.array([path in names for path in job.paths] or [False])[job.files["path"]]
+    root = f"{performance.root}/"
+    theirs = np.array([path.startswith(root) for path in performance.job.paths] or [False])[
+        performance.job.files["path"]
+    ]
+    lowered = script.mpiio.startswith("as the POSIX")
+    rows = tuple(
+        Row(
+            layer,
+            name,
+            _count(run, ours, layer, name, lowered),
+            _count(replay, theirs, layer, name, lowered),
+        )
+        for layer in LAYERS
+        for name in COUNTS
+    )
+    return Fidelity(
+        tuple(row for row in rows if row.run or row.replay),
+        io_seconds(run, ours),
+        io_seconds(replay, theirs),
+        len(job.hosts),
+    )
+
+
+def _count(times: Times, files: NDArray[np.bool_], layer: str, name: str, lowered: bool) -> int:
+    """Of POSIX calls those that MPI-IO made only where they were played instead of it."""
+    records = times.job.records
+    mpiio = np.unique(records["file"][records["layer"] == LAYERS.index("mpiio")])
+    chosen = files[records["file"]] & (records["layer"] == LAYERS.index(layer))
+    if layer == "mpiio" and lowered:
+        return 0
+    if layer == "posix" and not lowered:
+        chosen &= ~np.isin(records["file"], mpiio)
+    return int(records[name][chosen].sum())
+
+
+def io_seconds(times: Times, files: NDArray[np.bool_]) -> float:
+    """Seconds in I/O calls on files, of the lane that spent most in them."""
+    records = times.job.records
+    seconds = times.cells.sum(axis=1) * files[records["file"]]
+    lane = times.lanes.of(records["process"])
+    return float(np.bincount(lane[lane >= 0], seconds[lane >= 0], minlength=1).max())

@@ -1,0 +1,298 @@
+"""From a log to a script: which calls are played, on what, in which order."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.prove.replay import collective, missing, order
+from pario.prove.replay.collective import MPIIO
+from pario.prove.replay.errors import ReplayError
+from pario.prove.replay.prepared import prepared, sizes_at_first
+from pario.prove.replay.script import BARRIER, END, OPERATION, WAIT, Script, counted
+from pario.prove.replay.slots import Assignment, Calls, assign
+from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
+from pario.see.analyze.cells import find_rows
+from pario.see.analyze.scope import MISSING
+from pario.see.analyze.split import Times
+from pario.see.tables.model import LAYERS, Job
+
+_FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
+_STDIO = LAYERS.index("stdio")
+_NANOSECONDS = 1e9
+#: Bytes of one fprintf, which returns an int; what a damaged log says may be more.
+_MOST_TEXT = 2**31 - 1
+#: At the same moment, what is before what.
+_FIRST, _BEFORE, _CALL, _AFTER = range(4)
+
+
+def script_of(job: Job, *, partial: bool = False) -> Script:
+    """What each process does. Raises ReplayError, naming what is missing, unless what there is is
+    wanted (``partial``)."""
+    times = Times(job)
+    lacks = list(missing.missing(job, times))
+    if lacks and not (partial and "events" in job.has):
+        told = "".join(f"; {message}" for message in job.messages)
+        raise ReplayError(
+            f"{job.source}: it cannot be replayed: {'; '.join(lacks)}{told}; expected:"
+            f" {missing.remedy(job)}"
+        )
+    plan = _Plan(job, times, complete=not lacks)
+    if not len(plan.rows):
+        raise ReplayError(f"{job.source}: there is no I/O to storage to replay")
+    return plan.script()
+
+
+class _Plan:
+    def __init__(self, job: Job, times: Times, *, complete: bool) -> None:
+        self._job, self._times, self._complete = job, times, complete
+        self._lanes = times.lanes.of(job.events["process"])
+        self._why_not = ""
+        self.rows = self._chosen()
+
+    def _chosen(self) -> NDArray[Any]:
+        """Events to be played: MPI-IO calls where they can be, else the calls that they became; in
+        the order of time."""
+        events = self._job.events
+        own = (events["layer"] < len(LAYERS)) & (events["file"] >= 0) & (self._lanes >= 0)
+        own[own] = (self._times.scope.origin <= MISSING)[events["file"][own]]
+        own &= ((events["flags"] & (_IN_MPI | _IN_MPIIO)) != _IN_MPI) | (events["layer"] == MPIIO)
+        rows = np.flatnonzero(own)
+        upper = rows[events["layer"][rows] == MPIIO]
+        nested = (events["flags"][rows] & _IN_MPIIO) != 0
+        if not len(upper):
+            return np.asarray(rows)
+        # Where one rank's call is missing the others would wait for it.
+        self._why_not = (
+            collective.why_not(self._job, upper, self._lanes[upper])
+            if self._complete
+            else "the log does not hold all calls"
+        )
+        through = (
+            np.isin(events["file"][rows], events["file"][upper])
+            if self._job.format == "darshan"
+            else nested
+        )
+        lower = events["layer"][rows] != MPIIO
+        return np.asarray(rows[lower if self._why_not else ~(through & lower)])
+
+    def script(self) -> Script:
+        files = np.unique(self._job.events["file"][self.rows])
+        number = {int(file): place for place, file in enumerate(files)}
+        made, directories = prepared(self._job, self.rows, number)
+        script = Script(
+            [],
+            [self._job.path(int(file)) for file in files],
+            made,
+            self._job.ranks if self._times.lanes.mpi else 0,
+        )
+        script.directories = directories
+        operations, moments, ties, lanes = self._operations(
+            script, np.searchsorted(files, self._job.events["file"][self.rows])
+        )
+        sequence = np.lexsort((ties, moments, lanes))
+        operations, lanes = operations[sequence], lanes[sequence]
+        seats = range(script.ranks) if script.ranks else np.unique(lanes).tolist()
+        script.seats = [
+            operations[np.searchsorted(lanes, seat) : np.searchsorted(lanes, seat, "right")]
+            for seat in seats
+        ]
+        return script
+
+    def _operations(self, script: Script, paths: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Operations, and for each its moment, what goes first at the same moment, and its lane."""
+        events = self._job.events[self.rows]
+        upper = events["layer"] == MPIIO
+        made = np.zeros(len(self.rows), OPERATION)
+        played = np.ones(len(self.rows), bool)
+        made[~upper], played[~upper], attached = self._low(
+            script, events[~upper], np.flatnonzero(~upper)
+        )
+        if np.any(upper):
+            of_file, played[upper] = collective.operations(
+                self._job, self.rows[upper], self._lanes[self.rows[upper]], script
+            )
+            made[upper] = of_file
+        if self._why_not or np.any(upper):
+            script.mpiio = (
+                f"as the POSIX calls that they became: {self._why_not}"
+                if self._why_not
+                else "as MPI-IO calls"
+            )
+        made["path"] = paths
+        attached["path"] = paths[attached["path"]]
+        kept = self.rows[played]
+        meetings = self._meeting(script, kept)
+        pauses = self._pauses(np.concatenate([kept, *(rows for _, rows, _ in meetings)]))
+        made["pause"][played] = pauses[kept]
+        for operations, rows, _ in meetings:
+            operations["pause"] = pauses[rows]
+        functions = np.array(self._job.function_names)[events["function"]]
+        script.left_out = counted(
+            functions[~played & ~np.char.endswith(functions.astype(str), "_end")]
+        )
+        before = self.rows[attached["other"]]
+        attached["other"] = 0
+        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *meetings]
+        if not script.ranks:
+            parts += self._processes(script, kept)
+        return tuple(
+            np.concatenate(columns)
+            for columns in zip(
+                *(
+                    (ops, self._job.events["start"][at], np.full(len(ops), tie), self._lanes[at])
+                    for ops, at, tie in parts
+                ),
+                strict=True,
+            )
+        )
+
+    def _low(
+        self, script: Script, events: NDArray[Any], places: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """POSIX and stdio: operations, which are played, and those that attach (`path` and `other`:
+        before which of all events)."""
+        known = numbers()
+        table = np.array(
+            [known.get(verb_of(name), -1) for name in self._job.function_names] or [-1]
+        )
+        verb = table[events["function"]]
+        failed = (events["flags"] & _FAILED) != 0
+        may = np.isin(verb, [known[name] for name in (*ON_PATHS, "open", "fopen")])
+        played = (verb >= 0) & (~failed | may)
+        chosen = np.flatnonzero(played & ~failed)
+        files = events["process"].astype(np.int64) << 32 | events["file"]
+        calls = events[chosen]
+        found = assign(
+            Calls(
+                verb[chosen],
+                files[chosen],
+                calls["layer"] == _STDIO,
+                calls["offset"],
+                calls["length"],
+            )
+        )
+        made = np.zeros(len(events), OPERATION)
+        made["offset"], made["length"], made["may_fail"] = (
+            events["offset"],
+            events["length"],
+            failed,
+        )
+        made["verb"] = np.maximum(verb, 0)
+        single = np.isin(verb, [known["fgetc"], known["fputc"]])
+        made["length"][single] = np.maximum(events["length"], events["count"])[
+            single
+        ]  # who finds the end gets no byte for a call
+        text = verb == known["fprintf"]
+        made["length"][text] = np.clip(events["length"][text], 0, _MOST_TEXT)
+        made["offset"][
+            ~failed & (verb == known["open"])
+        ] &= ~os.O_EXCL  # renaming is not played: the name may be there
+        made["verb"][chosen], made["slot"][chosen], made["other"][chosen] = (
+            found.verb,
+            found.slot,
+            found.source,
+        )
+        made["slot"][failed] = found.count
+        played[chosen[found.dropped]] = False
+        made["verb"][self._at_end(events, verb == known["lseek"])] = known["lseek_end"]
+        self._buffers(events, made, verb == known["setvbuf"])
+        script.slots = found.count + 1
+        return made, played, self._attaching(found, made, chosen, places)
+
+    def _at_end(self, events: NDArray[Any], seeks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Seeks that reach the end of a file that nobody writes were made from there, as likely as
+        not: file systems are asked for it."""
+        sizes = np.zeros(len(self._job.files), np.int64)
+        for file, size in sizes_at_first(self._job).items():
+            sizes[file] = size
+        sizes[self._job.records["file"][self._job.records["writes"] > 0]] = 0
+        return np.asarray(
+            seeks & (events["offset"] > 0) & (events["offset"] == sizes[events["file"]])
+        )
+
+    def _buffers(self, events: NDArray[Any], made: NDArray[Any], rows: NDArray[np.bool_]) -> None:
+        """Sizes of stdio buffers: events do not have them, files do."""
+        of_file = self._job.records[
+            find_rows(self._job.records, events["process"][rows], events["file"][rows], _STDIO)
+        ]
+        made["length"][rows], made["other"][rows] = (
+            np.maximum(of_file["buffer_size"], 1),
+            of_file["buffer_mode"],
+        )
+
+    def _attaching(
+        self, found: Assignment, made: NDArray[Any], chosen: NDArray[Any], places: NDArray[Any]
+    ) -> NDArray[Any]:
+        calls = chosen[np.array(found.attach, int)] if found.attach else np.zeros(0, int)
+        attached = np.zeros(len(calls), OPERATION)
+        attached["verb"], attached["slot"], attached["offset"] = (
+            numbers()["attach"],
+            made["slot"][calls],
+            os.O_RDWR | os.O_CREAT,
+        )
+        attached["path"] = attached["other"] = places[calls]
+        return attached
+
+    def _pauses(self, kept: NDArray[Any]) -> NDArray[Any]:
+        """Nanoseconds that each process neither did I/O nor communicated, between the calls and
+        meetings that are played: of those events, by their rows.
+        """
+        events, lanes = self._job.events, self._lanes
+        sequence = np.argsort(lanes, kind="stable")
+        start, end, lane = events["start"][sequence], events["end"][sequence], lanes[sequence]
+        pauses = np.zeros(len(events))
+        for seat in np.unique(lane[lane >= 0]):
+            mine = slice(
+                int(np.searchsorted(lane, seat)), int(np.searchsorted(lane, seat, "right"))
+            )
+            idle = np.maximum(start[mine][1:] - np.maximum.accumulate(end[mine])[:-1], 0.0)
+            pauses[sequence[mine]] = np.append(0.0, np.cumsum(idle))
+        kept = np.sort(kept)
+        by_lane = kept[np.argsort(lanes[kept], kind="stable")]
+        since = np.diff(pauses[by_lane], prepend=0.0)
+        since[np.flatnonzero(np.diff(lanes[by_lane], prepend=-1))] = 0.0
+        found = np.zeros(len(events), np.uint64)
+        found[by_lane] = (since * _NANOSECONDS).astype(np.uint64)
+        return found
+
+    def _meeting(
+        self, script: Script, kept: NDArray[Any]
+    ) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
+        if not script.ranks:
+            return []
+        found = []
+        for ranks, rows in order.meetings(
+            self._job, self._lanes, script.ranks, np.sort(self._job.events["start"][kept])
+        ):
+            operations = np.zeros(len(rows), OPERATION)
+            operations["verb"], operations["path"] = (
+                BARRIER,
+                collective.group_number(script, tuple(sorted(ranks))),
+            )
+            found.append((operations, rows, _BEFORE))
+        return found
+
+    def _processes(
+        self, script: Script, kept: NDArray[Any]
+    ) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
+        """Without MPI: who waits for whom, and that a process has ended."""
+        processes, first = np.unique(self._job.events["process"][kept], return_index=True)
+        if len(processes) < 2:
+            return []
+        last = (
+            len(kept) - 1 - np.unique(self._job.events["process"][kept][::-1], return_index=True)[1]
+        )
+        ends = np.zeros(len(processes), OPERATION)
+        ends["verb"], ends["other"] = END, processes
+        waiting = order.waits(
+            self._job, processes, self._times.lanes.of(np.arange(len(self._job.processes)))
+        )
+        begins = np.zeros(len(waiting), OPERATION)
+        begins["verb"], begins["path"] = WAIT, np.arange(len(waiting))
+        script.waits = list(waiting.values())
+        where = kept[first[np.searchsorted(processes, np.array(list(waiting), int))]]
+        return [(ends, kept[last], _AFTER), (begins, where, _FIRST)]

@@ -1,0 +1,187 @@
+"""Barriers and MPI-IO calls of a replay, through mpi4py."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from pario._native import ReplayPlayer
+from pario.prove.replay import script
+from pario.prove.replay.collective import ALONE
+from pario.prove.replay.errors import ApartError
+from pario.prove.replay.layouts import datatype
+from pario.prove.replay.verbs import numbers
+
+#: Counts of bytes up to this are an int; calls that move more are played in Python.
+_MOST = 2**31 - 1
+
+
+class Ranks:
+    """All ranks of a replay."""
+
+    def __init__(self) -> None:
+        self._world = MPI.COMM_WORLD
+        self.rank: int = self._world.Get_rank()
+
+    def meet(self) -> None:
+        """A barrier over all. Collective."""
+        self._world.Barrier()
+
+    def expect_shared(self, directory: Path, *, made_by_each: bool = False) -> None:
+        """All ranks see a directory, or all raise ApartError, naming who does not. Collective.
+        ``made_by_each``: each host may have made one of its own, and what one of them writes there
+        shows whether it is the same.
+        """
+        mark = (
+            directory / f".shared-{self._world.bcast(uuid.uuid4().hex)}"
+            if made_by_each
+            else directory
+        )
+        if made_by_each and self.rank == 0:
+            with suppress(OSError):
+                mark.touch()
+        self.meet()
+        places: list[str] = self._world.allgather("" if mark.exists() else socket.gethostname())
+        if made_by_each and self.rank == 0:
+            mark.unlink(missing_ok=True)
+        apart = sorted({place for place in places if place})
+        if apart:
+            raise ApartError(
+                f"{directory} is not there on {', '.join(apart)}: ranks on several hosts need the"
+                " directories of --on, of -o and of TMPDIR (where they are told what to do) to be"
+                " shared by all hosts"
+            )
+
+    def abort(self) -> None:
+        """Ends all ranks."""
+        self._world.Abort(1)
+
+    def prepare(self, about: Any) -> Calls:
+        """What is needed to play calls: communicators of the groups, views, a buffer.
+        Collective."""
+        everybody = tuple(range(self._world.Get_size()))
+        groups = [
+            self._world if tuple(ranks) == everybody else self._group(ranks)
+            for ranks in about["groups"]
+        ]
+        return Calls(about, groups)
+
+    def _group(self, ranks: list[int]) -> MPI.Intracomm | None:
+        if self.rank not in ranks:
+            return None
+        return self._world.Create_group(self._world.Get_group().Incl(ranks))
+
+
+def _address(method: str) -> int:
+    """Of the function of a blocking transfer, as whatever is preloaded defines it; 0: it is none,
+    or not to be seen."""
+    if not method.startswith(("Read", "Write")):
+        return 0
+    function = getattr(ctypes.CDLL(None), f"MPI_File_{method.lower()}", None)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0 if function else 0
+
+
+def _word(handle: MPI.File | MPI.Datatype) -> int:
+    """A handle as functions of this MPI take it."""
+    kind = ctypes.c_uint32 if MPI._sizeof(handle) == 4 else ctypes.c_uint64
+    return kind.from_address(MPI._addressof(handle)).value
+
+
+class Calls:
+    """The open files of a rank, and the calls on them."""
+
+    def __init__(self, about: Any, groups: list[MPI.Intracomm | None]) -> None:
+        self._paths: list[str] = about["paths"]
+        self._names: list[str] = about["names"]
+        self._views = about["views"]
+        self._groups = groups
+        self._files: dict[int, MPI.File] = {}
+        self._addresses = [_address(name) for name in self._names]
+        self._player: ReplayPlayer | None = None
+        self._buffer = np.full(1, ord("p"), np.uint8)
+        self._others: dict[str, Callable[..., object]] = {
+            "Open": self._open,
+            "Close": lambda slot, *_: self._files.pop(slot).Close(),
+            "Set_view": self._set_view,
+            "Set_size": lambda slot, offset, *_: self._files[slot].Set_size(offset),
+            "Preallocate": lambda slot, offset, *_: self._files[slot].Preallocate(offset),
+            "Get_size": lambda slot, *_: self._files[slot].Get_size(),
+            "Sync": lambda slot, *_: self._files[slot].Sync(),
+            "Seek": lambda slot, offset, *_: self._files[slot].Seek(offset),
+            "Delete": lambda slot, offset, length, path: MPI.File.Delete(self._paths[path]),
+        }
+
+    def native(self, operations: Any) -> Any:
+        """Operations whose blocking transfers are played by the native player: what Python does
+        between two calls lets other ranks come first to whatever both wait for.
+        """
+        made = np.array(operations)
+        there = np.array([address != 0 for address in self._addresses] or [False])
+        at = np.array(["_at" in name for name in self._names] or [False])
+        mpi = np.flatnonzero(made["verb"] == script.MPI)
+        chosen = mpi[there[made["other"][mpi]] & (made["length"][mpi] <= _MOST)]
+        known = numbers()
+        made["verb"][chosen] = np.where(
+            at[made["other"][chosen]], known["mpi_transfer_at"], known["mpi_transfer"]
+        )
+        return made
+
+    def use(self, player: ReplayPlayer) -> None:
+        """The player of these operations; it is told which files are open."""
+        player.use(self._addresses, _word(MPI.BYTE))
+        self._player = player
+
+    @property
+    def still_open(self) -> bool:
+        """Whether MPI has files open, and needs their descriptors."""
+        return bool(self._files)
+
+    def meet(self, group: int) -> None:
+        """A barrier over a group. Collective over it."""
+        communicator = self._groups[group]
+        if communicator is not None:
+            communicator.Barrier()
+
+    def play(self, call: Any) -> None:
+        """One MPI-IO call, collective as it was."""
+        offset, length, _, path, slot, name, _, may_fail = call
+        method = self._names[name]
+        try:
+            if other := self._others.get(method):
+                other(slot, offset, length, path)
+            else:
+                self._transfer(slot, method, offset, length)
+        except MPI.Exception:
+            if not may_fail:
+                raise
+
+    def _transfer(self, slot: int, method: str, offset: int, length: int) -> None:
+        if length > len(self._buffer):
+            self._buffer = np.full(length, ord("p"), np.uint8)
+        what = [self._buffer, length, MPI.BYTE]
+        call = getattr(self._files[slot], method)
+        request = call(offset, what) if "_at" in method else call(what)
+        if request is not None:
+            request.Wait()
+
+    def _open(self, slot: int, amode: int, group: int, path: int) -> None:
+        communicator = MPI.COMM_SELF if group == ALONE else self._groups[group]
+        assert communicator is not None  # this rank is of the group: it opened the file
+        self._files[slot] = MPI.File.Open(communicator, os.fspath(self._paths[path]), amode)
+        if self._player:
+            self._player.use_file(slot, _word(self._files[slot]))
+
+    def _set_view(self, slot: int, number: int, *_: Any) -> None:
+        view = self._views[number]
+        kind = datatype(view["layout"]).Commit()
+        self._files[slot].Set_view(view["displacement"], MPI.BYTE, kind)
+        kind.Free()

@@ -1,0 +1,172 @@
+"""Which open file each call is made on: events name files, not descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.prove.replay.verbs import AT_OFFSET, CLOSING, ON_PATHS, OPENING, numbers
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass
+class Calls:
+    """The calls to be played, in the order of time: their verbs, a number for the file of the
+    process, the layer."""
+
+    verb: NDArray[Any]
+    file: NDArray[Any]
+    stdio: Mask
+    offset: NDArray[Any]
+    length: NDArray[Any]
+
+
+@dataclass
+class Assignment:
+    """What :func:`assign` finds. ``attach``: calls before which their slot gets a descriptor;
+    ``source``: slots that others come from."""
+
+    slot: NDArray[Any]
+    source: NDArray[Any]
+    verb: NDArray[Any]
+    attach: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    count: int = 0
+
+
+def assign(calls: Calls) -> Assignment:
+    """Files that are open once at a time are plain; of others the descriptor is the one that stands
+    where the call begins."""
+    size = len(calls.verb)
+    found = Assignment(np.zeros(size, np.int64), np.zeros(size, np.int64), calls.verb.copy())
+    key = calls.file * 2 + calls.stdio
+    numbers, group = np.unique(key, return_inverse=True)
+    plain = _plain(calls, group, len(numbers))
+    found.slot[:] = group
+    found.count = len(numbers)
+    both = np.flatnonzero(~plain[group])
+    for members in _by_file(calls.file[both], both):
+        _Walk(calls, found, members).walk()
+    return found
+
+
+def _plain(calls: Calls, group: NDArray[Any], groups: int) -> Mask:
+    """Groups whose calls all lie between an opening and its closing, and whose file is used through
+    one layer."""
+    order = np.argsort(group, kind="stable")
+    verb = calls.verb[order]
+    opening, closing = _among(verb, {"open", "fopen"}), _among(verb, CLOSING)
+    level = np.cumsum(opening.astype(np.int64) - closing)
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    before = np.append(0, level)[starts]
+    level -= np.repeat(before, np.diff(np.append(starts, len(order))))
+    needs = ~_among(verb, ON_PATHS | CLOSING)
+    wrong = (level > 1) | (level < 0) | (needs & (level != 1)) | _among(verb, {"dup", "fdopen"})
+    bad = np.bincount(group[order][wrong], minlength=groups) > 0
+    files = np.zeros(groups, np.int64)
+    files[group] = calls.file
+    return ~np.isin(files, files[bad])
+
+
+def _among(verb: NDArray[Any], names: Iterable[str]) -> Mask:
+    """Which verbs have one of the names."""
+    known = numbers()
+    return np.isin(verb, [known[name] for name in names])
+
+
+def _by_file(files: NDArray[Any], members: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    order = np.argsort(files, kind="stable")
+    cuts = np.flatnonzero(np.diff(files[order])) + 1
+    return (part for part in np.split(members[order], cuts) if len(part))
+
+
+@dataclass
+class _Open:
+    slot: int
+    stdio: bool
+    position: int
+    attached: bool = False
+
+
+class _Walk:
+    """The calls of one process on one file, one after the other."""
+
+    def __init__(self, calls: Calls, found: Assignment, members: NDArray[Any]) -> None:
+        self._calls, self._found, self._members = calls, found, members
+        self._names = list(numbers())
+        self._open: list[_Open] = []
+        self._free: list[int] = []
+
+    def walk(self) -> None:
+        for call in map(int, self._members):
+            self._one(call, self._names[self._calls.verb[call]], bool(self._calls.stdio[call]))
+
+    def _one(self, call: int, verb: str, stdio: bool) -> None:
+        if verb in ON_PATHS:
+            return
+        if verb in OPENING:
+            self._opening(call, verb, stdio)
+            return
+        offset, length = int(self._calls.offset[call]), int(self._calls.length[call])
+        chosen = self._choose(stdio, offset) or self._attached(call, stdio, verb)
+        if chosen is None:
+            self._found.dropped.append(call)
+            return
+        self._found.slot[call] = chosen.slot
+        if verb in CLOSING:
+            self._open.remove(chosen)
+            self._free.append(chosen.slot)
+            return
+        if verb in AT_OFFSET and (chosen.attached or chosen.position != offset):
+            self._found.verb[call] = numbers()[AT_OFFSET[verb]]
+        elif verb in AT_OFFSET or verb in ("lseek", "fseeko"):
+            chosen.position = offset + (length if verb in AT_OFFSET else 0)
+        self._open.remove(chosen)  # the one that was used last stands last
+        self._open.append(chosen)
+
+    def _opening(self, call: int, verb: str, stdio: bool) -> None:
+        source = self._choose(False, -1) if verb in ("dup", "fdopen") else None
+        if source is None and verb in ("dup", "fdopen"):
+            self._found.dropped.append(call)
+            return
+        new = _Open(
+            self._new(),
+            stdio,
+            source.position if source else 0,
+            source.attached if source else False,
+        )
+        self._found.slot[call] = new.slot
+        if source:
+            self._found.source[call] = source.slot
+            if verb == "fdopen":
+                self._open.remove(source)
+        self._open.append(new)
+
+    def _choose(self, stdio: bool, offset: int) -> _Open | None:
+        """The open file that stands at the offset, else the one that was used last."""
+        of_layer = [one for one in self._open if one.stdio == stdio]
+        return next(
+            (one for one in reversed(of_layer) if one.position == offset),
+            of_layer[-1] if of_layer else None,
+        )
+
+    def _attached(self, call: int, stdio: bool, verb: str) -> _Open | None:
+        """A descriptor that came from elsewhere: from the parent, from a message, or from a log
+        without openings."""
+        if stdio or verb in CLOSING:
+            return None
+        new = _Open(self._new(), False, 0, attached=True)
+        self._found.attach.append(call)
+        self._open.append(new)
+        return new
+
+    def _new(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._found.count += 1
+        return self._found.count - 1

@@ -1,0 +1,106 @@
+"""A choice: settings of files that go together."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pario.fix.stripe.commands import short, size_of
+from pario.settings import Line, Proposal, SettingsFile, load, write
+
+#: Sizes that may grow: to which memory at most.
+_GROWING = {
+    ("streams", "size"): 64 << 20,
+    ("stdio", "size"): 64 << 20,
+    ("mpiio", "pario_write_behind"): 256 << 20,
+    ("mpiio", "pario_merge_collectives"): 256 << 20,
+    ("mpiio", "cb_buffer_size"): 64 << 20,
+    ("mpiio", "ind_wr_buffer_size"): 64 << 20,
+}
+_TIMES = 4
+
+#: Of a file that a pattern means ("": of the run): (table, key) and the value.
+Keys = Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings by pattern. Equal where they mean the same."""
+
+    sections: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = ()
+
+    @staticmethod
+    def of(match: str, *settings: tuple[str, str, str]) -> Choice:
+        """Settings (table, key, value) of the files that a pattern means."""
+        return Choice(((match, settings),))
+
+    @staticmethod
+    def proposed(proposals: Iterable[Proposal]) -> Choice:
+        """What of proposals is applied."""
+        made = Choice()
+        for proposal in proposals:
+            lines = tuple(
+                (line.table, line.key, line.value) for line in proposal.lines if line.applied
+            )
+            made = made.with_(Choice.of(proposal.match, *lines)) if lines else made
+        return made
+
+    def with_(self, other: Choice) -> Choice:
+        """Both; where both say something, the other is right."""
+        keys: dict[str, dict[tuple[str, str], str]] = {}
+        for match, settings in (*self.sections, *other.sections):
+            keys.setdefault(match, {}).update(
+                {(table, key): value for table, key, value in settings}
+            )
+        ordered = sorted(keys.items(), key=lambda item: item[0] != "")  # [run] first
+        return Choice(
+            tuple(
+                (match, tuple(sorted((*key, value) for key, value in of.items())))
+                for match, of in ordered
+            )
+        )
+
+    def larger(self) -> Choice:
+        """The same with sizes some times as large, as far as they go."""
+        return Choice(
+            tuple(
+                (match, tuple((table, key, _grown(table, key, value)) for table, key, value in of))
+                for match, of in self.sections
+            )
+        )
+
+    def proposals(self, reasons: tuple[str, ...] = ()) -> list[Proposal]:
+        """As a settings file has them."""
+        return [
+            Proposal(
+                match,
+                tuple(Line(table, key, value) for table, key, value in settings),
+                reasons if place == 0 else (),
+            )
+            for place, (match, settings) in enumerate(self.sections)
+        ]
+
+    def text(self) -> str:
+        """In a line, for people."""
+        return "; ".join(
+            f"{match or 'run'}: {', '.join(f'{key}={value}' for _, key, value in of)}"
+            for match, of in self.sections
+        )
+
+    def settings(self) -> SettingsFile | None:
+        """As a program is given them; None where there are none."""
+        if not self.sections:
+            return None
+        with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
+            path = Path(place) / "pario.toml"
+            path.write_text(write((), self.proposals()), encoding="utf-8")
+            return load(path)
+
+
+def _grown(table: str, key: str, value: str) -> str:
+    """The value; larger where it is a size that may grow, and can."""
+    most = _GROWING.get((table, key), 0)
+    size = size_of(value) if most else 0
+    return short(min(_TIMES * size, most)) if 0 < size < most else value

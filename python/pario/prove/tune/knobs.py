@@ -1,0 +1,201 @@
+"""What may be set for a run's files, the most promising first: the rules' proposals, then one knob
+after the other."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario import wording
+from pario.fix.stripe.filesystem import facts_of
+from pario.prove.tune.choice import Choice
+from pario.see.analyze import analyze
+from pario.see.analyze.advise import advise, patterns
+from pario.see.analyze.arrays import sums
+from pario.see.analyze.split import Times
+from pario.see.tables.model import LAYERS, Job
+
+#: Accesses below this are worth being collected; those below the other may be on their way while
+#: the program does something else.
+SMALL, LARGE = 1 << 20, 16 << 20
+#: Files up to this may be kept whole in memory.
+WHOLE = 256 << 20
+#: Targets of a file system that does not tell their number, as CephFS.
+_LIKELY = 8
+#: Of the seconds in I/O: files that take less are not worth a trial. Of files whose names differ in
+#: numbers alone so many kinds are set.
+LEAST_SHARE, MOST_KINDS = 0.02, 4
+_POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
+
+Settings = Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing to try: what it is called, and its settings."""
+
+    name: str
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files of one kind, what may be done about them, and the seconds in their calls."""
+
+    files: NDArray[np.int64]
+    seconds: float
+    ways: tuple[tuple[str, Settings], ...]
+
+
+_MPIIO_ON = ("run", "mpiio", "yes")
+_WRITES = (
+    ("buffers of 8M under writes", (("streams", "size", "8M"), ("streams", "count", "2"))),
+    ("buffers of 1M under writes", (("streams", "size", "1M"), ("streams", "count", "4"))),
+    ("buffers of 32M under writes", (("streams", "size", "32M"), ("streams", "count", "2"))),
+)
+_BEHIND = (
+    (
+        "large writes behind the program's back",
+        (("streams", "size", "16M"), ("streams", "count", "2")),
+    ),
+    ("more of them behind its back", (("streams", "size", "16M"), ("streams", "count", "8"))),
+)
+_READS = (
+    ("reading ahead in 1M", (("streams", "size", "1M"), ("streams", "prefetch", "2"))),
+    ("reading ahead in 4M", (("streams", "size", "4M"), ("streams", "prefetch", "2"))),
+)
+_KEPT = ("files kept whole", (("streams", "whole", str(WHOLE)),))
+_BUFFERED = (
+    ("stdio buffers of 1M", (("stdio", "mode", "full"), ("stdio", "size", "1M"))),
+    ("stdio buffers of 64K", (("stdio", "mode", "full"), ("stdio", "size", "64K"))),
+    ("stdio buffers of 8M", (("stdio", "mode", "full"), ("stdio", "size", "8M"))),
+)
+_INDEPENDENT = (
+    ("small writes kept back", (("mpiio", "pario_write_behind", "16M"),)),
+    ("no sieving", (("mpiio", "romio_ds_write", "disable"),)),
+    ("sieving", (("mpiio", "romio_ds_write", "enable"), ("mpiio", "ind_wr_buffer_size", "4M"))),
+)
+_COLLECTIVE = (
+    (
+        "collective buffers",
+        (("mpiio", "romio_cb_write", "enable"), ("mpiio", "romio_cb_read", "enable")),
+    ),
+    ("windows of 16M", (("mpiio", "cb_buffer_size", "16M"),)),
+    ("consecutive calls as one", (("mpiio", "pario_merge_collectives", "64M"),)),
+    (
+        "no collective buffers",
+        (("mpiio", "romio_cb_write", "disable"), ("mpiio", "romio_cb_read", "disable")),
+    ),
+)
+
+
+def knobs(job: Job, directory: Path) -> Iterator[Knob]:
+    """All that may be tried on a file system. Nothing in it changes what others see of a file, or
+    what is lost when a machine fails."""
+    analysis = analyze(job)
+    proposed = Choice.proposed(advise(analysis).proposals)
+    if proposed.sections:
+        yield Knob("what pario advise proposes", proposed)
+    groups = sorted(_groups(job, directory), key=lambda group: -group.seconds)
+    least = LEAST_SHARE * sum(group.seconds for group in groups)
+    ways = [
+        [(group, way) for way in group.ways]
+        for group in groups
+        if len(group.files) and group.seconds >= least
+    ]
+    for round_ in range(max(map(len, ways), default=0)):
+        for group, (name, settings) in (of[round_] for of in ways if round_ < len(of)):
+            yield Knob(name, _choice(job, group.files, settings))
+
+
+def _choice(job: Job, files: NDArray[np.int64], settings: Settings) -> Choice:
+    paths = [job.path(int(file)) for file in files]
+    made = (
+        Choice.of("", _MPIIO_ON)
+        if any(table in ("mpiio", "run") for table, _, _ in settings)
+        else Choice()
+    )
+    of_files = [one for one in settings if one[0] != "run"]
+    for match in patterns(paths, len(paths)) if of_files else ():
+        made = made.with_(Choice.of(match, *of_files))
+    return made
+
+
+def _groups(job: Job, directory: Path) -> Iterator[_Group]:
+    times = Times(job)
+    records, count = times.job.records, len(job.files)
+    seconds = times.cells.sum(axis=1)
+
+    def files(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.unique(records["file"][chosen & times.storage[records["file"]]]).astype(np.int64)
+
+    def group(chosen: NDArray[np.bool_], ways: tuple[tuple[str, Settings], ...]) -> _Group:
+        each = sums(records["file"][chosen], seconds[chosen], count)
+        return _Group(_heaviest(job, files(chosen), each), float(seconds[chosen].sum()), ways)
+
+    mpiio = np.zeros(count, bool)
+    mpiio[records["file"][records["layer"] == _MPIIO]] = True
+    low = ~mpiio[records["file"]]
+    writers = np.bincount(records["file"][records["writes"] > 0], minlength=count)[records["file"]]
+    posix, stdio = low & (records["layer"] == _POSIX), low & (records["layer"] == _STDIO)
+    written = posix & (writers == 1) & (records["writes"] > 0)
+    read = posix & (writers == 0) & (records["reads"] > 0)
+    small, large = (_below(limit, records, "writes", "bytes_written") for limit in (SMALL, LARGE))
+    yield group(written & small, _WRITES)
+    yield group(written & large & ~small, _BEHIND)
+    yield group(read & _below(SMALL, records, "reads", "bytes_read"), (_READS[0], _KEPT, _READS[1]))
+    yield group(stdio & (writers <= 1), _BUFFERED)
+    upper = records["layer"] == _MPIIO
+    together = records["collective_writes"] + records["collective_reads"] > 0
+    yield group(upper & ~together, _INDEPENDENT)
+    yield group(upper & together, _COLLECTIVE)
+    yield group((records["writes"] > 0) & (records["size_at_open"] == 0), _stripes(job, directory))
+
+
+def _heaviest(
+    job: Job, files: NDArray[np.int64], seconds: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The files of the kinds that take most."""
+    kinds = [re.sub(r"\d+", "#", job.path(int(file))) for file in files]
+    worth: dict[str, float] = defaultdict(float)
+    for kind, file in zip(kinds, files, strict=True):
+        worth[kind] += float(seconds[file])
+    least = LEAST_SHARE * sum(worth.values())
+    kept = [
+        kind
+        for kind in sorted(worth, key=lambda kind: -worth[kind])[:MOST_KINDS]
+        if worth[kind] >= least
+    ]
+    return np.asarray(files[np.array([kind in kept for kind in kinds], bool)])
+
+
+def _below(limit: int, records: NDArray[np.void], calls: str, size: str) -> NDArray[np.bool_]:
+    """Whose calls move less, in the mean."""
+    return np.asarray(records[size] < limit * np.maximum(records[calls], 1))
+
+
+def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:
+    """Numbers of stripes where the file system has them: what the policy chooses, all targets, and
+    one. Where it does not tell how many targets there are, numbers that most have.
+    """
+    from pario._native import choose_stripes
+
+    facts = facts_of(directory)
+    targets = facts.targets or (_LIKELY if facts.stripes.parts and facts.stripes.settable else 0)
+    if targets < 2:
+        return ()
+    largest = int(job.records["bytes_written"].max(initial=0))
+    writers = max(len(np.unique(job.records["process"][job.records["writes"] > 0])), 1)
+    chosen, unit, _, _ = choose_stripes(largest, writers, job.ranks, targets, 1)
+    counts = dict.fromkeys((max(min(chosen, targets), 1), targets, targets // 2, 1))
+    size = ("striping", "striping_unit", str(unit or SMALL))
+    return tuple(
+        (wording.plural(count, "stripe"), (("striping", "striping_factor", str(count)), size))
+        for count in counts
+    )

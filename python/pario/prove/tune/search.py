@@ -1,0 +1,236 @@
+"""The search: a trial is one replay with settings, beside one without; what is kept has to be
+better than noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from pario import wording
+from pario.errors import ParioError
+from pario.prove.replay.limits import Limits
+from pario.prove.replay.script import Script
+from pario.prove.tune.choice import Choice
+from pario.prove.tune.knobs import Knob, knobs
+from pario.see.analyze import analyze
+from pario.see.analyze.comparison import Sample
+from pario.see.analyze.noise import noise
+from pario.see.analyze.split import Times
+from pario.see.tables.model import Job
+
+#: I/O that takes less, of the seconds of a run or in all, is not worth a trial.
+LEAST_SHARE, LEAST_SECONDS = 0.02, 0.01
+#: Counters of calls on files that settings could change.
+CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
+#: What a setting has to gain, as a part of the original's seconds, and the trials that confirm the
+#: best one.
+LEAST_GAIN, CONFIRMATIONS = 0.03, 3
+
+LARGER = ", larger"
+
+#: Plays the script with settings; the seconds that it took.
+Measure = Callable[[Choice], float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One replay with settings, and the one of the original beside it."""
+
+    name: str
+    choice: Choice
+    seconds: float
+    original: float
+    failure: str = ""  # why one of both could not be played; their seconds mean nothing then
+
+    @property
+    def ratio(self) -> float:
+        """Of the original's seconds; infinite where there is nothing to compare."""
+        if self.failure:
+            return inf
+        return self.seconds / self.original if self.original else 1.0
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was found. An empty choice: leave it."""
+
+    choice: Choice
+    trials: tuple[Trial, ...]
+    best: Sample | None  # seconds with the best settings; None: nothing was tried
+    original: Sample  # in the same session
+    why: str
+
+    @staticmethod
+    def without_trials(why: str) -> Tuning:
+        """Where nothing has to be tried."""
+        return Tuning(Choice(), (), None, Sample((0.0,)), why)
+
+    @property
+    def gain(self) -> float:
+        """Part of the original's seconds that the settings save."""
+        return (
+            1 - self.best.median / self.original.median
+            if self.best and self.choice.sections
+            else 0.0
+        )
+
+
+def nothing_to_tune(job: Job) -> str:
+    """Why no trial is needed, with what the run did; empty where there is I/O that is worth
+    some."""
+    times = Times(job)
+    calls = int(
+        sum(
+            times.job.records[name][times.storage[times.job.records["file"]]].sum()
+            for name in CALLS
+        )
+    )
+    if not calls:
+        return (
+            f"the run of {wording.seconds(times.wall)} made no I/O calls to files: there is nothing"
+            " to tune"
+        )
+    found = analyze(job).verdict
+    if found.critical.io < LEAST_SHARE * found.critical.wall:
+        return f"{found.sentence.rstrip('.')}; there is nothing to tune"
+    if found.critical.io < LEAST_SECONDS:
+        return (
+            f"all I/O takes {wording.seconds(found.critical.io)}, too little to compare: there is"
+            " nothing to tune"
+        )
+    return ""
+
+
+def tune(
+    job: Job, directory: Path, measure: Measure, trials: int, tell: Callable[[Trial], None]
+) -> Tuning:
+    """Tries knobs one after the other, each on top of what has proved better, and then the best one
+    again.
+
+    A trial that cannot be played is told, and the next one tried. Raises ParioError where not even
+    the original can be played.
+    """
+    done: list[Trial] = []
+
+    def attempt(name: str, choice: Choice) -> Trial:
+        done.append(_trial(name, choice, measure, len(done)))
+        tell(done[-1])
+        return done[-1]
+
+    exploring = max(trials - CONFIRMATIONS, 1)
+    best = _explore(list(knobs(job, directory)), exploring, attempt)
+    if best is None:
+        return _nothing(done)
+    again = [
+        attempt(f"{best.name}, again", best.choice)
+        for _ in range(min(trials - len(done), CONFIRMATIONS))
+    ]
+    return _judge(best.choice, done, again)
+
+
+def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
+    """One trial: which of both is first changes with its number. The very first one needs an
+    original that can be played."""
+    sides = [Choice(), choice] if number % 2 == 0 else [choice, Choice()]
+    seconds: dict[Choice, float] = {}
+    for side in sides:
+        try:
+            seconds[side] = measure(side)
+        except ParioError as error:
+            if number == 0 and side == Choice():
+                raise
+            return Trial(name, choice, 0.0, 0.0, failure=str(error))
+    return Trial(name, choice, seconds[choice], seconds[Choice()])
+
+
+def _explore(
+    ways: list[Knob], trials: int, attempt: Callable[[str, Choice], Trial]
+) -> Trial | None:
+    """The best of the first trials; a knob that helps stays turned. What trials are left then try
+    larger sizes, as long as these help."""
+    best: Trial | None = None
+    tried: set[Choice] = {Choice()}
+
+    def better(name: str, choice: Choice) -> bool:
+        """Whether it is now the best; not tried a second time, nor after the last trial."""
+        nonlocal best
+        if choice in tried or len(tried) > trials:
+            return False
+        tried.add(choice)
+        trial = attempt(name, choice)
+        if trial.ratio >= (1 - LEAST_GAIN) * (best.ratio if best else 1.0):
+            return False
+        best = trial
+        return True
+
+    for way in ways:
+        better(way.name, best.choice.with_(way.choice) if best else way.choice)
+    while best and better(f"{best.name.removesuffix(LARGER)}{LARGER}", best.choice.larger()):
+        pass
+    return best
+
+
+def _nothing(done: list[Trial]) -> Tuning:
+    why = (
+        "no setting was faster"
+        if any(not trial.failure for trial in done)
+        else "no trial could be played"
+    )
+    return Tuning(
+        Choice(), tuple(done), None, _originals(done), why if done else "there is nothing to set"
+    )
+
+
+def _originals(done: list[Trial]) -> Sample:
+    return Sample(tuple(trial.original for trial in done if not trial.failure) or (0.0,))
+
+
+def _judge(choice: Choice, done: list[Trial], again: list[Trial]) -> Tuning:
+    """By the trials that came after the choice: those by which it was chosen flatter it."""
+    original = _originals(done)
+    if not again:
+        return Tuning(Choice(), tuple(done), None, original, "of one trial nothing is certain")
+    if failed := next((trial for trial in again if trial.failure), None):
+        return Tuning(
+            Choice(),
+            tuple(done),
+            None,
+            original,
+            f"what was fastest failed when it was tried again: {failed.failure}",
+        )
+    best = Sample(tuple(trial.seconds for trial in again))
+    certain = noise(best.values, original.values)
+    why = ""
+    if certain == "within" or (certain == "unknown" and max(best.values) >= min(original.values)):
+        why = "the difference is within what replays differ anyhow"
+    elif best.median > (1 - LEAST_GAIN) * original.median or max(best.values) > max(
+        original.values
+    ):
+        why = "no setting was faster each time"
+    return Tuning(Choice() if why else choice, tuple(done), best, original, why)
+
+
+def measurement(
+    script: Script,
+    directory: Path,
+    mpiexec: tuple[str, ...],
+    pauses: bool,
+    limits: Limits | None = None,
+) -> Measure:
+    """Replays on a file system; without ``limits`` they may take as long as they do."""
+    from pario.prove.replay.perform import Manner, perform
+
+    def measure(choice: Choice) -> float:
+        begin = time.monotonic()
+        limit = limits.now() if limits else inf
+        found = perform(
+            script, directory, Manner(pauses, choice.settings(), mpiexec, settle=True, limit=limit)
+        ).longest
+        if limits and not choice.sections:
+            limits.original_took(time.monotonic() - begin)
+        return found
+
+    return measure

@@ -1,1 +1,0 @@
-"""Charts as values: a function takes rows of the analysis and gives a :class:`~pario.report.html.charts.chart.Chart` or a piece of SVG."""

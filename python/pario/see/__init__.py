@@ -1,0 +1,1 @@
+"""Observe programs: start and trace them, read logs, analyse and report runs."""

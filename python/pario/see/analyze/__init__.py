@@ -1,0 +1,52 @@
+"""Analysis: a job's tables in, verdict, findings and the tables of a report out. Nothing here opens
+a log or prints."""
+
+from pario.see.analyze import (
+    audit,
+    contention,
+    loaders,
+    mpiio,
+    phases,
+    streams,
+    summaries,
+    timeline,
+    verdict,
+)
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.files import file_table
+from pario.see.analyze.findings import findings
+from pario.see.analyze.functions import functions
+from pario.see.analyze.model import Analysis
+from pario.see.analyze.split import Times
+from pario.see.tables.model import Job
+
+__all__ = ["Analysis", "analyze"]
+
+
+def analyze(job: Job) -> Analysis:
+    """Finds out where the time of a job went, and why."""
+    facts = Facts(Times(job))
+    found = findings(facts)
+    files, file_total = file_table(facts)
+    buffered, streams_total = streams.streams(job)
+    return Analysis(
+        job=summaries.job_info(facts),
+        verdict=verdict.verdict(facts, found),
+        findings=found,
+        functions=functions(facts),
+        files=files,
+        file_total=file_total,
+        filesystems=summaries.filesystems(facts),
+        sizes=summaries.sizes(facts),
+        timeline=timeline.timeline(facts),
+        phases=phases.phases(facts),
+        contention=contention.contention(facts),
+        hints=summaries.hints(job),
+        messages=tuple(job.messages),
+        audit=audit.audit(job),
+        loaders=loaders.loaders(job),
+        mpiio=mpiio.mpiio(job),
+        mpiio_total=len(job.mpiio),
+        streams=buffered,
+        streams_total=streams_total,
+    )

@@ -1,0 +1,212 @@
+"""From findings to a settings file: what pario can repair with the program as it is, each setting
+with its evidence and seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from pario import wording
+from pario.see.analyze.model import Analysis, FileSetting, Finding
+from pario.settings.globs import literal, selects
+from pario.settings.write import Line, Proposal, write
+
+#: Tables that travel in PARIO_STREAMS, how long that may be (src/core/hints/hints.def), and what
+#: else a specification has at most.
+STREAMS, MOST_CHARACTERS, SLACK = ("streams", "stdio"), 1023, 16
+NO_ROOM = (
+    "There is no room for more patterns: join some by hand (* stands for anything) to have this"
+    " one, too."
+)
+#: As a risky key that is allowed: every one.
+EVERY = "all"
+SURE = {"high": "sure", "medium": "likely", "low": "possible"}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to set, and for which findings there is nothing to set."""
+
+    proposals: tuple[Proposal, ...]
+    repaired: tuple[Finding, ...]  # those with settings that are applied
+    held_back: tuple[Finding, ...]  # those with settings that are only proposed
+    left: tuple[Finding, ...]  # those that pario cannot repair
+    allowed: frozenset[str] = frozenset()  # keys of risky settings
+
+    @property
+    def acts(self) -> bool:
+        """Whether a setting is applied."""
+        return bool(self.repaired)
+
+
+@dataclass
+class _Section:
+    """Settings of one pattern while they are gathered: the finding with most seconds decides."""
+
+    lines: dict[tuple[str, str], Line] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+
+
+def applies(setting: FileSetting, allowed: Collection[str]) -> bool:
+    """Whether a setting is applied: one that is not risky, or whose key the user allows."""
+    return not setting.risky or EVERY in allowed or setting.key in allowed
+
+
+def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
+    """Proposes settings for the findings, most seconds first. Risky ones are applied only where the
+    user allows their keys."""
+    sections: dict[str, _Section] = {}
+    for finding in analysis.findings:
+        for match, setting in _wanted(finding, _shared(analysis, finding)):
+            section = sections.setdefault(match, _Section())
+            line = Line(setting.table, setting.key, setting.value, applies(setting, allowed))
+            section.lines.setdefault((setting.table, setting.key), line)
+            reason = _reason(finding, setting, analysis.job.wall)
+            section.reasons += [reason] if reason not in section.reasons else []
+    ordered = sorted(sections.items(), key=lambda item: item[0] != "")  # [run] first
+    proposals = [
+        Proposal(match, tuple(section.lines.values()), tuple(section.reasons))
+        for match, section in ordered
+    ]
+    return Advice(
+        tuple(_bounded(proposals)), *_sorted(analysis.findings, allowed), frozenset(allowed)
+    )
+
+
+def render(analysis: Analysis, advice: Advice) -> str:
+    """The settings file."""
+    job = analysis.job
+    head = [
+        (
+            f"Written by pario advise from {job.source}: {job.command}"
+            if job.command
+            else f"Written by pario advise from {job.source}"
+        )
+    ]
+    head.append(
+        f"The run took {wording.seconds(job.wall)}. Seconds below are those that a setting may give"
+        " back."
+    )
+    head += [
+        f"{_cost(finding, job.wall)}: {finding.title}. {' '.join(unrepaired(finding))}"
+        for finding in advice.left
+    ]
+    if not advice.proposals:
+        head.append("There is nothing to set.")
+    return write(head, advice.proposals)
+
+
+def unrepaired(finding: Finding) -> tuple[str, ...]:
+    """Of a finding without settings, in sentences: what to do about it, and why pario does not."""
+    what = next((fix.text for fix in finding.fixes if fix.kind == "code"), "")
+    if not finding.why_not:
+        return (f"No setting repairs it. {what}".rstrip(),)
+    return (f"Needs a change of the program: {what}", f"No setting does it: {finding.why_not}.")
+
+
+def _bounded(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Sections of streams that would make their variable too long become comments."""
+    used = 0
+    for proposal in proposals:
+        length = sum(
+            len(f":{line.key}={line.value}")
+            for line in proposal.lines
+            if line.table in STREAMS and line.applied
+        )
+        used += len(proposal.match) + length + SLACK if length else 0
+        if not length or used <= MOST_CHARACTERS:
+            yield proposal
+            continue
+        lines = (
+            replace(line, applied=line.applied and line.table not in STREAMS)
+            for line in proposal.lines
+        )
+        yield replace(proposal, lines=tuple(lines), reasons=(*proposal.reasons, NO_ROOM))
+
+
+def _wanted(finding: Finding, shared: Sequence[str]) -> Iterator[tuple[str, FileSetting]]:
+    """Pattern and setting; those of the whole run have no pattern."""
+    for setting in finding.settings:
+        for match in (
+            ("",) if setting.table == "run" else patterns(finding.files, finding.file_count, shared)
+        ):
+            yield match, setting
+
+
+def _shared(analysis: Analysis, finding: Finding) -> list[str]:
+    """Other files that several ranks write: no pattern may mean them by chance."""
+    return [
+        row.path
+        for row in analysis.files
+        if row.ranks > 1 and row.writes and row.path not in finding.files
+    ]
+
+
+def patterns(paths: Sequence[str], count: int, shared: Sequence[str] = ()) -> tuple[str, ...]:
+    """Patterns for files: one as it is, of several those that differ in numbers as one
+    (``/out/step-*.dat``) unless that means ``shared`` ones, too.
+    """
+    if count <= 1:
+        return tuple(map(_single, paths))
+    joint = {path: _joint(path, paths) for path in paths}
+    return tuple(
+        dict.fromkeys(
+            _single(path) if any(selects(joint[path], other) for other in shared) else joint[path]
+            for path in paths
+        )
+    )
+
+
+def _joint(path: str, paths: Sequence[str]) -> str:
+    """The path with a * for each number of its last part that differs from those of the paths which
+    are the same but for numbers."""
+    folder, slash, name = path.rpartition("/")
+    if name == "*":
+        return _single(path)
+    alike = [numbers for other in paths if (numbers := _numbers(other))[0] == _numbers(path)[0]]
+    texts, own = re.split(r"\d+", name), _numbers(path)[1]
+    marks = [
+        number if all(other[place] == number for _, other in alike) else "*"
+        for place, number in enumerate(own)
+    ]
+    joined = literal(texts[0]) + "".join(
+        mark + literal(text) for mark, text in zip(marks, texts[1:], strict=True)
+    )
+    return literal(folder) + slash + joined
+
+
+def _numbers(path: str) -> tuple[str, list[str]]:
+    """The path without the numbers of its last part, and these."""
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + re.sub(r"\d+", "#", name), re.findall(r"\d+", name)
+
+
+def _single(path: str) -> str:
+    return literal(path.removesuffix("*")) + "*" if path.endswith("/*") else literal(path)
+
+
+def _reason(finding: Finding, setting: FileSetting, wall: float) -> str:
+    head = f"{_cost(finding, wall)}, {SURE[finding.confidence]}: {finding.title}"
+    if setting.table == "run":
+        return f"{head}."
+    evidence = f" ({finding.evidence[0].text})" if finding.evidence else ""
+    risk = f" Risky: --allow {setting.key} if that does not matter." if setting.risky else ""
+    return f"{head}{evidence}. {setting.effect[:1].upper()}{setting.effect[1:]}.{risk}"
+
+
+def _cost(finding: Finding, wall: float) -> str:
+    return f"{wording.seconds(finding.seconds)} ({wording.percent(finding.seconds, wall)})"
+
+
+def _sorted(
+    findings: Iterable[Finding], allowed: Collection[str]
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Finding, ...]]:
+    """Findings with settings that are applied, with others only, and without."""
+    repaired: list[Finding] = []
+    held_back: list[Finding] = []
+    left: list[Finding] = []
+    for finding in findings:
+        applied = any(applies(setting, allowed) for setting in finding.settings)
+        (repaired if applied else held_back if finding.settings else left).append(finding)
+    return tuple(repaired), tuple(held_back), tuple(left)

@@ -1,0 +1,104 @@
+"""Cells: the seconds of each record by kind of call, every second in one cell only.
+
+MPI-IO time contains the time of the POSIX calls made inside, so those are taken out of the POSIX
+rows; what is not storage of the program (see scope) has empty cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio
+from pario.see.analyze.waiting import COMMUNICATION, Waits
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+
+#: Kinds of time; ``<kind>_time`` are counters of the table model.
+KINDS: tuple[str, ...] = (
+    "read",
+    "write",
+    "open",
+    "close",
+    "seek",
+    "stat",
+    "sync",
+    "flush",
+    "map",
+    "other",
+)
+READ, WRITE = KINDS.index("read"), KINDS.index("write")
+META = tuple(
+    KINDS.index(kind) for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "other")
+)
+POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
+
+
+def exclusive_seconds(job: Job, storage: Mask) -> Floats:
+    """Array ``[records, kinds]`` of seconds; sums over rows and kinds count no second of a thread
+    twice."""
+    records = job.records
+    cells = (
+        np.stack([np.nan_to_num(records[kind + "_time"]) for kind in KINDS], axis=1)
+        if len(records)
+        else np.zeros((0, len(KINDS)))
+    )
+    cells[:, READ] -= records["nested_read_time"]
+    cells[:, WRITE] -= records["nested_write_time"]
+    _take_from_meta(cells, records["nested_other_time"])
+    if (
+        job.format == "darshan"
+        and not records["nested_reads"].any()
+        and not records["nested_writes"].any()
+    ):
+        _take_out_assumed_nesting(records, cells)
+    cells[~storage[records["file"]]] = 0.0
+    return np.maximum(cells, 0.0)
+
+
+def without_waiting(job: Job, cells: Floats, waits: Waits) -> Floats:
+    """The cells less the matched waiting inside collective MPI-IO calls."""
+    events = job.events[waits.event]
+    inside = events["layer"] != COMMUNICATION
+    events, seconds = events[inside], waits.seconds[inside]
+    if not len(events):
+        return cells
+    rows = find_rows(job.records, events["process"], events["file"], events["layer"])
+    column = np.array(
+        [KINDS.index(kind) if kind in KINDS else KINDS.index("other") for kind in EVENT_KINDS]
+    )[events["kind"]]
+    less = cells.copy()
+    np.subtract.at(less, (rows[rows >= 0], column[rows >= 0]), seconds[rows >= 0])
+    return np.maximum(less, 0.0)
+
+
+def find_rows(records: Table, process: Any, file: Any, layer: Any) -> Ints:
+    """The row of each (process, file, layer), -1 where there is none."""
+    width = int(records["process"].max(initial=0)) + 2
+
+    def key(process: Any, file: Any, layer: Any) -> Ints:
+        return np.asarray((np.asarray(file, np.int64) * width + process + 1) * len(LAYERS) + layer)
+
+    known = key(records["process"], records["file"], records["layer"])
+    order = np.argsort(known, kind="stable")
+    wanted = key(process, file, layer)
+    if not len(known):
+        return np.full(len(wanted), -1, np.int64)
+    found = order[np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)]
+    return np.where(known[found] == wanted, found, -1)
+
+
+def _take_from_meta(cells: Floats, seconds: Floats) -> None:
+    meta = cells[:, META].sum(axis=1)
+    cells[:, META] *= np.clip(ratio(meta - seconds, meta), 0.0, 1.0)[:, None]
+
+
+def _take_out_assumed_nesting(records: Table, cells: Floats) -> None:
+    """A Darshan log does not say which POSIX calls MPI-IO made: those of a process on a file it has
+    open through MPI-IO count as such."""
+    lower = np.flatnonzero(records["layer"] == POSIX)
+    outer = find_rows(records, records["process"][lower], records["file"][lower], MPIIO)
+    rows, outer = lower[outer >= 0], outer[outer >= 0]
+    for group in (np.array([READ]), np.array([WRITE]), np.array(META)):
+        own, above = cells[np.ix_(rows, group)].sum(axis=1), cells[np.ix_(outer, group)].sum(axis=1)
+        cells[np.ix_(rows, group)] *= np.clip(ratio(own - above, own), 0.0, 1.0)[:, None]

@@ -1,0 +1,105 @@
+"""The facts of a job that the rules read, each computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
+from pario.see.analyze.cells import KINDS, META, MPIIO, READ, WRITE
+from pario.see.analyze.extents import unique_bytes
+from pario.see.analyze.lanes import lane_words
+from pario.see.analyze.reference import Reference
+from pario.see.analyze.row_facts import RowFacts
+
+
+class Facts(RowFacts):
+    """A job in the form that the rules use: rows, files, directories and reference rates."""
+
+    @cached_property
+    def ranks(self) -> int:
+        """The number of lanes that run at the same time."""
+        return self.lanes.count
+
+    @property
+    def over_all(self) -> str:
+        """The text after a sum of seconds: the lanes summed over; empty for one lane."""
+        return "" if self.ranks == 1 else f" over all {lane_words(mpi=self.lanes.mpi)[1]}"
+
+    @cached_property
+    def writers(self) -> Ints:
+        """The number of processes that write each file."""
+        rows = self.records[(self.records["writes"] > 0) | (self.records["bytes_written"] > 0)]
+        many = counts(unique_pairs(rows["file"], rows["process"] + 1)[0], len(self.job.files))
+        np.maximum.at(many, rows["file"], rows["ranks"])  # a sum over ranks is one row
+        return many
+
+    @cached_property
+    def read_extent(self) -> Floats:
+        """Distinct bytes read per row: from events if they hold every read, otherwise the highest
+        offset read."""
+        extent = self.column("end_read")
+        if self.times.exact:
+            rows, unique = unique_bytes(self.job)
+            extent[rows] = unique
+        return extent
+
+    def asked_bytes(self, name: str) -> Floats:
+        """Bytes per row that the program moved: 0 for the POSIX rows below a file of MPI-IO."""
+        value = self.column(name)
+        mpiio = self.records["layer"] == MPIIO
+        above = sums(self.file[mpiio], value[mpiio], len(self.job.files))
+        return np.where(~mpiio & (above[self.file] > 0), 0.0, value)
+
+    @cached_property
+    def meta_seconds(self) -> Floats:
+        """Seconds per row in calls that move no data."""
+        return np.asarray(self.cells[:, META].sum(axis=1))
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The rates of the storage, measured in this job or assumed."""
+        return Reference(self)
+
+    def per_file(self, values: Floats, mask: Mask | None = None) -> Floats:
+        """Sums of row values per file."""
+        rows = slice(None) if mask is None else mask
+        return sums(self.file[rows], values[rows], len(self.job.files))
+
+    @cached_property
+    def directory(self) -> Ints:
+        """The index of each file's directory in ``directories``."""
+        return self._directories[0]
+
+    @cached_property
+    def directories(self) -> list[str]:
+        """Directories of all files."""
+        return self._directories[1]
+
+    @cached_property
+    def _directories(self) -> tuple[Ints, list[str]]:
+        numbers: dict[str, int] = {}
+        of_path = np.array(
+            [
+                numbers.setdefault(path.rpartition("/")[0] or "/", len(numbers))
+                for path in self.job.paths
+            ],
+            np.int64,
+        )
+        return (of_path[self.job.files["path"]] if len(of_path) else of_path), list(numbers)
+
+    def path(self, file: int) -> str:
+        """Path of a file row."""
+        return self.job.path(int(file))
+
+    def ranks_of(self, rows: Any) -> tuple[int, ...]:
+        """MPI ranks of rows; empty for all ranks, and without MPI."""
+        lanes = np.unique(self.lane[rows])
+        if not self.lanes.mpi or len(lanes) >= self.ranks or (lanes < 0).any():
+            return ()
+        return tuple(int(lane) for lane in lanes)
+
+
+__all__ = ["KINDS", "META", "READ", "WRITE", "Facts"]

@@ -1,0 +1,189 @@
+"""The table of files: the program's one by one, what else was touched in a few rows that sum it
+up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Table, counts, sums
+from pario.see.analyze.cells import KINDS, META, READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.model import FileRow
+from pario.see.analyze.scope import KERNEL, LIBRARY, MISSING, PARIO, PIPE, STREAM
+from pario.see.tables.model import LAYERS
+
+MAX_FILE_ROWS = 1000
+
+#: Rows that sum up files of one origin: name of the group, and what the row is called.
+GROUPS = {
+    LIBRARY: ("library", "the MPI library's own files"),
+    MISSING: ("missing", "files looked for and not found"),
+    KERNEL: ("kernel", "files of the kernel, and devices"),
+}
+HELPERS = ("helpers", "the launcher and its helper processes")
+
+
+def file_table(facts: Facts) -> tuple[tuple[FileRow, ...], int]:
+    """The files with most seconds, then the groups; and how many single files there are."""
+    if not len(facts.records) and not len(facts.times.scope.helpers):
+        return (), 0
+    columns = _FileColumns(facts)
+    used = (counts(facts.file, len(facts.job.files)) > 0) & ~np.isin(
+        facts.times.scope.origin, [*GROUPS, PARIO]
+    )
+    order = np.argsort(-columns.seconds, kind="stable")
+    order = order[used[order]]
+    single = tuple(columns.row(int(file)) for file in order[:MAX_FILE_ROWS])
+    return single + _groups(facts), len(order)
+
+
+def _groups(facts: Facts) -> tuple[FileRow, ...]:
+    origin = facts.times.scope.origin[facts.file]
+    tables = {group: facts.records[origin == number] for number, group in GROUPS.items()}
+    tables[HELPERS] = facts.times.scope.helpers
+    return tuple(_group(facts, *group, table) for group, table in tables.items() if len(table))
+
+
+def _group(facts: Facts, group: str, words: str, records: Table) -> FileRow:
+    """Times as counted: calls inside MPI calls are among them."""
+    seconds = np.stack([np.nan_to_num(records[kind + "_time"]) for kind in KINDS], axis=1).sum(
+        axis=0
+    )
+    lanes = np.unique(facts.lanes.of(records["process"]))
+
+    def total(*names: str) -> int:
+        return int(sum(records[name].sum() for name in names))
+
+    return FileRow(
+        path=words,
+        layers=tuple(
+            layer for number, layer in enumerate(LAYERS) if (records["layer"] == number).any()
+        ),
+        filesystem="",
+        ranks=int((lanes >= 0).sum()),
+        reads=total("reads"),
+        writes=total("writes"),
+        opens=total("opens"),
+        metadata=total("closes", "seeks", "stats", "syncs", "others", "failed_opens"),
+        bytes_read=total("bytes_read"),
+        bytes_written=total("bytes_written"),
+        read_seconds=float(seconds[READ]),
+        write_seconds=float(seconds[WRITE]),
+        meta_seconds=float(seconds[list(META)].sum()),
+        slowest_rank=-1,
+        slowest_seconds=0.0,
+        fastest_rank=-1,
+        fastest_seconds=0.0,
+        group=group,
+        files=len(np.unique(records["file"])),
+    )
+
+
+class _FileColumns:
+    """Sums per file, and the slowest and fastest rank of each."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        raw = facts.times.cells
+        if not len(raw):
+            raw = np.zeros((len(facts.records), len(KINDS)))
+        self.read, self.write = facts.per_file(raw[:, 0]), facts.per_file(raw[:, 1])
+        self.meta = facts.per_file(raw[:, 2:].sum(axis=1))
+        self.seconds = self.read + self.write + self.meta
+        outer = {
+            name: facts.per_file(values)
+            for name, values in (("reads", facts.reads), ("writes", facts.writes))
+        }
+        self.calls = outer | {
+            name: facts.per_file(facts.column(name))
+            for name in ("opens", "closes", "seeks", "stats", "syncs", "others")
+        }
+        self.moved = {
+            name: facts.per_file(facts.asked_bytes(name))
+            for name in ("bytes_read", "bytes_written")
+        }
+        self.layers = np.array(
+            [
+                facts.per_file(np.ones(len(facts.records)), facts.records["layer"] == n) > 0
+                for n in range(len(LAYERS))
+            ]
+        )
+        self._per_rank(raw.sum(axis=1))
+
+    def _per_rank(self, seconds: Floats) -> None:
+        """(file, lane) pairs with their seconds, sorted by file, then seconds."""
+        facts = self.facts
+        own = facts.lane >= 0
+        key = facts.file[own] * facts.ranks + facts.lane[own]
+        pairs, place = np.unique(key, return_inverse=True)
+        spent = sums(place, seconds[own], len(pairs))
+        order = np.lexsort((spent, pairs // facts.ranks))
+        self.pair_file, self.pair_lane, self.pair_seconds = (
+            (pairs // facts.ranks)[order],
+            (pairs % facts.ranks)[order],
+            spent[order],
+        )
+        self.shared = {
+            int(facts.file[row]): row
+            for row in np.flatnonzero(~own & (facts.records["slowest_rank"] >= 0))
+        }
+
+    def _extremes(self, file: int) -> tuple[int, int, float, int, float]:
+        """Ranks, slowest and its seconds, fastest and its seconds."""
+        if file in self.shared:
+            row = self.facts.records[self.shared[file]]
+            times = (
+                float(np.nan_to_num(row[name]))
+                for name in ("slowest_rank_time", "fastest_rank_time")
+            )
+            return (
+                int(row["ranks"]),
+                int(row["slowest_rank"]),
+                next(times),
+                int(row["fastest_rank"]),
+                next(times),
+            )
+        low, high = np.searchsorted(self.pair_file, [file, file + 1])
+        if low == high:
+            return self.facts.ranks, -1, 0.0, -1, 0.0
+        rank, spent = self.facts.lanes.rank, self.pair_seconds
+        return (
+            int(high - low),
+            rank(int(self.pair_lane[high - 1])),
+            float(spent[high - 1]),
+            rank(int(self.pair_lane[low])),
+            float(spent[low]),
+        )
+
+    def row(self, file: int) -> FileRow:
+        """The table row of one file."""
+        job = self.facts.job
+        ranks, slowest, most, fastest, least = self._extremes(file)
+        calls = {name: int(values[file]) for name, values in self.calls.items()}
+        return FileRow(
+            path=job.path(file),
+            layers=tuple(
+                layer for layer, used in zip(LAYERS, self.layers[:, file], strict=True) if used
+            ),
+            filesystem=str(self.facts.filesystem_type[file]),
+            ranks=ranks,
+            reads=calls["reads"],
+            writes=calls["writes"],
+            opens=calls["opens"],
+            metadata=calls["closes"]
+            + calls["seeks"]
+            + calls["stats"]
+            + calls["syncs"]
+            + calls["others"],
+            bytes_read=int(self.moved["bytes_read"][file]),
+            bytes_written=int(self.moved["bytes_written"][file]),
+            read_seconds=float(self.read[file]),
+            write_seconds=float(self.write[file]),
+            meta_seconds=float(self.meta[file]),
+            slowest_rank=slowest,
+            slowest_seconds=most,
+            fastest_rank=fastest,
+            fastest_seconds=least,
+            folded=bool(job.files["folded"][file]),
+            stream=int(self.facts.times.scope.origin[file]) in (STREAM, PIPE),
+        )

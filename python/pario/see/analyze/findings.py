@@ -1,0 +1,58 @@
+"""From rules to findings: the rules claim seconds in the order of their table, and what is left is
+worth showing or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Ledger
+from pario.see.analyze.model import Finding
+from pario.see.analyze.rules import RULES
+from pario.see.analyze.rules.base import Candidate, Rule
+from pario.see.analyze.rules.repairs import fixes_by, reason_against, settings_for
+
+#: Findings worth less of the wall time than this, or fewer seconds, are not shown.
+MIN_SHARE, MIN_SECONDS = 0.01, 0.05
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """All findings, most seconds first."""
+    if not len(facts.records):
+        return ()
+    ledger = Ledger(facts)
+    minimum = max(MIN_SHARE * facts.wall, MIN_SECONDS)
+    found: list[Finding] = []
+    environment = facts.job.metadata.get("env", {}) | (
+        {"PARIO_MPIIO": "1"} if facts.has("own_mpiio") else {}
+    )
+    for rule in RULES:
+        if rule.alone and found:
+            continue
+        for candidate in rule.find(facts):
+            worth = ledger.grant(candidate.claims, minimum)
+            if worth > 0:
+                found.append(_finding(rule, candidate, worth, environment))
+    return tuple(sorted(found, key=lambda finding: -finding.seconds))
+
+
+def _finding(
+    rule: Rule, candidate: Candidate, seconds: float, environment: Mapping[str, str]
+) -> Finding:
+    settings = settings_for(rule.repairs, candidate, environment)
+    return Finding(
+        rule=rule.name,
+        title=candidate.title,
+        cause=candidate.cause,
+        seconds=seconds,
+        method=candidate.method,
+        confidence=candidate.confidence,
+        evidence=candidate.evidence,
+        fixes=(*fixes_by(settings), *candidate.fixes),
+        files=candidate.files,
+        file_count=candidate.file_count,
+        ranks=candidate.ranks,
+        remedy=rule.remedy,
+        settings=settings,
+        why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
+    )

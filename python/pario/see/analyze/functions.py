@@ -1,0 +1,167 @@
+"""The table of functions: from the log's counters by function, or from counters by file where it
+has no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Mask, Table, sums
+from pario.see.analyze.cells import KINDS, POSIX
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.model import FunctionRow
+from pario.see.analyze.scope import IN_MPI, IN_MPI_IO
+from pario.see.tables.model import LAYERS
+
+LAYER_NAMES = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
+#: Kind of call, and its counters of calls and bytes.
+COUNTED = (
+    ("read", "reads", "bytes_read"),
+    ("write", "writes", "bytes_written"),
+    ("open", "opens", ""),
+    ("close", "closes", ""),
+    ("seek", "seeks", ""),
+    ("stat", "stats", ""),
+    ("sync", "syncs", ""),
+    ("flush", "flushes", ""),
+    ("map", "maps", ""),
+    ("other", "others", ""),
+)
+
+
+def functions(facts: Facts) -> tuple[FunctionRow, ...]:
+    """Calls and seconds by function, most seconds first."""
+    source = _logged(facts) if len(facts.job.functions) else _counted(facts)
+    return tuple(sorted(source, key=lambda row: (-row.seconds, row.name)))
+
+
+def _logged(facts: Facts) -> Iterator[FunctionRow]:
+    table, names = facts.job.functions, facts.job.function_names
+    table = table[table["calls"] > 0]
+    waiting, inside = (
+        _waiting(facts),
+        {"MPI-IO": _inside(facts, IN_MPI_IO), "MPI": _inside(facts, IN_MPI)},
+    )
+    order = np.argsort(table["name"], kind="stable")
+    for rows in (
+        np.split(table[order], np.flatnonzero(np.diff(table["name"][order])) + 1)
+        if len(table)
+        else ()
+    ):
+        number = int(rows["name"][0])
+        by_lane = sums(facts.lanes.of(rows["process"]), rows["seconds"], facts.ranks)
+        yield _row(
+            facts,
+            names[number],
+            str(rows["category"][0]),
+            by_lane,
+            busiest=_busiest_threads(facts, rows),
+            calls=int(rows["calls"].sum()),
+            bytes=int(rows["bytes"].sum()),
+            waiting=float(waiting[number]),
+            inside={word: float(seconds[number]) for word, seconds in inside.items()},
+        )
+
+
+def _busiest_threads(facts: Facts, rows: Table) -> Floats:
+    """Seconds by lane, of each process its busiest thread's."""
+    busiest = np.zeros(len(facts.job.processes))
+    np.maximum.at(busiest, rows["process"], rows["seconds"])
+    return sums(
+        np.maximum(facts.lanes.of_process, 0), busiest, facts.ranks
+    )  # helpers of the launcher have no rows
+
+
+def _share(facts: Facts, busiest: Floats) -> float:
+    """Of the wall time: the mean of all ranks. Without MPI that of the lane with most, as in the
+    verdict: others may be short helpers."""
+    return float(busiest.mean() if facts.lanes.mpi else busiest.max()) / facts.wall
+
+
+def _waiting(facts: Facts) -> Floats:
+    waits = facts.times.waits
+    return sums(
+        facts.job.events["function"][waits.event],
+        waits.seconds,
+        max(len(facts.job.function_names), 1),
+    )
+
+
+def _inside(facts: Facts, flag: int) -> Floats:
+    """Per function the seconds of calls that were made inside MPI calls."""
+    events = facts.job.events
+    rows = np.flatnonzero(events["flags"] & flag)
+    return sums(
+        events["function"][rows], events["duration"][rows], max(len(facts.job.function_names), 1)
+    )
+
+
+def _counted(facts: Facts) -> Iterator[FunctionRow]:
+    """Rows such as "POSIX write", of calls to storage."""
+    for number, layer in enumerate(LAYERS):
+        rows = facts.stored & (facts.records["layer"] == number)
+        for kind, calls, moved in COUNTED:
+            seconds = np.nan_to_num(facts.column(kind + "_time"))
+            count = int(facts.column(calls)[rows].sum())
+            if not count and not seconds[rows].any():
+                continue
+            nested = (
+                (seconds - facts.times.cells[:, KINDS.index(kind)])[rows].sum()
+                if number == POSIX
+                else 0.0
+            )
+            by_lane = _by_lane(facts, seconds, rows)
+            yield _row(
+                facts,
+                f"{LAYER_NAMES[layer]} {kind}",
+                layer,
+                by_lane,
+                busiest=by_lane,
+                calls=count,
+                bytes=int(facts.column(moved)[rows].sum()) if moved else 0,
+                waiting=0.0,
+                inside={"MPI-IO": float(nested)},
+                known=bool(seconds[rows & (facts.lane >= 0)].any()),
+            )
+
+
+def _by_lane(facts: Facts, seconds: Floats, rows: Mask) -> Floats:
+    own = rows & (facts.lane >= 0)
+    shared = float(seconds[rows & (facts.lane < 0)].sum())
+    return sums(facts.lane[own], seconds[own], facts.ranks) + shared / facts.ranks
+
+
+def _row(
+    facts: Facts,
+    name: str,
+    category: str,
+    by_lane: Floats,
+    *,
+    busiest: Floats,
+    calls: int,
+    bytes: int,
+    waiting: float,
+    inside: dict[str, float],
+    known: bool = True,
+) -> FunctionRow:
+    """``known``: whether seconds of single ranks are."""
+    slowest = int(np.argmax(by_lane))
+    mean, total = float(by_lane.mean()), float(by_lane.sum())
+    most = float(by_lane[slowest]) if known else mean
+    around = max(inside, key=lambda word: inside[word])
+    return FunctionRow(
+        name=name,
+        category=category,
+        calls=calls,
+        seconds=total,
+        share=_share(facts, busiest),
+        mean=mean,
+        slowest=most,
+        slowest_rank=facts.lanes.rank(slowest) if known else -1,
+        imbalance=(most - mean) / most if most > 0 else 0.0,
+        waiting=waiting,
+        bytes=bytes,
+        inside=around if inside[around] > 0.5 * total else "",
+        inside_seconds=sum(inside.values()),
+    )

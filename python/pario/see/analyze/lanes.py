@@ -1,0 +1,89 @@
+"""Lanes: what runs one after the other. In an MPI job a lane is a rank; otherwise processes that do
+not overlap in time share one."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.see.analyze.arrays import Ints
+from pario.see.tables.model import Job
+
+
+def lane_words(*, mpi: bool) -> tuple[str, str]:
+    """The name of one lane and of several lanes."""
+    return ("rank", "ranks") if mpi else ("process", "processes")
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """``of_process[p]`` is the lane of a row of ``Job.processes``, -1 for helpers of the launcher,
+    which nobody waits for."""
+
+    of_process: Ints
+    count: int
+    mpi: bool
+
+    def of(self, process: Ints) -> Ints:
+        """Lanes of process rows; rows that sum all ranks (-1) have none (-1)."""
+        if not len(self.of_process):
+            return np.full(len(process), -1, np.int64)
+        return np.where(process >= 0, self.of_process[process], -1)
+
+    def rank(self, lane: int) -> int:
+        """MPI rank of a lane, -1 without MPI."""
+        return int(lane) if self.mpi else -1
+
+
+def find_lanes(job: Job) -> Lanes:
+    """Ranks where there is MPI, else processes packed into lanes by time."""
+    ranks = job.processes["rank"]
+    if len(ranks) and ranks.max() >= 0:
+        return Lanes(_rank_of_each(job), int(max(job.ranks, ranks.max() + 1)), True)
+    return _packed(job)
+
+
+def _rank_of_each(job: Job) -> Ints:
+    """A process without a rank belongs to the rank that had its pid (exec), or to the nearest
+    ancestor that is one."""
+    processes = job.processes
+    keys = list(zip(processes["host"].tolist(), processes["pid"].tolist(), strict=True))
+    parents = dict(zip(keys, processes["parent"].tolist(), strict=True))
+    known: dict[tuple[int, int], int] = {
+        key: rank for key, rank in zip(keys, processes["rank"].tolist(), strict=True) if rank >= 0
+    }
+
+    def climb(key: tuple[int, int]) -> int:
+        for _ in range(64):
+            if key in known:
+                return known[key]
+            if key not in parents or parents[key] == key[1]:
+                return -1
+            key = (key[0], parents[key])
+        return -1
+
+    own = processes["rank"].tolist()
+    return np.array(
+        [rank if rank >= 0 else climb(key) for rank, key in zip(own, keys, strict=True)], np.int64
+    )
+
+
+def _packed(job: Job) -> Lanes:
+    processes = job.processes
+    lanes = np.zeros(len(processes), np.int64)
+    free: list[tuple[float, int]] = []
+    count = 0
+    for row in np.argsort(processes["start"], kind="stable"):
+        start, end = (
+            float(processes["start"][row]),
+            float(np.nan_to_num(processes["end"][row], nan=processes["seen"][row])),
+        )
+        if free and free[0][0] <= start + 1e-6:
+            lane = heapq.heappop(free)[1]
+        else:
+            lane, count = count, count + 1
+        lanes[row] = lane
+        heapq.heappush(free, (end, lane))
+    return Lanes(lanes, max(count, 1), False)

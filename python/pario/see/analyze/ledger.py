@@ -1,0 +1,112 @@
+"""The ledger of seconds: every second can be claimed by one finding only, the stronger cause
+first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, ratio, sums
+from pario.see.analyze.facts import Facts
+
+#: Kinds of claims on a lane's time outside I/O calls; their ``rows`` are lanes.
+COMPUTE, COMMUNICATION, WAITING = -1, -2, -3
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``seconds[i]`` of the cell (``rows[i]``, ``kind``), or of lane ``rows[i]`` for COMPUTE,
+    COMMUNICATION and WAITING.
+
+    Where a stronger cause took seconds of the cell before, a claim that is the time *beyond* what
+    the calls should take loses as many; one that is a share of the time (``of_rest``) shrinks in
+    proportion.
+    """
+
+    rows: Ints
+    kind: int
+    seconds: Floats
+    of_rest: bool = False
+
+
+def claim_all(
+    facts: Facts, rows: Ints, kinds: tuple[int, ...], share: Floats | float = 1.0
+) -> list[Claim]:
+    """Claims of a share of whole cells."""
+    return [Claim(rows, kind, facts.cells[rows, kind] * share, of_rest=True) for kind in kinds]
+
+
+class Ledger:
+    """What is left to claim, and what a claim is worth in wall time."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._cells = facts.cells.copy()
+        times = facts.times.lane_times
+        compute = np.maximum(facts.wall - times.io - times.communication - times.waiting, 0.0)
+        self._lanes = {
+            COMPUTE: compute,
+            COMMUNICATION: times.communication.copy(),
+            WAITING: times.waiting.copy(),
+        }
+        self._budget = facts.wall
+
+    def grant(self, claims: list[Claim], minimum: float) -> float:
+        """Takes the claimed seconds as far as they are left; gives what they are worth in wall
+        time. Takes nothing below ``minimum``."""
+        granted = [self._granted(claim) for claim in claims]
+        worth = min(self._worth(claims, granted), self._budget)
+        if worth < minimum:
+            return 0.0
+        for claim, seconds in zip(claims, granted, strict=True):
+            self._take(claim, seconds)
+        self._budget -= worth
+        return worth
+
+    def _granted(self, claim: Claim) -> Floats:
+        if claim.kind < 0:
+            return np.clip(claim.seconds, 0.0, self._lanes[claim.kind][claim.rows])
+        total, left = self._facts.cells[claim.rows, claim.kind], self._cells[claim.rows, claim.kind]
+        open_part = (
+            claim.seconds * ratio(left, total) if claim.of_rest else claim.seconds - (total - left)
+        )
+        return np.clip(open_part, 0.0, left)
+
+    def _take(self, claim: Claim, seconds: Floats) -> None:
+        if claim.kind < 0:
+            self._lanes[claim.kind][claim.rows] -= seconds
+        else:
+            self._cells[claim.rows, claim.kind] -= seconds
+
+    def _worth(self, claims: list[Claim], granted: list[Floats]) -> float:
+        """Along the critical path where it is known, else the seconds of the lane with most; of
+        waiting the mean over lanes."""
+        facts, along = self._facts, self._facts.times.along_path
+        lanes, all_ranks = np.zeros(facts.ranks), 0.0
+        for claim, seconds in zip(claims, granted, strict=True):
+            if claim.kind == WAITING:
+                all_ranks += float(seconds.sum()) / facts.ranks
+            elif claim.kind < 0:
+                share = (
+                    facts.times.communication_weights
+                    if claim.kind == COMMUNICATION and along
+                    else np.ones(facts.ranks)
+                )
+                lanes += sums(claim.rows, seconds * share[claim.rows], facts.ranks)
+            else:
+                lane = facts.lane[claim.rows]
+                own = lane >= 0
+                lanes += sums(lane[own], seconds[own] * facts.times.weights[lane[own]], facts.ranks)
+                all_ranks += float((seconds[~own] * self._rank_share(claim.rows[~own])).sum())
+        return all_ranks + float(lanes.sum() if along else lanes.max(initial=0.0))
+
+    def _rank_share(self, rows: Ints) -> Floats:
+        """Of rows that sum all ranks: the slowest rank's part of the time."""
+        records = self._facts.records[rows]
+        even = 1.0 / np.maximum(records["ranks"], 1)
+        total = self._facts.cells[rows].sum(axis=1)
+        slowest = np.divide(
+            records["slowest_rank_time"], total, out=np.full(len(rows), np.nan), where=total > 0
+        )
+        return np.asarray(np.clip(np.where(np.isnan(slowest), even, slowest), 0.0, 1.0))

@@ -1,0 +1,69 @@
+"""Phases: stretches of time in which the job does I/O, separated by stretches in which no rank
+does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.analyze.arrays import sums
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.intervals import Intervals, IntervalSet
+from pario.see.analyze.model import Phase
+from pario.see.tables.model import EVENT_KINDS
+
+MAX_PHASES = 100
+GAP_SHARE, GAP_SECONDS = 0.01, 0.01
+
+
+def phases(facts: Facts) -> tuple[Phase, ...]:
+    """I/O phases in order of time; empty without events. Pauses shorter than 1 % of the wall time
+    or 10 ms do not part them."""
+    rows = facts.times.io_events
+    if not facts.times.exact or not len(rows):
+        return ()
+    events = facts.job.events[rows]
+    gap = max(GAP_SHARE * facts.wall, GAP_SECONDS)
+    zero = np.zeros(len(events), np.int64)
+    start, end = (
+        events["start"].astype(float),
+        np.maximum(events["end"], events["start"]).astype(float),
+    )
+    begins, ends, _ = IntervalSet(Intervals(start, end + gap, zero), facts.wall + gap).runs()
+    number = np.maximum(np.searchsorted(begins, start, side="right") - 1, 0)
+    busiest = np.sort(
+        np.argsort(-sums(number, events["duration"], len(begins)), kind="stable")[:MAX_PHASES]
+    )
+    by_phase = np.argsort(number, kind="stable")
+    bounds = np.searchsorted(number[by_phase], np.arange(len(begins) + 1))
+    found = []
+    for phase in busiest:
+        own = events[by_phase[bounds[phase] : bounds[phase + 1]]]
+        lanes = np.unique(facts.lanes.of(own["process"]))
+        moved = _moved(own)
+        span = float(begins[phase]), float(ends[phase] - gap)
+        found.append(
+            Phase(
+                *span,
+                _kind(moved),
+                int(sum(moved)),
+                int((lanes >= 0).sum()),
+                float(own["duration"].sum()),
+            )
+        )
+    return tuple(found)
+
+
+def _moved(events: np.ndarray) -> tuple[int, int]:
+    return tuple(
+        int(events["length"][events["kind"] == EVENT_KINDS.index(kind)].sum())
+        for kind in ("read", "write")
+    )  # type: ignore[return-value]
+
+
+def _kind(moved: tuple[int, int]) -> str:
+    read, written = moved
+    if not read and not written:
+        return "metadata"
+    if min(read, written) > 0.1 * max(read, written):
+        return "mixed"
+    return "read" if read > written else "write"

@@ -1,0 +1,89 @@
+"""Reference costs of a call and a byte: measured in the job's large calls, otherwise cautious
+defaults by file system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Mask
+from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.row_facts import RowFacts
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One process on one file: bytes per second of large calls, seconds of a small write."""
+
+    read: float
+    write: float
+    call: float
+
+
+#: Defaults for jobs without large calls (docs/findings.md, Reference rates).
+DEFAULTS: dict[str, Speed] = {
+    "memory": Speed(read=3e9, write=2e9, call=1e-6),
+    "local": Speed(read=2e9, write=1e9, call=2e-6),
+    "network": Speed(read=500e6, write=400e6, call=200e-6),
+}
+LARGE_CALL = 64 * 1024
+ENOUGH_BYTES = 4 << 20
+
+
+class Reference:
+    """Reference rates per file, for reading and writing."""
+
+    def __init__(self, facts: RowFacts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def default(self) -> Floats:
+        """Array ``[files, 3]``: read rate, write rate, seconds of a small write."""
+        kinds = np.where(
+            self._facts.network,
+            2,
+            np.where(np.isin(self._facts.filesystem_type, ("tmpfs", "ramfs")), 0, 1),
+        )
+        return np.array([[speed.read, speed.write, speed.call] for speed in DEFAULTS.values()])[
+            kinds
+        ]
+
+    @property
+    def call(self) -> Floats:
+        """Per file: seconds of a write of a few bytes."""
+        return np.asarray(self.default[:, 2])
+
+    def rate(self, writing: bool) -> tuple[Floats, Mask]:
+        """Per file: bytes per second, and True if this job measured it on the same file system
+        (otherwise the default)."""
+        facts = self._facts
+        moved = facts.column("bytes_written" if writing else "bytes_read")
+        seconds = facts.cells[:, WRITE if writing else READ]
+        large = (facts.write_size if writing else facts.read_size) >= LARGE_CALL
+        good = (
+            facts.stored
+            & large
+            & (moved >= ENOUGH_BYTES)
+            & (seconds > 1e-4)
+            & ~self._cut(moved, writing)
+        )
+        best = np.zeros(len(facts.job.filesystems) + 1)
+        np.maximum.at(
+            best, facts.job.files["filesystem"][facts.file[good]], moved[good] / seconds[good]
+        )
+        seen = best[facts.job.files["filesystem"]]
+        return np.where(seen > 0, seen, self.default[:, 1 if writing else 0]), seen > 0
+
+    def _cut(self, moved: Floats, writing: bool) -> Mask:
+        """MPI-IO rows whose large calls the library divided into small pieces, as for views with
+        holes."""
+        facts, word = self._facts, "nested_writes" if writing else "nested_reads"
+        below = find_rows(facts.records, facts.records["process"], facts.records["file"], POSIX)
+        cuts = np.where(below >= 0, facts.records[word][below], 0)
+        return np.asarray(facts.mpiio & (moved < LARGE_CALL * cuts))
+
+    def row_rate(self, writing: bool) -> Floats:
+        """The rate of each record's file."""
+        return self.rate(writing)[0][self._facts.file]

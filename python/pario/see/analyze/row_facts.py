@@ -1,0 +1,91 @@
+"""The rows of a job by layer, file and lane, with the sizes of their calls."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
+from pario.see.analyze.cells import MPIIO, POSIX, STDIO
+from pario.see.analyze.split import Times
+from pario.see.tables.model import Job
+
+
+class RowFacts:
+    """Masks and columns of the rows of ``Job.records``; ``cells`` holds their seconds by kind (see
+    cells.KINDS)."""
+
+    def __init__(self, times: Times) -> None:
+        self.times = times
+        self.job: Job = times.job
+        self.wall = times.wall
+        self.lanes = times.lanes
+        self.cells: Floats = times.active_cells
+        self.records = self.job.records
+        self.file: Ints = self.records["file"].astype(np.int64)
+        self.lane: Ints = self.lanes.of(self.records["process"])
+
+    def has(self, fact: str) -> bool:
+        """Tell whether the log can hold ``fact`` (see ``Job.has``)."""
+        return fact in self.job.has
+
+    @cached_property
+    def stored(self) -> Mask:
+        """Rows of storage files."""
+        return np.asarray(self.times.storage[self.file]) if len(self.records) else np.zeros(0, bool)
+
+    @cached_property
+    def posix(self) -> Mask:
+        """Rows of POSIX calls to storage."""
+        return self._layer(POSIX)
+
+    @cached_property
+    def stdio(self) -> Mask:
+        """Rows of stdio calls to storage."""
+        return self._layer(STDIO)
+
+    @cached_property
+    def mpiio(self) -> Mask:
+        """Rows of MPI-IO calls."""
+        return self._layer(MPIIO)
+
+    def _layer(self, number: int) -> Mask:
+        return np.asarray(self.stored & (self.records["layer"] == number))
+
+    def column(self, name: str) -> Floats:
+        """A counter of all rows as floats; times of events that did not occur are NaN."""
+        return np.asarray(self.records[name], np.float64)
+
+    @cached_property
+    def reads(self) -> Floats:
+        """Reads per row, without the calls of MPI-IO itself."""
+        return self.column("reads") - self.column("nested_reads")
+
+    @cached_property
+    def writes(self) -> Floats:
+        """Writes per row, without the calls of MPI-IO itself."""
+        return self.column("writes") - self.column("nested_writes")
+
+    @cached_property
+    def read_size(self) -> Floats:
+        """Mean bytes of a read per row, infinite without reads."""
+        return ratio(self.column("bytes_read"), self.column("reads"), np.inf)
+
+    @cached_property
+    def write_size(self) -> Floats:
+        """Mean bytes of a write per row, infinite without writes."""
+        return ratio(self.column("bytes_written"), self.column("writes"), np.inf)
+
+    @cached_property
+    def filesystem_type(self) -> NDArray[np.str_]:
+        """The type of each file's file system; empty if unknown."""
+        types = np.append(self.job.filesystems["type"].astype(str), "")
+        return np.asarray(types[self.job.files["filesystem"]])
+
+    @cached_property
+    def network(self) -> Mask:
+        """True for files on a network file system."""
+        network = np.append(self.job.filesystems["network"] > 0, False)
+        return np.asarray(network[self.job.files["filesystem"]])

@@ -1,0 +1,305 @@
+"""Rules about repeated reads, missing files, and the places of reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints, Mask
+from pario.see.analyze.cells import KINDS, READ
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
+from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, spent
+from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
+
+SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
+REREAD_FACTOR = 1.5
+ENOUGH_BYTES = 1 << 20
+MANY_SEEKS = 1000
+SEEKS_OF_AN_OPEN = 4  # that are a part of it, as in Python
+MANY_EMPTY = 1000
+MANY_FAULTS = 1000
+MOST_KEPT = (
+    128 << 20
+)  # of a file that can be kept in memory: half of what the buffers of a process have
+COPY_RATE = (
+    3e9  # bytes per second from memory to memory: reads that are as fast are served no faster
+)
+FAULT_SECONDS = 0.5e-3
+
+
+def _rereads(facts: Facts) -> Iterator[Candidate]:
+    moved, extent = facts.column("bytes_read"), facts.read_extent
+    ranks = np.maximum(facts.column("ranks"), 1)
+    mask = (
+        facts.stored
+        & ~facts.mpiio
+        & ~_below_mpiio(facts)
+        & (extent > 0)
+        & (moved > REREAD_FACTOR * extent * ranks)
+        & (files_of_rows(facts) == 1)
+        & (moved >= ENOUGH_BYTES)
+    )
+    mask &= facts.read_size >= 512
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.cells[:, READ])
+    rows = subject.rows
+    times = float(np.average(moved[rows] / (extent * ranks)[rows], weights=moved[rows]))
+    needless = 1.0 - (extent * ranks)[rows] / moved[rows]
+    yield subject.candidate(
+        title=f"{subject.place} read {times:.3g} times over",
+        cause=(
+            f"{wording.size(float(moved[rows].sum()))} were read from files (or parts) of "
+            f"{wording.size(float((extent * ranks)[rows].sum()))}; "
+            "what was read once could have been kept."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.seconds(spent(facts, rows, READ))} in"
+                f" {wording.count(float(facts.reads[rows].sum()))} reads{facts.over_all}",
+                times=times,
+                **_whole(
+                    facts,
+                    rows,
+                    worth=bool(moved[rows].sum() < 0.5 * COPY_RATE * spent(facts, rows, READ)),
+                ),
+            ),
+        ),
+        fixes=(
+            code(
+                "Read once before the loop and keep the data in memory; if it does not fit, order"
+                " the work by blocks and finish with each block."
+            ),
+            code(
+                "For several processes on a node: MPI_Win_allocate_shared, or mmap of a file on"
+                " local disk."
+            ),
+        ),
+        claims=claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
+        method="time of the reads, times the part of the bytes that had been read before",
+    )
+
+
+def _whole(facts: Facts, rows: Ints, *, worth: bool) -> dict[str, float]:
+    """What the largest of the files takes whole, in MiB, and whether it is small enough to be kept
+    so."""
+    size = float(np.maximum(facts.records["end_read"], facts.records["size_at_open"])[rows].max())
+    return {"mib": float(np.ceil(size / 2**20)), "small": float(worth and size <= MOST_KEPT)}
+
+
+def _below_mpiio(facts: Facts) -> Mask:
+    """POSIX rows whose reads were made by MPI-IO."""
+    return np.asarray(
+        facts.posix
+        & (facts.column("nested_reads") > 0.5 * facts.column("reads"))
+        & (facts.column("reads") > 0)
+    )
+
+
+def _seek_storms(facts: Facts) -> Iterator[Candidate]:
+    seeks, moves = facts.column("seeks"), facts.reads + facts.writes
+    mask = (
+        facts.stored
+        & (seeks >= MANY_SEEKS)
+        & (seeks >= 0.5 * moves)
+        & (seeks > SEEKS_OF_AN_OPEN * facts.column("opens"))
+    )
+    if mask.any():
+        yield _seeks(facts, scene(facts, mask, facts.cells[:, SEEK] + facts.cells[:, READ]))
+
+
+def _seeks(facts: Facts, subject: Scene) -> Candidate:
+    rows = subject.rows
+    seeks, reads = subject.total("seeks"), float(facts.reads[rows].sum())
+    random = 1.0 - subject.total("consecutive_reads") / max(reads, 1)
+    small = facts.read_size[rows] < SMALL_CALL
+    claims = [
+        *claim_all(facts, rows, (SEEK,)),
+        Claim(rows[small], READ, _scattered(facts, rows[small])),
+    ]
+    per = seeks / max(reads + float(facts.writes[rows].sum()), 1)
+    return subject.candidate(
+        title=f"{wording.count(seeks)} seeks in {subject.place}, {per:.2g} per read or write",
+        cause=(
+            "Each seek is a call of its own (and empties a stream's buffer), and small records out"
+            " of order cannot be read ahead."
+        ),
+        confidence="high" if not small.any() else "medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(spent(facts, rows, SEEK))} in seeks,"
+                f" {wording.seconds(spent(facts, rows, READ))} in {wording.count(reads)} reads,"
+                f" {100 * random:.0f} % of them not where the last one ended",
+                seeks=seeks,
+                **_whole(facts, rows, worth=True),
+            ),
+        ),
+        fixes=(
+            code(
+                "Use pread/pwrite, which take the offset; ask for the file's length once (fstat),"
+                " not by seeking to its end."
+            ),
+            code(
+                "Sort the records by offset, or read the whole file in blocks of some MiB and take"
+                " the records from memory."
+            ),
+        ),
+        claims=claims,
+        method=(
+            "time in seeks, and time of the small reads beyond reading the touched part of the file"
+            " once in large calls"
+        ),
+    )
+
+
+def _scattered(facts: Facts, rows: Ints) -> Floats:
+    whole = facts.records["end_read"][rows] / facts.reference.row_rate(False)[rows]
+    return np.asarray(
+        np.where(
+            whole < facts.cells[rows, READ],
+            facts.cells[rows, READ] - whole,
+            excess(facts, rows, False),
+        )
+    )
+
+
+def _empty_reads(facts: Facts) -> Iterator[Candidate]:
+    empty, reads = facts.column("zero_reads"), facts.column("reads")
+    mask = facts.stored & (empty >= MANY_EMPTY) & (empty > 0.3 * reads)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.cells[:, READ])
+    rows, count = subject.rows, subject.total("zero_reads")
+    yield subject.candidate(
+        title=f"{wording.count(count)} reads of {subject.place} found nothing",
+        cause=(
+            "The program asks again and again at the end of a file, each time a call for no bytes."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.percent(count, subject.total('reads'))} of the reads returned 0 bytes",
+                empty=count,
+            ),
+        ),
+        fixes=(
+            code(
+                "Stop at end of file; to wait for more data use inotify, a pipe, or a message; or"
+                " sleep between looks."
+            ),
+        ),
+        claims=claim_all(facts, rows, (READ,), empty[rows] / np.maximum(reads[rows], 1)),
+        method="the part of the reads' time that belongs to empty ones",
+    )
+
+
+def _network_faults(facts: Facts) -> Iterator[Candidate]:
+    network = facts.network[facts.file] if len(facts.job.files) else facts.stored
+    mask = facts.posix & network & (facts.column("bytes_mapped") > 0) & (facts.lane >= 0)
+    if not mask.any():
+        return
+    processes = np.unique(facts.records["process"][mask])
+    faults = facts.job.processes["major_faults"][processes]
+    if faults.max() < MANY_FAULTS:
+        return
+    subject = scene(facts, mask, facts.column("bytes_mapped"))
+    count, mapped = int(faults.sum()), subject.total("bytes_mapped")
+    yield subject.candidate(
+        title=(
+            f"{wording.count(count)} page faults on mapped files over the network: {subject.place}"
+        ),
+        cause=(
+            "A mapped file is fetched page by page as it is touched, each fault one round trip to"
+            " the server, without deep read-ahead."
+        ),
+        confidence="low",
+        evidence=(
+            fact(
+                f"{wording.size(mapped)} mapped, {wording.count(count)} faults that waited for I/O",
+                faults=count,
+                bytes=mapped,
+            ),
+        ),
+        fixes=(
+            code(
+                "Read the file with large read calls, or madvise(MADV_POPULATE_READ /"
+                " MADV_WILLNEED) right after mmap (safetensors, numpy: load without mmap_mode)."
+            ),
+            code("Or copy the file to memory or a local disk first, and map the copy."),
+            command("cp", subject.paths[0], "/dev/shm/"),
+        ),
+        claims=[Claim(facts.lanes.of(processes), COMPUTE, faults * FAULT_SECONDS)],
+        method=(
+            f"major faults of the slowest process times {wording.seconds(FAULT_SECONDS)}, a network"
+            " round trip; not measured in this job"
+        ),
+    )
+
+
+REREAD = Rule(
+    name="re-read",
+    remedy="keeping the bytes that were read",
+    sees="The same bytes of a file read several times by the same process.",
+    threshold=(
+        f"More than {REREAD_FACTOR} times as many bytes read as distinct bytes (without "
+        "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
+    ),
+    estimate="Time of the reads times the share of bytes that had been read before.",
+    advice="Keep the bytes in memory.",
+    control="One pass over the file.",
+    find=_rereads,
+    repairs=(repairs.KEPT_WHOLE,),
+    why_not="each read must copy the bytes into the program's memory again, from any cache",
+)
+SEEKS = Rule(
+    name="seek-storm",
+    remedy="reading in order",
+    sees="A seek for (nearly) every read or write, mostly to read small records out of order.",
+    threshold=(
+        f"At least {MANY_SEEKS:,} seeks per process and file, one per two reads or writes or more,"
+        f" and more than {SEEKS_OF_AN_OPEN} per open."
+    ),
+    estimate=(
+        "Time in seeks, plus time in small reads, minus one read of the touched part of the "
+        "file in large calls at the reference rate."
+    ),
+    advice="pread/pwrite; sort by offset; read in blocks.",
+    control="The file read once in large blocks.",
+    find=_seek_storms,
+    repairs=(repairs.KEPT_WHOLE,),
+    why_not="only the program knows the records that it needs, and when",
+)
+EMPTY = Rule(
+    name="empty-reads",
+    remedy="not reading beyond the end",
+    sees="Reads that return no bytes, again and again.",
+    threshold=(
+        f"At least {MANY_EMPTY:,} reads of zero bytes per process and file, more than 30 % of the"
+        " reads."
+    ),
+    estimate="The share of the read time that belongs to empty reads.",
+    advice="Stop at the end of the file; wait without reading.",
+    control="One empty read at the end of the file.",
+    find=_empty_reads,
+    why_not="each read must find out whether new bytes have been written",
+)
+FAULTS = Rule(
+    name="mmap-network",
+    remedy="reading mapped files with large calls",
+    sees="Files on a network file system that are mapped and fetched page by page.",
+    threshold=(
+        f"At least {MANY_FAULTS:,} major page faults in a process that maps files on a network file"
+        " system."
+    ),
+    estimate=f"Major faults times {wording.seconds(FAULT_SECONDS)} (assumed).",
+    advice="Large reads, MADV_POPULATE_READ, or a local copy.",
+    control="The same file read with large calls; mapped files on local disks.",
+    find=_network_faults,
+    repairs=(repairs.MAPPED_AHEAD,),
+)

@@ -1,0 +1,171 @@
+"""Rules, and the candidates that they pass to the ledger."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints, sums
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
+from pario.see.analyze.model import Confidence, Evidence, Fix
+from pario.see.analyze.rules.repairs import Repair
+from pario.see.tables.model import LAYERS
+
+MAX_FILES = 10
+WORTH_NAMING = 0.01  # of the mean file
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A finding before its seconds are settled: it claims cells, and the ledger says how much it
+    gets."""
+
+    title: str
+    cause: str
+    confidence: Confidence
+    evidence: tuple[Evidence, ...]
+    fixes: tuple[Fix, ...]
+    claims: list[Claim]
+    method: str
+    files: tuple[str, ...] = ()
+    file_count: int = 0
+    ranks: tuple[int, ...] = ()
+    layers: tuple[str, ...] = ()  # of the calls it is about
+    writers: int = 0  # processes that write the file of which most do
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table of rules; its texts are the sections of docs/findings.md."""
+
+    name: str
+    remedy: str  # what saves the seconds, to stand after "mostly by"
+    sees: str
+    threshold: str
+    estimate: str
+    advice: str
+    control: str
+    find: Callable[[Facts], Iterable[Candidate]]
+    repairs: tuple[Repair, ...] = ()  # by settings of pario
+    why_not: str = ""  # why no (other) setting does it, where the program itself has to be changed
+    # asked only where no other rule found anything: with the cause repaired, its estimate would not
+    # hold
+    alone: bool = False
+
+
+def code(text: str) -> Fix:
+    """A change of calls."""
+    return Fix("code", text)
+
+
+def command(*words: str) -> Fix:
+    """A command to type unchanged; explanations belong to another fix."""
+    return Fix("command", shlex.join(words))
+
+
+def setting(text: str) -> Fix:
+    """A setting of the job."""
+    return Fix("setting", text)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The rows a candidate is about, and how to speak of them."""
+
+    facts: Facts
+    rows: Ints
+    weight: Floats  # seconds per row: which are the worst
+
+    @cached_property
+    def files(self) -> Ints:
+        """File rows, the worst first, without those that weigh next to nothing."""
+        files, place = np.unique(self.facts.file[self.rows], return_inverse=True)
+        weight = sums(place, self.weight, len(files))
+        order = np.argsort(-weight, kind="stable")
+        worth_naming = weight[order] * len(files) >= WORTH_NAMING * weight.sum()
+        return np.asarray(files[order[worth_naming]])
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the worst files."""
+        return tuple(self.facts.path(file) for file in self.files[:MAX_FILES])
+
+    @property
+    def place(self) -> str:
+        """``out.dat`` or ``48 files (out.0 ...)``."""
+        files = self.files
+        first = wording.name(self.facts.path(files[0]))
+        return first if len(files) == 1 else f"{wording.count(len(files))} files ({first}, ...)"
+
+    @property
+    def directory(self) -> str:
+        """The directory of the worst file."""
+        return self.paths[0].rpartition("/")[0] or "/"
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks concerned, empty for all."""
+        return self.facts.ranks_of(self.rows)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Layers of the calls of the rows."""
+        return tuple(LAYERS[number] for number in np.unique(self.facts.records["layer"][self.rows]))
+
+    def total(self, column: str) -> int:
+        """Sum of a counter over the rows."""
+        return int(self.facts.records[column][self.rows].sum())
+
+    def candidate(
+        self,
+        *,
+        fixes: tuple[Fix, ...],
+        claims: list[Claim],
+        evidence: tuple[Evidence, ...],
+        **texts: Any,
+    ) -> Candidate:
+        """A candidate about these rows."""
+        files = self.files
+        who = (self._who(),) if self.facts.lanes.mpi else ()
+        return Candidate(
+            fixes=fixes,
+            claims=claims,
+            evidence=(*evidence, *who),
+            files=self.paths,
+            file_count=len(files),
+            ranks=self.ranks,
+            layers=self.layers,
+            writers=int(self.facts.writers[self.facts.file[self.rows]].max(initial=0)),
+            **texts,
+        )
+
+    def _who(self) -> Evidence:
+        ranks = self.ranks
+        if not ranks:
+            return Evidence(f"all {self.facts.ranks} ranks")
+        return Evidence(
+            f"{'rank' if len(ranks) == 1 else 'ranks'} {wording.ranks(ranks)}", ranks=ranks
+        )
+
+
+def scene(facts: Facts, mask: Any, weight: Floats) -> Scene:
+    """A scene of the rows of a mask; ``weight`` is per record."""
+    rows = np.flatnonzero(mask)
+    return Scene(facts, rows, weight[rows])
+
+
+def fact(text: str, **values: float) -> Evidence:
+    """Evidence without a single file."""
+    return Evidence(text, values=values)
+
+
+def spent(facts: Facts, rows: Ints, *kinds: int) -> float:
+    """Seconds of cells, summed over ranks."""
+    return float(facts.cells[np.ix_(rows, np.array(kinds))].sum())

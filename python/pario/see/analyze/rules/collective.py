@@ -1,0 +1,409 @@
+"""Rules about MPI-IO: calls that should be collective, sieving, exchange, waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
+from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import WAITING, Claim
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, setting, spent
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS
+
+SMALL_INDEPENDENT = 1 << 20
+MANY_CALLS = 50
+DENSE = 0.5  # of a file's bytes written by all ranks together: their pieces lie side by side
+COLLECTIVE_COST = 4.0
+PIECE, PIECE_EVERY = 64, 8192
+LATE_CALLS, LATE_SHARE = 5, 0.8
+EXCHANGE_SHARE = 0.5
+EXCHANGE_RATE = 1e9
+_DATA = tuple(EVENT_KINDS.index(kind) for kind in ("read", "write"))
+COLLECTIVE_FIX = code(
+    "Describe each rank's part as a file view (MPI_Type_create_subarray, MPI_File_set_view) and"
+    " call MPI_File_write_all / read_all; HDF5: H5Pset_dxpl_mpio(..., H5FD_MPIO_COLLECTIVE);"
+    " netCDF: nc_var_par_access(..., NC_COLLECTIVE)."
+)
+
+
+def sharers(facts: Facts, mask: Mask) -> Ints:
+    """Per file: how many ranks the rows of a mask belong to."""
+    rows = mask & (facts.lane >= 0)  # of several layers perhaps
+    own = counts(unique_pairs(facts.file[rows], facts.lane[rows])[0], len(facts.job.files))
+    np.maximum.at(
+        own, facts.file[mask & (facts.lane < 0)], facts.records["ranks"][mask & (facts.lane < 0)]
+    )
+    return own
+
+
+def pieces(facts: Facts, writing: bool) -> Floats:
+    """Per row: independent MPI-IO calls, or what the library made of them where views cut a densely
+    filled file into many pieces."""
+    word = "writes" if writing else "reads"
+    calls = facts.column(word) - facts.column("collective_" + word)
+    below = find_rows(facts.records, facts.records["process"], facts.records["file"], POSIX)
+    split = np.where(facts.mpiio & (below >= 0), facts.records["nested_" + word][below], 0)
+    return np.where(dense(facts, writing)[facts.file], np.maximum(calls, split), calls)
+
+
+def dense(facts: Facts, writing: bool) -> Mask:
+    """Per file: whether the ranks' pieces fill most of it."""
+    filled, extent = _filled(facts, writing)
+    return np.asarray(filled >= DENSE * extent)
+
+
+def _filled(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
+    """Per file: bytes moved by MPI-IO, and the highest offset; 0 where that is not known."""
+    moved, end = ("bytes_written", "end_written") if writing else ("bytes_read", "end_read")
+    files = len(facts.job.files)
+    extent = np.zeros(files)
+    np.maximum.at(extent, facts.file, facts.column(end))
+    return sums(facts.file[facts.mpiio], facts.column(moved)[facts.mpiio], files), extent
+
+
+def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
+    for writing in (True, False):
+        word = "writes" if writing else "reads"
+        calls, count = facts.column(word), pieces(facts, writing)
+        size = ratio(facts.column("bytes_written" if writing else "bytes_read"), count, np.inf)
+        independent = calls - facts.column("collective_" + word)
+        mask = (
+            facts.mpiio
+            & (independent > 0.5 * calls)
+            & (count >= MANY_CALLS)
+            & (size < SMALL_INDEPENDENT)
+        )
+        mask &= sharers(facts, mask)[facts.file] >= 2
+        if mask.any():
+            yield _independent(
+                facts,
+                scene(facts, mask, facts.cells[:, WRITE if writing else READ]),
+                independent,
+                count,
+                writing,
+            )
+
+
+def _independent(
+    facts: Facts, subject: Scene, independent: Floats, pieces: Floats, writing: bool
+) -> Candidate:
+    rows = subject.rows
+    kind, word = (WRITE, "write") if writing else (READ, "read")
+    calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
+    moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
+    filled, extent = _filled(facts, writing)
+    together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
+    made = f" made of {wording.count(calls)} calls through file views" if count > calls else ""
+    return subject.candidate(
+        title=(
+            f"{wording.count(count)} independent MPI-IO {word}s of"
+            f" {wording.size(float(moved.sum()) / max(count, 1))} {'to' if writing else 'from'}"
+            f" {subject.place}, none collective"
+        ),
+        cause=(
+            "The ranks' small pieces lie side by side in one file; a collective call would join"
+            " them into a few large ones."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} {word}s{made},"
+                f" {wording.seconds(spent(facts, rows, kind))}{facts.over_all}",
+                pieces=count,
+                dense=float(
+                    writing
+                    and bool(((extent > 0) & (filled >= DENSE * extent))[subject.files].all())
+                ),
+            ),
+        ),
+        fixes=(
+            COLLECTIVE_FIX,
+            setting(
+                "hint romio_cb_write=enable (romio_cb_read for reads), once the calls are"
+                " collective"
+            ),
+        ),
+        claims=[Claim(rows, kind, facts.cells[rows, kind] - together)],
+        method=(
+            f"time of the calls minus {COLLECTIVE_COST:.0f} times that of their bytes at the rate"
+            " of large calls: the price of the exchange"
+        ),
+    )
+
+
+def _holes(facts: Facts) -> Iterator[Candidate]:
+    """MPI-IO writes that made the library read the file: windows are read, changed and written
+    back."""
+    upper = np.flatnonzero(facts.mpiio & (facts.lane >= 0) & (facts.column("writes") > 0))
+    lower = find_rows(
+        facts.records, facts.records["process"][upper], facts.records["file"][upper], POSIX
+    )
+    upper, lower = upper[lower >= 0], lower[lower >= 0]
+    below = facts.records[lower]
+    sieving = (below["nested_reads"] > 0) & (
+        below["bytes_read"] > 1.5 * facts.records["bytes_read"][upper] + 4096
+    )
+    if not sieving.any():
+        return
+    yield _hole(facts, upper[sieving], lower[sieving])
+
+
+def _hole(facts: Facts, upper: Ints, lower: Ints) -> Candidate:
+    subject = Scene(facts, upper, facts.cells[upper, WRITE])
+    wanted, below = facts.records["bytes_written"][upper], facts.records[lower]
+    needless = np.clip(1.0 - wanted / np.maximum(below["bytes_written"], 1), 0.0, 1.0)
+    pieces = (
+        np.minimum(wanted / PIECE, below["bytes_written"] / PIECE_EVERY)
+        * facts.reference.call[facts.file[upper]]
+    )
+    lost = (
+        below["nested_read_time"]
+        + below["nested_write_time"] * needless
+        + below["nested_other_time"]
+        - pieces
+    )
+    moved = int(below["bytes_read"].sum() + below["bytes_written"].sum())
+    amplified = moved / max(int(wanted.sum()), 1)
+    return subject.candidate(
+        title=(
+            f"holes read and written back in {subject.place}: {wording.size(moved)} moved to write"
+            f" {wording.size(int(wanted.sum()))}"
+        ),
+        cause=(
+            "Data sieving reads a window of the file, changes the few bytes that were written, and"
+            " writes the whole window back, under a lock."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(int(below['nested_reads'].sum()))} reads and"
+                f" {wording.count(int(below['nested_writes'].sum()))} writes made by MPI-IO,"
+                f" {amplified:.3g} bytes moved per byte written",
+                amplification=amplified,
+            ),
+            fact(
+                f"{wording.seconds(float(below['nested_read_time'].sum()))} reading, "
+                f"{wording.seconds(float(below['nested_write_time'].sum()))} "
+                "writing windows over all ranks"
+            ),
+        ),
+        fixes=(
+            code('MPI_Info_set(info, "romio_ds_write", "disable") before MPI_File_open'),
+            setting(
+                f'on Cray systems MPICH_MPIIO_HINTS="{subject.paths[0]}:romio_ds_write=disable"'
+            ),
+            COLLECTIVE_FIX,
+        ),
+        claims=[Claim(upper, WRITE, lost)],
+        method=(
+            "time of the library's reads and locks and of the writes that put old bytes back, minus"
+            " writing the pieces one by one"
+        ),
+    )
+
+
+def _exchange(facts: Facts) -> Iterator[Candidate]:
+    if len(facts.job.hosts) < 2:
+        return
+    for writing in (True, False):
+        kind, word = (WRITE, "write") if writing else (READ, "read")
+        rows = np.flatnonzero(
+            facts.mpiio
+            & (facts.lane >= 0)
+            & (facts.column(f"collective_{word}s") > 0.5 * facts.column(f"{word}s"))
+        )
+        lower = find_rows(
+            facts.records, facts.records["process"][rows], facts.records["file"][rows], POSIX
+        )
+        rows, lower = rows[lower >= 0], lower[lower >= 0]
+        below = facts.records[lower]
+        storage = (
+            below["nested_read_time"] + below["nested_write_time"] + below["nested_other_time"]
+        )
+        exchange = facts.cells[rows, kind] - storage
+        heavy = (storage > 0) & (exchange > EXCHANGE_SHARE * facts.cells[rows, kind])
+        if heavy.any():
+            yield _slow_exchange(facts, rows[heavy], exchange[heavy], storage[heavy], writing)
+
+
+def _slow_exchange(
+    facts: Facts, rows: Ints, exchange: Floats, storage: Floats, writing: bool
+) -> Candidate:
+    kind, word = (WRITE, "write") if writing else (READ, "read")
+    subject = Scene(facts, rows, exchange)
+    own = facts.mpiio & np.isin(facts.file, subject.files)
+    per_writer = facts.column("bytes_written" if writing else "bytes_read")[own].sum() / len(rows)
+    return subject.candidate(
+        title=(
+            f"collective {word}s of {subject.place} spend"
+            f" {wording.percent(float(exchange.sum()), float((exchange + storage).sum()))} of their"
+            " time exchanging data, not storing it"
+        ),
+        cause=(
+            "Before anything reaches the file, all ranks send their pieces to a few aggregators,"
+            " and these do not write meanwhile."
+        ),
+        confidence="low",
+        evidence=(
+            fact(
+                f"{wording.plural(len(np.unique(facts.lane[rows])), 'aggregator')}:"
+                f" {wording.seconds(float(exchange.sum()))} in exchange,"
+                f" {wording.seconds(float(storage.sum()))} in {word}ing",
+                exchange=float(exchange.sum()),
+                storage=float(storage.sum()),
+            ),
+        ),
+        fixes=(
+            setting(
+                "hint cb_nodes: at least one aggregator per node (or per stripe target);"
+                " cb_buffer_size=16777216"
+            ),
+            setting(
+                f"hint romio_cb_{word}=disable where each rank's part is already one large piece (1"
+                " MiB or more)"
+            ),
+            code(
+                "Let each rank own whole rows or planes, so that pieces are large, before the"
+                " collective call."
+            ),
+        ),
+        claims=[Claim(rows, kind, exchange - per_writer / EXCHANGE_RATE)],
+        method=(
+            "aggregators' time in collective calls outside storage, minus their bytes at"
+            f" {wording.rate(EXCHANGE_RATE)}"
+        ),
+    )
+
+
+def _late_arrivals(facts: Facts) -> Iterator[Candidate]:
+    """Waiting in collective reads and writes for a rank that is last nearly every time, and not
+    because of its I/O."""
+    waits, events = facts.times.waits, facts.job.events[facts.times.waits.event]
+    chosen = np.flatnonzero((events["layer"] != COMMUNICATION) & np.isin(events["kind"], _DATA))
+    meetings, first = np.unique(waits.last_start[chosen], return_index=True)
+    times_last = counts(waits.last_lane[chosen][first], facts.ranks)
+    worst = int(np.argmax(times_last))
+    if len(meetings) < LATE_CALLS or times_last[worst] < LATE_SHARE * len(meetings):
+        return
+    chosen = chosen[waits.last_lane[chosen] == worst]
+    rows = np.flatnonzero(facts.mpiio & np.isin(facts.file, np.unique(events["file"][chosen])))
+    if len(rows):
+        yield _late(
+            facts, Scene(facts, rows, facts.cells[rows].sum(axis=1)), worst, chosen, len(meetings)
+        )
+
+
+def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) -> Candidate:
+    waits = facts.times.waits
+    seconds, start = waits.seconds[chosen], waits.start[chosen]
+    busy = facts.times.between(waits.last_lane[chosen], start, start + seconds).io
+    lost = sums(waits.lane[chosen], np.maximum(seconds - busy, 0.0), facts.ranks)
+    return subject.candidate(
+        title=(
+            f"rank {worst} comes late to collective I/O on {subject.place}: the others wait"
+            f" {wording.seconds(float(lost.mean()))} (mean)"
+        ),
+        cause=(
+            "A collective call begins when the last rank arrives; what delays this rank is its"
+            " computation, not the storage."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"rank {worst} is the last in most of {wording.plural(calls, 'call')} with waiting",
+                calls=calls,
+            ),
+            fact(
+                f"waiting for it: up to {wording.seconds(float(lost.max()))} per rank",
+                mean=float(lost.mean()),
+            ),
+        ),
+        fixes=(
+            code(
+                "Balance the work between outputs; or start the output with MPI_File_iwrite_all and"
+                " go on computing."
+            ),
+        ),
+        claims=[Claim(np.arange(facts.ranks), WAITING, lost)],
+        method=(
+            f"mean over ranks of the matched waiting for rank {worst} in collective MPI-IO calls,"
+            " without waiting for its I/O"
+        ),
+    )
+
+
+HOLES = Rule(
+    name="hole-read-modify-write",
+    remedy="not reading and rewriting holes",
+    sees=(
+        "MPI-IO writes with holes that make the library read windows of the file and write them"
+        " back (data sieving)."
+    ),
+    threshold=(
+        "POSIX reads inside MPI-IO writes of more than 1.5 times the bytes the program itself read"
+        " there."
+    ),
+    estimate=(
+        "Time of the library's reads and locks, and of the share of its writes that only restores"
+        f" old bytes, minus a write per piece (one per {wording.block(PIECE_EVERY)} of window, at"
+        f" least {PIECE} bytes each)."
+    ),
+    advice="pario's MPI-IO, romio_ds_write=disable, or a collective call that fills the holes.",
+    control="The same pieces with sieving switched off.",
+    find=_holes,
+    repairs=(repairs.KEPT_BACK,),
+)
+MISSING = Rule(
+    name="missing-collectives",
+    remedy="making small MPI-IO calls collective",
+    sees="Ranks that each write small pieces of a shared file with independent MPI-IO calls.",
+    threshold=(
+        f"At least {MANY_CALLS} independent calls of less than {SMALL_INDEPENDENT >> 20} MiB "
+        "per rank on a file of two or more ranks; calls through a view count as the pieces of the "
+        f"library if at least {wording.share(DENSE)} of the file is filled."
+    ),
+    estimate=(
+        "Time of the calls minus four times the time of their bytes at the reference rate (the cost"
+        " of exchanging small pieces)."
+    ),
+    advice="A file view and collective calls.",
+    control="One collective call per step through a view.",
+    find=_missing_collectives,
+    repairs=(repairs.KEPT_BACK, repairs.SIEVED),
+)
+EXCHANGE = Rule(
+    name="collective-exchange",
+    remedy="exchanging less data in collective I/O",
+    sees="Collective calls whose time goes into moving data between ranks.",
+    threshold=(
+        f"More than {wording.share(EXCHANGE_SHARE)} of the aggregators' time in collective calls is"
+        " outside POSIX calls and not waiting for ranks to arrive; at least two hosts."
+    ),
+    estimate=f"That time minus the bytes per aggregator at {wording.rate(EXCHANGE_RATE)}.",
+    advice=(
+        "pario's MPI-IO, more aggregators, larger pieces per rank, or no collective buffering where"
+        " pieces are large."
+    ),
+    control="A collective write of large contiguous parts that spends its time in POSIX writes.",
+    find=_exchange,
+    repairs=(repairs.OWN_MPIIO,),
+)
+LATE = Rule(
+    name="collective-waiting",
+    remedy="balancing the work before collective I/O",
+    sees="A rank that arrives late at collective I/O again and again while all others wait.",
+    threshold=(
+        f"The same rank is the last in {wording.share(LATE_SHARE)} or more of at least {LATE_CALLS}"
+        " collective reads and writes with waiting."
+    ),
+    estimate="Matched waiting for that rank (mean over ranks), without waiting for its I/O.",
+    advice="Balance the work, or use non-blocking collective I/O.",
+    control="Ranks that arrive together, or late in turn.",
+    find=_late_arrivals,
+)

@@ -1,0 +1,447 @@
+"""Rules about calls that move no data: open, close, stat, fsync; and about too many files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import filesystems, wording
+from pario.see.analyze.arrays import Mask, counts, sums, unique_pairs
+from pario.see.analyze.cells import KINDS, META, READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
+from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, spent
+from pario.see.analyze.rules.small_calls import excess
+
+OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
+    KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "flush", "other")
+)
+MANY_OPENS = 20
+FEW_WRITES = 4  # per open: no buffer can collect them
+MANY_FILES = 200
+SMALL_FILE = 1 << 20
+MANY_STATS = 1000
+MANY_SYNCS = 20
+QUEUE_SPREAD = 4.0
+_SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite database
+
+
+def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
+    opens = facts.column("opens") + facts.column("failed_opens")
+    per_rank = opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts)
+    mask = facts.stored & (per_rank >= MANY_OPENS)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.meta_seconds)
+    rows, count = subject.rows, float(opens[mask].sum())
+    needless = 1.0 - 1.0 / per_rank[rows]
+    kinds = (OPEN, CLOSE, OTHER)
+    alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
+    each = spent(facts, rows, *kinds) / count
+    yield subject.candidate(
+        title=f"{subject.place} opened and closed {wording.count(count)} times",
+        cause=(
+            f"Each open and close costs {wording.seconds(each)} and empties the buffers; the same"
+            " file is needed again at once."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
+                f"{wording.seconds(spent(facts, rows, *kinds))} in open and close{facts.over_all}",
+                opens=count,
+            ),
+        ),
+        fixes=(
+            *_of_sqlite(
+                subject,
+                "SQLite: many statements in one transaction, or PRAGMA journal_mode=WAL, which"
+                " keeps its file.",
+            ),
+            code(
+                "Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file"
+                " id) and close it after the loop."
+            ),
+        ),
+        claims=[
+            *claim_all(facts, rows, kinds, needless),
+            Claim(rows, WRITE, excess(facts, rows, True) * alone),
+        ],
+        method=(
+            "time in open and close of all but one open per process and file, and in the few small"
+            " writes between them"
+        ),
+    )
+
+
+def _of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
+    """What to tell SQLite, where the files are its: then the calls are not the program's own."""
+    return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
+
+
+def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
+    many = files_of_rows(facts)
+    extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
+    moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
+    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.column("opens") > 0)
+    small &= facts.column("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
+    directory = facts.directory[facts.file] if len(facts.directory) else facts.file
+    rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))
+    files = rows + sums(directory[small], many[small] - 1, len(facts.directories))
+    crowded = files >= MANY_FILES
+    if crowded.any():
+        seconds = (
+            sums(directory[small], facts.cells[small].sum(axis=1), len(facts.directories)) * crowded
+        )
+        worst = facts.directories[int(np.argmax(seconds))]
+        yield _small_files(facts, small & crowded[directory], worst, int(crowded.sum()))
+
+
+def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> Candidate:
+    subject = scene(facts, mask, facts.cells.sum(axis=1))
+    where = (
+        wording.name(directory)
+        if directories == 1
+        else f"{wording.count(directories)} directories ({wording.name(directory)}, ...)"
+    )
+    rows, count = (
+        subject.rows,
+        len(subject.files) + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
+    )
+    moved = subject.total("bytes_read") + subject.total("bytes_written")
+    bulk = [
+        facts.records[name][rows] / facts.reference.row_rate(writing)[rows]
+        for writing, name in ((False, "bytes_read"), (True, "bytes_written"))
+    ]
+    claims = claim_all(facts, rows, META)
+    claims += [
+        Claim(rows, kind, facts.cells[rows, kind] - need)
+        for kind, need in zip((READ, WRITE), bulk, strict=True)
+    ]
+    took = float(facts.cells[rows].sum())
+    fixes = [
+        code(
+            "Keep many records in one file: HDF5 datasets, a tar or zip archive, SQLite, or one"
+            " binary file with an index of offsets."
+        ),
+        code("To stage the files as one file, and read its members from it:"),
+        command("tar", "-cf", f"{directory}.tar", "-C", directory, "."),
+    ]
+    if template := filesystems.of_mount(facts.filesystem_type[subject.files[0]]).unstripe:
+        fixes.append(command(*filesystems.shell_words(template, directory)))
+    return subject.candidate(
+        title=(
+            f"{wording.count(count)} small files in {where}, {wording.size(moved / max(count, 1))}"
+            " each"
+        ),
+        cause=(
+            f"Creating, opening and closing cost {wording.seconds(took / max(count, 1))} per file,"
+            " far more than its bytes."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} files, {wording.size(moved)} together,"
+                f" {wording.seconds(took)}{facts.over_all},"
+                f" {wording.percent(spent(facts, rows, *META), took)} of it in open, close, stat"
+                " and the like",
+                files=count,
+                bytes=moved,
+            ),
+        ),
+        fixes=tuple(fixes),
+        claims=claims,
+        method=f"all time on these files minus {wording.size(moved)} at the rate of large calls",
+    )
+
+
+def _stat_storms(facts: Facts) -> Iterator[Candidate]:
+    stats, opens = facts.column("stats"), facts.column("opens")
+    many = sums(
+        facts.lane[facts.stored & (facts.lane >= 0)],
+        stats[facts.stored & (facts.lane >= 0)],
+        facts.ranks,
+    )
+    busy = (
+        np.where(facts.lane >= 0, many[facts.lane], stats / np.maximum(facts.column("ranks"), 1))
+        >= MANY_STATS
+    )
+    mask = facts.stored & busy & (stats > 2 * opens)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.cells[:, STAT])
+    rows, count = subject.rows, subject.total("stats")
+    needless = 1.0 - np.minimum(1.0, 1.0 / np.maximum(stats[rows], 1))
+    yield subject.candidate(
+        title=f"{wording.count(count)} stat calls on {subject.place}",
+        cause=(
+            "Asking for a file's size or existence is a request to the metadata server each time;"
+            " the answer was known already."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} stat, access or fstat calls,"
+                f" {wording.seconds(spent(facts, rows, STAT))}{facts.over_all}",
+                stats=count,
+            ),
+        ),
+        fixes=(
+            code(
+                "Ask once and keep the answer; wait for a file with inotify, or a message from the"
+                " rank that writes it, not by asking again."
+            ),
+            code("List a directory once (scandir) instead of asking for each name."),
+        ),
+        claims=claim_all(facts, rows, (STAT,), needless),
+        method="time in stat calls beyond the first per process and file",
+    )
+
+
+def _sync_storms(facts: Facts) -> Iterator[Candidate]:
+    syncs, writes = facts.column("syncs"), facts.column("writes")
+    per_rank = syncs / np.maximum(facts.column("ranks"), 1)
+    mask = facts.stored & (per_rank >= MANY_SYNCS) & (syncs * 20 >= writes)
+    sync_writes = facts.stored & (facts.column("sync_writes") >= MANY_SYNCS)
+    if not (mask | sync_writes).any():
+        return
+    subject = scene(
+        facts,
+        mask | sync_writes,
+        facts.cells[:, SYNC] + np.where(sync_writes, facts.cells[:, WRITE], 0.0),
+    )
+    rows, count = subject.rows, subject.total("syncs") + subject.total("sync_writes")
+    needless = 1.0 - 1.0 / np.maximum(per_rank[rows], 1.0)
+    own_writes = np.where(
+        sync_writes[rows],
+        facts.cells[rows, WRITE]
+        - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
+        0,
+    )
+    took = spent(facts, rows, SYNC)
+    yield subject.candidate(
+        title=(
+            f"{wording.count(count)} fsync calls on {subject.place}, one per"
+            f" {_per(subject.total('writes'), count)}"
+        ),
+        cause=(
+            "fsync waits until the device has stored everything; the program waits for the device"
+            " each time instead of once."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} syncs, {wording.seconds(took / max(count, 1))} each,"
+                f" {wording.seconds(took)}{facts.over_all}",
+                syncs=count,
+            ),
+        ),
+        fixes=(
+            *_of_sqlite(
+                subject,
+                "SQLite: many statements in one transaction (BEGIN ... COMMIT); PRAGMA"
+                " journal_mode=WAL syncs less often.",
+            ),
+            code(
+                "Call fsync once, after the last write of a file (or of a checkpoint), not after"
+                " each write; open without O_SYNC."
+            ),
+            code(
+                "Where every record must survive a crash, collect several and sync them together."
+            ),
+        ),
+        claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, own_writes)],
+        method="time in fsync of all but one call per process and file",
+    )
+
+
+def _per(writes: int, syncs: int) -> str:
+    return "write" if writes <= 1.5 * syncs else f"{wording.count(writes / max(syncs, 1))} writes"
+
+
+def _flush_storms(facts: Facts) -> Iterator[Candidate]:
+    flushes, writes = facts.column("flushes"), facts.column("writes")
+    mask = facts.stdio & (flushes >= MANY_OPENS * 5) & (flushes * 50 >= writes)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.cells[:, FLUSH])
+    rows, count = subject.rows, subject.total("flushes")
+    yield subject.candidate(
+        title=f"{wording.count(count)} fflush calls on {subject.place}",
+        cause="Each fflush writes the few bytes of the buffer, so that the buffer joins no writes.",
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} flushes,"
+                f" {wording.seconds(spent(facts, rows, FLUSH))}{facts.over_all}",
+                flushes=count,
+            ),
+        ),
+        fixes=(
+            code(
+                "Flush at the end of a step, not after each line (C++: '\\n' instead of std::endl;"
+                " Fortran: no flush in the loop)."
+            ),
+        ),
+        claims=[
+            Claim(
+                rows,
+                FLUSH,
+                facts.cells[rows, FLUSH]
+                - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
+            )
+        ],
+        method="time in fflush minus the bytes at the rate of large calls",
+    )
+
+
+def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
+    """Opens of many ranks that finish one after the other: the slowest takes many times the
+    fastest."""
+    if facts.ranks < 4 or not facts.has("per_rank"):
+        return
+    opens = facts.stored & (facts.lane >= 0) & (facts.column("opens") > 0)
+    per_lane = sums(facts.lane[opens], facts.cells[opens, OPEN], facts.ranks)
+    count = sums(facts.lane[opens], facts.column("opens")[opens], facts.ranks)
+    each = per_lane[count > 0] / count[count > 0]
+    if (
+        len(each) < facts.ranks / 2
+        or each.min() <= 0
+        or np.percentile(each, 90) < QUEUE_SPREAD * each.min()
+    ):
+        return
+    subject = scene(facts, opens, facts.cells[:, OPEN])
+    rows = subject.rows
+    yield subject.candidate(
+        title=(
+            f"opens of {wording.count(len(each))} ranks queue: {wording.seconds(float(each.min()))}"
+            f" for the first, {wording.seconds(float(each.max()))} for the last"
+        ),
+        cause=(
+            "All ranks open or create at the same moment and the metadata server (or the"
+            " directory's lock) serves one after the other."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(float(np.median(each)))} per open on the median rank",
+                opens=float(count.sum()),
+            ),
+        ),
+        fixes=(
+            code(
+                "Let one rank open and broadcast, open shared files with MPI_File_open, or open"
+                " files before they are needed, ranks staggered."
+            ),
+            code("Spread files of many ranks over subdirectories (one per node or per 100 ranks)."),
+        ),
+        claims=[
+            Claim(
+                rows,
+                OPEN,
+                np.maximum(
+                    facts.cells[rows, OPEN] - float(each.min()) * facts.records["opens"][rows], 0.0
+                ),
+            )
+        ],
+        method="time in open minus what the same number of opens costs the fastest rank",
+    )
+
+
+STORMS = (
+    Rule(
+        name="sync-storm",
+        remedy="calling fsync once",
+        sees=(
+            "fsync, fdatasync, msync or MPI_File_sync after (nearly) every write, or files opened"
+            " with O_SYNC."
+        ),
+        threshold=(
+            f"At least {MANY_SYNCS} syncs per process and file, and one per 20 writes or fewer."
+        ),
+        estimate=(
+            "Time in all sync calls but one per process and file; with O_SYNC, time of writes "
+            "minus their bytes at the reference rate."
+        ),
+        advice="Sync once, after the last write.",
+        control="One fsync at the end.",
+        find=_sync_storms,
+        why_not=(
+            "an fsync promises that bytes survive a crash; only the program knows which promises it"
+            " needs"
+        ),
+    ),
+    Rule(
+        name="flush-storm",
+        remedy="flushing less often",
+        sees="fflush (std::endl, Fortran flush) after every line or two.",
+        threshold=(
+            f"At least {MANY_OPENS * 5} flushes per process and stream, and one per 50 writes or"
+            " fewer."
+        ),
+        estimate="Time in fflush minus the bytes at the reference rate.",
+        advice="Flush at the end of a step.",
+        control="The same output without flush.",
+        find=_flush_storms,
+        repairs=(repairs.FEWER_FLUSHES,),
+    ),
+    Rule(
+        name="open-close-loop",
+        remedy="opening each file once",
+        sees="The same file opened and closed again and again by the same process.",
+        threshold=f"At least {MANY_OPENS} opens per process and file.",
+        estimate=(
+            "Time in open and close, except one of each per process and file, and in small "
+            f"writes if an open has at most {FEW_WRITES} of them."
+        ),
+        advice="Open once, before the loop.",
+        control="One open before the loop, the same writes.",
+        find=_open_close_loops,
+        repairs=(repairs.KEPT_HANDLES, repairs.CLOSED_BEHIND),
+        why_not="a program that closes a file expects others to see its bytes from then on",
+    ),
+    Rule(
+        name="many-small-files",
+        remedy="keeping many small files in one",
+        sees="Directories in which hundreds of small files are created or read.",
+        threshold=(
+            f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory; all such"
+            " directories together."
+        ),
+        estimate="All time on these files minus their bytes at the reference rate.",
+        advice="One container file with an index (HDF5, tar, SQLite), or subdirectories.",
+        control="The same records in one file.",
+        find=_small_file_storms,
+        why_not="the program's purpose is to create or read these files, with their names",
+    ),
+    Rule(
+        name="stat-storm",
+        remedy="asking once for the state of a file",
+        sees="Thousands of stat, access or fstat calls on files that are hardly opened.",
+        threshold=(
+            f"At least {MANY_STATS} such calls per process, on files with more than two per open."
+        ),
+        estimate="Time in these calls beyond the first per process and file.",
+        advice="Ask once and keep the answer.",
+        control="One stat per file.",
+        find=_stat_storms,
+        why_not="each answer may differ, because other programs change files, too",
+    ),
+)
+QUEUE = Rule(
+    name="metadata-queue",
+    remedy="opening files on one rank first",
+    sees="Opens of many ranks that the server handles one after the other.",
+    threshold=(
+        f"At least 4 ranks; the 90th percentile of time per open is {QUEUE_SPREAD:.0f} times that"
+        " of the fastest rank."
+    ),
+    estimate="Time in open minus the time of as many opens on the fastest rank.",
+    advice="Open on one rank and broadcast, MPI_File_open, subdirectories.",
+    control="Opens that take the same time on all ranks.",
+    find=_queues_at_open,
+)

@@ -1,0 +1,191 @@
+"""Settings that repair a cause without a change of the program: a column of the table of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pario.see.analyze.model import Evidence, FileSetting, Fix
+from pario.settings.explain import explain
+from pario.settings.keys import risky_keys
+
+EVERYBODY = 1 << 30
+
+#: table, key, value. A value in braces is a figure of the finding's evidence.
+Wanted = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Settings that belong together, for the finding's files as far as they are used through a
+    layer."""
+
+    wanted: tuple[Wanted, ...]
+    effect: str
+    layer: str = ""  # several with blanks between them; empty: any
+    needs: str = ""  # a figure of the evidence that must not be 0
+    # processes that may write a file: what one keeps in its buffers, others do not see
+    writers: int = EVERYBODY
+
+    @property
+    def risky(self) -> bool:
+        """Whether it has to be allowed."""
+        return any(key in risky_keys() for _, key, _ in self.wanted)
+
+
+class Subject(Protocol):
+    """What a finding is about."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The worst first."""
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Of the calls."""
+
+    @property
+    def writers(self) -> int:
+        """Processes that write the file of which most do."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """With figures by name."""
+
+
+_ON: Wanted = ("run", "mpiio", "yes")
+OWN_MPIIO = Repair(
+    (_ON,),
+    "the ranks of a node share one set of buffers, and fill some while others are written",
+    "mpiio",
+)
+KEPT_BACK = Repair(
+    (_ON, ("mpiio", "pario_write_behind", "16M")),
+    "pario's MPI-IO joins small independent writes into large ones, and reads holes only where that"
+    " costs less",
+    "mpiio",
+)
+SIEVED = Repair(
+    (("mpiio", "romio_ds_write", "enable"),),
+    "neighbouring pieces are written as windows",
+    "mpiio",
+    needs="dense",
+)
+STRIPES = Repair(
+    (
+        ("striping", "striping_factor", "{stripes:.0f}"),
+        ("striping", "striping_unit", "{unit_mib:.0f}M"),
+    ),
+    "new files lie on more storage targets",
+)
+WRITES_BEHIND = Repair(
+    (("streams", "size", "8M"), ("streams", "count", "2")),
+    "small writes are collected and written behind",
+    "posix",
+    writers=1,
+)
+READS_AHEAD = Repair(
+    (("streams", "size", "1M"), ("streams", "prefetch", "2")),
+    "small reads are served from large reads made ahead",
+    "posix",
+    writers=0,
+)
+FULL_BUFFER = Repair(
+    (("stdio", "mode", "full"), ("stdio", "size", "1M")),
+    "streams get a full buffer",
+    "stdio",
+    writers=1,
+)
+FEWER_FLUSHES = Repair(
+    (("streams", "ignoreflush", "yes"),),
+    "flushes write nothing; close and exit do",
+    "stdio",
+    writers=1,
+)
+READ_ONCE = Repair(
+    (("streams", "read_once", "yes"),),
+    "each node reads the file once, into memory that its processes share",
+    "posix",
+    writers=0,
+)
+MAPPED_AHEAD = Repair(
+    (("streams", "map_ahead", "yes"),),
+    "one process per node reads mapped files ahead, in large parallel pieces",
+    "posix",
+    writers=0,
+)
+KEPT_HANDLES = Repair(
+    (("streams", "handles", "yes"),),
+    "a closed file stays open for a while: opening it again costs nothing",
+    "posix stdio",
+    writers=1,
+)
+CLOSED_BEHIND = Repair(
+    (("streams", "lazyclose", "yes"),),
+    "close does not wait for dirty bytes: they are written later, in large calls",
+    "posix stdio",
+    writers=1,
+)
+KEPT_WHOLE = Repair(
+    (("streams", "whole", "{mib:.0f}M"),),
+    "the file is read once into memory, which then serves reads and seeks",
+    "posix",
+    needs="small",
+    writers=0,
+)
+
+
+def settings_for(
+    repairs: Iterable[Repair], subject: Subject, environment: Mapping[str, str]
+) -> tuple[FileSetting, ...]:
+    """The settings that repair a finding: those that its run did not have already (``environment``)
+    and that its files allow."""
+    files, figures = subject.files, _figures(subject)
+    had = {(row.table, row.key) for row in explain(files[0], None, environment)} if files else set()
+    if environment.get("PARIO_MPIIO", "") in ("1", "yes", "on", "true"):
+        had.add(("run", "mpiio"))
+    fitting = [
+        repair for repair in _in_question(repairs, subject) if subject.writers <= repair.writers
+    ]
+    return tuple(
+        FileSetting(table, key, value.format(**figures), repair.risky, repair.effect)
+        for repair in fitting
+        for table, key, value in repair.wanted
+        if (table, key) not in had
+    )
+
+
+def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
+    """Why a finding that could be repaired has got no settings; empty where nothing here is about
+    its calls."""
+    known = _in_question(repairs, subject)
+    if all(subject.writers <= repair.writers for repair in known):
+        return "the run had the settings for it already" if known else ""
+    if any(repair.writers for repair in known):
+        return "several processes write the file, and none would see the buffered bytes of another"
+    return "the file is written at the same time, which buffers that were read ahead would not show"
+
+
+def _in_question(repairs: Iterable[Repair], subject: Subject) -> list[Repair]:
+    """Those that are about calls of these layers, and whose needs the evidence meets."""
+    figures, layers = _figures(subject), set(subject.layers)
+    fitting = [
+        repair for repair in repairs if not repair.layer or set(repair.layer.split()) & layers
+    ]
+    return [repair for repair in fitting if not repair.needs or figures.get(repair.needs)]
+
+
+def _figures(subject: Subject) -> dict[str, float]:
+    return {name: value for one in subject.evidence for name, value in one.values.items()}
+
+
+def fixes_by(settings: tuple[FileSetting, ...]) -> tuple[Fix, ...]:
+    """How to have the settings, one line per effect."""
+    effects = {
+        setting.effect: f" --allow {setting.key}" if setting.risky else "" for setting in settings
+    }
+    return tuple(
+        Fix("setting", f"pario run --fix{allow} -- COMMAND, the program as it is: {effect}")
+        for effect, allow in effects.items()
+    )

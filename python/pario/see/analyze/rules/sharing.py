@@ -1,0 +1,279 @@
+"""Rules about how ranks share the work: one for all, all for one, stragglers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, counts, sums
+from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
+from pario.see.analyze.model import Evidence
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, spent
+
+ALMOST_ALL = 0.9
+WHOLE = 0.8
+ENOUGH_BYTES = 8 << 20
+SHARED_LIMIT = 1 << 30
+USEFUL_WRITERS = 16
+STRAGGLER_FACTOR = 2.0
+
+
+def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
+    if facts.ranks < 2 or not facts.lanes.mpi:
+        return
+    for writing in (True, False):
+        own = facts.stored & (facts.lane >= 0)
+        moved = facts.asked_bytes("bytes_written" if writing else "bytes_read")
+        by_rank = sums(facts.lane[own], moved[own], facts.ranks)
+        total = float(by_rank.sum() + moved[facts.stored & (facts.lane < 0)].sum())
+        rank = int(np.argmax(by_rank))
+        if (
+            by_rank[rank] >= ENOUGH_BYTES
+            and by_rank[rank] > ALMOST_ALL * total
+            and facts.has("per_rank")
+        ):
+            kind = WRITE if writing else READ
+            mask = own & (facts.lane == rank) & (facts.cells[:, kind] > 0)
+            yield _one_rank(facts, scene(facts, mask, facts.cells[:, kind]), rank, by_rank, writing)
+
+
+def _one_rank(facts: Facts, subject: Scene, rank: int, by_rank: Floats, writing: bool) -> Candidate:
+    kind, word = (WRITE, "write") if writing else (READ, "read")
+    useful = min(facts.ranks, USEFUL_WRITERS)
+    moved, share = float(by_rank[rank]), wording.percent(float(by_rank[rank]), float(by_rank.sum()))
+    others = wording.plural(facts.ranks - 1, "rank")
+    return subject.candidate(
+        title=(
+            f"rank {rank} {word}s {share} of all bytes ({wording.size(moved)}) for {facts.ranks}"
+            " ranks"
+        ),
+        cause=(
+            "One process uses one process's bandwidth, and the data pass through it, while"
+            f" {others} wait."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"rank {rank} {word}s {wording.size(moved)} in"
+                f" {wording.seconds(spent(facts, subject.rows, kind))}, the others together"
+                f" {wording.size(float(by_rank.sum() - moved))}",
+                share=moved / float(by_rank.sum()),
+            ),
+            _waited(facts),
+        ),
+        fixes=(
+            code(
+                f"Let every rank {word} its own part of the file: MPI_File_{word}_at_all with a"
+                " subarray view, or HDF5 with H5Pset_fapl_mpio and H5Pset_dxpl_mpio(...,"
+                " H5FD_MPIO_COLLECTIVE)."
+            ),
+            code("Or a file per node or per rank, where the readers can live with that."),
+        ),
+        claims=[
+            *claim_all(facts, subject.rows, (kind,), 1.0 - 1.0 / useful),
+            _transfers(facts, subject, rank, moved),
+        ],
+        method=(
+            f"time of rank {rank} in these calls divided among {useful} ranks, and its time in the"
+            " messages that carry the data"
+        ),
+    )
+
+
+def _transfers(facts: Facts, subject: Scene, rank: int, moved: float) -> Claim:
+    """Rank's communication, as far as the functions' bytes say that it carried the data."""
+    table = facts.job.functions
+    talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (
+        facts.lanes.of(table["process"]) == rank
+    )
+    carried = float(table["bytes"][talk].sum())
+    known = (
+        min(1.0, moved / carried)
+        if carried >= 0.5 * moved * (facts.ranks - 1) / facts.ranks > 0
+        else 0.0
+    )
+    seconds = float(facts.times.lane_times.communication[rank]) * known
+    return Claim(np.array([rank]), COMMUNICATION, np.array([seconds]))
+
+
+def _waited(facts: Facts) -> Evidence:
+    waiting = float(np.median(facts.times.lane_times.waiting))
+    return fact(f"ranks wait {wording.seconds(waiting)} for others (median)", waiting=waiting)
+
+
+def _all_read_one(facts: Facts) -> Iterator[Candidate]:
+    if facts.ranks < 2 or not facts.lanes.mpi:
+        return
+    reads = (
+        facts.stored
+        & ~facts.mpiio
+        & (facts.reads > 0)
+        & (facts.column("bytes_written") == 0)
+        & (facts.column("bytes_read") > 0)
+    )
+    size = np.zeros(len(facts.job.files))
+    np.maximum.at(size, facts.file[reads], facts.column("end_read")[reads])
+    many = np.maximum(facts.column("ranks"), 1)
+    whole = (facts.read_extent >= WHOLE * size[facts.file]) & (
+        facts.column("bytes_read") >= WHOLE * size[facts.file] * many
+    )
+    readers = counts(facts.file[reads & whole & (facts.lane >= 0)], len(facts.job.files))
+    shared = reads & (facts.lane < 0)
+    np.maximum.at(readers, facts.file[shared], facts.records["ranks"][shared])
+    mask = (
+        reads
+        & whole
+        & (readers[facts.file] >= max(2, 0.75 * facts.ranks))
+        & (size[facts.file] <= SHARED_LIMIT)
+    )
+    if mask.any():
+        yield _all_readers(facts, scene(facts, mask, facts.cells.sum(axis=1)), size)
+
+
+def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:
+    kinds = tuple(range(facts.cells.shape[1]))
+    took = float(facts.cells[subject.rows].sum())
+    moved, unique = subject.total("bytes_read"), float(size[subject.files].sum())
+    return subject.candidate(
+        title=f"all {facts.ranks} ranks read the same {wording.size(unique)}: {subject.place}",
+        cause=(
+            f"{facts.ranks} ranks ask the file system for the same bytes; one read and a broadcast"
+            " moves them once."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.size(moved)} read of {wording.size(unique)},"
+                f" {wording.seconds(took)}{facts.over_all}",
+                bytes=moved,
+            ),
+        ),
+        fixes=(
+            code(
+                "Read on rank 0 and MPI_Bcast (HDF5: H5Pset_all_coll_metadata_ops; Fortran"
+                " namelists: read on rank 0, broadcast)."
+            ),
+        ),
+        claims=claim_all(facts, subject.rows, kinds, 1.0 - 1.0 / facts.ranks),
+        method=(
+            "time of the ranks on these files, less one rank's share of it: storage serves the"
+            " readers one after the other"
+        ),
+    )
+
+
+def _stragglers(facts: Facts) -> Iterator[Candidate]:
+    if facts.ranks < 4 or not facts.lanes.mpi or not facts.has("per_rank"):
+        return
+    own = facts.stored & (facts.lane >= 0)
+    moved = facts.column("bytes_written") + facts.column("bytes_read")
+    seconds = facts.cells[:, READ] + facts.cells[:, WRITE]
+    by_rank = sums(facts.lane[own], seconds[own], facts.ranks)
+    amount = sums(facts.lane[own], moved[own], facts.ranks)
+    usual, bytes_each = float(np.median(by_rank)), float(np.median(amount))
+    slow = (by_rank > STRAGGLER_FACTOR * usual) & (amount < 2 * bytes_each) & (usual > 0)
+    if slow.any() and slow.sum() <= max(1, facts.ranks // 4):
+        mask = own & slow[np.maximum(facts.lane, 0)]
+        excess = np.where(slow, 1.0 - usual / np.maximum(by_rank, 1e-12), 0.0)[
+            np.maximum(facts.lane, 0)
+        ]
+        yield _straggler(facts, scene(facts, mask, seconds), by_rank, usual, excess)
+
+
+def _straggler(
+    facts: Facts, subject: Scene, by_rank: Floats, usual: float, excess: Floats
+) -> Candidate:
+    worst, rows = int(np.argmax(by_rank)), subject.rows
+    hosts = facts.job.processes["host"][facts.records["process"][rows]]
+    where = ", ".join(
+        sorted({facts.job.hosts[host] for host in hosts.tolist() if host < len(facts.job.hosts)})[
+            :4
+        ]
+    )
+    return subject.candidate(
+        title=(
+            f"rank {worst} needs {by_rank[worst] / usual:.2g} times as long as the others for the"
+            " same amount of I/O"
+        ),
+        cause=(
+            "One slow rank holds up all others at the next meeting; its node, network link or"
+            " storage target is slower or shared."
+        ),
+        confidence="low",
+        evidence=(
+            fact(
+                f"rank {worst}: {wording.seconds(float(by_rank[worst]))} in reads and writes,"
+                f" median {wording.seconds(usual)}",
+                factor=float(by_rank[worst] / usual),
+            ),
+            fact(f"on {where}" if where else "host not known"),
+        ),
+        fixes=(
+            code(
+                "Look at that node and at its other programs; run again: if another rank is slow"
+                " then, the storage is shared with other jobs."
+            ),
+        ),
+        claims=[
+            Claim(rows, kind, facts.cells[rows, kind] * excess[rows]) for kind in (READ, WRITE)
+        ],
+        method="time of the slow ranks' reads and writes beyond the median rank's",
+    )
+
+
+ALL_READ_ONE = Rule(
+    name="all-ranks-read-one-file",
+    remedy="reading on one rank and broadcasting",
+    sees="Every rank reads the whole of the same file.",
+    threshold=(
+        f"Three quarters of the ranks (at least 2) read {wording.share(WHOLE)} or more of a file of"
+        f" up to {SHARED_LIMIT >> 30} GiB that they do not write."
+    ),
+    estimate=(
+        "The ranks' time on the files minus one rank's share: storage serves the readers one after"
+        " the other."
+    ),
+    advice="Read on one rank and broadcast.",
+    control="Rank 0 reads and broadcasts.",
+    find=_all_read_one,
+    why_not="each rank asks for the whole file",
+    repairs=(repairs.READ_ONCE,),
+)
+ONE_RANK = Rule(
+    name="one-rank-for-all",
+    remedy="letting every rank do its own I/O",
+    sees="One rank moves (nearly) all bytes while the others wait.",
+    threshold=(
+        f"More than {wording.share(ALMOST_ALL)} of all bytes, at least {ENOUGH_BYTES >> 20} MiB, in"
+        " a job of 2 or more ranks."
+    ),
+    estimate=(
+        f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and its"
+        " time in the messages that carry the data."
+    ),
+    advice="Let every rank do its own part, collectively.",
+    control="The same bytes written by all ranks.",
+    find=_one_rank_for_all,
+    why_not=(
+        "the data are in other ranks' memory, and only the program knows their places in the file"
+    ),
+    repairs=(repairs.KEPT_BACK,),
+)
+STRAGGLER = Rule(
+    name="straggler",
+    remedy="finding out why a rank is slow",
+    sees="A few ranks that take much longer than the others for the same amount of I/O.",
+    threshold=(
+        f"At least 4 ranks, at most a quarter of which take {STRAGGLER_FACTOR:.0f} times the"
+        " median's time for less than twice its bytes."
+    ),
+    estimate="Time of the slow ranks' reads and writes minus the median rank's time.",
+    advice="Check the node; run again.",
+    control="Ranks that take about the same time.",
+    find=_stragglers,
+)

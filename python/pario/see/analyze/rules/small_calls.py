@@ -1,0 +1,167 @@
+"""Rules about calls that move too little: the fixed price of a call is paid too often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints
+from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
+from pario.see.analyze.ledger import Claim
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, spent
+
+SMALL_CALL = 16 * 1024
+MANY_CALLS = 500
+VALUE = 64
+MANY_VALUES = 20_000
+
+
+def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
+    """Seconds of the calls of rows minus the cost of their bytes at the reference rate."""
+    moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
+    needed = moved / facts.reference.row_rate(writing)[rows]
+    return np.asarray(np.maximum(facts.cells[rows, WRITE if writing else READ] - needed, 0.0))
+
+
+def _small(writing: bool) -> Rule:
+    def find(facts: Facts) -> Iterator[Candidate]:
+        calls, size = (
+            (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
+        )
+        mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
+        if mask.any():
+            yield _candidate(
+                scene(facts, mask, facts.cells[:, WRITE if writing else READ]), calls, writing, ""
+            )
+
+    word = "write" if writing else "read"
+    return Rule(
+        name=f"small-{word}s",
+        remedy=f"joining small {word}s into large ones",
+        sees=f"Many {word} calls that each move little data.",
+        threshold=(
+            f"Per process and file at least {MANY_CALLS} calls of less than {SMALL_CALL // 1024}"
+            " KiB on average, MPI-IO's own calls left out."
+        ),
+        estimate=(
+            "Time of the calls minus the time of their bytes at the best rate of large calls "
+            "on the same file system in this job, or at the default rate."
+        ),
+        advice=(
+            "Collect values in a buffer and move them with one call; 64 KiB per call is enough on"
+            " most file systems."
+        ),
+        control="The same bytes in calls of 64 KiB or more.",
+        find=find,
+        repairs=(repairs.WRITES_BEHIND if writing else repairs.READS_AHEAD,),
+    )
+
+
+def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Candidate:
+    facts, rows = subject.facts, subject.rows
+    kind, word = (WRITE, "write") if writing else (READ, "read")
+    count, moved = (
+        float(calls[rows].sum()),
+        subject.total("bytes_written" if writing else "bytes_read"),
+    )
+    size, took = moved / max(count, 1), spent(facts, rows, kind)
+    seen = facts.reference.rate(writing)[1][subject.files[0]]
+    rate = facts.reference.rate(writing)[0][subject.files[0]]
+    source = (
+        "best rate of large calls in this job" if seen else "default for this kind of file system"
+    )
+    return subject.candidate(
+        title=(
+            f"{wording.count(count)} {layer}{word}s of {wording.size(size)}"
+            f" {'to' if writing else 'from'} {subject.place}"
+        ),
+        cause=(
+            f"Each call costs {wording.seconds(took / max(count, 1))} whatever it moves; the"
+            f" {wording.size(moved)} need only {wording.count(max(moved / 1e6, 1))} calls of 1 MB."
+        ),
+        confidence="high" if seen else "medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} calls, {wording.size(size)} each on average,"
+                f" {wording.seconds(took)} in them{facts.over_all}",
+                calls=count,
+                mean_bytes=size,
+                seconds=took,
+            ),
+        ),
+        fixes=_fixes(writing, bool(layer)),
+        claims=[Claim(rows, kind, excess(facts, rows, writing))],
+        method=(
+            f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
+            f"({source})"
+        ),
+    )
+
+
+def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
+    verb, call = ("fwrite", "write") if writing else ("fread", "read")
+    if stdio:
+        return (
+            code(
+                f"{'Fill' if writing else 'Read'} an array and call {verb} once per array instead"
+                " of once per value."
+            ),
+        )
+    other = "Fortran: write whole arrays" if writing else "Fortran: read whole arrays"
+    return (
+        code(
+            f"Collect the values in a buffer of 1 MiB or more and call {call} once per buffer, or"
+            f" use stdio ({verb}) with setvbuf. {other}."
+        ),
+    )
+
+
+def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
+    for writing in (True, False):
+        calls, size = (
+            (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
+        )
+        formatted = facts.column("formatted_calls") > 0.5 * calls
+        mask = (
+            facts.stdio
+            & (size <= VALUE)
+            & (calls >= MANY_VALUES)
+            & ~formatted
+            & (facts.column("buffer_mode") == 0)
+        )
+        if mask.any():
+            yield _candidate(
+                scene(facts, mask, facts.cells[:, WRITE if writing else READ]),
+                calls,
+                writing,
+                "stdio ",
+            )
+
+
+RULES = (
+    Rule(
+        name="stdio-per-value",
+        remedy="passing whole arrays to stdio",
+        sees=(
+            "fwrite or fread called once per value: the buffer saves system calls, but each call"
+            " still locks the stream and copies."
+        ),
+        threshold=(
+            f"At least {MANY_VALUES:,} unformatted calls of at most {VALUE} bytes per process and"
+            " file."
+        ),
+        estimate="As for small-writes.",
+        advice="One fwrite or fread per array.",
+        control="One fwrite of the whole array.",
+        find=_per_value_stdio,
+        why_not="the cost is in calls inside the program, which the system hardly sees",
+    ),
+    _small(True),
+    _small(False),
+)

@@ -1,0 +1,303 @@
+"""Rules about where bytes live: a slow target, one stripe for a big file, unaligned shared
+writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import filesystems, wording
+from pario.see.analyze.arrays import Floats, Ints, counts, sums
+from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, setting
+from pario.see.analyze.rules.collective import sharers
+from pario.see.analyze.stripes import Choice, Expected, choose, files_of
+
+SLOW_FACTOR = 3.0
+MIN_TARGETS = 4
+UNALIGNED_SHARE = 0.5
+LARGE_CALL = 16 * 1024
+LOCKING = filesystems.names_with_range_locks()
+
+
+def _slow_targets(facts: Facts) -> Iterator[Candidate]:
+    moved = facts.column("bytes_written") + facts.column("bytes_read")
+    seconds = facts.cells[:, READ] + facts.cells[:, WRITE]
+    rows = np.flatnonzero(
+        facts.stored
+        & ~facts.mpiio
+        & (moved > 0)
+        & (seconds > 0)
+        & (facts.job.files["layout"][facts.file] >= 0)
+    )
+    rows = (
+        rows[
+            [
+                bool(facts.job.layouts[layout].targets)
+                for layout in facts.job.files["layout"][facts.file[rows]]
+            ]
+        ]
+        if len(rows)
+        else rows
+    )
+    if len(rows) < 2 * MIN_TARGETS:
+        return
+    row, target = _placements(facts, rows)
+    cost = seconds / np.maximum(moved, 1)
+    slow = _slow(cost, row, target, float(np.median(cost[rows])))
+    if len(slow) and len(np.unique(target)) >= MIN_TARGETS:
+        hit = np.unique(row[np.isin(target, slow)])
+        others = np.setdiff1d(rows, hit)
+        if len(others) >= len(hit):
+            yield _slow_target(facts, hit, others, slow, seconds, moved)
+
+
+def _placements(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
+    """(row, target) pairs."""
+    targets = [
+        facts.job.layouts[layout].targets for layout in facts.job.files["layout"][facts.file[rows]]
+    ]
+    return np.repeat(rows, [len(own) for own in targets]), np.fromiter(
+        (t for own in targets for t in own), np.int64
+    )
+
+
+def _slow(cost: Floats, row: Ints, target: Ints, usual: float) -> Ints:
+    """Targets most of whose files take several times the usual time per byte."""
+    numbers, place = np.unique(target, return_inverse=True)
+    files = counts(place, len(numbers))
+    slow = sums(place, cost[row] > SLOW_FACTOR * usual, len(numbers))
+    return np.asarray(numbers[(files >= 2) & (slow >= 0.75 * files)])
+
+
+def _slow_target(
+    facts: Facts, hit: Ints, others: Ints, slow: Ints, seconds: Floats, moved: Floats
+) -> Candidate:
+    subject = Scene(facts, hit, seconds[hit])
+    kind = facts.job.layouts[facts.job.files["layout"][facts.file[hit[0]]]].kind
+    word = filesystems.of_kind(kind).target
+    cost = float(np.median(seconds[others] / moved[others]))
+    factor = float(np.median(seconds[hit] / moved[hit])) / cost
+    usual = np.clip(cost * moved[hit] / seconds[hit], 0.0, 1.0)
+    names = f"{word} {wording.ranks(slow.tolist())}"
+    return subject.candidate(
+        title=(
+            f"{names} is slow: {wording.plural(len(subject.files), 'file')} on it take {factor:.0f}"
+            " times as long as the others"
+        ),
+        cause=(
+            "A target that is overloaded, rebuilding or failing holds up every rank whose file lies"
+            " on it, and all others wait at the next meeting."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"files on {names}: up to {wording.seconds(float(seconds[hit].max()))} each, others"
+                f" {wording.seconds(float(np.median(seconds[others])))} (median of"
+                f" {wording.count(len(others))})",
+                factor=factor,
+                slowest=float(seconds[hit].max()),
+            ),
+            fact(
+                f"{wording.rate(float(1 / (cost * factor)))} against"
+                f" {wording.rate(float(1 / cost))} per file"
+            ),
+        ),
+        fixes=(
+            code(
+                f"Tell the administrators: {names}, between the first and last access of this job."
+                " Until it is repaired, keep new files off it (Lustre: lfs setstripe -i for a"
+                " file, a pool without it for a directory) and move those that are needed again."
+            ),
+            *_moving(facts, subject, slow),
+        ),
+        claims=[
+            claim for kind in (READ, WRITE) for claim in claim_all(facts, hit, (kind,), 1.0 - usual)
+        ],
+        method=(
+            f"time of the slowest rank on files of {names} minus what their bytes take on the other"
+            " targets (median)"
+        ),
+    )
+
+
+def _moving(facts: Facts, subject: Scene, slow: Ints) -> list[Fix]:
+    """How to move the worst file to targets that this job found in order."""
+    layout = facts.job.layouts[facts.job.files["layout"][subject.files[0]]]
+    known = sorted(
+        {target for own in facts.job.layouts for target in own.targets} - set(slow.tolist())
+    )[: layout.stripe_count]
+    if layout.kind != "lustre" or len(known) < layout.stripe_count:
+        return []
+    return [
+        command(
+            "lfs",
+            "migrate",
+            "-c",
+            str(len(known)),
+            "-o",
+            ",".join(map(str, known)),
+            subject.paths[0],
+        )
+    ]
+
+
+def _one_stripe(facts: Facts) -> Iterator[Candidate]:
+    layout = facts.job.files["layout"]
+    stripes = (
+        np.array([own.stripe_count for own in facts.job.layouts] + [0])[layout]
+        if len(layout)
+        else layout
+    )
+    better = {
+        file: (expected, choose(expected))
+        for file, expected in files_of(facts.job, 0)
+        if stripes[file] == 1 and expected.writers > 1
+    }
+    better = {file: found for file, found in better.items() if found[1].count > 1}
+    moved = facts.column("bytes_written") + facts.column("bytes_read")
+    mask = facts.stored & np.isin(facts.file, list(better)) & (moved > 0)
+    if mask.any():
+        subject = scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE])
+        yield _stripe(facts, subject, *better[int(subject.files[0])])
+
+
+def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) -> Candidate:
+    file, users, count = int(subject.files[0]), expected.writers, choice.count
+    system = filesystems.of_kind(facts.job.layouts[facts.job.files["layout"][file]].kind)
+    template = system.stripe or filesystems.of_kind("lustre").stripe
+    stripe = filesystems.shell_words(template, subject.directory, count, choice.unit >> 20)
+    return subject.candidate(
+        title=(f"{subject.place}: {wording.count(users)} ranks share one {system.target}"),
+        cause=(
+            "The file has one stripe, so one storage target serves all ranks; the others stay idle."
+        ),
+        confidence="low",
+        evidence=(
+            fact(
+                f"stripe count 1, {wording.size(expected.size)} used by {users} ranks",
+                stripes=count,
+                unit_mib=choice.unit >> 20,
+            ),
+        ),
+        fixes=(
+            code(
+                f"Spread new files over {count} {system.target}s (a file that exists"
+                " keeps its layout: copy it):"
+            ),
+            command(*stripe),
+            _striping_hints(count),
+        ),
+        claims=claim_all(facts, subject.rows, (READ, WRITE), 1.0 - 1.0 / min(count, users)),
+        method=f"time of the calls divided over {min(count, users)} targets",
+    )
+
+
+def _striping_hints(count: int) -> Fix:
+    """The same through MPI-IO hints."""
+    return setting(
+        f"hints striping_factor={count}, striping_unit=4194304 at MPI_File_open of a new file"
+    )
+
+
+def _unaligned(facts: Facts) -> Iterator[Candidate]:
+    writes, unaligned = facts.column("writes"), facts.column("unaligned_writes")
+    locking = (
+        np.isin(facts.filesystem_type, LOCKING)[facts.file]
+        if len(facts.job.files)
+        else facts.stored
+    )
+    mask = (
+        facts.posix
+        & locking
+        & (unaligned > UNALIGNED_SHARE * writes)
+        & (facts.write_size >= LARGE_CALL)
+        & (facts.column("block_size") >= 4096)
+    )
+    mask &= sharers(facts, mask)[facts.file] >= 2
+    if not mask.any() or not facts.has("alignment"):
+        return
+    subject = scene(facts, mask, facts.cells[:, WRITE])
+    rows, count = subject.rows, subject.total("unaligned_writes")
+    block = int(facts.records["block_size"][rows].max())
+    touched = np.minimum(facts.write_size[rows] / block + 1, 1e9)
+    share = unaligned[rows] / np.maximum(writes[rows], 1) * np.minimum(1.0 / touched, 0.5)
+    yield subject.candidate(
+        title=(
+            f"{wording.count(count)} writes to {subject.place} begin inside a"
+            f" {wording.block(block)} block that other ranks may write, too"
+        ),
+        cause=(
+            "Two ranks that share a block or stripe pass its lock to and fro, and the file system"
+            " reads the rest of the block first."
+        ),
+        confidence="low",
+        evidence=(
+            fact(
+                f"{wording.percent(count, subject.total('writes'))} of the writes start off a"
+                f" border of {wording.block(block)}",
+                unaligned=count,
+            ),
+        ),
+        fixes=(
+            code(
+                f"Start each rank's part at a multiple of {wording.block(block)} (HDF5:"
+                f" H5Pset_alignment(fapl, 1048576, {block}); PnetCDF: nc_var_align_size)."
+            ),
+            _striping_hints(4),
+        ),
+        claims=[Claim(rows, WRITE, facts.cells[rows, WRITE] * share)],
+        method="the part of the write time that belongs to blocks shared with a neighbour",
+    )
+
+
+SLOW = Rule(
+    name="slow-target",
+    remedy="avoiding a slow storage target",
+    sees="Files on one storage target that take several times as long as files elsewhere.",
+    threshold=(
+        f"Three quarters of a target's files take more than {SLOW_FACTOR:.0f} times the usual"
+        f" seconds per byte; at least {MIN_TARGETS} targets, and fewer slow files than others."
+    ),
+    estimate=(
+        "Time of the slowest rank on these files minus the time of their bytes on the other targets"
+        " (median)."
+    ),
+    advice="Avoid the target; tell the administrators.",
+    control="Files that take the same time on all targets.",
+    find=_slow_targets,
+)
+ONE_STRIPE = Rule(
+    name="one-stripe",
+    remedy="spreading a file over more storage targets",
+    sees="A big file of several ranks on a single storage target.",
+    threshold=(
+        "Stripe count 1, two or more ranks, and a size for which the rules of new files give more"
+        " stripes (docs/striping.md)."
+    ),
+    estimate="Time of the calls, divided over the targets that the ranks could use.",
+    advice="lfs setstripe, ceph.dir.layout, striping_factor.",
+    control="The same file on several stripes.",
+    find=_one_stripe,
+    repairs=(repairs.STRIPES,),
+)
+UNALIGNED = Rule(
+    name="unaligned-shared-writes",
+    remedy="aligning writes to blocks",
+    sees=(
+        "Ranks that write large pieces of a shared file which begin inside a lock block or stripe."
+    ),
+    threshold=(
+        f"More than {wording.share(UNALIGNED_SHARE)} of the writes of {LARGE_CALL >> 10} KiB or"
+        f" more unaligned, two or more ranks, on a file system with locks ({', '.join(LOCKING)})."
+    ),
+    estimate="The share of the write time that belongs to blocks shared with a neighbour.",
+    advice="Align each rank's part.",
+    control="The same writes at block borders.",
+    find=_unaligned,
+)

@@ -1,0 +1,139 @@
+"""What of a job is the program's own: not the launcher's processes, not the files that the MPI
+library keeps for itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, counts, sums
+from pario.see.analyze.lanes import Lanes
+from pario.see.tables.model import LAYERS, Job
+
+#: What a file is to the program. ``missing``: only looked for, and not found. ``pario``: what
+#: Python reads because pario is there.
+ORIGINS: tuple[str, ...] = ("program", "missing", "library", "kernel", "stream", "pipe", "pario")
+PROGRAM, MISSING, LIBRARY, KERNEL, STREAM, PIPE, PARIO = range(len(ORIGINS))
+
+#: Flags of events: inside an MPI-IO call, inside another MPI call.
+IN_MPI_IO, IN_MPI = 2, 4
+#: More than a named pipe with a slow partner moves.
+PIPE_BYTES = 64 << 10
+
+_KERNEL = ("/proc/", "/sys/", "/dev/")
+_MEMORY = "/dev/shm/"
+#: What pario.see.launch.environment puts into PYTHONPATH, wherever pario is installed.
+_HOOK = re.compile(r"/pario/(see/)?launch/hook(/|$)")
+#: Files of MPI libraries, for calls that come before MPI_Init and for logs without events.
+_LIBRARY = re.compile(
+    r"^/dev/shm/(ucx_|mpich_|vader_segment|sm_segment|osc_|btl_|open_mpi|psm[23]_|cray-shared|Intel_MPI)"
+    r"|/(ucx|mpich|mpiexec\.hydra|openmpi-mca-params|pmix-mca-params|prte-mca-params|mca-params)\.conf$"
+    r"|/romio-hints$|/hydra_hwloc_xmlfile_|/(openmpi-sessions|ompi\.|pmix-|prte\.)[^/]*(/|$)"
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """``job`` holds the program's records and functions only; rows of files and processes keep
+    their numbers. Events are all there: copying them would take longer than passing over those
+    without a lane.
+    """
+
+    job: Job
+    origin: Ints  # per row of Job.files: an index into ORIGINS
+    helpers: Table  # records of the launcher and its helpers
+
+    @property
+    def storage(self) -> Mask:
+        """Which files are storage of the program: looking for a file in vain is a call to storage,
+        too."""
+        return np.asarray(self.origin <= MISSING)
+
+
+def find_scope(job: Job, lanes: Lanes) -> Scope:
+    """Parts the program's from everything else."""
+    outside = np.flatnonzero(lanes.of_process < 0)
+    helper = np.isin(job.records["process"], outside)
+    own = job
+    if len(outside):
+        own = replace(
+            job,
+            records=job.records[~helper],
+            functions=job.functions[~np.isin(job.functions["process"], outside)],
+        )
+    return Scope(own, _origins(own, lanes), job.records[helper])
+
+
+def _origins(job: Job, lanes: Lanes) -> Ints:
+    origin = np.where(_missing(job), MISSING, PROGRAM)
+    if lanes.mpi:
+        origin[_library(job, lanes)] = LIBRARY
+    origin[
+        _by_path(
+            job, [path.startswith(_KERNEL) and not path.startswith(_MEMORY) for path in job.paths]
+        )
+    ] = KERNEL
+    origin[_by_path(job, [_HOOK.search(path) is not None for path in job.paths])] = PARIO
+    origin[job.files["stream"] != 0] = STREAM
+    if job.format == "darshan":
+        origin[_named_pipes(job)] = PIPE
+    return origin
+
+
+def _by_path(job: Job, chosen: list[bool]) -> Mask:
+    return np.asarray(np.array(chosen or [False])[job.files["path"]])
+
+
+def _missing(job: Job) -> Mask:
+    """Files with failed calls only."""
+    records = job.records
+    done = sum(
+        (records[name] for name in ("opens", "reads", "writes", "maps", "closes")),
+        np.zeros(len(records), np.int64),
+    )
+    asked = records["stats"] + records["failed_opens"] + records["others"]
+    worked, asked_for, failed = (
+        sums(records["file"], values, len(job.files)) for values in (done, asked, records["failed"])
+    )
+    return np.asarray((worked == 0) & (failed > 0) & (failed >= asked_for))
+
+
+def _library(job: Job, lanes: Lanes) -> Mask:
+    """Files that are touched inside MPI calls alone and were not opened by MPI_File_open, and those
+    known by name."""
+    count = len(job.files)
+    named = _by_path(job, [_LIBRARY.search(path) is not None for path in job.paths])
+    opened = counts(job.records["file"][job.records["layer"] == LAYERS.index("mpiio")], count) > 0
+    own = (
+        (job.events["layer"] < len(LAYERS))
+        & (job.events["file"] >= 0)
+        & (lanes.of(job.events["process"]) >= 0)
+    )
+    file, calls, flags = (job.events[name][own] for name in ("file", "count", "flags"))
+    inside = (flags & (IN_MPI | IN_MPI_IO)) > 0
+    seen = sums(file[inside], calls[inside], count)
+    nested = (seen > 0) & (seen >= _calls(job)) & (counts(file[~inside], count) == 0)
+    return np.asarray((named | nested) & ~opened)
+
+
+def _calls(job: Job) -> Floats:
+    """Per file the calls that always have an event, if events are complete."""
+    calls = job.records["opens"] + job.records["reads"] + job.records["writes"]
+    return sums(job.records["file"], calls, len(job.files))
+
+
+def _named_pipes(job: Job) -> Mask:
+    """Darshan does not note file types: what is called a pipe, moves little and takes more than a
+    second to open is one."""
+    records, count = job.records, len(job.files)
+    moved = sums(records["file"], records["bytes_read"] + records["bytes_written"], count)
+    opening = sums(records["file"], records["open_time"] + records["other_time"], count)
+    slow = (moved < PIPE_BYTES) & (opening > sums(records["file"], records["opens"], count))
+    named = [
+        any(word in job.path(int(file)).rpartition("/")[2].lower() for word in ("pipe", "fifo"))
+        for file in np.flatnonzero(slow)
+    ]
+    slow[slow] = named
+    return slow

@@ -1,0 +1,272 @@
+"""Where the time of lanes went: compute, communication, waiting, I/O; per lane and along the
+critical path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, sums
+from pario.see.analyze.cells import MPIIO, exclusive_seconds, without_waiting
+from pario.see.analyze.intervals import Intervals, IntervalSet
+from pario.see.analyze.lanes import Lanes, find_lanes
+from pario.see.analyze.model import Split
+from pario.see.analyze.path import Path, critical_path
+from pario.see.analyze.scope import IN_MPI, IN_MPI_IO, Scope, find_scope
+from pario.see.analyze.waiting import COMMUNICATION, Waits, find_waits
+from pario.see.tables.model import Job
+
+#: Part of the counted I/O time that events must show to be taken for all of it.
+ALMOST_ALL = 0.9
+
+COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
+
+
+@dataclass(frozen=True)
+class LaneTimes:
+    """Seconds per lane, disjoint: their sum is at most the wall time."""
+
+    io: Floats
+    waiting: Floats
+    communication: Floats
+
+
+class Times:
+    """The time of a job, computed once. ``exact`` where events show every call, else sums of
+    counters bounded by the wall time."""
+
+    def __init__(self, job: Job) -> None:
+        self.wall = max(float(job.wall), 1e-9)
+        self.lanes: Lanes = find_lanes(job)
+        self.scope: Scope = find_scope(job, self.lanes)
+        self.job = self.scope.job
+        self.storage = self.scope.storage
+        self.cells = exclusive_seconds(self.job, self.storage)
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the events hold (nearly) all I/O time that was counted."""
+        if "events" not in self.job.has:
+            return False
+        counted = float(self.cells.sum())
+        seen = float(self.job.events["duration"][self.io_events].sum())
+        return seen >= ALMOST_ALL * counted
+
+    @cached_property
+    def io_events(self) -> Ints:
+        """Events that are the program's I/O: not the POSIX calls inside MPI-IO, and of those inside
+        other MPI calls only the ones with which non-blocking MPI-IO ends."""
+        events, records = self.job.events, self.job.records
+        if not len(events) or not len(self.job.files):
+            return np.zeros(0, np.int64)
+        outer = (events["flags"] & IN_MPI_IO) == 0
+        own = outer & (self.lanes.of(events["process"]) >= 0)
+        rows = np.flatnonzero((events["layer"] != COMMUNICATION) & own & (events["file"] >= 0))
+        file = events["file"][rows]
+        ending = np.zeros(len(self.job.files), bool)
+        ending[records["file"][records["layer"] == MPIIO]] = True
+        chosen = self.storage[file] & (((events["flags"][rows] & IN_MPI) == 0) | ending[file])
+        return np.asarray(rows[chosen])
+
+    @cached_property
+    def waits(self) -> Waits:
+        """Matched waiting."""
+        return find_waits(self.job, self.lanes)
+
+    @cached_property
+    def active_cells(self) -> Floats:
+        """The cells without the waiting in collective MPI-IO calls."""
+        return without_waiting(self.job, self.cells, self.waits)
+
+    @cached_property
+    def path(self) -> Path:
+        """The critical path; without MPI the lane with most I/O from start to end."""
+        if not self.lanes.mpi or not len(self.waits.lane):
+            lane = int(np.argmax(self.lane_times.io)) if self.lanes.count else 0
+            return Path(np.array([lane]), np.zeros(1), np.array([self.wall]))
+        return critical_path(self.waits, self._last_lane(), self.wall)
+
+    def _last_lane(self) -> int:
+        processes = self.job.processes
+        ranked = processes["rank"] >= 0
+        ends = np.where(np.isnan(processes["mpi_end"]), processes["seen"], processes["mpi_end"])
+        return int(processes["rank"][np.argmax(np.where(ranked, ends, -np.inf))])
+
+    def intervals(self, rows: Ints) -> Intervals:
+        """Time spans of events in their lanes; merged ones shrink to the time spent."""
+        events = self.job.events[rows]
+        lane = self.lanes.of(events["process"])
+        kept = lane >= 0
+        start, length = events["start"][kept], events["duration"][kept]
+        return Intervals(start.astype(float), np.maximum(start + length, start), lane[kept])
+
+    @cached_property
+    def _sets(self) -> tuple[IntervalSet, IntervalSet, IntervalSet]:
+        waiting = self.waits.intervals()
+        io = self.intervals(self.io_events)
+        talk = self.intervals(np.flatnonzero(self.job.events["layer"] == COMMUNICATION))
+        horizon = self.wall
+        return (
+            IntervalSet(waiting, horizon),
+            IntervalSet(waiting + io, horizon),
+            IntervalSet(waiting + io + talk, horizon),
+        )
+
+    def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
+        """I/O, waiting, communication of stretches of lanes, from events."""
+        waiting, io, all_known = (covered.measure(lane, start, end) for covered in self._sets)
+        return LaneTimes(io - waiting, waiting, all_known - io)
+
+    @cached_property
+    def lane_times(self) -> LaneTimes:
+        """Totals per lane."""
+        lanes = np.arange(self.lanes.count)
+        if self.exact and "events" in self.job.has:
+            return self.between(lanes, np.zeros(len(lanes)), np.full(len(lanes), self.wall))
+        return self._counted_times()
+
+    def _counted_times(self) -> LaneTimes:
+        talk, barrier = self._function_seconds()
+        waiting = barrier
+        if len(self.waits.lane):
+            waiting = sums(self.waits.lane, self.waits.seconds, self.lanes.count)
+        io = np.minimum(self.counted_io, self.wall)
+        waiting = np.minimum(waiting, self.wall - io)
+        return LaneTimes(io, waiting, np.clip(talk - waiting, 0.0, self.wall - io - waiting))
+
+    @cached_property
+    def counted_io(self) -> Floats:
+        """Seconds of I/O per lane by the counters, threads of a process side by side."""
+        records, count = self.job.records, self.lanes.count
+        rows = (
+            self.cells.sum(axis=1) * self._thread_share()[records["process"]]
+            if len(records)
+            else np.zeros(0)
+        )
+        lane = self.lanes.of(records["process"])
+        io = sums(lane[lane >= 0], rows[lane >= 0], count)
+        for row in np.flatnonzero(records["process"] < 0):
+            io += _share_of_ranks(records[row], float(self.cells[row].sum()), count)
+        return io
+
+    def _thread_share(self) -> Floats:
+        """Per process the part of its I/O seconds that its busiest thread spent: threads do I/O at
+        the same time."""
+        functions = self.job.functions
+        share = np.ones(max(len(self.job.processes), 1))
+        rows = functions[
+            np.isin(functions["category"], ("posix", "stdio", "mpiio")) & (functions["thread"] >= 0)
+        ]
+        if not len(rows):
+            return share
+        key = rows["process"].astype(np.int64) * (int(rows["thread"].max()) + 1) + rows["thread"]
+        threads = sums(key, rows["seconds"], 0)
+        threads = np.pad(threads, (0, -len(threads) % (int(rows["thread"].max()) + 1))).reshape(
+            -1, int(rows["thread"].max()) + 1
+        )
+        total, largest = threads.sum(axis=1), threads.max(axis=1)
+        share[: len(total)] = np.divide(largest, total, out=np.ones_like(total), where=total > 0)
+        return share
+
+    def _function_seconds(self) -> tuple[Floats, Floats]:
+        """Per lane: seconds in communication, and in barriers (which move nothing, so all is
+        waiting)."""
+        functions = self.job.functions
+        lane = self.lanes.of(functions["process"])
+        talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
+        names = np.array([name == "MPI_Barrier" for name in self.job.function_names] or [False])
+        barrier = talk & names[functions["name"]] if len(functions) else talk
+        count = self.lanes.count
+        return (
+            sums(lane[talk], functions["seconds"][talk], count),
+            sums(lane[barrier], functions["seconds"][barrier], count),
+        )
+
+    def split(self, lane: int) -> Split:
+        """The wall time of one lane."""
+        times = self.lane_times
+        return self._whole(
+            float(times.io[lane]), float(times.waiting[lane]), float(times.communication[lane])
+        )
+
+    @cached_property
+    def mean(self) -> Split:
+        """The mean over lanes."""
+        times = self.lane_times
+        return self._whole(
+            float(times.io.mean()), float(times.waiting.mean()), float(times.communication.mean())
+        )
+
+    @cached_property
+    def critical(self) -> Split:
+        """Along the critical path; without events the lane with most I/O."""
+        if not self.along_path:
+            return self.split(self.slowest_lane)
+        times = self._on_path
+        return self._whole(
+            float(times.io.sum()), float(times.waiting.sum()), float(times.communication.sum())
+        )
+
+    @property
+    def path_known(self) -> bool:
+        """Whether ranks could be followed from meeting to meeting."""
+        return self.lanes.mpi and len(self.waits.lane) > 0
+
+    @cached_property
+    def slowest_lane(self) -> int:
+        """The lane with most I/O."""
+        return int(np.argmax(self.lane_times.io))
+
+    def _whole(self, io: float, waiting: float, communication: float) -> Split:
+        return Split(max(self.wall - io - waiting - communication, 0.0), communication, waiting, io)
+
+    @property
+    def along_path(self) -> bool:
+        """Whether seconds can be weighed by their part of the critical path."""
+        return self.exact and self.path_known
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Per lane: how much of a second of its I/O counts. On the critical path the part of it
+        that lies there."""
+        cells = sums(*self._cells_by_lane(), self.lanes.count)
+        return _part(self._on_path.io if self.along_path else self.lane_times.io, cells)
+
+    @cached_property
+    def communication_weights(self) -> Floats:
+        """Per lane: how much of its communication lies on the critical path."""
+        return _part(self._on_path.communication, self.lane_times.communication)
+
+    @cached_property
+    def _on_path(self) -> LaneTimes:
+        times = self.between(self.path.lane, self.path.start, self.path.end)
+        parts = (
+            sums(self.path.lane, part, self.lanes.count)
+            for part in (times.io, times.waiting, times.communication)
+        )
+        return LaneTimes(*parts)
+
+    def _cells_by_lane(self) -> tuple[Ints, Floats]:
+        lane = self.lanes.of(self.job.records["process"])
+        kept = lane >= 0
+        return lane[kept], self.active_cells.sum(axis=1)[kept]
+
+
+def _part(part: Floats, whole: Floats) -> Floats:
+    return np.minimum(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 1.0)
+
+
+def _share_of_ranks(record: np.void, seconds: float, ranks: int) -> Floats:
+    """How a sum over all ranks spreads: the slowest and fastest rank's own time where the log kept
+    it, the rest evenly."""
+    share = np.full(ranks, seconds / max(int(record["ranks"]), ranks, 1))
+    slowest, fastest = int(record["slowest_rank"]), int(record["fastest_rank"])
+    if 0 <= slowest < ranks and record["slowest_rank_time"] == record["slowest_rank_time"]:
+        own = min(float(record["slowest_rank_time"]), seconds)
+        share[:] = (seconds - own) / max(ranks - 1, 1)
+        share[slowest] = own
+        if 0 <= fastest < ranks and fastest != slowest:
+            share[fastest] = min(float(record["fastest_rank_time"]), share[fastest])
+    return share

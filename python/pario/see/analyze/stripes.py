@@ -1,0 +1,99 @@
+"""What a recorded run says about its files, and what they should get: asked of the table in
+src/core/layout/policy.def."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from pario.see.tables.model import Job
+
+#: Files that are only read count when they are this large: who wrote them is not in the log.
+LARGE_INPUT = 256 << 20
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a file before it is there."""
+
+    size: int
+    writers: int = 1  # processes that use it at the same time
+    ranks: int = 0  # of the job; 0: as many as writers
+    targets: int = 0  # of the file system; 0: not known
+    files: int = 1  # such files at the same time
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What it should get, and why."""
+
+    count: int
+    unit: int
+    rule: str
+    reason: str
+
+
+def choose(expected: Expected) -> Choice:
+    """The first row that fits, applied."""
+    from pario import _native
+
+    most = 2**32 - 1
+    numbers = (
+        min(number, most)
+        for number in (expected.writers, expected.ranks, expected.targets, expected.files)
+    )
+    return Choice(*_native.choose_stripes(expected.size, *numbers))
+
+
+def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:
+    """Rows of ``job.files`` that it wrote, or large ones that it read, and what the next of their
+    kind will be like."""
+    records = job.records[job.records["file"] >= 0]
+    size = _largest(
+        records["file"],
+        np.max([records[name] for name in ("end_written", "end_read", "size_at_open")], axis=0),
+        len(job.files),
+    )
+    writers, readers = (
+        _users(records[records[name] > 0], len(job.files))
+        for name in ("bytes_written", "bytes_read")
+    )
+    wanted = (writers > 0) | ((readers > 0) & (size >= LARGE_INPUT))
+    wanted &= (job.files["stream"] == 0) & (job.files["folded"] == 0) & (size > 0)
+    users = np.maximum(writers, readers)
+    alone = Counter(_directory(job, int(file)) for file in np.flatnonzero(wanted & (users == 1)))
+    for file in map(int, np.flatnonzero(wanted)):
+        together = min(alone[_directory(job, file)], job.ranks) if users[file] == 1 else 1
+        yield (
+            file,
+            Expected(int(size[file]), int(users[file]), job.ranks, targets, max(together, 1)),
+        )
+
+
+def _directory(job: Job, file: int) -> str:
+    return str(PurePath(job.path(file)).parent)
+
+
+def _largest(file: np.ndarray, value: np.ndarray, files: int) -> np.ndarray:
+    out = np.zeros(files, np.int64)
+    np.maximum.at(out, file, value)
+    return out
+
+
+def _users(rows: np.ndarray, files: int) -> np.ndarray:
+    """Per file: how many processes; of rows that sum up processes, as many as they do."""
+    out = np.zeros(files, np.int64)
+    single = rows[rows["process"] >= 0]
+    pairs = (
+        np.unique(np.stack([single["file"], single["process"]]), axis=1)
+        if len(single)
+        else np.zeros((2, 0), np.int64)
+    )
+    np.add.at(out, pairs[0], 1)
+    summed = rows[rows["process"] < 0]
+    np.maximum.at(out, summed["file"], summed["ranks"])
+    return out

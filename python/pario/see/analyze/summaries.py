@@ -1,0 +1,148 @@
+"""The smaller tables of a report: file systems, access sizes, hints, and what the job was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, counts, sums
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.functions import COUNTED
+from pario.see.analyze.model import FileSystemRow, JobInfo, SizeRow
+from pario.see.analyze.scope import PROGRAM
+from pario.see.tables.model import LAYERS, Job
+
+#: The variables with which pario, Cray's libraries and ROMIO are told how to do I/O.
+SETTINGS = (
+    "PARIO_MPIIO",
+    "PARIO_HINTS",
+    "PARIO_STREAMS",
+    "MPICH_MPIIO_HINTS",
+    "ROMIO_HINTS",
+    "IOBUF_PARAMS",
+)
+
+
+def job_info(facts: Facts) -> JobInfo:
+    """Facts of the job for the head of a report."""
+    job = facts.job
+    moved = [_moved(facts, name).sum() for name in ("bytes_read", "bytes_written")]
+    return JobInfo(
+        source=job.source,
+        format=job.format,
+        command=job.command,
+        start=job.start,
+        wall=job.wall,
+        ranks=job.ranks,
+        processes=_processes(facts),
+        hosts=tuple(job.hosts),
+        exit_status=job.exit_status,
+        mpi_library=job.mpi_library,
+        bytes_read=int(moved[0]),
+        bytes_written=int(moved[1]),
+        files=int((facts.times.scope.origin[np.unique(facts.file)] == PROGRAM).sum()),
+        directory=str(job.metadata.get("cwd", "")),
+        settings=_settings(job),
+        calls=int(sum(facts.column(name) @ facts.stored for _, name, _ in COUNTED)),
+        system_reads=_system_calls(facts, "syscalls_read"),
+        system_writes=_system_calls(facts, "syscalls_write"),
+    )
+
+
+def _settings(job: Job) -> tuple[tuple[str, str], ...]:
+    """Variables that change how I/O is done."""
+    environment = job.metadata.get("env", {})
+    return tuple(
+        (name, str(value)) for name, value in sorted(environment.items()) if name in SETTINGS
+    )
+
+
+def _system_calls(facts: Facts, name: str) -> int:
+    """Over the program's processes; not known (-1) unless all of them are. The kernel adds those of
+    a child to its parent's when that waits for it, and those before exec to those behind it.
+    """
+    own = facts.job.processes[facts.lanes.of_process >= 0]
+    if not len(own) or (own[name] < 0).any():
+        return -1
+    pids = {(row["host"], row["pid"]) for row in own}
+    most: dict[tuple[int, int], int] = {}
+    for row in own:
+        if (row["host"], row["parent"]) not in pids:
+            place = (int(row["host"]), int(row["pid"]))
+            most[place] = max(most.get(place, 0), int(row[name]))
+    return sum(most.values())
+
+
+def _processes(facts: Facts) -> int:
+    """Processes of the program; one that calls exec stays one."""
+    own = facts.job.processes[facts.lanes.of_process >= 0]
+    return len(np.unique(own[["host", "pid"]]))
+
+
+def _moved(facts: Facts, name: str) -> Floats:
+    """Bytes per row that reached storage, each once: MPI-IO rows count only where no POSIX row
+    shows the same file."""
+    value = facts.column(name) * facts.stored
+    below = sums(facts.file[~facts.mpiio], value[~facts.mpiio], len(facts.job.files))
+    return np.where(facts.mpiio & (below[facts.file] > 0), 0.0, value)
+
+
+def filesystems(facts: Facts) -> tuple[FileSystemRow, ...]:
+    """Files, bytes, calls and seconds by file system, most seconds first."""
+    job = facts.job
+    if not len(facts.records):
+        return ()
+    of_file = job.files["filesystem"].astype(np.int64)
+    of_file = np.where(of_file < 0, len(job.filesystems), of_file)
+    of_row = of_file[facts.file]
+    count = len(job.filesystems) + 1
+
+    def total(values: Floats) -> Floats:
+        return sums(of_row, values * facts.stored, count)
+
+    calls = total(sum((facts.column(name) for _, name, _ in COUNTED), np.zeros(len(facts.records))))
+    read, written = total(_moved(facts, "bytes_read")), total(_moved(facts, "bytes_written"))
+    seconds = total(facts.times.cells.sum(axis=1))
+    number = counts(of_file[np.unique(facts.file[facts.stored])], count)
+    rows = [
+        FileSystemRow(
+            *_identity(job, i),
+            int(number[i]),
+            int(read[i]),
+            int(written[i]),
+            float(seconds[i]),
+            int(calls[i]),
+        )
+        for i in range(count)
+        if number[i]
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _identity(job: Job, filesystem: int) -> tuple[str, str]:
+    if filesystem == len(job.filesystems):
+        return "not known", ""
+    row = job.filesystems[filesystem]
+    return str(row["type"]), str(row["mount"])
+
+
+def sizes(facts: Facts) -> tuple[SizeRow, ...]:
+    """Access sizes of storage by layer."""
+    rows = []
+    for number, layer in enumerate(LAYERS):
+        own = facts.records[facts.stored & (facts.records["layer"] == number)]
+        reads, writes = (own[name].sum(axis=0) for name in ("read_sizes", "write_sizes"))
+        if reads.any() or writes.any():
+            rows.append(SizeRow(layer, tuple(int(n) for n in reads), tuple(int(n) for n in writes)))
+    return tuple(rows)
+
+
+def hints(job: Job) -> tuple[tuple[str, str, str, str], ...]:
+    """File, key, requested value, effective value; a rank that differs makes a row of its own."""
+    values: dict[tuple[int, str, int], dict[str, str]] = {}
+    for hint in job.hints:
+        values.setdefault((hint.file, hint.key, hint.process), {})[hint.when] = hint.value
+    rows = {
+        (job.path(file), key, pair.get("requested", ""), pair.get("effective", ""))
+        for (file, key, _), pair in values.items()
+    }
+    return tuple(sorted(rows))

@@ -1,0 +1,139 @@
+"""I/O over time in bins: ranks (or groups of ranks) by time, of a size that does not grow with the
+log."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, counts
+from pario.see.analyze.cells import META, READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.intervals import Intervals, nothing, spread
+from pario.see.analyze.lanes import lane_words
+from pario.see.analyze.model import Timeline
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS
+from pario.wording import ranks as rank_list
+
+MAX_ROWS = 64
+BINS = 300
+_READ, _WRITE = EVENT_KINDS.index("read"), EVENT_KINDS.index("write")
+
+
+def timeline(facts: Facts) -> Timeline | None:
+    """The timeline from events, else from first and last times of the counters; None when the job
+    did no I/O at all."""
+    edges = np.linspace(0.0, facts.wall, BINS + 1)
+    row_of_lane, labels = _rows(facts)
+    classes = _from_events(facts) if facts.times.exact else _from_counters(facts)
+    if not any(len(spans) for spans, _, _ in classes.values()):
+        return None
+    shares = {
+        name: _share(spans, busy, row_of_lane, len(labels), edges)
+        for name, (spans, busy, _) in classes.items()
+    }
+    moved = {name: _total(*classes[name], edges) for name in ("read", "write")}
+    return Timeline(
+        bin_seconds=facts.wall / BINS,
+        start=0.0,
+        labels=labels,
+        read_share=shares["read"],
+        write_share=shares["write"],
+        meta_share=shares["meta"],
+        mpi_share=shares["mpi"],
+        bytes_read=moved["read"],
+        bytes_written=moved["write"],
+        exact=facts.times.exact,
+    )
+
+
+_Class = tuple[Intervals, Floats, Floats]  # spans, seconds busy in each, bytes moved in each
+
+
+def _rows(facts: Facts) -> tuple[Ints, tuple[str, ...]]:
+    """The row of each lane, and the labels of the rows."""
+    group = -(-facts.ranks // MAX_ROWS)
+    row = np.arange(facts.ranks) // group
+    one, several = lane_words(mpi=facts.lanes.mpi)
+    if group == 1:
+        return row, tuple(f"{one} {lane}" for lane in range(facts.ranks))
+    members = (np.flatnonzero(row == number) for number in range(int(row.max()) + 1))
+    return row, tuple(f"{several} {rank_list(member.tolist())}" for member in members)
+
+
+def _from_events(facts: Facts) -> dict[str, _Class]:
+    events, rows = facts.job.events, facts.times.io_events
+    rows = rows[facts.lanes.of(events["process"][rows]) >= 0]
+    kind = events["kind"][rows]
+    chosen = {
+        "read": rows[kind == _READ],
+        "write": rows[kind == _WRITE],
+        "meta": rows[(kind != _READ) & (kind != _WRITE)],
+        "mpi": np.flatnonzero(
+            (events["layer"] == COMMUNICATION) & (facts.lanes.of(events["process"]) >= 0)
+        ),
+    }
+    return {name: _spans(facts, picked) for name, picked in chosen.items()}
+
+
+def _spans(facts: Facts, rows: Ints) -> _Class:
+    events = facts.job.events[rows]
+    spans = Intervals(
+        events["start"].astype(float),
+        np.maximum(events["end"], events["start"]).astype(float),
+        facts.lanes.of(events["process"]),
+    )
+    return spans, events["duration"].astype(float), events["length"].astype(float)
+
+
+def _from_counters(facts: Facts) -> dict[str, _Class]:
+    reads = _counted(
+        facts, "first_read", "last_read", facts.cells[:, READ], facts.column("bytes_read")
+    )
+    writes = _counted(
+        facts, "first_write", "last_write", facts.cells[:, WRITE], facts.column("bytes_written")
+    )
+    meta = _counted(
+        facts,
+        "first_open",
+        "last_close",
+        facts.cells[:, META].sum(axis=1),
+        np.zeros(len(facts.records)),
+    )
+    return {
+        "read": reads,
+        "write": writes,
+        "meta": meta,
+        "mpi": (nothing(), np.zeros(0), np.zeros(0)),
+    }
+
+
+def _counted(facts: Facts, first: str, last: str, seconds: Floats, moved: Floats) -> _Class:
+    start, end = facts.column(first), facts.column(last)
+    own = facts.stored & ~np.isnan(start) & ~np.isnan(end) & (facts.lane >= 0)
+    shared = facts.stored & ~np.isnan(start) & ~np.isnan(end) & (facts.lane < 0)
+    lanes = np.concatenate([facts.lane[own], np.tile(np.arange(facts.ranks), int(shared.sum()))])
+
+    def column(values: Floats, divide: bool) -> Floats:
+        return np.concatenate(
+            [values[own], np.repeat(values[shared] / (facts.ranks if divide else 1), facts.ranks)]
+        )
+
+    spans = Intervals(
+        column(start, False), np.maximum(column(end, False), column(start, False)), lanes
+    )
+    return spans, column(seconds, True), column(moved, True)
+
+
+def _share(
+    spans: Intervals, busy: Floats, row_of_lane: Ints, rows: int, edges: Floats
+) -> tuple[tuple[float, ...], ...]:
+    members = counts(row_of_lane, rows)
+    by_row = Intervals(spans.start, spans.end, row_of_lane[spans.lane]) if len(spans) else spans
+    share = spread(by_row, busy, edges, rows) / (np.diff(edges) * members[:, None])
+    return tuple(tuple(row) for row in np.clip(share, 0.0, 1.0).round(4).tolist())
+
+
+def _total(spans: Intervals, busy: Floats, moved: Floats, edges: Floats) -> tuple[float, ...]:
+    together = Intervals(spans.start, spans.end, np.zeros(len(spans), np.int64))
+    return tuple(spread(together, moved, edges, 1)[0].round(1).tolist())

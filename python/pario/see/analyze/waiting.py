@@ -1,0 +1,169 @@
+"""Who waited for whom: calls in which ranks meet are matched, and the time before the last one
+arrives is waiting.
+
+Collectives are matched by communicator and sequence number, collective MPI-IO calls by file,
+function and running number, blocking point-to-point messages by sender, receiver, tag and running
+number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table
+from pario.see.analyze.intervals import Intervals
+from pario.see.analyze.lanes import Lanes
+from pario.see.tables.model import Job
+
+COLLECTIVE = 8  # flag of events
+COMMUNICATION = 255  # layer of events that are MPI communication
+
+
+@dataclass(frozen=True)
+class Waits:
+    """One row per call that waited: the event, its lane, seconds, and whom it waited for (lane and
+    moment of arrival)."""
+
+    event: Ints
+    lane: Ints
+    start: Floats
+    seconds: Floats
+    last_lane: Ints
+    last_start: Floats
+
+    def intervals(self) -> Intervals:
+        """The stretches of waiting."""
+        return Intervals(self.start, self.start + self.seconds, self.lane)
+
+
+def find_waits(job: Job, lanes: Lanes) -> Waits:
+    """All matched waiting of the job; empty where the log has no events of calls in which ranks
+    meet."""
+    events = job.events
+    lane = lanes.of(events["process"])
+    single = (events["count"] == 1) & (lane >= 0)
+    parts = []
+    collective = np.flatnonzero(
+        single
+        & (events["flags"] & COLLECTIVE > 0)
+        & (events["layer"] == COMMUNICATION)
+        & (events["offset"] >= 0)
+    )
+    parts.append(
+        _last_arriver(
+            events, lane, collective, [events["file"][collective], events["offset"][collective]]
+        )
+    )
+    shared_io = np.flatnonzero(
+        single & (events["flags"] & COLLECTIVE > 0) & (events["layer"] != COMMUNICATION)
+    )
+    columns = [events["file"][shared_io], events["function"][shared_io]]
+    parts.append(
+        _last_arriver(events, lane, shared_io, [*columns, _running(lane[shared_io], *columns)])
+    )
+    parts.append(_messages(job, lane, single))
+    return _joined(parts)
+
+
+def _joined(parts: list[Waits]) -> Waits:
+    fields = ("event", "lane", "start", "seconds", "last_lane", "last_start")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
+    order = np.argsort(columns["start"], kind="stable")
+    return Waits(**{name: column[order] for name, column in columns.items()})
+
+
+def _running(*columns: Any) -> Ints:
+    """0, 1, 2 ... within the rows that agree in all columns, in the order of the rows (events are
+    sorted by start)."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(len(order), bool)
+    for column in columns:
+        new[1:] |= np.diff(np.asarray(column, np.int64)[order]) != 0
+    starts = np.flatnonzero(np.append(True, new[1:]))
+    numbers = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    running = np.empty(len(order), np.int64)
+    running[order] = numbers
+    return running
+
+
+def _last_arriver(events: Table, lane: Ints, rows: Ints, columns: list[Any]) -> Waits:
+    """Each row waits, within its call, for the latest start among the rows that agree in all
+    columns."""
+    if not len(rows):
+        return _waits(events, lane, rows, rows)
+    start = events["start"][rows]
+    order = np.lexsort((start, *columns[::-1]))
+    new = np.zeros(len(rows), bool)
+    for column in columns:
+        new[1:] |= np.diff(np.asarray(column, np.int64)[order]) != 0
+    first = np.flatnonzero(np.append(True, new[1:]))
+    sizes = np.diff(np.append(first, len(rows)))
+    last = np.repeat(order[first + sizes - 1], sizes)
+    return _waits(events, lane, rows[order], rows[last])
+
+
+def _waits(events: Table, lane: Ints, rows: Ints, last: Ints) -> Waits:
+    seconds = np.clip(events["start"][last] - events["start"][rows], 0.0, events["duration"][rows])
+    kept = seconds > 0
+    rows, last, seconds = rows[kept], last[kept], seconds[kept]
+    return Waits(
+        rows,
+        lane[rows],
+        events["start"][rows].astype(float),
+        seconds,
+        lane[last],
+        events["start"][last].astype(float),
+    )
+
+
+_SENDS = ("MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend")
+_ANY_SENDS = (*_SENDS, "MPI_Isend", "MPI_Issend", "MPI_Irsend")
+
+
+def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
+    """The k-th blocking receive of a (sender, receiver, tag) waits for the start of the k-th send,
+    a blocking send for that of the " "receive."""
+    events, names = job.events, job.function_names
+    communication = single & (events["layer"] == COMMUNICATION) & (events["offset"] >= 0)
+    sends = _rows_of(
+        events, communication, [names.index(name) for name in _ANY_SENDS if name in names]
+    )
+    receives = _rows_of(
+        events, communication, [names.index(name) for name in ("MPI_Recv",) if name in names]
+    )
+    sends, receives = _paired(events, lane, sends, receives)
+    blocking = np.isin(
+        events["function"][sends], [names.index(name) for name in _SENDS if name in names]
+    )
+    return _joined(
+        [
+            _waits(events, lane, receives, sends),
+            _waits(events, lane, sends[blocking], receives[blocking]),
+        ]
+    )
+
+
+def _rows_of(events: Table, mask: Mask, functions: list[int]) -> Ints:
+    return np.flatnonzero(mask & np.isin(events["function"], functions))
+
+
+def _paired(events: Table, lane: Ints, sends: Ints, receives: Ints) -> tuple[Ints, Ints]:
+    def columns(rows: Ints, outgoing: bool) -> Ints:
+        peer, tag = events["offset"][rows] >> 32, events["offset"][rows] & 0xFFFFFFFF
+        ends = (lane[rows], peer) if outgoing else (peer, lane[rows])
+        key = [*ends, events["file"][rows].astype(np.int64), tag]
+        return np.stack([*key, _running(*key)], axis=1) if len(rows) else np.zeros((0, 5), np.int64)
+
+    both = np.concatenate([columns(sends, True), columns(receives, False)])
+    if not len(sends) or not len(receives):
+        return sends[:0], receives[:0]
+    side = np.append(np.zeros(len(sends), np.int64), np.ones(len(receives), np.int64))
+    order = np.lexsort((side, *both.T[::-1]))
+    meet = np.flatnonzero((both[order[1:]] == both[order[:-1]]).all(axis=1))
+    all_rows = np.append(sends, receives)
+    return all_rows[order[meet]], all_rows[order[meet + 1]]

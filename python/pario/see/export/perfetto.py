@@ -1,0 +1,199 @@
+"""A job's events as a trace that ui.perfetto.dev and chrome://tracing open (Chrome's JSON trace
+format)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pario.paths import local_path
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+
+_ROWS_AT_A_TIME = 1 << 16
+_RATE_BINS = 1000
+_SHORTEST = 1e-6  # seconds: bytes of shorter calls are spread over this much
+_COMMUNICATION = 255
+_JOB = 0  # the pid of the counters; processes have their row plus one
+
+
+def perfetto(job: Job, path: str | os.PathLike[str]) -> None:
+    """Writes the trace: a process per rank, a track per thread, a slice per call, and bytes per
+    second of the whole job.
+
+    Compressed when ``path`` ends in .gz. Written piece by piece: millions of events need no memory
+    of their own.
+    """
+    with _open(local_path(path)) as file:
+        file.write(
+            '{"displayTimeUnit":"ms","otherData":'
+            + json.dumps({"command": job.command, "source": job.source})
+            + ',"traceEvents":[\n'
+        )
+        separator = ""
+        for lines in _pieces(job):
+            file.write(separator + ",\n".join(lines))
+            separator = ",\n"
+        file.write("\n]}\n")
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "wt", compresslevel=4, encoding="utf-8")
+    return path.open("w", encoding="utf-8")
+
+
+def _pieces(job: Job) -> Iterator[list[str]]:
+    yield list(_names(job))
+    rates = list(_rates(job))
+    if rates:
+        yield rates
+    describe = _Slices(job)
+    for first in range(0, len(job.events), _ROWS_AT_A_TIME):
+        yield [describe.slice(*row) for row in job.events[first : first + _ROWS_AT_A_TIME].tolist()]
+
+
+def _metadata(kind: str, pid: int, value: dict[str, Any], tid: int = 0) -> str:
+    return json.dumps({"name": kind, "ph": "M", "pid": pid, "tid": tid, "ts": 0, "args": value})
+
+
+def _names(job: Job) -> Iterator[str]:
+    """Names and order of processes and threads."""
+    yield _metadata("process_name", _JOB, {"name": "job"})
+    for row, process in enumerate(job.processes):
+        program = (
+            Path(job.programs[process["exe"]]).name
+            if 0 <= process["exe"] < len(job.programs)
+            else "process"
+        )
+        who = (
+            f"rank {process['rank']}"
+            if process["rank"] >= 0
+            else f"{program} (pid {process['pid']})"
+        )
+        host = (
+            f" on {job.hosts[process['host']]}"
+            if len(job.hosts) > 1 and process["host"] >= 0
+            else ""
+        )
+        yield _metadata("process_name", row + 1, {"name": who + host})
+        yield _metadata("process_sort_index", row + 1, {"sort_index": row + 1})
+    for process, thread in np.unique(job.events[["process", "thread"]]).tolist():
+        yield _metadata("thread_name", process + 1, {"name": f"thread {thread}"}, thread)
+
+
+class _Slices:
+    """Turns rows of events into slices; the parts that repeat are encoded once."""
+
+    def __init__(self, job: Job) -> None:
+        self._functions = [json.dumps(name) for name in job.function_names]
+        self._files = [json.dumps(job.path(file)) for file in range(len(job.files))]
+        self._layers = [f'"{layer}"' for layer in LAYERS]
+        names, categories = job.functions["name"], job.functions["category"]
+        self._point_to_point = {
+            int(name) for name in np.unique(names[(categories == "p2p") | (categories == "wait")])
+        }
+        self._communicators = [str(communicator.id) for communicator in job.communicators]
+
+    def slice(
+        self,
+        process: int,
+        thread: int,
+        flags: int,
+        kind: int,
+        layer: int,
+        function: int,
+        file: int,
+        count: int,
+        start: float,
+        end: float,
+        duration: float,
+        offset: int,
+        length: int,
+    ) -> str:
+        """One complete event. The parameters are those of EVENT."""
+        if layer == _COMMUNICATION:
+            category, arguments = '"mpi"', self._communication(function, file, offset)
+        else:
+            category = self._layers[layer]
+            name = self._files[file] if 0 <= file < len(self._files) else '""'
+            arguments = f'"file":{name},"kind":"{EVENT_KINDS[kind]}"' + (
+                f',"offset":{offset}' if offset >= 0 else ""
+            )
+        if count > 1:
+            arguments += f',"calls":{count},"busy_us":{duration * 1e6:.3f}'
+        if flags & 1:
+            arguments += ',"failed":true'
+        return (
+            f'{{"name":{self._functions[function]},"cat":{category},"ph":"X",'
+            f'"pid":{process + 1},"tid":{thread},'
+            f'"ts":{start * 1e6:.3f},"dur":{(end - start) * 1e6:.3f},'
+            f'"args":{{{arguments},"bytes":{length}}}}}'
+        )
+
+    def _communication(self, function: int, communicator: int, offset: int) -> str:
+        known = (
+            self._communicators[communicator]
+            if 0 <= communicator < len(self._communicators)
+            else "null"
+        )
+        if offset < 0:
+            return f'"communicator":{known}'
+        if function in self._point_to_point:
+            return (
+                f'"communicator":{known},"peer":{offset >> 32},"tag":{_signed(offset & 0xFFFFFFFF)}'
+            )
+        return f'"communicator":{known},"sequence":{offset}'
+
+
+def _signed(word: int) -> int:
+    """A 32-bit word as the int that it was: MPI_ANY_TAG is negative."""
+    return word - (1 << 32) if word >= 1 << 31 else word
+
+
+def _rates(job: Job) -> Iterator[str]:
+    """Counters: bytes per second read and written in each layer."""
+    edges = np.linspace(0.0, max(job.wall, _SHORTEST), _RATE_BINS + 1)
+    for number, layer in enumerate(LAYERS):
+        for kind in ("read", "write"):
+            events = job.events[
+                (job.events["layer"] == number) & (job.events["kind"] == EVENT_KINDS.index(kind))
+            ]
+            if not len(events):
+                continue
+            rates = np.diff(_bytes_until(events, edges)) / (edges[1] - edges[0])
+            name = json.dumps(f"{layer} {kind}, B/s")
+            for start, rate in zip(
+                edges.tolist(), [*np.maximum(np.round(rates), 0).tolist(), 0.0], strict=True
+            ):
+                yield (
+                    f'{{"name":{name},"ph":"C","pid":{_JOB},"ts":{start * 1e6:.3f},'
+                    f'"args":{{"B/s":{rate:.0f}}}}}'
+                )
+
+
+def _bytes_until(events: NDArray[Any], moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bytes moved until each moment, each event's spread evenly over its time."""
+    starts = events["start"]
+    ends = np.maximum(events["end"], starts + _SHORTEST)
+    rates = events["length"] / (ends - starts)
+    return _ramps(starts, rates, moments) - _ramps(ends, rates, moments)
+
+
+def _ramps(
+    starts: NDArray[np.float64], slopes: NDArray[np.float64], moments: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sum over all ramps of slope * (moment - start) where the moment is later, in one pass over
+    the sorted starts."""
+    order = np.argsort(starts, kind="stable")
+    slope = np.concatenate([[0.0], np.cumsum(slopes[order])])
+    level = np.concatenate([[0.0], np.cumsum((slopes * starts)[order])])
+    begun = np.searchsorted(starts[order], moments)
+    total: NDArray[np.float64] = slope[begun] * moments - level[begun]
+    return total

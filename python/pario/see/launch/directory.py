@@ -1,0 +1,226 @@
+"""The log directory of a run: chosen, shared by the launchers of one job, described by
+``job.json``.
+
+Under ``mpiexec -n 4 pario run -- ./app`` nobody tells the launchers about each other. The one of
+rank 0 makes a new directory; the others look for a directory that was made moments ago for the same
+command and number of ranks and in which their seat is still free (taken by exclusive creation of
+``launcher.RANK.json``). A host that does not share rank 0's working directory gets a directory of
+its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from pario.errors import ParioError
+from pario.launchers import Seat
+from pario.publishing import replacing
+from pario.version import version
+
+_DEFAULT = "run.pario"
+_DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
+_RECENT_SECONDS = 30.0  # how old a directory may be that a launcher joins
+_LOOK_SECONDS = 15.0  # how long a launcher looks for one before it makes one for its host
+_LINGER_SECONDS = 60.0  # how long rank 0 waits for the other launchers' ends
+
+
+@dataclass(frozen=True)
+class Place:
+    """A joined log directory."""
+
+    path: Path
+    seat: Seat
+    command: tuple[str, ...]
+
+    def announce(self, text: str) -> None:
+        """A line for the person at the terminal, if there is one; never into a pipe or a file."""
+        if self.seat.is_first and (sys.stderr.isatty() or not text.startswith("pario: recording")):
+            print(text, file=sys.stderr)
+
+    def record_end(self, start: float, status: int, pid: int) -> None:
+        """Notes how the command, process ``pid``, ended: for this seat, and by rank 0 for the
+        job."""
+        times = {"start": start, "end": time.time()}
+        description = _description(self.command, self.seat)
+        ending = {**description, **times, "exit_status": status, "pid": pid}
+        if self.seat.size > 1:
+            _write(self._seat_file(self.seat.rank), ending)
+        if self.seat.is_first:
+            _write(self.path / "job.json", ending)
+
+    def wait_for_others(self, start: float) -> None:
+        """Returns when the other launchers have noted their ends, or after a minute (one may have
+        been killed)."""
+        deadline = time.monotonic() + _LINGER_SECONDS
+        while time.monotonic() < deadline and any(
+            self._is_expected(rank, start) for rank in range(1, self.seat.size)
+        ):
+            time.sleep(0.02)
+
+    def _is_expected(self, rank: int, start: float) -> bool:
+        """Whether the rank's launcher has yet to note its end. One that has not joined long after
+        the start never will."""
+        seat_file = self._seat_file(rank)
+        return "end" not in _read(seat_file) and (
+            seat_file.exists() or time.time() < start + _LOOK_SECONDS
+        )
+
+    def _seat_file(self, rank: int) -> Path:
+        return self.path / f"launcher.{rank}.json"
+
+
+def join(wanted: Path | None, seat: Seat, command: Sequence[str]) -> Place:
+    """The log directory for this launcher: new for rank 0, found for the others.
+
+    Raises ParioError when it cannot be made, exists already with logs in it, or (other ranks) did
+    not appear and cannot be made.
+    """
+    words = tuple(command)
+    if not seat.is_first:
+        return Place(_find(wanted, seat, words), seat, words)
+    path = make(wanted)
+    _write(path / "job.json", {**_description(words, seat), "start": time.time()})
+    return Place(path.absolute(), seat, words)
+
+
+def _description(command: tuple[str, ...], seat: Seat) -> dict[str, Any]:
+    return {
+        "pario": version(),
+        "command": list(command),
+        "launchers": seat.size,
+        "host": socket.gethostname(),
+    }
+
+
+def _candidates(wanted: Path | None) -> Iterator[Path]:
+    if wanted is not None:
+        yield wanted
+        return
+    yield Path(_DEFAULT)
+    stem, suffix = _DEFAULT.split(".")
+    yield from (Path(f"{stem}-{number}.{suffix}") for number in itertools.count(2))
+
+
+def make(wanted: Path | None) -> Path:
+    """A new or empty directory: the wanted one, or the next run.pario. Raises ParioError when it
+    cannot be made, or holds something."""
+    for path in _candidates(wanted):
+        try:
+            _make_private(path, parents=wanted is not None)
+            return path
+        except FileExistsError:
+            if wanted is not None and path.is_dir() and not any(path.iterdir()):
+                return path
+            if wanted is not None:
+                raise ParioError(
+                    f"{path} exists already; expected a new or empty directory for the logs"
+                ) from None
+        except OSError as error:
+            raise ParioError(
+                f"cannot make the log directory {path}: {error.strerror}; choose another with"
+                " -o DIR"
+            ) from error
+    raise AssertionError("unreachable: candidates are endless")
+
+
+def _find(wanted: Path | None, seat: Seat, command: tuple[str, ...]) -> Path:
+    start = time.monotonic()
+    while time.monotonic() < start + 2 * _LOOK_SECONDS:
+        for path in itertools.takewhile(Path.exists, _candidates(wanted)):
+            if _is_ours(path, seat, command) and _take(path, seat, command):
+                return path.absolute()
+        time.sleep(0.02)
+        if time.monotonic() > start + _LOOK_SECONDS:
+            _make_for_host(wanted, seat, command)
+    raise ParioError(
+        f"rank {seat.rank} on {socket.gethostname()}: {wanted or _DEFAULT} exists already; expected"
+        " a new or empty directory"
+    )
+
+
+def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) -> None:
+    """Makes a directory that this host's launchers will find; one that appeared meanwhile (whoever
+    made it) is left alone."""
+    path = next(path for path in _candidates(wanted) if wanted is not None or not path.exists())
+    try:
+        if wanted is None or not path.is_dir():
+            _make_private(path, parents=wanted is not None)
+        with _open_private(path / "job.json", "x") as file:
+            json.dump({**_description(command, seat), "start": time.time()}, file)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise ParioError(
+            f"cannot make the log directory {path}: {error.strerror}; choose another with -o DIR"
+        ) from error
+    print(
+        f"pario: rank {seat.rank} does not see rank 0's log directory; recording into"
+        f" {path.absolute()} on {socket.gethostname()}",
+        file=sys.stderr,
+    )
+
+
+def _is_ours(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
+    job = _read(path / "job.json")
+    recent = abs(time.time() - job.get("start", 0.0)) < _RECENT_SECONDS
+    return recent and job.get("launchers") == seat.size and job.get("command") == list(command)
+
+
+def _take(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
+    try:
+        with _open_private(path / f"launcher.{seat.rank}.json", "x") as file:
+            json.dump(_description(command, seat), file)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _make_private(path: Path, *, parents: bool) -> None:
+    """Makes a directory that is the user's alone, whatever the umask; those above it are as usual.
+
+    Logs hold command lines and environments.
+    """
+    if parents and not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(_DIRECTORY_MODE)
+    path.chmod(_DIRECTORY_MODE)
+
+
+def _open_private(path: Path, mode: str) -> TextIO:
+    """Opens a file for writing that is the user's alone, whatever the umask."""
+
+    def create(name: str, flags: int) -> int:
+        descriptor = os.open(name, flags, _FILE_MODE)
+        os.fchmod(descriptor, _FILE_MODE)
+        return descriptor
+
+    return cast(TextIO, open(path, mode, encoding="utf-8", opener=create))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty when it is not there or half written."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Replaces a file as a whole: other launchers may be reading it. A full disk is said; the
+    program's run is not spoiled by it."""
+    try:
+        with replacing(path, durable=False) as file:
+            os.fchmod(file.fileno(), _FILE_MODE)  # before anything is in it
+            file.write(json.dumps(content).encode() + b"\n")
+    except ParioError as error:
+        print(f"pario: {error}", file=sys.stderr)

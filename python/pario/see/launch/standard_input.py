@@ -1,0 +1,38 @@
+"""Standard input of a command that runs several times: where it can be, each run reads it from the
+same place on."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+
+class Beginning:
+    """Where standard input stood before the first run."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        try:
+            self._offset: int | None = os.lseek(0, 0, os.SEEK_CUR)
+        except OSError:  # a pipe, a terminal, or closed
+            self._offset = None
+
+    def restore(self) -> None:
+        """Before each run. Says so, once, where a pipe cannot be read again."""
+        self._runs += 1
+        if self._offset is not None:
+            os.lseek(0, self._offset, os.SEEK_SET)
+        elif self._runs == 2 and _is_pipe():
+            print(
+                "pario: standard input is a pipe: what the first run has read is not there for the"
+                " next",
+                file=sys.stderr,
+            )
+
+
+def _is_pipe() -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(0).st_mode)
+    except OSError:
+        return False

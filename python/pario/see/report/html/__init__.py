@@ -1,0 +1,107 @@
+"""The report as one self-contained HTML file: no network, no other file, complete without its
+script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pario.see.analyze.lanes import lane_words
+from pario.see.analyze.model import Analysis, FileRow
+from pario.see.report.clean import cleaned
+from pario.see.report.html import page
+from pario.see.report.html.charts import contention, sizes, timeline
+from pario.see.report.html.table import Page, rendered, rendered_if_any
+from pario.see.report.tables import mpiio, run, streams
+from pario.see.report.tables.settings import library_hints, settings
+from pario.see.report.words import has_ranks, no_findings, rows_of
+
+#: Rows in the page; the JSON report has them all.
+FILE_ROWS = 300
+FUNCTION_ROWS = 200
+PHASE_ROWS = 200
+HINT_ROWS = 200
+MPIIO_ROWS = 50
+STREAM_ROWS = 100
+LOADER_ROWS = 100
+AUDIT_ROWS = 100
+CONTENTION_MAPS = 4
+#: Findings shown in full; the smaller ones are folded.
+FULL_FINDINGS = 5
+_AUDIT_NOTE = "requested, as understood by pario, and in force when the file was closed"
+
+
+def render(analysis: Analysis) -> str:
+    """The page, below 1 MB for a job of any size."""
+    return page.render("page.html.j2", _context(cleaned(analysis)))
+
+
+def _context(analysis: Analysis) -> dict[str, Any]:
+    """The values of the template."""
+    job, verdict = analysis.job, analysis.verdict
+    maps = [item for item in analysis.contention[:CONTENTION_MAPS] if item.targets and item.ranks]
+    one, several = lane_words(mpi=has_ranks(job))
+    time = (
+        analysis.timeline
+        if analysis.timeline and analysis.timeline.labels and analysis.timeline.bytes_read
+        else None
+    )
+    return {
+        "analysis": analysis,
+        "job": job,
+        "has_ranks": has_ranks(job),
+        "verdict": verdict,
+        "title": verdict.sentence,
+        "run": job.command or job.source,
+        **_tables(analysis, several),
+        "time_charts": [timeline.heat_map(time, one), timeline.bandwidth(time, several)]
+        if time
+        else [],
+        "kinds": timeline.kinds(time) if time else (),
+        "size_charts": [
+            sizes.histogram(row) for row in analysis.sizes if any(row.reads) or any(row.writes)
+        ],
+        "contention": [
+            (item, contention.totals(item, index), contention.heat_map(item, index))
+            for index, item in enumerate(maps)
+        ],
+        "full_findings": FULL_FINDINGS,
+        "no_findings": no_findings,
+        "data": page.data(
+            {
+                "timeline": timeline.data(time) if time else None,
+                "contention": {
+                    f"contention-{index}": contention.data(item) for index, item in enumerate(maps)
+                },
+            }
+        ),
+    }
+
+
+def _tables(analysis: Analysis, several: str) -> dict[str, Page | list[Page] | int]:
+    """The tables of the page, and the numbers of rows that it shows."""
+    many = analysis.job.ranks > 1
+
+    def audit(name: str, title: str) -> list[Page]:
+        return rendered_if_any(settings(rows_of(analysis, name)[:AUDIT_ROWS], title, _AUDIT_NOTE))
+
+    buffered = streams.streams(analysis.streams[:STREAM_ROWS], analysis.streams_total)
+    calls = mpiio.tables(analysis.mpiio[:MPIIO_ROWS], analysis.mpiio_total)
+    return {
+        "functions": rendered(run.functions(analysis.functions[:FUNCTION_ROWS], many)),
+        "files": rendered(run.files(_file_rows(analysis.files), many)),
+        "filesystems": rendered(run.filesystems(analysis.filesystems, analysis.job.ranks)),
+        "phases": rendered(run.phases(analysis.phases[:PHASE_ROWS], several)),
+        "loaders": rendered_if_any(run.loaders(analysis.loaders[:LOADER_ROWS])),
+        "stripes": audit("striping", "Hints"),
+        "streams": audit("streams", "Hints") + rendered_if_any(buffered),
+        "stream_rows": len(buffered.rows),
+        "mpiio": audit("mpiio", "Hints") + rendered_if_any(*calls),
+        "mpiio_rows": len(analysis.mpiio[:MPIIO_ROWS]),
+        "hints": rendered(library_hints(analysis.hints[:HINT_ROWS])),
+    }
+
+
+def _file_rows(rows: Sequence[FileRow]) -> list[FileRow]:
+    """The first single files, and all groups."""
+    return [row for row in rows if not row.group][:FILE_ROWS] + [row for row in rows if row.group]

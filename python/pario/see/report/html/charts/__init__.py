@@ -1,0 +1,2 @@
+"""Charts as values: a function takes rows of the analysis and gives a
+:class:`~pario.see.report.html.charts.chart.Chart` or a piece of SVG."""

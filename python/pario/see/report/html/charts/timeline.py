@@ -1,0 +1,147 @@
+"""I/O over time: a heat map of ranks, and bytes per second. Both share the time axis and zoom
+together."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from pario import wording
+from pario.see.analyze.model import Timeline
+from pario.see.report import svg
+from pario.see.report.html.charts.chart import Axis, Chart, bands, linear, span
+
+#: What the heat map tells apart: class, word, colour (of middle lightness: one picture serves light
+#: and dark pages).
+KINDS = (
+    ("write", "writing", (214, 77, 38)),
+    ("read", "reading", (58, 128, 210)),
+    ("meta", "metadata", (178, 77, 144)),
+    ("mpi", "MPI communication", (37, 147, 101)),
+)
+Rows = Sequence[Sequence[float]]
+
+
+def heat_map(timeline: Timeline, one: str) -> Chart:
+    """Ranks × time; ``one`` of them: rank or process. The first picture shows in each cell what
+    took most of it; one more picture per kind, for the filter."""
+    layers = _layers(timeline)
+    columns, rows = len(timeline.bytes_read), len(timeline.labels)
+    pictures = [svg.picture(_dominant(layers), columns, _colours(), "layer all")]
+    pictures += [
+        svg.picture(_single(layer, index), columns, _colours(), f"layer {KINDS[index][0]}")
+        for index, layer in enumerate(layers)
+    ]
+    span = wording.seconds(columns * timeline.bin_seconds)
+    return Chart(
+        id="timeline",
+        title=f"What each {one} does over time",
+        summary=f"Heat map of {wording.plural(rows, 'row')} over {span}; arrow keys read its cells",
+        x=time_axis(timeline),
+        y=bands("", timeline.labels, 16),
+        body=Markup("").join(pictures),
+        columns=columns,
+        rows=rows,
+        height=max(96, min(26 * rows, 440)),
+        kind="time",
+        grid=False,
+    )
+
+
+def bandwidth(timeline: Timeline, several: str) -> Chart:
+    """Bytes moved per second by all ranks together (``several``: ranks or processes)."""
+    series = [
+        (name, [value / timeline.bin_seconds for value in moved])
+        for name, moved in _moved(timeline)
+    ]
+    axis, high = linear(
+        f"all {several} together",
+        max((max(values) for _, values in series), default=0.0),
+        wording.rate,
+        most=4,
+    )
+    shapes = [
+        svg.element("path", class_=f"area {name}", d=svg.steps(values, high))
+        for name, values in series
+    ]
+    peaks = ", ".join(f"{name} at most {wording.rate(max(values))}" for name, values in series)
+    return Chart(
+        id="bandwidth",
+        title="Bandwidth over time",
+        summary=f"Bytes per second over time: {peaks}",
+        x=time_axis(timeline),
+        y=axis,
+        body=Markup("").join(shapes),
+        columns=len(timeline.bytes_read),
+        rows=100,
+        height=150,
+        legend=tuple((name, {"write": "written", "read": "read"}[name]) for name, _ in series),
+        kind="time",
+    )
+
+
+def kinds(timeline: Timeline) -> list[tuple[str, str]]:
+    """Class and word of each kind that occurs."""
+    return [
+        (css, word)
+        for (css, word, _), layer in zip(KINDS, _layers(timeline), strict=True)
+        if any(map(any, layer))
+    ]
+
+
+def data(timeline: Timeline) -> dict[str, object]:
+    """What the script needs for hover values: shares in 1/255, kinds after another, each row by
+    row."""
+    shares = bytes(
+        min(255, round(255 * share))
+        for layer in _layers(timeline)
+        for row in layer
+        for share in row
+    )
+    return {
+        "bin": timeline.bin_seconds,
+        "start": timeline.start,
+        "labels": timeline.labels,
+        "kinds": [word for _, word, _ in KINDS],
+        "shares": base64.b64encode(shares).decode(),
+        "written": [round(value) for value in timeline.bytes_written],
+        "read": [round(value) for value in timeline.bytes_read],
+    }
+
+
+def time_axis(timeline: Timeline) -> Axis:
+    """Seconds since the start of the job."""
+    end = timeline.start + timeline.bin_seconds * len(timeline.bytes_read)
+    return span("seconds since the start", timeline.start, end, lambda value: f"{value:g}")
+
+
+def _layers(timeline: Timeline) -> tuple[Rows, ...]:
+    """In the order of ``KINDS``."""
+    return timeline.write_share, timeline.read_share, timeline.meta_share, timeline.mpi_share
+
+
+def _moved(timeline: Timeline) -> list[tuple[str, Sequence[float]]]:
+    return [
+        (name, moved)
+        for name, moved in (("write", timeline.bytes_written), ("read", timeline.bytes_read))
+        if any(moved)
+    ]
+
+
+def _colours() -> list[svg.Colour]:
+    return [colour for _, _, colour in KINDS]
+
+
+def _dominant(layers: Sequence[Rows]) -> bytes:
+    """The kind with the largest share decides the colour, all shares together how strong it is."""
+    pixels = bytearray()
+    for rows in zip(*layers, strict=True):
+        for shares in zip(*rows, strict=True):
+            pixels.append(svg.pixel(shares.index(max(shares)), min(1.0, sum(shares))))
+    return bytes(pixels)
+
+
+def _single(layer: Rows, colour: int) -> bytes:
+    return bytes(svg.pixel(colour, share) for row in layer for share in row)

@@ -1,0 +1,76 @@
+"""The frame of all pages: templates, filters, style and script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pario import wording
+from pario.see.analyze.model import Split
+from pario.see.report import svg
+from pario.see.report.html.table import NAME_LENGTH, bytes_text, path_text
+from pario.see.report.table import Bar
+from pario.see.report.tables import bars
+from pario.see.report.words import SURE
+from pario.version import version
+
+_FILTERS = ("seconds", "size", "exact_size", "rate", "count", "share", "plural", "ranks", "moment")
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """A page; ``context`` has ``title``, ``run``, ``data`` and the values of the template."""
+    environment = Environment(
+        loader=PackageLoader("pario.see.report.html", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "name": _name,
+        "path": _path,
+        "bytes": bytes_text,
+        **{name: getattr(wording, name) for name in _FILTERS},
+    }
+    environment.globals |= {
+        "split_bar": split_bar,
+        "parts": bars.PARTS,
+        "sure": SURE,
+        "version": version(),
+    }
+    environment.globals |= {"style": _asset("style.css"), "script": _asset("script.js")}
+    return environment.get_template(template).render(context)
+
+
+def labelled_bar(bar: Bar, label: str) -> Markup:
+    """The bar of a split; its description for screen readers begins with ``label``."""
+    description = "; ".join(text for _, value, text in bar.parts if value > 0)
+    return svg.stacked(bar.parts, bar.whole, "bar split", f"{label}: {description}")
+
+
+def split_bar(split: Split, label: str) -> Markup:
+    """The wall time of a split as a labelled bar."""
+    return labelled_bar(bars.split_bar(split), label)
+
+
+def data(value: object) -> Markup:
+    """JSON for the script, without characters that could end its script element."""
+    text = json.dumps(value, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _name(text: str) -> str:
+    return wording.elided(text, NAME_LENGTH)
+
+
+def _path(text: str) -> Markup:
+    return path_text(text, NAME_LENGTH)
+
+
+def _asset(name: str) -> Markup:
+    return Markup(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))

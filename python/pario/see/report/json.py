@@ -1,0 +1,44 @@
+"""The report, and the comparison of two runs, for machines. The schemas are described in
+docs/report-json.md and docs/compare.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from pario.see.analyze.comparison import Comparison
+from pario.see.analyze.model import Analysis
+
+FORMAT = "pario-report"
+#: Grows when a field changes its meaning or disappears; new fields may come at any time.
+VERSION = 1
+COMPARISON_FORMAT = "pario-comparison"
+COMPARISON_VERSION = 1
+
+
+def render(analysis: Analysis) -> str:
+    """One JSON object in ASCII; texts are as they were recorded, undecodable bytes as lone
+    surrogates (PEP 383)."""
+    return _text({"format": FORMAT, "version": VERSION, **asdict(analysis)})
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The same of a comparison."""
+    return _text({"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION, **asdict(comparison)})
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(_finite(document), indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_finite(item) for item in value]
+    return value

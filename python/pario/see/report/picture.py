@@ -1,0 +1,152 @@
+"""Pictures of lines, and of rows over time, as files: SVG and HTML by pario, PNG by matplotlib if
+it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pario import wording
+from pario.errors import ParioError
+from pario.see.analyze.spans import Kind
+from pario.see.analyze.spans import Panel as SpanPanel
+from pario.see.report import spans
+from pario.see.report.lines import Axes, Panel, figure, look, names_of
+
+SUFFIXES = (".svg", ".html", ".png")
+_ACROSS, _LABELS = 2, 8
+
+
+def check(path: Path) -> None:
+    """Raises ParioError if no picture can have this name; to be called before the measurement."""
+    if path.suffix not in SUFFIXES:
+        raise ParioError(
+            f"--plot {path}: expected a name that ends in {', '.join(SUFFIXES[:-1])} or"
+            f" {SUFFIXES[-1]}"
+        )
+    if not path.absolute().parent.is_dir():
+        raise ParioError(f"--plot {path}: no directory {path.parent}")
+    if path.suffix == ".png":
+        pyplot()
+
+
+def pyplot() -> Any:
+    """``matplotlib.pyplot``, drawing into files. Raises ParioError if it is not installed."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ParioError("--plot needs matplotlib for PNG: pip install matplotlib") from error
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(drawn: Any, path: Path) -> None:
+    """Writes a figure of matplotlib. Raises ParioError."""
+    try:
+        drawn.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:
+        raise ParioError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    finally:
+        pyplot().close(drawn)
+
+
+def draw(path: Path, title: str, panels: Sequence[Panel], axes: Axes, told: str = "") -> None:
+    """Writes the picture in the format of its suffix, HTML with the text ``told`` below. Raises
+    ParioError."""
+    if path.suffix == ".png":
+        save(_drawn(panels, axes), path)
+    else:
+        write(path, title, figure(panels, axes), told)
+
+
+def draw_spans(
+    path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], told: str = ""
+) -> None:
+    """Writes a picture of rows over time. Raises ParioError."""
+    if path.suffix == ".png":
+        save(_drawn_spans(panels, kinds), path)
+    else:
+        write(path, title, spans.figure(panels, kinds), told)
+
+
+def write(path: Path, title: str, picture: str, told: str) -> None:
+    """Writes an SVG picture, or HTML around it if the suffix is .html. Raises ParioError."""
+    if path.suffix == ".html":
+        head = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        )
+        picture = f"{head}<body>\n{picture}<pre>{escape(told)}</pre></body></html>\n"
+    try:
+        path.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise ParioError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _drawn(panels: Sequence[Panel], axes: Axes) -> Any:
+    """The same panels with the same legend, by matplotlib."""
+    across = min(_ACROSS, len(panels))
+    rows = -(-len(panels) // across)
+    drawn, places = pyplot().subplots(
+        rows, across, figsize=(6.4 * across, 4.4 * rows), squeeze=False, layout="constrained"
+    )
+    names = names_of(panels)
+    lines: dict[str, Any] = {}
+    for place, panel in zip(places.flat, panels, strict=False):
+        lines |= _lines(place, panel, axes, names)
+    for place in places.flat[len(panels) :]:
+        place.set_axis_off()
+    if lines:
+        drawn.legend(
+            [lines[name] for name in names], names, loc="outside lower center", ncols=3 * across
+        )
+    return drawn
+
+
+def _lines(place: Any, panel: Panel, axes: Axes, names: Sequence[str]) -> dict[str, Any]:
+    """One panel; its lines by name."""
+    found = {}
+    for name, line in panel.lines.items():
+        colour, dash = look(names.index(name))
+        style = (0, tuple(map(int, dash.split()))) if dash else "-"
+        (found[name],) = place.plot(
+            *zip(*line, strict=True), color=colour, linestyle=style, marker="o", markersize=3
+        )
+    place.set(title=panel.title, xlabel=axes.x, ylabel=axes.y, xscale="log", yscale="log")
+    ticks = sorted({x for line in panel.lines.values() for x, _ in line})
+    place.set_xticks(ticks, [axes.x_text(x) for x in ticks])
+    place.minorticks_off()
+    place.yaxis.set_major_formatter(lambda value, _: axes.y_text(value))
+    place.grid(visible=True, alpha=0.3)
+    return found
+
+
+def _drawn_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
+    """The same rows with the same legend, by matplotlib."""
+    across = min(_ACROSS, len(panels))
+    rows = -(-len(panels) // across)
+    drawn, places = pyplot().subplots(
+        rows, across, figsize=(6.4 * across, 1.9 * rows + 0.5), squeeze=False, layout="constrained"
+    )
+    for place, panel in zip(places.flat, panels, strict=False):
+        for number, row in enumerate(panel.rows):
+            for kind in kinds:
+                bars = [(begin, end - begin) for begin, end in row.get(kind.name, ())]
+                place.broken_barh(bars, (number - kind.height / 2, kind.height), color=kind.colour)
+        place.set(title=panel.title, xlim=(0, panel.seconds), ylim=(len(panel.rows) - 0.5, -0.5))
+        place.set_xticks(
+            spans.ticks(panel.seconds),
+            [wording.seconds(tick) for tick in spans.ticks(panel.seconds)],
+        )
+        every = max(len(panel.rows) // _LABELS, 1)
+        place.set_yticks(range(0, len(panel.rows), every), panel.labels[::every])
+    for place in places.flat[len(panels) :]:
+        place.set_axis_off()
+    patches = [pyplot().Rectangle((0, 0), 1, 1, color=kind.colour) for kind in kinds]
+    drawn.legend(
+        patches, [kind.name for kind in kinds], loc="outside lower center", ncols=len(kinds)
+    )
+    return drawn

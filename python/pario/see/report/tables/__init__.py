@@ -1,0 +1,1 @@
+"""The tables of the report and of the comparison, for every renderer."""

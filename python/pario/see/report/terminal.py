@@ -1,0 +1,218 @@
+"""The report as one screen of text: the verdict, where the time went, what to do about it, then
+tables, last what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pario import wording
+from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
+from pario.see.report.clean import cleaned
+from pario.see.report.page import (
+    heading,
+    notes,
+    page_width,
+    show,
+    split_bar,
+    split_legend,
+    wrapped,
+)
+from pario.see.report.table import Table
+from pario.see.report.tables import mpiio, run, streams
+from pario.see.report.tables.settings import settings
+from pario.see.report.text_table import lines, section
+from pario.see.report.words import SURE, lanes, no_findings, rows_of, troubled
+
+#: Rows on one screen; ``all`` shows every row.
+FULL_FINDINGS = 3
+SHORT_FINDINGS = 3
+TABLE_ROWS = 4
+LOADER_ROWS = 3
+MESSAGES = 3
+
+ARROWS = {"setting": "→ ", "code": "→ ", "command": "$ "}
+INDENT = 19
+LEAST_COMMAND = 8
+MARGIN = " " * INDENT
+
+
+def render(analysis: Analysis, console: Console, all: bool = False) -> None:
+    """Prints the page. Without ``all`` it fits about 40 lines of 100 columns; colours are the
+    console's business."""
+    safe = cleaned(analysis)
+    width = page_width(console)
+    brief = safe.verdict.bound == "little" and not all
+    loaders = run.loaders(safe.loaders if all else safe.loaders[:LOADER_ROWS], len(safe.loaders))
+    sections = (
+        _verdict(safe, width, brief),
+        _findings(safe, width, all),
+        _hints_without_effect(safe, width),
+        section(loaders, width),
+        *(() if brief else (_functions(safe, width, all), _files(safe, width, all))),
+        *(_details(safe, width) if all else ()),
+        _notes(safe, all),
+    )
+    show(sections, console, apart=not brief)
+
+
+def _verdict(analysis: Analysis, width: int, brief: bool) -> Iterator[Text]:
+    verdict = analysis.verdict
+    yield from wrapped(verdict.sentence, width, style="bold")
+    yield Text(_job_line(analysis.job, width), style="dim")
+    if verdict.critical.wall > 0 and not brief:
+        yield Text()
+        yield split_bar(verdict.critical, width)
+        yield from split_legend(verdict.critical, width)
+        yield from _ranks_line(verdict, analysis.job.ranks, width)
+
+
+def _job_line(job: JobInfo, width: int) -> str:
+    facts = [lanes(job)]
+    if len(job.hosts) > 1:
+        facts.append(wording.plural(len(job.hosts), "host"))
+    facts += [
+        f"{name} {wording.size(moved)}"
+        for name, moved in (("read", job.bytes_read), ("wrote", job.bytes_written))
+        if moved
+    ]
+    facts.append(wording.plural(job.files, "file"))
+    if job.exit_status:
+        facts.append(f"exit status {job.exit_status}")
+    line = " · ".join(facts)
+    room = width - len(line) - len(" · ")
+    if room < LEAST_COMMAND:
+        return wording.elided(line, width)
+    started = (
+        wording.command(job.command, room) if job.command else wording.elided(job.source, room)
+    )
+    return f"{line} · {started}"
+
+
+def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
+    if ranks > 1:
+        slowest = (
+            f"Rank {verdict.slowest_rank}" if verdict.slowest_rank >= 0 else "The slowest rank"
+        )
+        most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
+        text = f"{slowest} spends the most time in I/O: {most} (mean {mean})."
+        yield Text(wording.elided(text, width), style="dim")
+
+
+def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    findings, wall = analysis.findings, analysis.job.wall
+    if not findings:
+        yield Text(no_findings(analysis.verdict))
+        return
+    total = sum(finding.seconds for finding in findings)
+    yield heading(
+        "What it costs, and what to do", f"together {wording.seconds(total)}{_of_wall(total, wall)}"
+    )
+    full = len(findings) if all else FULL_FINDINGS
+    shown = len(findings) if all else FULL_FINDINGS + SHORT_FINDINGS
+    for number, finding in enumerate(findings[:shown], 1):
+        yield from _finding(number, finding, wall, width, in_full=number <= full, all=all)
+    rest = findings[shown:]
+    if rest:
+        together = wording.seconds(sum(finding.seconds for finding in rest))
+        yield Text(
+            f"{MARGIN}{wording.plural(len(rest), 'smaller finding')}, {together} together: --all",
+            style="dim",
+        )
+
+
+def _of_wall(value: float, wall: float) -> str:
+    return f", {wording.share(value / wall)} of the run" if wall > 0 else ""
+
+
+def _finding(
+    number: int, finding: Finding, wall: float, width: int, in_full: bool, all: bool
+) -> Iterator[Text]:
+    part = wording.share(finding.seconds / wall) if wall > 0 else ""
+    lead = Text(f"{number:>2} {wording.seconds(finding.seconds):>9} {part:>5} ".ljust(INDENT))
+    lead.stylize("bold red" if wall > 0 and finding.seconds >= 0.1 * wall else "bold", 3, INDENT)
+    sure = f"({SURE[finding.confidence]})"
+    title = list(wrapped(f"{finding.title} {sure}", width, MARGIN, "bold" if in_full else ""))
+    title[-1].stylize("not bold dim", len(title[-1]) - len(sure))
+    yield Text.assemble(lead, title[0][INDENT:])
+    yield from title[1:]
+    if not in_full:
+        return
+    yield from wrapped(finding.cause, width, MARGIN, "")
+    for fix in finding.fixes if all else _first(finding.fixes):
+        yield from _fix(fix, width)
+    if all:
+        yield from _basis(finding, width)
+
+
+def _first(fixes: Sequence[Fix]) -> Sequence[Fix]:
+    """The first, and the command that goes with it."""
+    return fixes[: 2 if len(fixes) > 1 and fixes[1].kind == "command" else 1]
+
+
+def _fix(fix: Fix, width: int) -> Iterator[Text]:
+    """A command is never broken: it is there to be copied."""
+    text = ARROWS[fix.kind] + fix.text
+    return (
+        iter([Text(MARGIN + text, style="green")])
+        if fix.kind == "command"
+        else wrapped(text, width, MARGIN, "green", hanging=2)
+    )
+
+
+def _basis(finding: Finding, width: int) -> Iterator[Text]:
+    for evidence in finding.evidence:
+        yield from wrapped(f"- {evidence.text}", width, MARGIN, "dim", hanging=2)
+    if finding.ranks:
+        yield from wrapped(
+            f"- ranks {wording.ranks(finding.ranks)}", width, MARGIN, "dim", hanging=2
+        )
+    yield from wrapped(f"Estimate: {finding.method}", width, MARGIN, "dim", hanging=2)
+
+
+def _functions(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    rows = analysis.functions if all else analysis.functions[:TABLE_ROWS]
+    table = run.functions(rows, analysis.job.ranks > 1, len(analysis.functions))
+    yield from lines(table, width)
+
+
+def _files(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    storage = [row for row in analysis.files if not row.stream and not row.group]
+    rows = list(analysis.files) if all else storage[:TABLE_ROWS]
+    total = analysis.file_total if all else analysis.job.files
+    yield from lines(run.files(rows, analysis.job.ranks > 1, total), width)
+
+
+def _details(analysis: Analysis, width: int) -> Iterator[Iterator[Text]]:
+    """The sections that only ``all`` shows."""
+    mpiio_tables = mpiio.tables(analysis.mpiio, analysis.mpiio_total)
+    tables: tuple[Table[Any], ...] = (
+        settings(rows_of(analysis, "striping"), "Stripes of new files"),
+        settings(rows_of(analysis, "streams"), "Buffered files"),
+        streams.streams(analysis.streams, analysis.streams_total),
+        settings(rows_of(analysis, "mpiio"), "pario's MPI-IO"),
+        *(replace(table, title="pario's MPI-IO") for table in mpiio_tables),
+    )
+    return (section(table, width) for table in tables)
+
+
+def _hints_without_effect(analysis: Analysis, width: int) -> Iterator[Text]:
+    """One line if settings were rejected or are not in force."""
+    rows = troubled(analysis.audit)
+    if not rows:
+        return
+    first = rows[0]
+    rest = f" (and {len(rows) - 1} more: --all)" if len(rows) > 1 else ""
+    reason = wording.hint_reason(first.key, first.requested, first.reason)
+    yield Text.assemble(
+        ("Hints  ", "bold yellow"), wording.elided(reason, max(width - 7 - len(rest), 20)) + rest
+    )
+
+
+def _notes(analysis: Analysis, all: bool) -> Iterator[Text]:
+    unknown = (f"not known: {text}" for text in analysis.verdict.not_known)
+    return notes((*analysis.messages, *unknown), None if all else MESSAGES)

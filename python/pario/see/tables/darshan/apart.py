@@ -1,0 +1,61 @@
+"""Reads Darshan logs in a process of their own: some damaged logs crash the C library, and it
+prints its errors wherever it runs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pario
+from pario.errors import ParioError
+from pario.see.tables.darshan.header import EXPECTED, check
+from pario.see.tables.errors import ReadError
+from pario.see.tables.model import Job
+
+
+def read_job(source: str, paths: Sequence[Path]) -> Job:
+    """The job of Darshan logs. Raises ReadError when one is damaged where all else hangs on it, or
+    is no Darshan log."""
+    for path in paths:
+        check(path)
+    answer = ask(
+        [sys.executable, "-m", "pario.see.tables.darshan", source, *map(str, paths)], source
+    )
+    if isinstance(answer, ParioError):
+        raise answer
+    return answer
+
+
+def ask(command: Sequence[str], source: str) -> Job | ParioError:
+    """The answer of a reading process; an error when it died."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment()) as child:
+        assert child.stdout is not None
+        try:
+            answer: Job | ParioError = pickle.load(child.stdout)
+        except (EOFError, pickle.UnpicklingError):
+            return ReadError(
+                source, f"a log that Darshan's library cannot read ({_end(child.wait())})", EXPECTED
+            )
+    return answer
+
+
+def _end(status: int) -> str:
+    return (
+        f"it died of {signal.Signals(-status).name}"
+        if status < 0
+        else f"it ended with status {status}"
+    )
+
+
+def _environment() -> dict[str, str]:
+    """This process's, with the package where this process found it."""
+    here = str(Path(pario.__file__).parents[1])
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")])),
+    }

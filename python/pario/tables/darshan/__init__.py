@@ -1,5 +1,0 @@
-"""Darshan logs (through the ``darshan`` package's C library) into the table model."""
-
-from pario.tables.darshan.apart import read_job
-
-__all__ = ["read_job"]

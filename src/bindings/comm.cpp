@@ -1,0 +1,272 @@
+// Ranks of another library (mpi4py, torch.distributed) as a Comm, and barriers in memory that they
+// share.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
+#include "core/comm/callback.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig>;
+
+constexpr double kForever = 1e9;  // seconds; the largest time-out
+constexpr double kNoTimeOut = 0;
+
+/// The first exception of Python during a call of this module that released the GIL.
+thread_local std::exception_ptr raised;
+
+/// Calls back into Python; an exception becomes `raised`, and an Error.
+template <class WithPython>
+base::Status with_python(WithPython work) {
+  const std::exception_ptr exception = catch_exception(work);
+  if (!exception) return {};
+  if (!raised) raised = exception;
+  return base::Error{.number = EINTR, .operation = "Python"};
+}
+
+/// Runs `work` without the GIL, then raises what callbacks of it have raised.
+template <class Work>
+auto without_gil(Work work) {
+  auto result = [&] {
+    const Released released;
+    return work();
+  }();
+  if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
+  return result;
+}
+
+[[noreturn]] void raise_error(const base::Error& error) {
+  if (error.detail.empty()) raise_os_error(error);
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, error.detail.c_str()).ptr());
+  throw nb::python_error();
+}
+
+std::uint64_t nanoseconds(double seconds) {
+  return static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kForever) * 1e9);
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  if (seconds == kNoTimeOut) return {};
+  return std::chrono::milliseconds(
+      std::max(std::int64_t{1}, static_cast<std::int64_t>(std::min(seconds, kForever) * 1e3)));
+}
+
+/// Runs signal handlers, and the function that raises what they have noted.
+base::Status look(const nb::callable& check) {
+  return with_python([&] {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    call(check);
+  });
+}
+
+std::vector<std::byte> copied(nb::handle data) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  const auto* first = static_cast<const std::byte*>(view.buf);
+  std::vector<std::byte> bytes(first, first + view.len);
+  PyBuffer_Release(&view);
+  return bytes;
+}
+
+class PythonTransport : public comm::Transport {
+ public:
+  PythonTransport(int rank, int size, nb::callable send, nb::callable receive, nb::object wait)
+      : rank_(rank),
+        size_(size),
+        send_(std::move(send)),
+        receive_(std::move(receive)),
+        wait_(std::move(wait)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  base::Status send(int to, std::span<const std::byte> message) override {
+    return with_python([&] { call(send_, to, nb::bytes(message.data(), message.size())); });
+  }
+  base::Result<std::optional<comm::Message>> receive() override {
+    std::optional<comm::Message> message;
+    base::Status status = with_python([&] {
+      const nb::object received = call(receive_);
+      if (received.is_none()) return;
+      message = comm::Message{nb::cast<int>(received[0]), copied(received[1])};
+    });
+    if (!status) return status.error();
+    return message;
+  }
+  void pause(std::uint64_t waited_ns, std::uint64_t longest_ns) override {
+    if (!has_wait_) return comm::sleep_for_share(waited_ns);
+    static_cast<void>(with_python([&] { call(wait_, static_cast<double>(longest_ns) * 1e-9); }));
+  }
+
+ private:
+  int rank_, size_;
+  nb::callable send_, receive_;
+  nb::object wait_;
+  bool has_wait_ = !wait_.is_none();
+};
+
+/// Ranks that exchange messages in channels, and share memory once they are introduced.
+class Comm {
+ public:
+  Comm(int rank, int size, nb::callable send, nb::callable receive, nb::object wait)
+      : router_(std::make_shared<comm::Router>(std::make_shared<PythonTransport>(
+            rank, size, std::move(send), std::move(receive), std::move(wait)))),
+        comm_(comm::make_callback(router_)),
+        owner_(::getpid()) {}
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+  /// In the child of a fork the connections to other hosts are the parent's: they stay open.
+  ~Comm() {
+    if (::getpid() != owner_) static_cast<void>(new std::shared_ptr<comm::Comm>(comm_));
+  }
+
+  int rank() const { return router_->rank(); }
+  int size() const { return router_->size(); }
+  int channel() { return ++channels_; }
+  std::vector<int> nodes() const { return comm_->topology().node_of; }
+  comm::Comm& get() const { return *comm_; }
+
+  void send(int to, int channel, const nb::bytes& data) {
+    const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
+    const base::Status status =
+        without_gil([&] { return router_->send_message(to, channel, bytes); });
+    if (!status) raise_error(status.error());
+  }
+
+  nb::object receive(int channel, int source, double begin, double patience,
+                     const nb::callable& check) {
+    const comm::Router::Wait wait{.channel = channel,
+                                  .from = source,
+                                  .begin_ns = nanoseconds(begin),
+                                  .patience_ns = nanoseconds(patience),
+                                  .look = [&] { return look(check); }};
+    const auto received = without_gil([&] { return router_->receive_message(*comm_, wait); });
+    if (!received.ok()) raise_error(received.error());
+    if (!*received) return nb::none();
+    const comm::Message& message = **received;
+    return nb::make_tuple(message.from, nb::bytes(message.data.data(), message.data.size()));
+  }
+
+  void keep_alive(double interval) {
+    without_gil([&] {
+      comm_->keep_alive(nanoseconds(interval));
+      return 0;
+    });
+  }
+
+  void introduce(const std::string& label, double patience, const nb::callable& check) {
+    const Waiting waiting(*comm_, patience, check);
+    auto made = without_gil(
+        [&] { return comm::introduce(router_, *comm_, base::xxh64(label), waiting.patience()); });
+    if (!made.ok()) raise_error(made.error());
+    comm_ = *made;
+  }
+
+  /// Without a time-out, which would end all later calls, too.
+  nb::object share(std::size_t size, const nb::callable& check) {
+    const Waiting waiting(*comm_, kNoTimeOut, check);
+    auto memory = without_gil([&] { return comm_->share(size, waiting.patience()); });
+    if (!memory && comm_->failed()) raise_error(comm_->failure().error());
+    if (!memory) return nb::none();
+    auto* data = reinterpret_cast<std::uint8_t*>(memory->data());
+    auto* owner = new std::shared_ptr<comm::SharedMemory>(std::move(memory));
+    const nb::capsule capsule(owner, [](void* pointer) noexcept {
+      delete static_cast<std::shared_ptr<comm::SharedMemory>*>(pointer);
+    });
+    return nb::cast(Bytes(data, {size}, capsule));
+  }
+
+  /// A wait with a Watchdog that also runs Python's signal handlers.
+  class Waiting {
+   public:
+    Waiting(comm::Comm& comm, double patience, nb::callable check)
+        : check_(std::move(check)),
+          watchdog_(comm, comm, {.give_up = milliseconds(patience)}, {path_, "", nullptr}) {}
+    comm::Patience patience() const {
+      comm::Patience patience = watchdog_.patience();
+      patience.look = [this, watch = patience.look](std::uint64_t waited_ns) {
+        base::Status status = look(check_);
+        return status ? watch(waited_ns) : status;
+      };
+      return patience;
+    }
+
+   private:
+    std::string path_;
+    nb::callable check_;
+    mutable comm::Watchdog watchdog_;
+  };
+
+ private:
+  std::shared_ptr<comm::Router> router_;
+  std::shared_ptr<comm::Comm> comm_;
+  std::atomic<int> channels_{0};
+  pid_t owner_;
+};
+
+/// A SplitBarrier in an array that the ranks of a node share.
+class Barrier {
+ public:
+  Barrier(Bytes memory, int members)
+      : memory_(std::move(memory)),
+        barrier_(reinterpret_cast<std::byte*>(memory_.data()), members) {
+    if (memory_.size() < comm::SplitBarrier::kBytes)
+      throw nb::value_error("SplitBarrier: too little memory");
+  }
+  std::uint64_t arrive() { return barrier_.arrive(); }
+  bool wait(const Comm& comm, std::uint64_t meeting, double patience, const nb::callable& check) {
+    const Comm::Waiting waiting(comm.get(), patience, check);
+    const base::Status status =
+        without_gil([&] { return barrier_.wait(meeting, waiting.patience()); });
+    if (!status && status.error().number != ETIMEDOUT) raise_error(status.error());
+    return status.ok();
+  }
+
+ private:
+  Bytes memory_;
+  comm::SplitBarrier barrier_;
+};
+
+}  // namespace
+
+void add_comm(nb::module_& module) {
+  nb::class_<Comm>(module, "Comm")
+      .def(nb::init<int, int, nb::callable, nb::callable, nb::object>(), "rank"_a, "size"_a,
+           "send"_a, "receive"_a, "wait"_a = nb::none())
+      .def_prop_ro("rank", &Comm::rank)
+      .def_prop_ro("size", &Comm::size)
+      .def_prop_ro("nodes", &Comm::nodes)
+      .def("channel", &Comm::channel)
+      .def("send", &Comm::send, "to"_a, "channel"_a, "data"_a)
+      .def("receive", &Comm::receive, "channel"_a, "source"_a, "begin"_a, "patience"_a, "check"_a)
+      .def("keep_alive", &Comm::keep_alive, "interval"_a)
+      .def("introduce", &Comm::introduce, "label"_a, "patience"_a, "check"_a)
+      .def("share", &Comm::share, "size"_a, "check"_a);
+  nb::class_<Barrier>(module, "SplitBarrier")
+      .def(nb::init<Bytes, int>(), "memory"_a, "members"_a)
+      .def("arrive", &Barrier::arrive)
+      .def("wait", &Barrier::wait, "comm"_a, "meeting"_a, "patience"_a, "check"_a);
+  module.attr("SPLIT_BARRIER_BYTES") = comm::SplitBarrier::kBytes;
+}
+
+}  // namespace pario::bindings

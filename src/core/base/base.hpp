@@ -1,0 +1,15 @@
+// Module base: the foundation of all modules. No function uses the heap, stdio or a system call
+// wrapper that pario interposes, so all may be called inside the tracer and in signal handlers;
+// except for result.hpp, for the modules that move data.
+#pragma once
+
+#include "core/base/bytesize.hpp"
+#include "core/base/clock.hpp"
+#include "core/base/extent.hpp"
+#include "core/base/futex.hpp"
+#include "core/base/paths.hpp"
+#include "core/base/result.hpp"
+#include "core/base/spinlock.hpp"
+#include "core/base/system.hpp"
+#include "core/base/text.hpp"
+#include "core/base/xxhash.hpp"

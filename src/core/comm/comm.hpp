@@ -1,0 +1,289 @@
+// Module comm: ranks behind one interface. Members: self (one rank), threads (tests, TSan), MPI
+// (make_mpi, on the PMPI functions of module mpi), and callback (callback.hpp: messages that
+// another library carries).
+//
+// Waits sleep: inside a node on futexes, between nodes by testing with growing pauses. Every wait
+// has a Patience, which looks for dead ranks and reports missing ones.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/base.hpp"
+
+namespace pario::comm {
+
+/// Seconds after which a host that does not answer counts as dead.
+inline constexpr std::uint64_t kSilence = 30;
+
+/// The ranks that share memory: nodes, numbered in the order of their lowest ranks.
+struct Topology {
+  std::vector<int> node_of;                ///< by rank
+  std::vector<std::vector<int>> ranks_of;  ///< by node, ascending; the first is the node's leader
+  int nodes() const { return static_cast<int>(ranks_of.size()); }
+};
+
+/// The work during a wait. `look` is called about every `interval_ns` with the nanoseconds waited
+/// so far; an Error ends the wait (see Comm::check and Watchdog). `progress` (Comm::progress) is
+/// called repeatedly during a long wait, because the other rank may itself wait for a message from
+/// this process.
+struct Patience {
+  std::uint64_t interval_ns = 200'000'000;
+  std::function<base::Status(std::uint64_t waited_ns)> look = {};
+  std::function<void()> progress = {};
+};
+
+/// One wait with a Patience, for callers that sleep themselves: nap_ns() at most at a time, with
+/// keep() in between.
+class Vigil {
+ public:
+  /// Begins the wait. `patience` outlives it.
+  explicit Vigil(const Patience& patience);
+  Vigil(const Vigil&) = delete;
+  Vigil& operator=(const Vigil&) = delete;
+  std::uint64_t waited_ns() const { return now_ - begin_; }  ///< until the last keep()
+  std::uint64_t nap_ns() const;                              ///< until keep() is due
+  /// Calls the functions of the Patience that are due. An Error ends the wait.
+  base::Status keep();
+
+ private:
+  const Patience& patience_;
+  std::uint64_t begin_, now_, look_due_, progress_due_;
+};
+
+/// An Error as plain words, for shared memory and messages; long texts are truncated.
+struct ErrorRecord {
+  std::int32_t number = 0;
+  std::int32_t rank = -1;
+  std::uint64_t begin = 0, end = 0;
+  std::array<char, 40> operation = {};
+  std::array<char, 256> path = {};
+  std::array<char, 192> detail = {};
+};
+ErrorRecord to_record(const base::Error& error);
+base::Error from_record(const ErrorRecord& record);
+
+/// "1, 2 and 5", "0-7 and 9": ascending numbers; the first 16 runs, then the number of the rest.
+std::string listed(std::span<const int> numbers);
+/// "rank 1", "ranks 1, 2 and 5", "ranks 0-7 and 9"
+std::string named(std::span<const int> ranks);
+
+/// Sleeps until `done()` is true; `word` must change, and be woken, with each change of done().
+base::Status wait_until(const base::FutexWord& word, const std::function<bool()>& done,
+                        const Patience& patience);
+
+/// Sleeps for 1/16 of the time waited so far: a microsecond at least, a millisecond at most.
+void sleep_for_share(std::uint64_t waited_ns);
+
+/// Memory of all ranks of a node: initially zero, page-aligned, at other addresses in other
+/// processes, so that it holds offsets, no pointers. Unmapped with the last copy; nothing remains
+/// when processes are killed.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  virtual std::byte* data() const = 0;
+  virtual std::size_t size() const = 0;
+};
+
+/// A message under way between ranks. It is withdrawn if destroyed before it is done (after a
+/// failed wait).
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// True once it has arrived, or has left its buffer. Thread rules as for Comm.
+  virtual bool test() = 0;
+  /// Sleeps until it may be done, about 1/16 of the time waited so far, and `longest_ns` at most.
+  virtual void pause(std::uint64_t waited_ns, std::uint64_t longest_ns);
+  /// The errno of a failed message, once it is done; 0 otherwise. wait_all() returns it as an
+  /// Error.
+  virtual int error() const { return 0; }
+};
+
+/// The ranks that have come to the collective call of this rank.
+struct Attendance {
+  std::vector<int> present, missing;
+  std::string remarks = {};  ///< on missing ranks: "rank 3: its last call ..."; may be empty
+  bool complete = true;   ///< false: some nodes have not answered yet; their ranks count as missing
+  bool reported = false;  ///< a rank of another node reports them
+};
+
+/// A group of ranks. A Patience without `look` calls check(), one without `progress` the progress()
+/// of the Comm. One thread of each rank calls at a time (MPI: any thread only if thread_safe());
+/// check(), fail(), failed(), failure() and keep_alive() may be called by any thread.
+///
+/// A Comm fails for all its ranks: once a collective call or a message has ended with an error on
+/// one rank, or fail() was called, all collective calls of all ranks end with that error; on other
+/// nodes, at their next check().
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Topology& topology() const = 0;
+  /// True if threads of pario may call while threads of the program are in MPI.
+  virtual bool thread_safe() const = 0;
+  /// Lets the MPI move the program's messages, while a thread of the program sleeps in this Comm.
+  /// Does nothing on a thread that must not call MPI: one of pario (see mark_own_thread), unless
+  /// thread_safe().
+  virtual void progress() const {}
+  /// False if the process of a rank of this node has ended; true if unknown.
+  virtual bool alive(int rank) const = 0;
+  /// The error of this Comm, if any. Looks for dead ranks of this node (ESRCH), receives errors and
+  /// keep-alives of other nodes, and looks for hosts that are gone: the leader has ended, or the
+  /// kernel has answered nothing for `silence_s` seconds (0: silence does not count).
+  virtual base::Status check(std::uint64_t silence_s) = 0;
+  virtual void fail(const base::Error& error) = 0;
+  virtual bool failed() const = 0;
+  /// The first error of the node. The first call sends it to the other nodes.
+  virtual base::Status failure() = 0;
+  /// Begins a collective call named `call` (static text), of which the functions below are parts.
+  /// Calls are counted, so that other ranks see who has come. Costs a few stores into memory.
+  virtual void announce(const char* call) = 0;
+  /// The ranks that have come to the latest call that this rank announced. The first call asks the
+  /// other nodes; call it again until it is complete. Ranks of other nodes answer in check(), while
+  /// they wait.
+  virtual Attendance attendance() = 0;
+  /// This rank progresses in work that others wait for: their waits with a Watchdog begin again.
+  /// Other nodes get one message in `interval_ns` for all ranks of this node.
+  virtual void keep_alive(std::uint64_t interval_ns) = 0;
+  /// The time (base::monotonic_ns) of the latest keep-alive that reached this node; 0: none.
+  virtual std::uint64_t last_keep_alive() const = 0;
+  /// True on one rank of the node, until release_report(): it reports missing ranks.
+  virtual bool claim_report() = 0;
+  virtual void release_report() = 0;
+  /// A rank's number in MPI_COMM_WORLD, for messages to users.
+  virtual int world_rank(int rank) const = 0;
+
+  /// Collective over the ranks of a node. Null on all of them if memory cannot be shared or the
+  /// Comm has failed.
+  virtual std::shared_ptr<SharedMemory> share(std::size_t size, const Patience& patience = {}) = 0;
+
+  /// Collective over all ranks: `each` bytes of every rank, in rank order.
+  virtual base::Status allgather(const void* mine, std::size_t each, void* all,
+                                 const Patience& patience = {}) = 0;
+  virtual base::Status broadcast(void* data, std::size_t size, int root,
+                                 const Patience& patience = {}) = 0;
+  virtual base::Status barrier(const Patience& patience = {}) = 0;
+  /// Collective: a Comm of the same ranks with separate messages (for the worker thread of a file).
+  /// Null on all ranks of a node if share() is.
+  virtual std::shared_ptr<Comm> duplicate(const Patience& patience = {}) = 0;
+
+  /// The buffer must live until test() is true. Messages between two ranks with the same tag keep
+  /// their order. 0 <= tag < 2^15. Both sides give the same size, which may exceed 2^31.
+  virtual std::unique_ptr<Pending> send(int to, int tag, std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Pending> receive(int from, int tag, std::span<std::byte> data) = 0;
+
+  int node() const { return topology().node_of[static_cast<std::size_t>(rank())]; }
+  const std::vector<int>& node_ranks() const {
+    return topology().ranks_of[static_cast<std::size_t>(node())];
+  }
+  int local_rank() const;
+  int local_size() const { return static_cast<int>(node_ranks().size()); }
+  int leader() const { return node_ranks().front(); }
+};
+
+/// Marks the calling thread as one of pario, not of the program.
+void mark_own_thread();
+bool is_own_thread();
+
+/// "60", "0.2"
+std::string seconds_text(std::chrono::milliseconds time);
+
+/// Time limits of a wait for other ranks; zero: none.
+struct WaitLimits {
+  std::chrono::milliseconds report = {};   ///< until the missing ranks are named, once
+  std::chrono::milliseconds give_up = {};  ///< until the wait fails (ETIMEDOUT), from its begin
+                                           ///< or the latest keep-alive
+  std::uint64_t silence_s = kSilence;      ///< of another host, until it counts as dead
+};
+
+/// Watches one rank's wait in one collective call: notices dead ranks, reports missing ranks, and
+/// gives up after a time-out. Lives as long as its Patience; used by the waiting thread.
+class Watchdog {
+ public:
+  struct Subject {
+    const std::string& path;  ///< of the file, or the name of another subject
+    const char* call;
+    void (*say)(const std::string& text);  ///< prints a line for users
+  };
+  /// `reporter`: the Comm whose ranks report once: `comm`, or the one that it was duplicated from.
+  Watchdog(Comm& comm, Comm& reporter, const WaitLimits& limits, const Subject& subject)
+      : comm_(comm), reporter_(reporter), limits_(limits), subject_(subject), due_(limits.report) {}
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  Patience patience();
+
+ private:
+  base::Status look(std::chrono::nanoseconds waited);
+  void check_attendance(std::chrono::nanoseconds waited);
+  void report(const Attendance& attendance) const;
+  void postpone_report(std::chrono::nanoseconds waited);
+
+  enum class Stage : std::uint8_t { waiting, asking, finished };
+  Comm& comm_;
+  Comm& reporter_;
+  const WaitLimits limits_;
+  const Subject subject_;
+  Stage stage_ = Stage::waiting;
+  std::chrono::nanoseconds due_, asked_ = {};
+};
+
+/// A barrier in two parts, in zeroed memory that its members share: a member arrives, works on, and
+/// waits later. It arrives at a meeting only after it has waited for the meeting before the last
+/// one. A wait that fails leaves the barrier useless for all members, but fails no Comm.
+class SplitBarrier {
+ public:
+  static constexpr std::size_t kBytes = 128;
+  /// `memory` of kBytes outlives it.
+  SplitBarrier(std::byte* memory, int members)
+      : memory_(memory), members_(static_cast<std::uint32_t>(members)) {}
+  /// This member has come to the next meeting; returns its number.
+  std::uint64_t arrive();
+  /// Waits until all members have come to a meeting; then this one sees what each has written to
+  /// shared memory before.
+  base::Status wait(std::uint64_t meeting, const Patience& patience) const;
+
+ private:
+  base::FutexWord& word(std::uint64_t meeting) const;
+  std::uint32_t arrivals(std::uint64_t meeting) const;
+
+  std::byte* memory_;
+  std::uint32_t members_;
+  std::uint64_t meetings_ = 0;
+};
+
+/// Waits for all of them, with pauses that grow from microseconds to a millisecond.
+base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,
+                      const Patience& patience = {});
+
+std::shared_ptr<Comm> make_self();
+
+/// Runs `body(comm)` on as many threads as ranks; rank r is on node `node_of[r]`. Bodies must not
+/// throw.
+void run_as_threads(std::span<const int> node_of,
+                    const std::function<void(std::shared_ptr<Comm>)>& body);
+
+/// Collective over `communicator` (a handle of the process's MPI, as a word): a new Comm, whose
+/// messages are separate from the program's. Threads may make Comms of different communicators at
+/// the same time; calls for one communicator have the same order on all ranks, as all collective
+/// calls. Nodes: MPI_Comm_split_type, further divided by PARIO_NODES=k (k pretend nodes, for tests)
+/// or MPICH's MPIR_CVAR_NUM_CLIQUES. Facts of the ranks and a duplicate of the communicator are
+/// kept for the next Comms of the same ranks in the same order, until MPI_Finalize at most; from
+/// the second Comm on, this call notices dead ranks, too. `patience` waits for ranks that have not
+/// come.
+base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
+                                             const Patience& patience = {});
+/// A Patience for make_mpi(): the lowest rank of this host that has come reports once which ranks
+/// of the host have come. `path`: the file to open.
+Patience watch_file_open(std::uintptr_t communicator, const WaitLimits& limits,
+                         const std::string& path, void (*say)(const std::string& text));
+
+}  // namespace pario::comm

@@ -1,0 +1,317 @@
+#include "core/comm/node_comm.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+#include <unordered_map>
+
+namespace pario::comm {
+namespace {
+
+constexpr std::size_t kMostListed = 16;
+
+int index_of(std::span<const int> ranks, int rank) {
+  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+int local_rank_in(const Topology& topology, int rank) {
+  return index_of(
+      topology.ranks_of[static_cast<std::size_t>(topology.node_of[static_cast<std::size_t>(rank)])],
+      rank);
+}
+
+std::size_t ranks_of_node(const Topology& topology, int rank) {
+  return topology
+      .ranks_of[static_cast<std::size_t>(topology.node_of[static_cast<std::size_t>(rank)])]
+      .size();
+}
+
+/// The blocks of all nodes in one buffer, in the order of nodes beginning with `first`.
+class NodeBlocks {
+ public:
+  NodeBlocks(const Topology& topology, int first, std::size_t each)
+      : topology_(topology), first_(first), each_(each), begin_{0} {
+    for (int i = 0; i < topology.nodes(); ++i)
+      begin_.push_back(begin_.back() + ranks(i).size() * each);
+    bytes_.resize(begin_.back());
+  }
+  /// Blocks [begin, end) as bytes.
+  std::span<std::byte> blocks(int begin, int end) {
+    const std::size_t from = begin_[static_cast<std::size_t>(begin)];
+    return std::span(bytes_).subspan(from, begin_[static_cast<std::size_t>(end)] - from);
+  }
+  void pack(int block, const std::byte* all) {
+    std::byte* to = blocks(block, block + 1).data();
+    for (const int rank : ranks(block))
+      to = std::copy_n(all + static_cast<std::size_t>(rank) * each_, each_, to);
+  }
+  void unpack(int block, std::byte* all) {
+    const std::byte* from = blocks(block, block + 1).data();
+    for (const int rank : ranks(block)) {
+      std::copy_n(from, each_, all + static_cast<std::size_t>(rank) * each_);
+      from += each_;
+    }
+  }
+
+ private:
+  const std::vector<int>& ranks(int block) const {
+    return topology_.ranks_of[static_cast<std::size_t>((first_ + block) % topology_.nodes())];
+  }
+
+  const Topology& topology_;
+  int first_;
+  std::size_t each_;
+  std::vector<std::size_t> begin_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+int Comm::local_rank() const { return index_of(node_ranks(), rank()); }
+
+std::string listed(std::span<const int> numbers) {
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t shown = 0; at < numbers.size() && shown < kMostListed; ++shown) {
+    std::size_t run = 1;  // numbers that follow each other
+    while (at + run < numbers.size() && numbers[at + run] == numbers[at] + static_cast<int>(run))
+      ++run;
+    if (run < 3) run = 1;
+    if (at > 0) out += at + run == numbers.size() ? " and " : ", ";
+    out += std::to_string(numbers[at]);
+    if (run > 1) out += "-" + std::to_string(numbers[at + run - 1]);
+    at += run;
+  }
+  if (at < numbers.size()) out += " and " + std::to_string(numbers.size() - at) + " more";
+  return out;
+}
+
+std::string named(std::span<const int> ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
+}
+
+Topology make_topology(std::span<const int> labels) {
+  Topology topology;
+  std::unordered_map<int, int> numbers;
+  for (std::size_t rank = 0; rank < labels.size(); ++rank) {
+    const auto [entry, added] = numbers.try_emplace(labels[rank], topology.nodes());
+    if (added) topology.ranks_of.emplace_back();
+    topology.node_of.push_back(entry->second);
+    topology.ranks_of[static_cast<std::size_t>(entry->second)].push_back(static_cast<int>(rank));
+  }
+  return topology;
+}
+
+NodeComm::NodeComm(int rank, Topology topology, std::shared_ptr<SharedMemory> memory)
+    : rank_(rank),
+      topology_(std::move(topology)),
+      board_(std::move(memory), local_rank_in(topology_, rank),
+             static_cast<int>(ranks_of_node(topology_, rank))),
+      attendance_(board_, topology_, rank) {}
+
+int NodeComm::leader_of(int node) const {
+  const int nodes = topology_.nodes();
+  return topology_.ranks_of[static_cast<std::size_t>((node % nodes + nodes) % nodes)].front();
+}
+
+Patience NodeComm::patience_for(const Patience& given) {
+  Patience patience = given;
+  if (!patience.progress) patience.progress = [this] { progress(); };
+  if (!patience.look) patience.look = [this](std::uint64_t) { return check(kSilence); };
+  return patience;
+}
+
+base::Status NodeComm::failure() {
+  base::Status status = board_.failure();
+  if (!status && topology_.nodes() > 1 && may_send_notes() && board_.claim_error_forward())
+    send_error(status.error());
+  return status;
+}
+
+void NodeComm::send_error(const base::Error& error) {
+  const ErrorRecord record = to_record(error);
+  for (int other = 0; other < topology_.nodes(); ++other)
+    if (other != node()) send_note(leader_of(other), kErrorTag, bytes_of(record));
+}
+
+// An error is sent to all leaders at once, so that a leader does not forward it.
+void NodeComm::receive_error() {
+  ErrorRecord record;
+  if (!take_note(kErrorTag, bytes_of(record)) || !board_.fail(from_record(record))) return;
+  static_cast<void>(board_.claim_error_forward());
+}
+
+base::Status NodeComm::known_failure() {
+  if (!failed() && topology_.nodes() > 1 && is_leader() && may_send_notes()) receive_error();
+  return failure();
+}
+
+void NodeComm::keep_alive(std::uint64_t interval_ns) {
+  board_.note_keep_alive(base::monotonic_ns());
+  if (topology_.nodes() == 1 || !may_send_notes()) return;
+  forward_keep_alive({interval_ns, node()});
+  receive_keep_alives();  // so that they do not pile up while this rank works
+}
+
+// Keep-alives go through the leader of node 0: each node sends it one, and it sends one to each
+// other node, in an interval.
+void NodeComm::forward_keep_alive(const KeepAlive& note) {
+  if (!board_.claim_forward(base::monotonic_ns(), note.interval_ns)) return;
+  if (node() != 0) return send_note(leader_of(0), kKeepAliveTag, bytes_of(note));
+  for (int other = 1; other < topology_.nodes(); ++other)
+    if (other != note.node) send_note(leader_of(other), kKeepAliveTag, bytes_of(note));
+}
+
+void NodeComm::receive_keep_alives() {
+  KeepAlive note;
+  while (is_leader() && take_note(kKeepAliveTag, bytes_of(note))) {
+    board_.note_keep_alive(base::monotonic_ns());
+    if (node() == 0) forward_keep_alive(note);
+  }
+}
+
+std::string NodeComm::names(std::span<const int> ranks) const {
+  std::vector<int> in_program;
+  std::ranges::transform(ranks, std::back_inserter(in_program),
+                         [this](int rank) { return world_rank(rank); });
+  return named(ranks) + " (" + listed(in_program) + " of the program)";
+}
+
+std::string NodeComm::remark(int rank, const std::string& last_call) const {
+  if (last_call.empty()) return {};
+  return "rank " + std::to_string(world_rank(rank)) + ": its last call on this file was " +
+         last_call;
+}
+
+base::Status NodeComm::check(std::uint64_t) {
+  if (base::Status known = known_failure(); !known) return known;
+  if (topology_.nodes() > 1 && may_send_notes()) {
+    attendance_.read_notes(*this);
+    receive_keep_alives();
+  }
+  for (const int other : node_ranks()) {
+    if (alive(other)) continue;
+    return share_error(base::Error{.number = ESRCH, .detail = names({&other, 1}) + " has died"});
+  }
+  return {};
+}
+
+base::Status NodeComm::share_error(base::Status status) {
+  if (status) return status;
+  if (!failed()) fail(status.error());
+  base::Status first = failure();
+  return first ? status : first;  // the first rank to fail may have died before it shared its error
+}
+
+base::Status NodeComm::exchange(int to, std::span<const std::byte> out, int from,
+                                std::span<std::byte> in, const Patience& patience) {
+  std::unique_ptr<Pending> messages[2];
+  messages[0] = receive(from, kCollectiveTag, in);
+  messages[1] = send(to, kCollectiveTag, out);
+  return wait_all(messages, patience);
+}
+
+// Nodes gather by doubling: each sends the blocks that it has to the node `have` before it, and
+// receives as many from the node `have` after it.
+base::Status NodeComm::gather_among_leaders(std::byte* all, std::size_t each,
+                                            const Patience& patience) {
+  const int nodes = topology_.nodes();
+  NodeBlocks packed(topology_, node(), each);
+  packed.pack(0, all);
+  for (int have = 1; have < nodes;) {
+    const int more = std::min(have, nodes - have);
+    const auto in = packed.blocks(have, have + more);
+    if (auto status = exchange(leader_of(node() - have), packed.blocks(0, more),
+                               leader_of(node() + have), in, patience);
+        !status)
+      return status;
+    have += more;
+  }
+  for (int block = 1; block < nodes; ++block) packed.unpack(block, all);
+  return {};
+}
+
+// A binomial tree with the root's node on top.
+base::Status NodeComm::broadcast_among_leaders(std::span<std::byte> data, int root_node,
+                                               const Patience& patience) {
+  const int nodes = topology_.nodes(), place = (node() - root_node + nodes) % nodes;
+  int step = 1;
+  while (step < nodes && (place & step) == 0) step *= 2;
+  if (place != 0) {
+    std::unique_ptr<Pending> message[] = {receive(leader_of(node() - step), kCollectiveTag, data)};
+    if (auto status = wait_all(message, patience); !status) return status;
+  }
+  std::vector<std::unique_ptr<Pending>> messages;
+  for (step /= 2; step > 0; step /= 2) {
+    if (place + step < nodes)
+      messages.push_back(send(leader_of(node() + step), kCollectiveTag, data));
+  }
+  return wait_all(messages, patience);
+}
+
+base::Status NodeComm::barrier_among_leaders(const Patience& patience) {
+  for (int distance = 1; distance < topology_.nodes(); distance *= 2) {
+    if (auto status =
+            exchange(leader_of(node() + distance), {}, leader_of(node() - distance), {}, patience);
+        !status)
+      return status;
+  }
+  return {};
+}
+
+base::Status NodeComm::allgather(const void* mine, std::size_t each, void* all,
+                                 const Patience& patience) {
+  return share_error(gather_over_nodes(mine, each, all, patience_for(patience)));
+}
+
+base::Status NodeComm::broadcast(void* data, std::size_t size, int root, const Patience& patience) {
+  return share_error(broadcast_over_nodes(data, size, root, patience_for(patience)));
+}
+
+base::Status NodeComm::barrier(const Patience& patience) {
+  return share_error(barrier_over_nodes(patience_for(patience)));
+}
+
+base::Status NodeComm::gather_over_nodes(const void* mine, std::size_t each, void* all,
+                                         const Patience& patience) {
+  auto* bytes = static_cast<std::byte*>(all);
+  std::vector<std::byte*> places;
+  for (const int other : node_ranks())
+    places.push_back(bytes + static_cast<std::size_t>(other) * each);
+  if (auto status = board_.allgather(mine, each, places, patience);
+      !status || topology_.nodes() == 1)
+    return status;
+  if (is_leader()) {
+    if (auto status = gather_among_leaders(bytes, each, patience); !status) return status;
+  }
+  return board_.broadcast(all, each * static_cast<std::size_t>(size()), 0, patience);
+}
+
+base::Status NodeComm::broadcast_over_nodes(void* data, std::size_t size, int root,
+                                            const Patience& patience) {
+  const int root_node = topology_.node_of[static_cast<std::size_t>(root)];
+  if (node() == root_node) {
+    if (auto status = board_.broadcast(data, size, local_rank_in(topology_, root), patience);
+        !status)
+      return status;
+  }
+  if (is_leader()) {
+    if (auto status =
+            broadcast_among_leaders({static_cast<std::byte*>(data), size}, root_node, patience);
+        !status)
+      return status;
+  }
+  return node() == root_node ? base::Status() : board_.broadcast(data, size, 0, patience);
+}
+
+base::Status NodeComm::barrier_over_nodes(const Patience& patience) {
+  if (auto status = board_.barrier(patience); !status || topology_.nodes() == 1) return status;
+  if (is_leader()) {
+    if (auto status = barrier_among_leaders(patience); !status) return status;
+  }
+  return board_.barrier(patience);
+}
+
+}  // namespace pario::comm

@@ -1,0 +1,18 @@
+// Processes of this machine, distinguished from later processes with a recycled PID.
+#pragma once
+
+#include <cstdint>
+
+namespace pario::comm {
+
+struct Process {
+  std::uint64_t pid = 0;
+  std::uint64_t start = 0;        ///< as in /proc; 0: unknown
+  std::uint64_t numbered_by = 0;  ///< the namespace of its PID
+
+  static Process self();
+  /// False if it has ended, also as a zombie; true if unknown.
+  bool alive() const;
+};
+
+}  // namespace pario::comm

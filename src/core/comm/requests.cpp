@@ -1,0 +1,48 @@
+#include "core/comm/requests.hpp"
+
+#include <ctime>
+
+#include "core/comm/communicator.hpp"
+#include "core/comm/send_guard.hpp"
+
+namespace pario::comm {
+namespace {
+
+constexpr std::uint64_t kLastWait = 1'000'000'000;  // for messages under way, after a failed wait
+
+}  // namespace
+
+Requests::~Requests() {
+  if (!requests_.empty() && !finalized() && !Requests::test()) withdraw();
+}
+
+void Requests::note(int result) {
+  if (result == 0 || error_ != 0) return;
+  error_ = EIO;
+  if (board_) board_->fail(mpi_failed());
+}
+
+bool Requests::test() {
+  const SendGuard guard;  // the MPI goes on with its collective calls
+  std::erase_if(requests_, [this](mpi::Word& request) {
+    int done = 0;
+    const int result = mpi_.test(&request, &done, reinterpret_cast<void*>(mpi_.status_ignore));
+    note(result);
+    return done != 0 || result != 0;
+  });
+  return requests_.empty();
+}
+
+void Requests::withdraw() {
+  if (receiving_) {
+    for (mpi::Word& request : requests_) mpi_.cancel(&request);
+  }
+  const std::uint64_t begin = base::monotonic_ns();
+  while (!Requests::test() && base::monotonic_ns() - begin < kLastWait) {
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  for (mpi::Word& request : requests_) mpi_.request_free(&request);
+}
+
+}  // namespace pario::comm

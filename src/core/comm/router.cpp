@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/comm/callback.hpp"
+
+namespace pario::comm {
+namespace {
+
+constexpr std::uint32_t kChannels = ~std::uint32_t{0};  // the number of all channels
+constexpr std::uint64_t kShortestLook = 10'000'000, kUsualLook = 200'000'000;
+constexpr std::uint64_t kUnderWay =
+    1'000'000'000;  // time for a message that a dead rank or its peer has sent
+
+struct Header {
+  Router::Address address;
+};
+
+/// Until when a wait lasts.
+std::uint64_t end_of(const Router::Wait& wait, const Comm& comm) {
+  const std::uint64_t begin = std::max(wait.begin_ns, comm.last_keep_alive());
+  return begin + std::min(wait.patience_ns, ~std::uint64_t{0} - begin);
+}
+
+}  // namespace
+
+void Transport::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(waited_ns); }
+
+base::Status Router::send(int to, Address address, std::span<const std::byte> data) {
+  std::vector<std::byte> message(sizeof(Header) + data.size());
+  const Header header{address};
+  std::memcpy(message.data(), &header, sizeof header);
+  std::ranges::copy(data, message.begin() + sizeof header);
+  if (to != rank()) return transport_->send(to, message);
+  deliver({to, std::move(message)});
+  return {};
+}
+
+void Router::deliver(Message&& message) {
+  Header header;
+  if (message.data.size() < sizeof header) return;
+  std::memcpy(&header, message.data.data(), sizeof header);
+  const std::span<const std::byte> data = std::span(message.data).subspan(sizeof header);
+  const std::lock_guard lock(mutex_);
+  Queue& queue = queues_[{header.address, message.from}];
+  if (queue.posts.empty()) {
+    queue.messages.emplace_back(data.begin(), data.end());
+    return;
+  }
+  Post& post = *queue.posts.front();
+  std::copy_n(data.begin(), std::min(data.size(), post.data.size()), post.data.begin());
+  post.done = true;
+  queue.posts.pop_front();
+}
+
+void Router::post(Address address, int from, const std::shared_ptr<Post>& post) {
+  const std::lock_guard lock(mutex_);
+  Queue& queue = queues_[{address, from}];
+  if (queue.messages.empty()) return queue.posts.push_back(post);
+  const std::vector<std::byte>& data = queue.messages.front();
+  std::copy_n(data.begin(), std::min(data.size(), post->data.size()), post->data.begin());
+  post->done = true;
+  queue.messages.pop_front();
+}
+
+void Router::withdraw(Address address, int from, const std::shared_ptr<Post>& post) {
+  const std::lock_guard lock(mutex_);
+  std::erase(queues_[{address, from}].posts, post);
+}
+
+bool Router::is_done(const Post& post) {
+  const std::lock_guard lock(mutex_);
+  return post.done;
+}
+
+std::optional<Message> Router::take(Address address, int from) {
+  const std::lock_guard lock(mutex_);
+  for (auto at = queues_.lower_bound({address, from});
+       at != queues_.end() && at->first.first == address; ++at) {
+    if (from >= 0 && at->first.second != from) break;
+    auto& messages = at->second.messages;
+    if (messages.empty()) continue;
+    Message message{at->first.second, std::move(messages.front())};
+    messages.pop_front();
+    return message;
+  }
+  return std::nullopt;
+}
+
+base::Status Router::poll() {
+  const std::unique_lock lock(receiving_, std::try_to_lock);
+  while (lock) {
+    auto received = transport_->receive();
+    if (!received.ok()) return received.error();
+    if (!*received) break;
+    deliver(std::move(**received));
+  }
+  return {};
+}
+
+void Router::pause(std::uint64_t waited_ns, std::uint64_t longest_ns) {
+  const std::unique_lock lock(receiving_, std::try_to_lock);
+  if (lock)
+    transport_->pause(waited_ns, longest_ns);
+  else
+    sleep_for_share(waited_ns);
+}
+
+base::Status Router::send_message(int to, int channel, std::span<const std::byte> data) {
+  return send(to, {kChannels, channel}, data);
+}
+
+base::Result<std::optional<Message>> Router::receive_message(Comm& comm, const Wait& wait) {
+  const Patience patience{
+      .interval_ns = std::clamp(wait.patience_ns / 4, kShortestLook, kUsualLook),
+      .look = [&](std::uint64_t) -> base::Status {
+        if (base::Status status = wait.look ? wait.look() : base::Status(); !status) return status;
+        return comm.check(kSilence);
+      },
+      .progress = [&] { comm.progress(); }};
+  Vigil vigil(patience);
+  base::Status dead;
+  std::uint64_t last = ~std::uint64_t{0};  // when a message of a rank that has died counts as lost
+  while (true) {
+    if (base::Status status = poll(); !status) return status.error();
+    if (auto message = take({kChannels, wait.channel}, wait.from)) return message;
+    const std::uint64_t now = base::monotonic_ns();
+    if (now >= last) return dead.error();
+    if (now >= end_of(wait, comm)) {
+      if (wait.patience_ns != 0) static_cast<void>(comm.check(kSilence));  // receives keep-alives
+      if (now >= end_of(wait, comm)) return std::optional<Message>();
+    }
+    pause(vigil.waited_ns(), std::min(vigil.nap_ns(), end_of(wait, comm) - now));
+    base::Status status = vigil.keep();
+    if (status) continue;
+    if (status.error().number != ESRCH) return status.error();
+    if (dead) last = base::monotonic_ns() + kUnderWay;
+    if (dead) dead = status;
+  }
+}
+
+}  // namespace pario::comm

@@ -1,0 +1,98 @@
+// Waiting: on futexes inside a node, by testing with pauses between nodes.
+#include <algorithm>
+#include <ctime>
+
+#include "core/comm/comm.hpp"
+
+namespace pario::comm {
+namespace {
+
+constexpr int kSpins = 20;  // about a microsecond: the other rank may be running right now
+constexpr std::uint64_t kShortestPause = 1'000, kLongestPause = 1'000'000;
+constexpr std::uint64_t kFirstProgress = 50'000,
+                        kLastProgress = 1'000'000;  // pauses between calls of Patience::progress
+
+bool all_done(std::span<const std::unique_ptr<Pending>> messages) {
+  bool done = true;
+  for (const auto& message : messages)
+    done = (!message || message->test()) && done;  // all are tested: each may need the progress
+  return done;
+}
+
+base::Status outcome(std::span<const std::unique_ptr<Pending>> messages) {
+  for (const auto& message : messages) {
+    if (message && message->error() != 0)
+      return base::Error{.number = message->error(), .operation = "message between ranks"};
+  }
+  return {};
+}
+
+void pause_any(std::span<const std::unique_ptr<Pending>> messages, const Vigil& vigil) {
+  for (const auto& message : messages)
+    if (message && !message->test())
+      return message->pause(vigil.waited_ns(), std::max(vigil.nap_ns(), kShortestPause));
+}
+
+}  // namespace
+
+// In proportion to the time already waited: that adds little to it, and costs little of the
+// processor.
+void Pending::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(waited_ns); }
+
+void sleep_for_share(std::uint64_t waited_ns) {
+  const timespec time{0,
+                      static_cast<long>(std::clamp(waited_ns / 16, kShortestPause, kLongestPause))};
+  nanosleep(&time, nullptr);
+}
+
+Vigil::Vigil(const Patience& patience)
+    : patience_(patience),
+      begin_(base::monotonic_ns()),
+      now_(begin_),
+      look_due_(begin_ + patience.interval_ns),
+      progress_due_(patience.progress ? begin_ + kFirstProgress : ~std::uint64_t{0}) {}
+
+std::uint64_t Vigil::nap_ns() const {
+  const std::uint64_t due = std::min(look_due_, progress_due_);
+  return due > now_ ? due - now_ : 0;
+}
+
+base::Status Vigil::keep() {
+  now_ = base::monotonic_ns();
+  if (now_ >= progress_due_) {
+    patience_.progress();
+    progress_due_ = now_ + std::clamp(waited_ns() / 4, kFirstProgress, kLastProgress);
+  }
+  if (now_ < look_due_) return {};
+  look_due_ = now_ + patience_.interval_ns;
+  return patience_.look ? patience_.look(waited_ns()) : base::Status();
+}
+
+base::Status wait_until(const base::FutexWord& word, const std::function<bool()>& done,
+                        const Patience& patience) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (done()) return {};
+    base::pause_cpu();
+  }
+  Vigil vigil(patience);
+  while (true) {
+    const std::uint32_t seen = word.load(std::memory_order_acquire);
+    if (done()) return {};
+    base::futex_wait(word, seen, std::max(vigil.nap_ns(), kShortestPause));
+    if (done()) return {};
+    if (auto status = vigil.keep(); !status) return status;
+  }
+}
+
+base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,
+                      const Patience& patience) {
+  if (all_done(messages)) return outcome(messages);
+  Vigil vigil(patience);
+  while (!all_done(messages)) {
+    pause_any(messages, vigil);
+    if (auto status = vigil.keep(); !status) return status;
+  }
+  return outcome(messages);
+}
+
+}  // namespace pario::comm

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "core/comm/comm.hpp"
+
+namespace pario::comm {
+namespace {
+
+using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
+
+constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
+constexpr nanoseconds kAnswers = 1s;  // time for the answers of other nodes
+
+std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
+  std::ranges::transform(ranks, ranks.begin(), [&](int rank) { return comm.world_rank(rank); });
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+}  // namespace
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+Patience Watchdog::patience() {
+  nanoseconds interval = kUsualLook;
+  for (const nanoseconds limit : {nanoseconds(limits_.report), nanoseconds(limits_.give_up)})
+    if (limit > 0ms) interval = std::clamp(limit / 4, kShortestLook, interval);
+  return {.interval_ns = static_cast<std::uint64_t>(interval.count()),
+          .look = [this](std::uint64_t waited_ns) { return look(nanoseconds(waited_ns)); },
+          .progress = [this] { comm_.progress(); }};
+}
+
+base::Status Watchdog::look(nanoseconds waited) {
+  if (base::Status status = comm_.check(limits_.silence_s); !status) return status;
+  if (limits_.report > 0ms && waited >= due_) check_attendance(waited);
+  if (limits_.give_up == 0ms || waited < limits_.give_up) return {};
+  const nanoseconds last(comm_.last_keep_alive());
+  if (nanoseconds(base::monotonic_ns()) - last < limits_.give_up) return {};
+  return base::Error{
+      .number = ETIMEDOUT,
+      .operation = subject_.call,
+      .path = subject_.path,
+      .detail = "waited " + seconds_text(limits_.give_up) + " s (hint pario_patience)"};
+}
+
+/// One rank of each node asks the other nodes; the lowest node that asked reports.
+void Watchdog::check_attendance(nanoseconds waited) {
+  if (stage_ == Stage::finished) return;
+  if (stage_ == Stage::waiting) {
+    if (!reporter_.claim_report()) {
+      stage_ = Stage::finished;
+      return;
+    }
+    stage_ = Stage::asking;
+    asked_ = waited;
+  }
+  const Attendance attendance = comm_.attendance();
+  if (!attendance.complete && waited < asked_ + kAnswers) return;
+  if (attendance.missing.empty() && !attendance.reported) return postpone_report(waited);
+  stage_ = Stage::finished;
+  if (!attendance.reported) report(attendance);
+}
+
+/// For a call to which all ranks have come: the file is slow, or a rank has come just now.
+void Watchdog::postpone_report(nanoseconds waited) {
+  reporter_.release_report();
+  stage_ = Stage::waiting;
+  due_ = 2 * waited;
+}
+
+void Watchdog::report(const Attendance& attendance) const {
+  std::string text = std::string(subject_.call) + " of " + subject_.path + " has waited " +
+                     seconds_text(limits_.report) + " s for " +
+                     named(world_ranks(comm_, attendance.missing)) + "; " +
+                     named(world_ranks(comm_, attendance.present)) +
+                     (attendance.present.size() == 1 ? " has come" : " have come");
+  if (!attendance.remarks.empty()) text += " (" + attendance.remarks + ")";
+  subject_.say(text + ". pario_watchdog=0 turns this message off");
+}
+
+}  // namespace pario::comm

@@ -1,0 +1,79 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/file/facts.hpp"
+#include "core/file/posix.hpp"
+#include "core/file/striping.hpp"
+#include "core/file/subfiled.hpp"
+
+namespace pario::file {
+namespace {
+
+layout::SubfileMap map_of(const OpenRequest& request) {
+  constexpr std::uint64_t kBlock =
+      4096;  // file systems share whole blocks: join() may then move nothing
+  layout::SubfileMap map;
+  if (request.striping_unit != 0) map.unit = base::round_up(request.striping_unit, kBlock);
+  map.files = request.subfiles;
+  return map;
+}
+
+using OptionalMap = std::optional<LockedMap>;
+
+base::Result<OptionalMap> to_optional(base::Result<LockedMap> map) {
+  return map.ok() ? base::Result<OptionalMap>(std::move(*map)) : map.error();
+}
+
+/// The map of a new file, after removing the subfiles of an earlier file of that name.
+base::Result<OptionalMap> new_map(const OpenRequest& request) {
+  if (base::Status removed = remove_subfiles(request.path); !removed) return removed.error();
+  if (request.subfiles <= 1) return OptionalMap();
+  if (base::Status written = write_map(request.path, map_of(request)); !written)
+    return written.error();
+  return to_optional(lock_map(request.path, false));
+}
+
+/// The map of an existing file. One that consists of subfiles is empty itself. ESTALE: it consisted
+/// of subfiles and has been joined meanwhile.
+base::Result<OptionalMap> old_map(File& file, int descriptor) {
+  base::Result<std::uint64_t> size = file.size();
+  if (!size.ok()) return size.error();
+  if (*size > 0) return OptionalMap();
+  auto map = lock_map(file.path(), false);
+  if (map.ok() || (map.error().number != ENOENT && map.error().number != ENOTDIR))
+    return to_optional(std::move(map));
+  if (is_removed(descriptor))
+    return base::Error{.number = ESTALE, .operation = "open", .path = file.path()};
+  return OptionalMap();
+}
+
+base::Result<std::unique_ptr<File>> open_once(const OpenRequest& request) {
+  base::Result<Opened> opened = open_striped(request);
+  if (!opened.ok()) return opened.error();
+  auto file = make_posix(request.path, opened->descriptor,
+                         layout_of(opened->descriptor, request.path), opened->trouble);
+  auto map = opened->created ? new_map(request) : old_map(*file, opened->descriptor);
+  if (!map.ok()) return map.error();
+  if (!map->has_value()) return file;
+  file = make_subfiled(request, std::move(file), std::move(**map));
+  if ((request.flags & O_TRUNC) != 0)
+    if (base::Status emptied = file->resize(0); !emptied) return emptied.error();
+  return file;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<File>> open(const OpenRequest& request) {
+  auto file = open_once(request);
+  return file.ok() || file.error().number != ESTALE ? std::move(file) : open_once(request);
+}
+
+base::Status remove(const std::string& path) {
+  if (::unlink(path.c_str()) != 0)
+    return base::Error{.number = errno, .operation = "unlink", .path = path};
+  return remove_subfiles(path);
+}
+
+}  // namespace pario::file

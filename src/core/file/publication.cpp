@@ -1,0 +1,211 @@
+#include "core/file/publication.hpp"
+
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace pario::file {
+namespace {
+
+constexpr std::uint32_t kSlots = 1024;
+
+base::Error error_of(const char* operation, std::string path, int number = errno) {
+  return {.number = number, .operation = operation, .path = std::move(path)};
+}
+
+/// True if an open file still has this name.
+bool is_named(int descriptor, const std::string& path) {
+  struct stat open{}, there{};
+  if (::fstat(descriptor, &open) != 0 || ::lstat(path.c_str(), &there) != 0) return false;
+  return open.st_ino == there.st_ino && open.st_dev == there.st_dev;
+}
+
+/// Locks a new part. False: another process took it for a stale one before it was locked. Without
+/// locks the name has to suffice.
+bool lock_part(int descriptor, const std::string& path) {
+  const bool is_locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return !is_locked && is_named(descriptor, path);
+}
+
+/// open(2), without O_DIRECT where the file system rejects that.
+int open_file(const std::string& path, int flags, mode_t mode) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  return descriptor >= 0 || errno != EINVAL || (flags & O_DIRECT) == 0
+             ? descriptor
+             : ::open(path.c_str(), (flags & ~O_DIRECT) | O_CLOEXEC, mode);
+}
+
+/// A new locked file, or -1 and errno.
+int create_file(const std::string& path, const Publication::Options& options) {
+  for (;;) {
+    const int descriptor = open_file(path, options.flags | O_RDWR | O_CREAT | O_EXCL, options.mode);
+    if (descriptor < 0 || lock_part(descriptor, path)) return descriptor;
+    ::close(descriptor);
+  }
+}
+
+/// The same in the place of a stale part. EEXIST: another process uses it.
+int replace_stale(const std::string& path, const Publication::Options& options) {
+  for (;;) {
+    const int descriptor = create_file(path, options);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    if (!remove_stale_part(path)) {
+      errno = EEXIST;
+      return -1;
+    }
+  }
+}
+
+/// A new locked directory, or -1 and errno.
+int create_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0) return -1;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0 || lock_part(descriptor, path)) return descriptor;
+  ::close(descriptor);
+  errno = EBUSY;
+  return -1;
+}
+
+bool is_there(const std::string& path) {
+  struct stat facts{};
+  return ::lstat(path.c_str(), &facts) == 0;
+}
+
+/// Puts the directory's entries on the disk. A directory that can be written but not read is left
+/// alone.
+base::Status sync_directory(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  const base::Status status = ::fsync(descriptor) == 0 ? base::Status{} : error_of("fsync", path);
+  ::close(descriptor);
+  return status;
+}
+
+bool has_no_rename_flags(int number) {
+  return number == EINVAL || number == ENOSYS || number == ENOTSUP;
+}
+
+bool has_no_links(int number) {
+  return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK;
+}
+
+}  // namespace
+
+Publication::Publication(std::string target, std::string part, int descriptor, bool is_directory)
+    : target_(std::move(target)),
+      part_(std::move(part)),
+      descriptor_(descriptor),
+      is_directory_(is_directory) {}
+
+Publication::Publication(Publication&& other) noexcept
+    : target_(std::move(other.target_)),
+      part_(std::exchange(other.part_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      is_directory_(other.is_directory_) {}
+
+Publication::~Publication() {
+  // Still locked: no other process removes it, and creates another one, at the same time.
+  if (!part_.empty() && descriptor_ >= 0 && is_named(descriptor_, part_)) {
+    if (is_directory_)
+      remove_tree(part_);
+    else
+      ::unlink(part_.c_str());
+  }
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+base::Result<Publication> Publication::of_file(const std::string& target, const Options& options) {
+  if (options.nameless) {
+    const int descriptor =
+        open_file(directory_of(target), options.flags | O_RDWR | O_TMPFILE, options.mode);
+    if (descriptor >= 0) ::flock(descriptor, LOCK_EX | LOCK_NB);
+    if (descriptor >= 0) return Publication(target, {}, descriptor, false);
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+      return error_of("open", directory_of(target));
+  }
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    const std::string part = part_path(target, options.number.value_or(part_number(slot)));
+    const int descriptor = replace_stale(part, options);
+    if (descriptor < 0 && errno == EEXIST && !options.number) continue;
+    if (descriptor < 0) return error_of("open", part);
+    for (std::string next;
+         !options.number && is_there(next = part_path(target, part_number(++slot)));)
+      remove_stale_part(next);
+    return Publication(target, part, descriptor, false);
+  }
+  return base::Error{.number = EBUSY,
+                     .operation = "open",
+                     .path = target,
+                     .detail = "all slots for its temporary files are in use"};
+}
+
+base::Result<Publication> Publication::of_directory(const std::string& wanted, mode_t mode) {
+  std::string target = wanted;
+  while (target.size() > 1 && target.ends_with('/')) target.pop_back();
+  if (is_there(target)) return error_of("mkdir", target, EEXIST);
+  const std::size_t name = target.rfind('/') + 1;  // 0 without a slash
+  // Earlier versions called it ".NAME.HOST.part".
+  remove_stale_part(target.substr(0, name) + "." + target.substr(name) + "." +
+                    std::to_string(host_mark()) + ".part");
+  const std::string part = part_path(target, part_number(0));
+  const int descriptor = remove_stale_part(part) ? create_directory(part, mode) : -1;
+  if (descriptor >= 0) return Publication(target, part, descriptor, true);
+  base::Error error = error_of("mkdir", part);
+  if (error.number == EBUSY || error.number == EEXIST) error.detail = "another process makes it";
+  return error;
+}
+
+base::Status Publication::publish(Existing existing) {
+  if (::fsync(descriptor_) != 0) return error_of("fsync", part_.empty() ? target_ : part_);
+  const bool nameless = part_.empty();
+  if (const int number = nameless ? link_nameless(existing) : rename_part(existing); number != 0)
+    return error_of(nameless ? "linkat" : "rename", target_, number);
+  part_.clear();
+  return sync_directory(directory_of(target_));
+}
+
+int Publication::release() {
+  part_.clear();
+  return std::exchange(descriptor_, -1);
+}
+
+/// 0 or an errno, as below.
+int Publication::rename_part(Existing existing) {
+  if (existing == Existing::keep) return rename_exclusively();
+  return std::rename(part_.c_str(), target_.c_str()) == 0 ? 0 : errno;
+}
+
+int Publication::rename_exclusively() {
+  const long done = base::system_call(SYS_renameat2, AT_FDCWD, part_.c_str(), AT_FDCWD,
+                                      target_.c_str(), RENAME_NOREPLACE);
+  if (done == 0 || !has_no_rename_flags(static_cast<int>(-done))) return static_cast<int>(-done);
+  if (!is_directory_) {
+    if (::link(part_.c_str(), target_.c_str()) == 0)
+      return ::unlink(part_.c_str()) == 0 ? 0 : errno;
+    if (!has_no_links(errno)) return errno;
+    if (is_there(target_)) return EEXIST;
+  }
+  // A directory replaces empty directories only.
+  return std::rename(part_.c_str(), target_.c_str()) == 0 ? 0 : errno;
+}
+
+int Publication::link_nameless(Existing existing) {
+  const std::string self = "/proc/self/fd/" + std::to_string(descriptor_);
+  const auto link_to = [&](const std::string& path) {
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0
+                                                                                            : errno;
+  };
+  const int number = link_to(target_);
+  if (number != EEXIST || existing == Existing::keep) return number;
+  const std::string part = part_path(target_, random_part_number());
+  if (const int failed = link_to(part); failed != 0) return failed;
+  part_ = part;
+  return rename_part(existing);
+}
+
+}  // namespace pario::file

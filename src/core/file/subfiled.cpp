@@ -1,0 +1,287 @@
+#include "core/file/subfiled.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "core/file/member.hpp"
+#include "core/file/posix.hpp"
+#include "core/file/transfer.hpp"
+
+namespace pario::file {
+namespace {
+
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+/// The request to open one of the files.
+OpenRequest part_request(const OpenRequest& whole, std::uint32_t number) {
+  OpenRequest part = whole;
+  part.path = path_of_subfile(whole.path, number);
+  part.flags &= ~(O_EXCL | O_TRUNC | O_CREAT);
+  if (writes(whole.flags)) part.flags |= O_CREAT;
+  part.subfiles = 1;
+  return part;
+}
+
+/// A layout in which each of the files is a target, for planners.
+layout::StripeLayout layout_of_map(const layout::SubfileMap& map, layout::Kind kind) {
+  return {kind, map.unit, map.files};
+}
+
+class SubfiledFile final : public Member {
+ public:
+  SubfiledFile(const OpenRequest& request, std::unique_ptr<File> named, LockedMap locked)
+      : Member(request.path, layout_of_map(locked.map, named->layout().kind)),
+        request_(request),
+        named_(std::move(named)),
+        map_(locked.map),
+        map_file_(std::move(locked.file)),
+        parts_(map_.files) {}
+
+  Capabilities capabilities() const override { return named_->capabilities(); }
+  base::Result<std::uint64_t> size() override;
+  base::Status resize(std::uint64_t size) override;
+  base::Status preallocate(std::uint64_t size) override;
+  base::Status sync() override {
+    return for_open_parts([](File& part) { return part.sync(); });
+  }
+  base::Status lock(base::Extent where, bool exclusive) override {
+    return named_->lock(where, exclusive);
+  }
+  base::Result<bool> try_lock(base::Extent where, bool exclusive) override {
+    return named_->try_lock(where, exclusive);
+  }
+  base::Status unlock(base::Extent where) override { return named_->unlock(where); }
+  base::Status refresh() override {
+    base::Status status = named_->refresh();
+    return status ? for_open_parts([](File& part) { return part.refresh(); }) : status;
+  }
+  base::Status close() override {
+    base::Status status = for_open_parts([](File& part) { return part.close(); });
+    base::Status named = named_->close();
+    map_file_ = Descriptor(-1);
+    return status ? named : status;
+  }
+  std::uint32_t subfiles() const override { return map_.files; }
+  std::string striping_trouble() const override { return named_->striping_trouble(); }
+
+ private:
+  long attempt_read(std::uint64_t offset, std::span<const iovec> pieces) override;
+  long attempt_write(std::uint64_t offset, std::span<const iovec> pieces) override;
+  base::Result<std::uint64_t> size_of_part(std::uint32_t number);
+  /// One of the files, opened at its first use; ENOENT if it was never written and this file is
+  /// only read.
+  base::Result<File*> part(std::uint32_t number);
+  /// Calls `call` for all open files, also after an error; returns the first error.
+  template <class Call>
+  base::Status for_open_parts(Call call);
+
+  OpenRequest request_;
+  std::unique_ptr<File> named_;
+  layout::SubfileMap map_;
+  Descriptor map_file_;
+  std::mutex mutex_;  ///< guards the pointers
+  std::vector<std::unique_ptr<File>> parts_;
+};
+
+base::Result<File*> SubfiledFile::part(std::uint32_t number) {
+  const std::scoped_lock guard(mutex_);
+  if (!parts_[number]) {
+    auto opened = open(part_request(request_, number));
+    if (!opened.ok()) return opened.error();
+    parts_[number] = std::move(*opened);
+  }
+  return parts_[number].get();
+}
+
+template <class Call>
+base::Status SubfiledFile::for_open_parts(Call call) {
+  const std::scoped_lock guard(mutex_);
+  base::Status first;
+  for (const auto& part : parts_) {
+    base::Status status = part ? call(*part) : base::Status{};
+    if (first.ok() && !status.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+base::Result<std::uint64_t> SubfiledFile::size_of_part(std::uint32_t number) {
+  {
+    const std::scoped_lock guard(mutex_);
+    if (parts_[number]) return parts_[number]->size();
+  }
+  return size_of_subfile(path(), number);
+}
+
+base::Result<std::uint64_t> SubfiledFile::size() {
+  std::uint64_t whole = 0;
+  for (std::uint32_t number = 0; number < map_.files; ++number) {
+    base::Result<std::uint64_t> size = size_of_part(number);
+    if (!size.ok()) return size;
+    whole = std::max(whole, map_.whole_size(number, *size));
+  }
+  return whole;
+}
+
+base::Status SubfiledFile::resize(std::uint64_t size) {
+  if (size > INT64_MAX) return error(EFBIG, "ftruncate", {0, size});
+  for (std::uint32_t number = 0; number < map_.files; ++number) {
+    base::Result<std::uint64_t> now = size_of_part(number);
+    if (!now.ok()) return now.error();
+    if (*now == map_.part_size(number, size)) continue;
+    base::Result<File*> opened = part(number);
+    if (!opened.ok()) return opened.error();
+    if (base::Status status = (*opened)->resize(map_.part_size(number, size)); !status)
+      return status;
+  }
+  return {};
+}
+
+base::Status SubfiledFile::preallocate(std::uint64_t size) {
+  for (std::uint32_t number = 0; number < map_.files; ++number) {
+    if (map_.part_size(number, size) == 0) continue;
+    base::Result<File*> opened = part(number);
+    if (!opened.ok()) return opened.error();
+    if (base::Status status = (*opened)->preallocate(map_.part_size(number, size)); !status)
+      return status;
+  }
+  return {};
+}
+
+/// Ranges beyond the end of a part but within the whole file read as zeros.
+long SubfiledFile::attempt_read(std::uint64_t offset, std::span<const iovec> pieces) {
+  const auto place = map_.place_of(offset);
+  std::vector<iovec> now = first_bytes(pieces, place.length);
+  const std::uint64_t wanted = total_length(now);
+  base::Result<File*> from = part(place.file);
+  if (!from.ok() && from.error().number != ENOENT) return -from.error().number;
+  std::vector<iovec> used = now;
+  const long moved = from.ok() ? as_attempt((*from)->read_vector(place.offset, used)) : 0;
+  if (moved < 0 || static_cast<std::uint64_t>(moved) == wanted) return moved;
+  base::Result<std::uint64_t> whole = size();
+  if (!whole.ok()) return -whole.error().number;
+  const std::uint64_t there = std::min(std::max(*whole, offset) - offset, wanted);
+  if (there <= static_cast<std::uint64_t>(moved)) return moved;
+  for (const iovec& hole : first_bytes(without_front(now, static_cast<std::uint64_t>(moved)),
+                                       there - static_cast<std::uint64_t>(moved)))
+    std::memset(hole.iov_base, 0, hole.iov_len);
+  return static_cast<long>(there);
+}
+
+long SubfiledFile::attempt_write(std::uint64_t offset, std::span<const iovec> pieces) {
+  const auto place = map_.place_of(offset);
+  std::vector<iovec> now = first_bytes(pieces, place.length);
+  const std::uint64_t length = total_length(now);
+  base::Result<File*> to = part(place.file);
+  if (!to.ok()) return -to.error().number;
+  return as_attempt((*to)->write_vector(place.offset, now), length);
+}
+
+std::string path_of_map(const std::string& path) { return directory_of_subfiles(path) + "/map"; }
+
+/// flock(2), repeated after EINTR: 0 or the errno.
+int lock_whole(int descriptor, int operation) {
+  while (::flock(descriptor, operation) != 0)
+    if (errno != EINTR) return errno;
+  return 0;
+}
+
+base::Error no_map(const std::string& path) {
+  return {.number = ENOENT, .operation = "open", .path = path_of_map(path)};
+}
+
+std::optional<layout::SubfileMap> map_in(int descriptor) {
+  char text[256];
+  const ssize_t size = ::pread(descriptor, text, sizeof text, 0);
+  return size > 0 ? layout::SubfileMap::parse({text, static_cast<std::size_t>(size)})
+                  : std::nullopt;
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+
+bool is_removed(int descriptor) {
+  struct stat facts{};
+  return ::fstat(descriptor, &facts) == 0 && facts.st_nlink == 0;
+}
+
+std::string directory_of_subfiles(const std::string& path) { return path + ".subfiles"; }
+
+std::string path_of_subfile(const std::string& path, std::uint32_t number) {
+  return directory_of_subfiles(path) + "/" + std::to_string(number);
+}
+
+base::Result<std::uint64_t> size_of_subfile(const std::string& path, std::uint32_t number) {
+  struct stat facts{};
+  const std::string part = path_of_subfile(path, number);
+  if (::stat(part.c_str(), &facts) == 0) return static_cast<std::uint64_t>(facts.st_size);
+  if (errno == ENOENT) return std::uint64_t{0};
+  return base::Error{.number = errno, .operation = "stat", .path = part};
+}
+
+std::optional<layout::SubfileMap> read_map(const std::string& path) {
+  base::Result<int> opened = open_descriptor(path_of_map(path), O_RDONLY, 0);
+  if (!opened.ok()) return std::nullopt;
+  const Descriptor file(*opened);
+  return map_in(file.number());
+}
+
+/// After a wait for a lock, the map may have been removed by a join.
+base::Result<LockedMap> lock_map(const std::string& path, bool exclusive) {
+  // NFS requires a writable descriptor for exclusive locks.
+  base::Result<int> opened = open_descriptor(path_of_map(path), exclusive ? O_RDWR : O_RDONLY, 0);
+  if (!opened.ok()) return opened.error();
+  Descriptor file(*opened);
+  const int failure = lock_whole(file.number(), exclusive ? LOCK_EX | LOCK_NB : LOCK_SH);
+  if (failure == EWOULDBLOCK)
+    return base::Error{.number = EWOULDBLOCK, .operation = "flock", .path = path_of_map(path)};
+  const auto map = map_in(file.number());
+  if (!map || is_removed(file.number())) return no_map(path);
+  return LockedMap{std::move(file), *map, failure == 0};
+}
+
+base::Status write_map(const std::string& path, const layout::SubfileMap& map) {
+  const std::string directory = directory_of_subfiles(path);
+  if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
+    return base::Error{.number = errno, .operation = "mkdir", .path = directory};
+  auto file = open({.path = path_of_map(path), .flags = O_WRONLY | O_CREAT | O_EXCL});
+  if (!file.ok()) return file.error();
+  const std::string text = map.text();
+  base::Status status = file.value()->write(0, std::as_bytes(std::span(text)));
+  if (status.ok()) status = file.value()->sync();
+  return status.ok() ? file.value()->close() : status;
+}
+
+base::Status remove_subfiles(const std::string& path) {
+  const auto map = read_map(path);
+  if (!map) return {};
+  const auto remove_file = [](const std::string& name) {
+    return ::unlink(name.c_str()) == 0 || errno == ENOENT;
+  };
+  for (std::uint32_t number = 0; number < map->files; ++number) {
+    const std::string part = path_of_subfile(path, number);
+    if (!remove_file(part))
+      return base::Error{.number = errno, .operation = "unlink", .path = part};
+  }
+  // The map goes last, so that the next removal still knows which files belong to it.
+  if (!remove_file(path_of_map(path)))
+    return base::Error{.number = errno, .operation = "unlink", .path = path_of_map(path)};
+  ::rmdir(directory_of_subfiles(path).c_str());
+  return {};
+}
+
+std::unique_ptr<File> make_subfiled(const OpenRequest& request, std::unique_ptr<File> named,
+                                    LockedMap locked) {
+  return std::make_unique<SubfiledFile>(request, std::move(named), std::move(locked));
+}
+
+}  // namespace pario::file

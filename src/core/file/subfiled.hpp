@@ -1,0 +1,60 @@
+// The subfiled member: one file to its users and N files on disk. `path` itself is empty;
+// path.subfiles/ has `map` and the files 0 to N - 1, each created by the first write to it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/file/file.hpp"
+
+namespace pario::file {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& from) noexcept {
+    std::swap(number_, from.number_);
+    return *this;
+  }
+  ~Descriptor();
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+bool is_removed(int descriptor);
+
+std::string directory_of_subfiles(const std::string& path);
+std::string path_of_subfile(const std::string& path, std::uint32_t number);
+
+/// Bytes in one of the files on disk; 0 if it was never written.
+base::Result<std::uint64_t> size_of_subfile(const std::string& path, std::uint32_t number);
+
+/// The map of a path that consists of subfiles.
+std::optional<layout::SubfileMap> read_map(const std::string& path);
+
+/// The file of the map, locked by flock(2): shared by processes with open subfiles, exclusive while
+/// they are joined.
+struct LockedMap {
+  Descriptor file;
+  layout::SubfileMap map;
+  bool locked;  ///< false: the file system has no such locks
+};
+/// Waits for a shared lock. EWOULDBLOCK if an exclusive one is not available at once, ENOENT if
+/// there is no readable map (any more).
+base::Result<LockedMap> lock_map(const std::string& path, bool exclusive);
+base::Status write_map(const std::string& path, const layout::SubfileMap& map);
+
+/// Removes the map and the files it lists, and nothing else; no error if there are none.
+base::Status remove_subfiles(const std::string& path);
+
+/// `named`: the file of the path itself, for locks. `map` stays locked until it is closed.
+std::unique_ptr<File> make_subfiled(const OpenRequest& request, std::unique_ptr<File> named,
+                                    LockedMap map);
+
+}  // namespace pario::file

@@ -1,0 +1,61 @@
+#include "core/pattern/node.hpp"
+
+namespace pario::pattern {
+
+using detail::Inside;
+using detail::Measure;
+using detail::plus;
+using detail::strides;
+
+std::uint64_t FileView::offset_of(std::uint64_t position) const {
+  const detail::Tree& tree = Inside::tree(filetype);
+  if (!tree) return displacement;
+  const std::uint64_t copy = position / tree->size;
+  const std::int64_t inside =
+      plus(Inside::first(filetype), detail::offset_at(*tree, position - copy * tree->size));
+  return displacement + static_cast<std::uint64_t>(plus(inside, strides(copy, filetype.extent())));
+}
+
+std::uint64_t FileView::position_of(std::uint64_t offset) const {
+  const detail::Tree& tree = Inside::tree(filetype);
+  if (!tree) return 0;
+  // The offset in the tree of copy 0; copy k subtracts k extents.
+  const std::int64_t seen =
+      static_cast<std::int64_t>(offset - displacement) - Inside::first(filetype);
+  const std::int64_t extent = filetype.extent();
+  if (extent <= 0) return detail::bytes_below(*tree, seen);
+  const std::int64_t above = seen - tree->whole.high;
+  std::uint64_t copy = above < 0 ? 0 : static_cast<std::uint64_t>(above / extent) + 1;
+  std::uint64_t bytes = copy * tree->size;
+  for (; seen - strides(copy, extent) > tree->whole.low; ++copy)
+    bytes += detail::bytes_below(*tree, seen - strides(copy, extent));
+  return bytes;
+}
+
+namespace {
+
+Measure measure(const Layout& layout, std::uint64_t position, std::uint64_t bytes) {
+  const detail::Tiling tiling = detail::tile(layout, position, bytes);
+  return tiling.tree
+             ? detail::measure(*tiling.tree, tiling.origin, tiling.begin, tiling.begin + bytes)
+             : Measure{};
+}
+
+}  // namespace
+
+Summary summarise(const Access& access) {
+  Summary summary;
+  const Measure file = measure(access.view.filetype, access.position, access.bytes);
+  if (file.pieces == 0) return summary;
+  const std::uint64_t origin = access.view.displacement;
+  summary.span = {origin + static_cast<std::uint64_t>(file.low),
+                  origin + static_cast<std::uint64_t>(file.high)};
+  summary.bytes = access.bytes;
+  summary.pieces = file.pieces;
+  summary.granule =
+      detail::granule_of(file.bits | (origin + static_cast<std::uint64_t>(file.first)));
+  summary.memory_pieces = measure(access.memory, 0, access.bytes).pieces;
+  return summary;
+}
+
+}  // namespace pario::pattern

@@ -1,0 +1,39 @@
+// Module symbols: the interposed functions of the C library, their ids in the log, and the lookup
+// of their real addresses. symbols.def is the one table.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "core/trace/trace.hpp"
+
+namespace pario::symbols {
+
+enum class Symbol : trace::FunctionId {
+#define PARIO_SYMBOL(name, category, op) name,
+#define PARIO_FACET PARIO_SYMBOL
+#include "core/symbols/symbols.def"
+#undef PARIO_FACET
+#undef PARIO_SYMBOL
+  count
+};
+
+inline constexpr std::size_t kSymbols = static_cast<std::size_t>(Symbol::count);
+
+/// Names and categories, by id.
+inline constexpr std::array<trace::FunctionInfo, kSymbols> kFunctions = {{
+#define PARIO_SYMBOL(name, category, op) {#name, #category, trace::Op::op},
+#define PARIO_FACET PARIO_SYMBOL
+#include "core/symbols/symbols.def"
+#undef PARIO_FACET
+#undef PARIO_SYMBOL
+}};
+
+constexpr trace::FunctionId id_of(Symbol symbol) { return static_cast<trace::FunctionId>(symbol); }
+constexpr trace::Op op_of(Symbol symbol) { return kFunctions[id_of(symbol)].op; }
+
+/// Looks up the next definition of a symbol behind this library: that of the C library or of
+/// another preloaded library. Never null: a missing function fails with ENOSYS.
+void* find_real_function(Symbol symbol);
+
+}  // namespace pario::symbols

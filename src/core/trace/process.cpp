@@ -1,0 +1,233 @@
+// The life cycle of a process log: start, fork, the moving anchor, finish.
+#include <sys/resource.h>
+
+#include <cstring>
+#include <memory>
+
+#include "core/trace/schema.hpp"
+#include "core/trace/state.hpp"
+
+namespace pario::trace {
+namespace {
+
+constexpr std::uint64_t kEndExec = 3;  // end_kind (process.def)
+constexpr std::size_t kSchemaRoom = 256 << 10;
+// Ns between the anchors from which on the measured rate is better than the first guess.
+constexpr std::uint64_t kRateNeeds = 1'000'000;
+constexpr std::uint64_t kAnchorsPerSecond = 10;
+constexpr int kStatusBits = 0xFF;  // bits of an exit status that the kernel keeps
+constexpr std::uint64_t kRateNotKnownYet =
+    1'000'000'000;  // seen by readers if the process is killed during its start
+
+/// The arguments of start(); a forked child starts with them, too.
+struct Settings {
+  char directory[2048];
+  std::uint64_t events_limit, files_limit, ticks_per_second;
+  bool messages, arguments;
+  std::span<const FunctionInfo> functions;
+};
+constinit Settings settings{};
+
+/// Stores the absolute path: the program may change its directory before it forks.
+void keep_directory(std::string_view directory) {
+  base::TextBuffer out(settings.directory, sizeof settings.directory);
+  char cwd[1024];
+  if (!directory.starts_with('/') && base::system_call(SYS_getcwd, cwd, sizeof cwd) > 0)
+    out.add(cwd).add('/');
+  out.add(directory).c_str();
+}
+
+void begin_process_row(Process& row) {
+  row.pid = static_cast<std::uint64_t>(base::system_call(SYS_getpid));
+  row.ppid = static_cast<std::uint64_t>(base::system_call(SYS_getppid));
+  row.ticks_per_second = settings.ticks_per_second;
+  const base::Anchor now = base::anchor();
+  row.start_mono_ns = row.anchor0_mono_ns = row.anchor1_mono_ns = now.ns;
+  row.anchor0_ticks = row.anchor1_ticks = now.ticks;
+}
+
+bool write_schema_block() {
+  std::byte* memory = base::map_memory(kSchemaRoom);
+  if (memory == nullptr) return false;
+  auto* header = new (memory) BlockHeader{};
+  base::TextBuffer text(reinterpret_cast<char*>(header->payload()),
+                        kSchemaRoom - sizeof(BlockHeader));
+  write_schema(text, settings.functions);
+  header->kind = BlockKind::schema;
+  header->used = text.view().size();
+  header->count = 1;
+  const bool written = text.complete() && state.log.append(header) == 0;
+  base::unmap(memory, kSchemaRoom);
+  return written;
+}
+
+bool begin_log(std::uint64_t start_realtime_ns) {
+  BlockHeader* block = state.log.reserve(BlockKind::process, sizeof(Process));
+  if (block == nullptr) return false;
+  block->count = 1;
+  block->used = sizeof(Process);
+  state.process = new (block->payload()) Process{};
+  begin_process_row(*state.process);
+  state.process->start_realtime_ns = start_realtime_ns;
+  return write_schema_block() && state.records.begin(state.log, settings.files_limit);
+}
+
+void complain(std::string_view what, long error) {
+  base::Text<2300> text;
+  text.add("no trace: ")
+      .add(what)
+      .add(" ")
+      .add(settings.directory)
+      .add(": ")
+      .add(strerrordesc_np(static_cast<int>(-error)));
+  say(text.view());
+}
+
+/// Resets the state (in a child it is the parent's) and begins a new log.
+bool open_log() {
+  if (on()) state.log.abandon();
+  detail::context.slot = nullptr;
+  std::destroy_at(&state);
+  std::construct_at(&state);
+  const std::uint64_t start = base::realtime_ns();
+  if (const int error = state.log.open(settings.directory, start); error != 0) {
+    complain("cannot write to", error);
+    return false;
+  }
+  state.threads.begin(settings.functions.size(), settings.events_limit != 0);
+  state.events.begin(settings.events_limit);
+  if (begin_log(start)) return true;
+  complain("no space in", -ENOSPC);
+  state.process = nullptr;
+  state.log.discard();
+  return false;
+}
+
+void use_rate(Process& row, std::uint64_t now, std::uint64_t now_ns) {
+  const std::uint64_t passed = now_ns - row.anchor0_mono_ns;
+  if (passed < kRateNeeds) return;
+  const auto rate = static_cast<std::uint64_t>(
+      static_cast<unsigned __int128>(now - row.anchor0_ticks) * 1'000'000'000 / passed);
+  std::atomic_ref(row.ticks_per_second).store(rate, std::memory_order_relaxed);
+}
+
+std::uint64_t nanoseconds(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_usec) * 1000;
+}
+
+void take_usage(Process& row) {
+  rusage usage{};
+  if (base::system_call(SYS_getrusage, RUSAGE_SELF, &usage) != 0) return;
+  row.cpu_user_ns = nanoseconds(usage.ru_utime);
+  row.cpu_system_ns = nanoseconds(usage.ru_stime);
+  row.major_faults = static_cast<std::uint64_t>(usage.ru_majflt);
+  row.max_rss = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::uint64_t number_after(std::string_view text, std::string_view name) {
+  const auto at = text.find(name);
+  std::uint64_t number = 0;
+  if (at != text.npos)
+    std::from_chars(text.data() + at + name.size(), text.data() + text.size(), number);
+  return number;
+}
+
+void take_io(Process& row) {
+  char memory[1024];
+  const long size = base::read_file("/proc/self/io", memory, sizeof memory);
+  if (size <= 0) return;
+  const std::string_view text(memory, static_cast<std::size_t>(size));
+  row.syscalls_read = number_after(text, "syscr: ");
+  row.syscalls_write = number_after(text, "syscw: ");
+  row.storage_read = number_after(text, "\nread_bytes: ");
+  row.storage_write = number_after(text, "\nwrite_bytes: ");
+}
+
+/// Reports that the log is full. Called without locks.
+void tell_trouble() {
+  const int error = state.log.take_trouble();
+  if (error == 0) return;
+  base::Text<512> text;
+  text.add("the trace of process ").add(process().pid).add(" is incomplete, its log cannot grow: ");
+  message(text.add(strerrordesc_np(-error)).add(". Counting goes on, less finely.").view());
+}
+
+/// Writes the last chunks of this thread and of ended threads; a running thread keeps its events in
+/// its tail. `shrink`: the process ends soon (it does not after a failed exec).
+void end_events(bool shrink) {
+  if (!state.events.on()) return;
+  const auto end = [&](Slot& slot) {
+    state.events.flush(slot);
+    if (shrink) Threads::shrink(slot, state.log);
+  };
+  if (detail::context.slot != nullptr) end(*detail::context.slot);
+  state.threads.for_each_free(end);
+}
+
+}  // namespace
+
+void say(std::string_view text) {
+  if (!settings.messages) return;
+  base::Text<2400> line;
+  base::say(line.add("pario: ").add(text).add('\n').view());
+}
+
+void refresh_anchor() {
+  if (std::atomic_ref(state.anchor_lock).exchange(1, std::memory_order_acquire) != 0) return;
+  Process& row = process();
+  const auto [now, now_ns] = base::anchor();
+  row.anchor1_ticks = now;
+  row.anchor1_mono_ns = now_ns;
+  use_rate(row, now, now_ns);
+  take_usage(row);
+  std::atomic_ref(state.next_anchor)
+      .store(now + row.ticks_per_second / kAnchorsPerSecond, std::memory_order_relaxed);
+  std::atomic_ref(state.anchor_lock).store(0, std::memory_order_release);
+  tell_trouble();
+}
+
+void start(const Config& config, std::span<const FunctionInfo> functions) {
+  if (config.directory == nullptr || config.directory[0] == 0) return;
+  const base::SavedErrno saved;
+  const Inside inside;
+  keep_directory(config.directory);
+  settings.events_limit = config.events_limit;
+  settings.files_limit = config.files_limit;
+  settings.messages = config.messages;
+  settings.arguments = config.arguments;
+  settings.functions = functions;
+  settings.ticks_per_second = kRateNotKnownYet;
+  base::choose_clock();
+  if (!open_log()) return;
+  std::atomic_ref(state.on).store(true, std::memory_order_release);
+  write_process_note(settings.arguments);
+  process().ticks_per_second = base::tick_rate(
+      {process().anchor0_ticks, process().anchor0_mono_ns});  // includes the time up to now
+  refresh_anchor();
+}
+
+void restart_after_fork() {
+  if (!on()) return;
+  const Inside inside;
+  settings.ticks_per_second = process().ticks_per_second;
+  if (!open_log()) return;
+  process().parent_image = 1;
+  std::atomic_ref(state.on).store(true, std::memory_order_release);
+  write_process_note(settings.arguments);
+  refresh_anchor();
+}
+
+void finish(std::uint64_t end_kind, int end_code) {
+  if (!on()) return;
+  const Inside inside;
+  end_events(end_kind != kEndExec);
+  refresh_anchor();
+  Process& row = process();
+  take_io(row);
+  row.end = ticks();
+  row.end_kind = end_kind;
+  row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);
+}
+
+}  // namespace pario::trace

@@ -1,0 +1,141 @@
+#include "core/trace/trace.hpp"
+
+#include <algorithm>
+
+#include "core/trace/counters.hpp"
+#include "core/trace/state.hpp"
+
+namespace pario::trace {
+
+constinit State state;
+
+namespace {
+
+constinit Process idle_process{};  // result of process() without a log
+
+/// Returns the flags for calls inside MPI or MPI-IO.
+std::uint8_t context_flags(const Record& record) {
+  const auto& context = detail::context;
+  if ((context.mpi | context.mpiio) == 0 ||
+      record.layer == static_cast<std::uint64_t>(Layer::mpiio)) [[likely]]
+    return 0;
+  return context.mpiio != 0 ? kInMpiIo : kInMpi;
+}
+
+void count_function(Slot& slot, const Call& call, std::uint64_t bytes) {
+  FunctionRow& row = slot.functions()[call.function];
+  const std::uint64_t duration = call.end - call.start;
+  row.calls += call.calls;
+  row.ticks += duration;
+  row.bytes += bytes;
+  row.longest = std::max(row.longest, call.calls == 1 ? duration : duration / call.calls);
+  row.failed += call.result < 0;
+}
+
+bool moves_data(Op op) { return op == Op::read || op == Op::write; }
+
+/// Returns the offset of an event; of an open its flags, because the row of the file has only the
+/// flags of all opens.
+std::uint64_t place_of(const Call& call) {
+  return call.op == Op::open ? call.open_flags : call.offset;
+}
+
+/// The result of a call, for the function's row and for the event.
+struct Outcome {
+  std::uint64_t bytes;   ///< moved
+  std::uint64_t length;  ///< bytes moved; bytes asked for if the call failed or moves none
+  std::uint8_t flags;
+};
+
+Outcome outcome_of(const Call& call) {
+  if (call.result >= 0 && moves_data(call.op)) [[likely]] {
+    const auto moved = static_cast<std::uint64_t>(call.result);
+    return {moved, moved, static_cast<std::uint8_t>(moved < call.asked ? kShort : 0)};
+  }
+  return {0, call.op == Op::seek ? 0 : call.asked,
+          static_cast<std::uint8_t>(call.result < 0 ? kFailed : 0)};
+}
+
+std::uint32_t microseconds(std::uint64_t ticks) {
+  const std::uint64_t per_second = tick_rate();
+  return per_second == 0 ? 0
+                         : static_cast<std::uint32_t>(static_cast<double>(ticks) * 1e6 /
+                                                      static_cast<double>(per_second));
+}
+
+void count_in_slot(const Call& call, std::uint32_t file, const Outcome& outcome) {
+  Slot* slot = my_slot();
+  if (slot == nullptr) return bump(process().lost);
+  count_function(*slot, call, outcome.bytes);
+  if (!state.events.on()) return;
+  const std::uint64_t duration = call.end - call.start;
+  const std::uint32_t span = call.calls == 1 ? 0 : microseconds(duration);
+  state.events.store(*slot, {call.start, duration, place_of(call), outcome.length, file, call.calls,
+                             span, call.function, slot->number, outcome.flags});
+}
+
+[[gnu::noinline]] void sample(Record& row, const Call& call) {
+  const auto size = static_cast<std::size_t>(std::min<std::int64_t>(call.result, kSampleSize));
+  const Sample found = look_at({static_cast<const char*>(call.data), size});
+  const base::SpinLock lock(row.lock);
+  apply(row, found);
+}
+
+void keep_anchor(std::uint64_t now) {
+  if (now > std::atomic_ref(state.next_anchor).load(std::memory_order_relaxed)) [[unlikely]]
+    refresh_anchor();
+}
+
+}  // namespace
+
+bool on() { return std::atomic_ref(state.on).load(std::memory_order_acquire); }
+
+int descriptor() { return state.log.descriptor(); }
+
+Process& process() { return state.process != nullptr ? *state.process : idle_process; }
+
+void detail::lose_call() { bump(process().lost); }
+
+// The common path calls no function, which would save and restore the registers once more.
+[[gnu::flatten, gnu::hot]] void count(Record* record, const Call& call) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const std::uint8_t context = context_flags(*record);
+  bool look;
+  {
+    const base::SpinLock lock(record->lock);
+    apply(*record, call, context == kInMpiIo);
+    look = call.op == Op::write && call.data != nullptr && call.result > 0 &&
+           is_sampled(*record, call.calls);
+  }
+  if (look) sample(*record, call);
+  Outcome outcome = outcome_of(call);
+  outcome.flags |= call.flags | context;
+  count_in_slot(call, static_cast<std::uint32_t>(record->row), outcome);
+  keep_anchor(call.end);
+}
+
+void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
+  if (!on()) return;
+  const Inside inside;
+  count_in_slot(
+      call, file,
+      {bytes, bytes, static_cast<std::uint8_t>(call.flags | (call.result < 0 ? kFailed : 0))});
+  keep_anchor(call.end);
+}
+
+void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  record->*counter = value;
+}
+
+void add(Record* record, std::uint64_t Record::* counter, std::uint64_t value) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  record->*counter += value;
+}
+
+}  // namespace pario::trace

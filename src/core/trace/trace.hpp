@@ -1,0 +1,253 @@
+// Module trace: counters and events of this process.
+//
+// Cost: a counted call takes two reads of the tick counter, one uncontended lock of the file's row
+// and about a dozen additions; an event is one more store of 48 bytes.
+//
+// Unless stated otherwise every function is thread-safe, allocates nothing from the heap, uses no
+// stdio, and may be called before constructors have run, after destructors have run, and in a
+// signal handler (a call that arrives while the same thread is inside the tracer is not counted;
+// `process.lost` counts such calls). docs/log-format.md describes the log.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/base/base.hpp"
+
+namespace pario::trace {
+
+/// The interface of a call (calls.def). The log's `layers`.
+enum class Layer : std::uint8_t {
+#define PARIO_LAYER(name) name,
+#include "core/trace/calls.def"
+};
+
+/// The effect of a call on a file, which selects its counters (calls.def). The log's `ops`.
+enum class Op : std::uint8_t {
+#define PARIO_OP(name, calls, time) name,
+#include "core/trace/calls.def"
+};
+
+/// The counters of one file and layer; the members are those of counters.def, in that order.
+struct Record {
+#define PARIO_COUNTER(name, unit, use, meaning) std::uint64_t name;
+#include "core/trace/counters.def"
+#undef PARIO_COUNTER
+};
+
+/// The facts of this process; the members are those of process.def.
+struct Process {
+#define PARIO_PROCESS(name, unit, use, meaning) std::uint64_t name;
+#include "core/trace/process.def"
+#undef PARIO_PROCESS
+};
+
+/// The role of a field in the tables of readers (counters.def, process.def).
+enum class Use : std::uint8_t { value, at_end, size, key, unread };
+enum class Unit : std::uint8_t { count, bytes, ticks, time, ns, id };
+/// A row of counters.def or process.def.
+struct FieldInfo {
+  const char* name;
+  Unit unit;
+  Use use;
+  const char* meaning;
+};
+/// A row PARIO_OP of calls.def: the names of the operation and of its counters.
+struct OpInfo {
+  const char *name, *calls, *time;
+};
+std::span<const FieldInfo> counter_table();
+std::span<const FieldInfo> process_table();
+std::span<const OpInfo> op_table();
+std::span<const char* const> layer_names();
+const char* name_of(Unit unit);
+const char* name_of(Use use);
+/// The largest sizes of the size classes but the last, which is open.
+std::span<const std::uint64_t> size_bins();
+
+/// An event as stored in the log (docs/log-format.md, Events).
+struct Event {
+  std::uint64_t start, duration, offset, length;
+  std::uint32_t file, count, span;
+  std::uint16_t function;
+  std::uint8_t thread, flags;
+};
+static_assert(sizeof(Event) == 48);
+
+enum EventFlags : std::uint8_t {
+  kFailed = 1,
+  kInMpiIo = 2,
+  kInMpi = 4,
+  kCollective = 8,
+  kShort = 16,
+  kInView = 32
+};
+
+/// Index of an intercepted function in the table given to start().
+using FunctionId = std::uint16_t;
+inline constexpr std::size_t kMaxFunctions = 1024;
+inline constexpr std::uint64_t kUnknownOffset = ~std::uint64_t{0};
+
+struct FunctionInfo {
+  const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
+  const char* category;  ///< posix, stdio, mpiio, p2p, wait, collective, rma, mpi (management)
+  Op op = Op::other;     ///< its effect on a file, for events (no meaning for MPI communication)
+};
+
+struct Config {
+  const char* directory = nullptr;  ///< directory of the process log; null or empty: no tracing
+  std::uint64_t events_limit =
+      256ull << 20;  ///< bytes of compressed event chunks per process; 0: no events
+  std::uint64_t files_limit = 100000;  ///< distinct paths per process with rows of their own
+  bool messages =
+      true;  ///< print errors of the tracer on stderr, too; the log has them in any case
+  bool arguments = true;  ///< keep the program's arguments in the log; false: only its name
+};
+
+/// Starts tracing into a new process log. Once per process image (again only in tests, while no
+/// thread counts); `functions` must stay valid. On failure (directory not writable, disk full)
+/// reports once on stderr and leaves tracing off; the program is never harmed.
+void start(const Config& config, std::span<const FunctionInfo> functions);
+/// Starts a new log with the same settings in the child of a fork; the parent's log stays as it is.
+/// Every earlier Record* belongs to the parent: replace those that are kept by renew() before
+/// anything is counted.
+void restart_after_fork();
+/// Writes the last events and the end of the process. `end_code`: the argument of exit, or a
+/// signal; the log keeps the status that the parent sees (0 to 255). May be called more than once;
+/// calls after it are still counted.
+void finish(std::uint64_t end_kind, int end_code);
+bool on();
+/// Returns the descriptor of the log, or -1. close_range, closefrom, dup2 and close must spare it;
+/// if it is closed nevertheless, the tracer opens the log again and never writes to the file that
+/// has its number.
+int descriptor();
+
+/// Returns ticks of the processor's invariant time stamp counter, else nanoseconds. About 10 ns.
+inline std::uint64_t ticks() { return base::ticks(); }
+
+namespace detail {
+struct Slot;
+/// The position of this thread; plain bytes, so that it needs no construction.
+struct Context {
+  // Depths; words, because reading stored bytes as part of a word stalls.
+  std::uint32_t call, mpi, mpiio, tracer;
+  Slot* slot;  // the thread's block in the log; null before the first call
+};
+extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
+void lose_call();
+}  // namespace detail
+
+/// Marks this thread as inside the tracer (kind `call`), or inside an MPI call. `outermost()` is
+/// false if the thread was inside already: the call must then be passed through uncounted; with
+/// kind `call` process.lost counts it. No guard of kind `call` surrounds the real function: a
+/// signal handler may interrupt it and make calls of its own. Kind `mpi` nests around `call`: POSIX
+/// calls of an MPI library are counted, with the flags kInMpi and kInMpiIo.
+class Guard {
+ public:
+  enum class Kind : std::uint8_t { call, mpi, mpiio };
+  explicit Guard(Kind kind = Kind::call) : kind_(kind) {
+    auto& context = detail::context;
+    outermost_ = context.call == 0 && context.tracer == 0 &&
+                 (kind == Kind::call || (context.mpi == 0 && context.mpiio == 0));
+    ++depth(context);
+    if (!outermost_ && (kind == Kind::call || context.tracer != 0)) [[unlikely]]
+      detail::lose_call();
+  }
+  ~Guard() { --depth(detail::context); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  bool outermost() const { return outermost_; }
+
+ private:
+  std::uint32_t& depth(detail::Context& context) const {
+    return kind_ == Kind::call ? context.call : kind_ == Kind::mpi ? context.mpi : context.mpiio;
+  }
+
+  Kind kind_;
+  bool outermost_;
+};
+
+/// The raw striping attribute of a file. find_record owns its memory: it writes the layout note and
+/// releases it.
+struct Layout {
+  const char* kind = nullptr;  ///< name of the attribute without its name space's "user.":
+                               ///< lustre.lov, ceph.file.layout; null: none
+  std::byte* data = nullptr;
+  std::size_t size = 0;
+};
+
+/// The facts from which a Record is created, when a path is first seen in a layer; they cost a few
+/// system calls once.
+struct FileFacts {
+  std::uint64_t kind = 0, device = 0, inode = 0, block_size = 0, size = 0, filesystem = 0;
+  Layout layout = {};
+};
+
+/// Returns the facts of an open descriptor, or of the file that `path` names (links are followed):
+/// fstat, the note of a new file system, and the layout of a striped file. All zero if they are not
+/// available. For find_record's `facts`.
+FileFacts facts_of(int descriptor);
+FileFacts facts_of(const char* path);
+
+/// Returns the row of `path` (absolute) in `layer`; creates a new one with `facts` (called once,
+/// outside locks; may be null). Never null while tracing is on: beyond the limit the row of the
+/// directory, without memory a row for all files.
+Record* find_record(Layer layer, std::string_view path, FileFacts (*facts)(void* context),
+                    void* context);
+/// True if the record was created by a path lookup before the file existed; its FileFacts are
+/// empty.
+bool is_bare(const Record& record);
+/// Sets the facts of a bare record and releases their layout.
+void complete(Record& record, const FileFacts& facts);
+/// Returns the existing row of `path` in `layer`; null if it has none of its own.
+Record* known_record(Layer layer, std::string_view path);
+std::uint32_t index_of(const Record* record);
+/// Returns the path of a record, also of one of the parent after a fork.
+std::string_view path_of(const Record* record);
+/// Returns the row of this process for the path and layer of a row of the parent, with the same
+/// facts. After restart_after_fork().
+Record* renew(const Record* parents);
+
+/// A finished call on a file.
+struct Call {
+  FunctionId function;
+  Op op;
+  std::uint64_t start, end;               ///< ticks
+  std::uint64_t offset = kUnknownOffset;  ///< first byte in the file; truncating: the new size
+  /// Bytes asked for (mmap: mapped; munmap: 0; seek: the position before, or kUnknownOffset).
+  std::uint64_t asked = 0;
+  std::int64_t result = 0;  ///< bytes moved by reads and writes; negative: the call failed
+  std::uint8_t flags =
+      0;  ///< kCollective; kInView: `offset` counts the bytes that an MPI file view shows; or 0
+  std::uint32_t open_flags =
+      0;  ///< open(2) flags of the descriptor (MPI-IO: amode, and only at open)
+  const void* data = nullptr;  ///< writes: the first byte written, for samples; may be null
+  /// Number of equal calls in a row (one-character stdio calls) in one event: asked, result and the
+  /// time from start to end are those of all, offset is that of the first.
+  std::uint32_t calls = 1;
+};
+
+/// No file, for count_call().
+inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
+
+/// Counts a call in the rows of its file and function, and stores its event.
+void count(Record* record, const Call& call);
+/// Counts a call without a file (MPI communication) in the row of its function, and stores an event
+/// with `where` as its offset and `file` as given.
+void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes);
+/// Adds to a counter that no call changes (buffer_size, formatted_calls, ...), under the lock of
+/// the row.
+void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
+void add(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
+
+Process& process();
+
+/// Appends a JSON object (without newline) to the notes. Longer objects than 256 KiB are dropped
+/// and counted as lost.
+void note(std::string_view json);
+/// Reports a message: on stderr once (prefix "pario: "), and as note "message".
+void message(std::string_view text);
+
+}  // namespace pario::trace

@@ -1,0 +1,371 @@
+#include "data/archive/unpack.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/file/publication.hpp"
+#include "data/archive/division.hpp"
+#include "data/archive/errors.hpp"
+#include "data/archive/maker.hpp"
+#include "data/archive/member_stream.hpp"
+#include "data/archive/stream.hpp"
+#include "data/archive/verify.hpp"
+
+namespace pario::archive {
+namespace {
+
+using Members = std::span<const std::size_t>;
+
+bool comes_last(const Row& row) {
+  return row.type == Type::hard_link || row.type == Type::directory;
+}
+
+/// Members of one shard after the other, as they lie there.
+class Reader {
+ public:
+  explicit Reader(const Archive& archive) : archive_(archive) {}
+
+  base::Status seek(const Row& row) {
+    if (shard_ && number_ == row.shard) return {};
+    auto opened = Shard::open(archive_.shard_path(row.shard));
+    if (!opened.ok()) return opened.error();
+    stream_.reset();
+    shard_ = std::move(*opened);
+    number_ = row.shard;
+    stream_ = std::make_unique<TarStream>(*shard_);
+    return {};
+  }
+  /// What stands before a member, which has to be the one that the index names.
+  base::Status read(std::size_t member, Header& header) {
+    if (base::Status status = seek(archive_.index().row(member)); !status) return status;
+    return read_member_header(archive_, member, *shard_, *stream_, header);
+  }
+  TarStream& stream() { return *stream_; }
+  const Shard& shard() const { return *shard_; }
+
+ private:
+  const Archive& archive_;
+  std::uint32_t number_ = 0;
+  std::unique_ptr<Shard> shard_;
+  std::unique_ptr<TarStream> stream_;
+};
+
+/// A file whose parts several threads decompress: made by the one who begins it, finished by the
+/// one whose part is the last.
+struct Large {
+  Large(std::size_t number, std::uint64_t size) : member(number), left(size) {}
+  Large(const Large&) = delete;
+  Large& operator=(const Large&) = delete;
+  ~Large() { close(); }
+  int close() { return descriptor < 0 ? 0 : ::close(std::exchange(descriptor, -1)); }
+
+  std::size_t member;
+  std::uint64_t left;  ///< bytes
+  std::mutex mutex;
+  bool begun = false;
+  int descriptor = -1;  ///< also where it can have no place here
+  Header header = {};
+};
+
+/// Members [first, last) in the order of the shards, or a part of a large one.
+struct Task {
+  std::size_t first = 0, last = 0;
+  Large* large = nullptr;
+  base::Extent part = {};  ///< of the file
+};
+
+/// Numbers below `count`, each given out once. A worker has a stretch of its own, so that they work
+/// in different directories, each of which the kernel lets one at a time change; who is done helps
+/// the others.
+class Shares {
+ public:
+  Shares(std::size_t count, std::size_t workers) : count_(count), next_(workers) {
+    for (std::size_t i = 0; i < workers; ++i) next_[i] = begin_of(i);
+  }
+  std::optional<std::size_t> take(std::size_t worker) {
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const std::size_t of = (worker + i) % next_.size();
+      if (const std::size_t number = next_[of]++; number < begin_of(of + 1)) return number;
+    }
+    return {};
+  }
+
+ private:
+  std::size_t begin_of(std::size_t worker) const { return count_ * worker / next_.size(); }
+  std::size_t count_;
+  std::vector<std::atomic<std::size_t>> next_;
+};
+
+/// All members, or those that were asked for, in rising order.
+std::vector<std::size_t> members_of(const Archive& archive, const UnpackRequest& request) {
+  if (!request.members.empty()) return request.members;
+  std::vector<std::size_t> all(archive.index().count());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+/// Refuses names that lead out of the directory, and more bytes than are allowed.
+base::Status check_members(const Archive& archive, const UnpackRequest& request) {
+  std::uint64_t left = request.max_size;
+  for (const std::size_t member : members_of(archive, request)) {
+    const std::string name(archive.index().name(member));
+    const std::uint64_t size = archive.index().row(member).size;
+    base::Error error{.number = EINVAL, .operation = "unpack", .path = archive.path()};
+    if (!is_inside(name)) {
+      error.detail = "it has a member " + quoted(name);
+      return error;
+    }
+    if (size > left) {
+      error.number = EFBIG;
+      error.detail = "its files have more than the allowed " + std::to_string(request.max_size) +
+                     " bytes in all";
+      return error;
+    }
+    left -= size;
+  }
+  return {};
+}
+
+class Unpacker {
+ public:
+  Unpacker(const Archive& archive, const UnpackRequest& request,
+           const file::Publication& publication, records::Meter& meter)
+      : archive_(archive),
+        threads_(request.threads),
+        meter_(meter),
+        losses_(request.strict),
+        maker_(publication.part(), publication.descriptor(), losses_, request.same_permissions),
+        special_(request.special),
+        wanted_(request.members),
+        order_(members_of(archive, request)) {
+    left_out_ =
+        std::erase_if(order_, [this](std::size_t member) { return is_left_out(row(member)); });
+  }
+
+  base::Result<Unpacking> run() {
+    if (base::Status status = make_directories(); !status) return status.error();
+    const auto last = std::ranges::stable_partition(
+        order_, [this](std::size_t member) { return !comes_last(row(member)); });
+    sort_by_place({order_.begin(), last.begin()});
+    sort_by_place(last);
+    const auto files = static_cast<std::size_t>(last.begin() - order_.begin());
+    if (base::Status status = divide(Members(order_).first(files)); !status) return status.error();
+    Shares shares(tasks_.size(), threads_);
+    base::Status status =
+        records::run_team(threads_, meter_, [&](unsigned worker) { return work(worker, shares); });
+    if (status) status = finish(Members(order_).subspan(files));
+    if (!status) return status.error();
+    return Unpacking{order_.size() - links_left_out_, left_out_ + links_left_out_, losses_.table()};
+  }
+
+ private:
+  const Row& row(std::size_t member) const { return archive_.index().row(member); }
+
+  /// Files that come by name lie like that, too: they are only looked at.
+  void sort_by_place(std::span<std::size_t> members) const {
+    const auto place = [this](std::size_t member) {
+      return std::pair(row(member).shard, row(member).offset);
+    };
+    if (!std::ranges::is_sorted(members, {}, place)) std::ranges::sort(members, {}, place);
+  }
+
+  /// All that something is put into, before there are links that could lead elsewhere.
+  base::Status make_directories() {
+    std::string known;
+    for (const std::size_t member : order_) {
+      std::string name(archive_.index().name(member));
+      if (row(member).type != Type::directory)
+        name.resize(name.rfind('/') == name.npos ? 0 : name.rfind('/'));
+      if (name.empty() || name == "." || name == known) continue;
+      if (base::Status status = maker_.make_directory(name); !status) return status;
+      known = std::move(name);
+    }
+    return {};
+  }
+
+  bool is_left_out(const Row& row) const { return !special_ && is_device_or_pipe(row.type); }
+
+  static bool is_large(const Row& row) {
+    return row.type == Type::file && row.sparse == 0 && row.stored > kLongFrame;
+  }
+
+  /// Tasks that have no frame in common.
+  base::Status divide(Members members) {
+    std::uint64_t bytes = 0;
+    Reader reader(archive_);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Row& at = row(members[i]);
+      if (base::Status status = reader.seek(at); !status) return status;
+      if (!at.is_within(reader.shard().size()))
+        return reader.shard().damaged("the index names bytes behind its end");
+      const bool begins_frame =
+          reader.shard().frame(reader.shard().frame_at(at.offset)).begin == at.offset;
+      if (is_large(at))
+        divide_large(members[i], reader.shard());
+      else if (i == 0 || begins_frame || tasks_.back().large != nullptr ||
+               row(members[i - 1]).shard != at.shard)
+        tasks_.push_back({.first = i, .last = i + 1});
+      else
+        ++tasks_.back().last;
+      bytes += at.stored;
+    }
+    meter_.expect(bytes);
+    return {};
+  }
+
+  /// A task for each of its frames.
+  void divide_large(std::size_t member, const Shard& shard) {
+    const Row& at = row(member);
+    Large& large = large_.emplace_back(member, at.stored);
+    const base::Extent data = base::Extent::at(at.offset + at.header, at.stored);
+    for (std::size_t frame = shard.frame_at(data.begin);
+         frame < shard.frames() && shard.frame(frame).begin < data.end; ++frame) {
+      const base::Extent part = base::intersection(shard.frame(frame), data);
+      if (!part.empty())
+        tasks_.push_back(
+            {.large = &large, .part = {part.begin - data.begin, part.end - data.begin}});
+    }
+  }
+
+  base::Status work(unsigned worker, Shares& shares) {
+    Reader reader(archive_);
+    for (auto number = shares.take(worker); number && !meter_.stopped();
+         number = shares.take(worker)) {
+      const Task& task = tasks_[*number];
+      base::Status status =
+          task.large != nullptr ? put(*task.large, task.part, reader) : make(task, reader);
+      if (!status) return status;
+    }
+    return {};
+  }
+
+  base::Status make(const Task& task, Reader& reader) {
+    Header header;
+    for (std::size_t i = task.first; i < task.last && !meter_.stopped(); ++i) {
+      if (base::Status status = reader.read(order_[i], header); !status) return status;
+      if (base::Status status = maker_.make(header, reader.stream()); !status) return status;
+      meter_.add(header.stored);
+    }
+    return {};
+  }
+
+  base::Status put(Large& large, base::Extent part, Reader& reader) {
+    if (base::Status status = begin(large, reader); !status) return status;
+    if (large.descriptor < 0) return {};
+    const Row& at = row(large.member);
+    if (base::Status status = reader.seek(at); !status) return status;
+    reader.stream().seek(at.offset + at.header + part.begin);
+    if (base::Status status = maker_.put(large.header, large.descriptor, part, reader.stream());
+        !status)
+      return status;
+    meter_.add(part.length());
+    return end(large, part.length());
+  }
+
+  base::Status begin(Large& large, Reader& reader) {
+    const std::scoped_lock lock(large.mutex);
+    if (large.begun) return {};
+    if (base::Status status = reader.read(large.member, large.header); !status) return status;
+    const auto made = maker_.begin_file(large.header);
+    if (!made.ok()) return made.error();
+    large.descriptor = *made;
+    large.begun = true;
+    return {};
+  }
+
+  base::Status end(Large& large, std::uint64_t done) {
+    const std::scoped_lock lock(large.mutex);
+    large.left -= done;
+    if (large.left > 0) return {};
+    base::Status status = maker_.finish_file(large.header, large.descriptor);
+    if (large.close() != 0 && status)
+      status = base::Error{.number = errno,
+                           .operation = "close",
+                           .path = archive_.path() + ": " + large.header.name};
+    return status;
+  }
+
+  /// Hard links, then directories, deep ones first, as they lie.
+  base::Status finish(Members members) {
+    Reader reader(archive_);
+    Header header;
+    for (const std::size_t member : members) {
+      if (base::Status status = reader.read(member, header); !status) return status;
+      base::Status status =
+          header.type == Type::directory ? maker_.finish_directory(header) : link(header, reader);
+      if (!status) return status;
+    }
+    return {};
+  }
+
+  base::Status link(const Header& header, Reader& reader) {
+    const auto first = archive_.index().find(header.target);
+    if (!first || comes_last(row(*first))) return reader.shard().damaged("a hard link to nothing");
+    if (is_left_out(row(*first))) {
+      ++links_left_out_;
+      return {};
+    }
+    if (is_wanted(*first))
+      return maker_.make(header, reader.stream());  // what was not made here may be anywhere
+    return base::Error{.number = ENOENT,
+                       .operation = "link",
+                       .path = archive_.path() + ": " + header.name,
+                       .detail = "a hard link to " + header.target + ": unpack that, too"};
+  }
+
+  /// In rising order; empty: all.
+  bool is_wanted(std::size_t member) const {
+    return wanted_.empty() || std::ranges::binary_search(wanted_, member);
+  }
+
+  const Archive& archive_;
+  unsigned threads_;
+  records::Meter& meter_;
+  Losses losses_;
+  Maker maker_;
+  bool special_;
+  std::uint64_t left_out_ = 0, links_left_out_ = 0;
+  const std::vector<std::size_t>& wanted_;
+  std::vector<std::size_t> order_;  ///< of members
+  std::deque<Large> large_;
+  std::vector<Task> tasks_;
+};
+
+constexpr mode_t kPrivate = 0700, kUsual = 0777;
+
+/// Whether the directory gets its permissions from the archive: until then, nobody else changes
+/// what is in it.
+bool has_permissions(const Archive& archive, const UnpackRequest& request) {
+  const auto root = archive.index().find(".");
+  return root && (request.members.empty() || std::ranges::binary_search(request.members, *root));
+}
+
+}  // namespace
+
+base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request,
+                               const records::Show& show) {
+  if (base::Status status = verify_index(archive); !status) return status.error();
+  if (base::Status status = check_members(archive, request); !status) return status.error();
+  if (base::Status status = verify_places(archive); !status) return status.error();
+  auto publication = file::Publication::of_directory(
+      request.output, has_permissions(archive, request) ? kPrivate : kUsual);
+  if (!publication.ok()) return publication.error();
+  records::Meter meter(show);
+  auto made = std::make_unique<Unpacker>(archive, request, *publication, meter)->run();
+  if (!made.ok()) return made.error();
+  base::Status status = publication->publish(file::Publication::Existing::keep);
+  return status ? made : base::Result<Unpacking>(status.error());
+}
+
+}  // namespace pario::archive

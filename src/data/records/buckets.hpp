@@ -1,0 +1,178 @@
+// Buckets: records of one range of keys, heaped up in memory or in a temporary file.
+//
+// A heap of records lies in pieces. A piece begins with an identity, and holds for each record: the
+// identity less the one before (zigzag, varint), twice its length (varint; plus one when it stayed
+// in the input), its bytes or, of one that stayed, nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/base.hpp"
+#include "data/records/disk.hpp"
+#include "data/records/philox.hpp"
+#include "data/records/ranks.hpp"
+
+namespace pario::records {
+
+/// A store of pieces. Thread-safe.
+class Heap {
+ public:
+  virtual ~Heap() = default;
+  /// Keeps `piece`, whose size and address are aligned; returns where.
+  virtual base::Result<std::uint64_t> put(std::span<const std::byte> piece) = 0;
+  virtual base::Status get(std::uint64_t where, std::span<std::byte> piece) = 0;
+  /// Frees a range.
+  virtual void forget(base::Extent where) = 0;
+  /// Makes the pieces visible to other ranks.
+  virtual base::Status publish() { return {}; }
+};
+/// A heap in memory of `most` bytes, allocated at their first use.
+base::Result<std::unique_ptr<Heap>> make_memory_heap(std::uint64_t most);
+/// A heap in a file without a name in `directory`, with `expected` bytes reserved, or an Error.
+base::Result<std::unique_ptr<Heap>> make_file_heap(const std::string& directory,
+                                                   std::uint64_t expected, Caching caching);
+
+/// A heap in a file of each rank that all ranks can read. `number`: of the run that makes `output`,
+/// the same on all ranks.
+base::Result<std::unique_ptr<Heap>> make_shared_heap(const std::string& directory,
+                                                     const std::string& output,
+                                                     std::uint64_t number, const Ranks& ranks,
+                                                     std::uint64_t expected, Caching caching);
+
+/// The path of a rank's file of a shared heap, which all ranks see. `number`: of the run.
+std::string heap_path(const std::string& directory, std::string_view output, std::uint64_t rank,
+                      std::uint64_t number);
+/// True for the names of such files for this output, made by this host; also for those of earlier
+/// versions (".pario-shuffle-NUMBER.RANK.OUTPUT"). Only the next run of the same output removes
+/// stale ones.
+bool is_own_heap(std::string_view name, std::string_view output);
+
+struct Piece {
+  std::uint64_t where, used;
+  std::uint64_t room() const { return base::round_up(used, kAlignment); }
+};
+
+/// Keys in [first, last].
+struct KeyRange {
+  std::uint64_t first = 0, last = ~std::uint64_t{0};
+  /// Which of `count` equal parts a key is in.
+  std::uint32_t part_of(std::uint64_t key, std::uint32_t count) const;
+  KeyRange part(std::uint32_t number, std::uint32_t count) const;
+};
+
+struct Bucket {
+  KeyRange keys;
+  std::vector<Piece> pieces;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;   ///< of its records
+  std::uint64_t stored = 0;  ///< of its pieces
+};
+
+/// A record as it lies in a piece.
+struct Heaped {
+  std::uint64_t identity = 0, length = 0;
+  bool inside = true;                ///< false: it stayed in the input
+  const std::byte* bytes = nullptr;  ///< of one that is inside
+};
+
+/// Reads the records of a piece one after the other.
+class PieceReader {
+ public:
+  explicit PieceReader(std::span<const std::byte> piece)
+      : begin_(piece.data()), at_(piece.data()), end_(piece.data() + piece.size()) {}
+  bool more() const { return at_ < end_; }
+  /// Where the next one lies in the piece.
+  std::uint64_t position() const { return static_cast<std::uint64_t>(at_ - begin_); }
+  Heaped next() {
+    const std::uint64_t identity = take_identity();
+    return take_rest(identity);
+  }
+  /// In two steps: between them, position() is what heaped_at() wants.
+  std::uint64_t take_identity();
+  Heaped take_rest(std::uint64_t identity);
+
+ private:
+  const std::byte *begin_, *at_, *end_;
+  std::uint64_t identity_ = 0;
+};
+/// Length and bytes of the record whose identity ends at `at`; its own identity only if it stayed
+/// in the input.
+Heaped heaped_at(const std::byte* at);
+
+/// Puts records into buckets; one thread's.
+class BucketWriter {
+ public:
+  /// `memory`: `buffer` bytes of each, aligned, which it uses until it is gone.
+  BucketWriter(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer,
+               std::span<std::byte> memory);
+  /// `bytes` of a record that is inside; at most the buffer less 64.
+  base::Status add(std::uint64_t key, const Heaped& record);
+  /// What is left in buffers goes to the heap.
+  base::Status finish();
+  std::vector<Bucket> take() { return std::move(buckets_); }
+
+ private:
+  struct Filling {
+    std::uint64_t used = 0, identity = 0;
+  };
+  base::Status flush(std::uint32_t number);
+
+  Heap* heap_;
+  KeyRange keys_;
+  std::uint64_t size_;
+  std::span<std::byte> memory_;
+  std::vector<Filling> fillings_;
+  std::vector<Bucket> buckets_;
+};
+
+/// Adds what several threads put into the same buckets.
+void merge(std::vector<Bucket>& into, std::vector<Bucket> more);
+
+/// Buckets as numbers, to be sent.
+std::vector<std::uint64_t> numbers_of(const std::vector<Bucket>& buckets);
+std::vector<Bucket> buckets_of(std::span<const std::uint64_t> numbers);
+
+/// A bucket in memory, its records in the order of the shuffle.
+class SortedBucket {
+ public:
+  /// Bytes of memory for a bucket.
+  static std::uint64_t memory_for(const Bucket& bucket);
+  /// In `memory`, which it uses until it is gone.
+  static base::Result<SortedBucket> load(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys,
+                                         std::span<std::byte> memory);
+  std::uint64_t count() const { return order_.size(); }
+  /// Most bytes of memory that one may take.
+  static constexpr std::uint64_t kMost = 0xFFFFFFFF;
+  /// `number`: in the order of the shuffle. Its identity is known only if it stayed in the input.
+  Heaped record(std::uint64_t number) const;
+  /// It will be asked for soon.
+  void prefetch(std::uint64_t number) const {
+    const std::byte* const record = bytes_ + position(order_[number]);
+    for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(record + line * 64);
+  }
+  std::uint64_t length(std::uint64_t number) const {
+    return heaped_at(bytes_ + position(order_[number])).length;
+  }
+
+ private:
+  /// The upper 32 bits of a key that its range leaves open, then where its record lies.
+  using Entry = std::uint64_t;
+  static std::uint64_t position(Entry entry) { return entry & kMost; }
+  base::Status read(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys,
+                    std::span<Entry> unsorted);
+  void sort(std::span<const Entry> unsorted);
+  void sort_equal(const ShuffleKeys& keys);
+  std::uint64_t identity_at(std::uint64_t position) const;
+
+  std::span<Entry> order_;
+  std::byte* bytes_ = nullptr;
+  std::vector<base::Extent> pieces_;  ///< where each is in bytes_
+};
+
+}  // namespace pario::records

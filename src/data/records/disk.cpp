@@ -1,0 +1,172 @@
+#include "data/records/disk.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace pario::records {
+
+base::Result<Buffer> Buffer::make(std::uint64_t size, Pages pages) {
+  Buffer buffer;
+  buffer.size_ = base::round_up(size, kAlignment);
+  buffer.data_ = buffer.size_ == 0 ? nullptr : base::map_memory(buffer.size_);
+  if (size != 0 && buffer.data_ == nullptr)
+    return base::Error{.number = ENOMEM,
+                       .operation = "mmap",
+                       .detail = std::to_string(size) + " bytes of memory for buffers"};
+  if (pages == Pages::large)
+    ::madvise(buffer.data_, buffer.size_,
+              MADV_HUGEPAGE);  // where there are none, it changes nothing
+  return buffer;
+}
+
+base::Status Buffer::grow(std::uint64_t size, Pages pages) {
+  if (size <= size_) return {};
+  if (data_ == nullptr) {
+    base::Result<Buffer> made = make(size, pages);
+    if (made.ok()) *this = std::move(*made);
+    return made.status();
+  }
+  const std::uint64_t larger = base::round_up(size, kAlignment);
+  void* const moved = ::mremap(data_, size_, larger, MREMAP_MAYMOVE);
+  if (moved == MAP_FAILED)
+    return base::Error{.number = ENOMEM,
+                       .operation = "mremap",
+                       .detail = std::to_string(size) + " bytes of memory for buffers"};
+  data_ = static_cast<std::byte*>(moved);
+  size_ = larger;
+  return {};
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) base::unmap(data_, size_);
+}
+
+Disk::Disk(Disk&& other) noexcept
+    : path_(std::move(other.path_)),
+      number_(std::exchange(other.number_, -1)),
+      direct_(other.direct_) {}
+
+Disk& Disk::operator=(Disk&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(number_, other.number_);
+  std::swap(direct_, other.direct_);
+  return *this;
+}
+
+Disk::~Disk() {
+  if (number_ >= 0) ::close(number_);
+}
+
+base::Error Disk::error(const char* operation, base::Extent where) const {
+  return {.number = errno, .operation = operation, .path = path_, .where = where};
+}
+
+namespace {
+
+/// Waits for no writer where there is a pipe in place of a file.
+int open_file(const std::string& path, int flags, unsigned mode) {
+  const int number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
+  return number >= 0 || errno != EWOULDBLOCK
+             ? number
+             : ::open(path.c_str(), flags | O_CLOEXEC, mode);  // a lease that is given up
+}
+
+}  // namespace
+
+base::Result<Disk> Disk::open(const std::string& path, int flags, Caching caching, unsigned mode) {
+  int number = -1;
+  const bool direct =
+      caching == Caching::direct && (number = open_file(path, flags | O_DIRECT, mode)) >= 0;
+  if (number < 0) number = open_file(path, flags, mode);
+  if (number < 0) return base::Error{.number = errno, .operation = "open", .path = path};
+  Disk disk(path, number, direct);
+  if (::lseek(number, 0, SEEK_CUR) >= 0) return disk;
+  return base::Error{.number = errno,
+                     .operation = "open",
+                     .path = path,
+                     .detail = "it is a pipe or the like: expected a file"};
+}
+
+int open_flag(Caching caching) { return caching == Caching::direct ? O_DIRECT : 0; }
+
+base::Result<Disk> Disk::of(const file::Publication& publication, std::string path) {
+  const int number = ::fcntl(publication.descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (number < 0) return base::Error{.number = errno, .operation = "fcntl", .path = path};
+  return Disk(std::move(path), number, (::fcntl(number, F_GETFL) & O_DIRECT) != 0);
+}
+
+base::Result<std::uint64_t> Disk::read(std::uint64_t offset, std::span<std::byte> data) const {
+  std::uint64_t done = 0;
+  while (done < data.size()) {
+    const ssize_t got =
+        ::pread(number_, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return error("pread", base::Extent::at(offset + done, data.size() - done));
+    done += static_cast<std::uint64_t>(got);
+    if (got == 0 || (direct_ && done % kAlignment != 0)) break;
+  }
+  return done;
+}
+
+bool Disk::in_memory(base::Extent where) const {
+  constexpr long kCachestat = 451;  // on all machines; reads that may not wait would do, but they
+                                    // make the kernel read ahead
+  const struct {
+    std::uint64_t offset, length;
+  } range{where.begin, where.length()};
+  struct {
+    std::uint64_t pages, dirty, writeback, evicted, recently_evicted;
+  } found{};
+  if (::syscall(kCachestat, number_, &range, &found, 0) != 0) return false;
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return found.pages * page >=
+         base::round_up(where.end, page) - base::round_down(where.begin, page);
+}
+
+base::Status Disk::write(std::uint64_t offset, std::span<const std::byte> data) const {
+  for (std::uint64_t done = 0; done < data.size();) {
+    const ssize_t put = ::pwrite(number_, data.data() + done, data.size() - done,
+                                 static_cast<off_t>(offset + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return error("pwrite", base::Extent::at(offset + done, data.size() - done));
+    done += static_cast<std::uint64_t>(put);
+  }
+  return {};
+}
+
+base::Status Disk::preallocate(std::uint64_t size) const {
+  if (size == 0 || ::fallocate(number_, 0, 0, static_cast<off_t>(size)) == 0 ||
+      errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+    return {};
+  return error("fallocate", {0, size});
+}
+
+void Disk::forget(base::Extent where) const {
+  if (!where.empty())
+    ::fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>(where.begin), static_cast<off_t>(where.length()));
+}
+
+bool same_file(const std::string& one, const std::string& other) {
+  struct stat first{}, second{};
+  if (one == other) return true;
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+std::string base_name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace pario::records

@@ -1,0 +1,102 @@
+// Formats of record files: the search for records, their data, their checksums.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/base.hpp"
+#include "data/records/disk.hpp"
+#include "data/records/index.hpp"
+#include "data/records/team.hpp"
+
+namespace pario::records {
+
+/// The reaction of a reader to a damaged record: no checksum is computed, an Error, or the work
+/// goes on without the record.
+enum class OnDamage : std::uint8_t { ignore, fail, skip };
+
+/// A search of a file for records.
+struct Search {
+  const Disk& file;
+  base::Extent where;
+  unsigned threads;
+  Meter& meter;
+  OnDamage damaged = OnDamage::fail;  ///< skip: a damaged length ends at the next whole one
+};
+
+struct Format {
+  Kind kind;
+  const char* name;
+  const char* endings;  ///< of file names, blanks between
+  const char* meaning;
+  /// Tells the builder where each record begins; returns where the last one ends. Null: the file
+  /// alone does not say it.
+  base::Result<std::uint64_t> (*find)(const Search&, IndexBuilder&);
+  /// The extent of the data of a record, relative to its first byte.
+  base::Extent (*payload)(std::span<const std::byte> record);
+  std::uint64_t trailer;  ///< zeros with which a file of such records ends
+  bool grouped = false;   ///< records lie together in groups, from which only the packages of the
+                          ///< format take them
+};
+
+std::span<const Format> formats();
+const Format& format_of(Kind kind);
+/// Null: there is none.
+const Format* format_named(std::string_view name);
+/// By its ending or its first bytes; null: not known.
+const Format* guess_format(const std::string& path);
+
+// Functions of the table.
+base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out);
+base::Extent line_payload(std::span<const std::byte> record);
+base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out);
+base::Extent tfrecord_payload(std::span<const std::byte> record);
+/// The first 12 bytes of a TFRecord: its length has the right checksum.
+bool is_tfrecord_head(std::span<const std::byte> head);
+base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out);
+/// The part of the name of a member that is the same for all members of a record; empty: the member
+/// belongs to the record before.
+std::string_view sample_key(std::string_view name);
+inline constexpr std::uint64_t kTarBlock = 512;
+/// Compares the headers of the members of a record with their checksums.
+class TarCheck {
+ public:
+  /// The next bytes of the record; a multiple of kTarBlock unless they are the last.
+  void add(std::span<const std::byte> piece);
+  bool damaged() const { return damaged_; }
+
+ private:
+  void take(std::span<const std::byte> header, std::span<const std::byte> behind);
+
+  std::uint64_t done_ = 0, next_ = 0;        ///< bytes added; the next header
+  std::optional<std::uint64_t> own_size_{};  ///< of the next member, by its extended header
+  bool damaged_ = false, over_ = false;      ///< over: no more headers follow that can be found
+};
+struct TarMember {
+  std::string_view name;
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0644;
+  std::uint64_t modified = 0;  ///< seconds since 1970
+};
+/// The header of a member; zeros up to a multiple of kTarBlock follow its bytes.
+std::vector<std::byte> tar_head(const TarMember& member);
+
+/// A file read forwards, mostly: a window of it in memory.
+class Window {
+ public:
+  explicit Window(const Search& search) : search_(search) {}
+  /// `size` bytes, at most 64 KiB, from `offset` on; fewer only at the end of the search. Good
+  /// until the next call.
+  base::Result<std::span<const std::byte>> at(std::uint64_t offset, std::uint64_t size);
+
+ private:
+  const Search& search_;
+  std::optional<Buffer> buffer_;
+  base::Extent held_;
+};
+
+}  // namespace pario::records

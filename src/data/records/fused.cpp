@@ -1,0 +1,286 @@
+#include "data/records/fused.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "data/records/buckets.hpp"
+#include "data/records/indexing.hpp"
+#include "data/records/output.hpp"
+#include "data/records/splitter.hpp"
+#include "data/records/varint.hpp"
+
+namespace pario::records {
+namespace {
+
+constexpr std::uint64_t kFusedWriting = kSumPiece;  // bytes of output that are put together, and of
+                                                    // a long record that are read at a time
+
+/// What the thread that appended is to write now: what was left of a page by those before, and the
+/// first bytes of its own.
+struct Due {
+  std::uint64_t begin = 0, before = 0, own = 0;
+  std::byte left[kAlignment] = {};
+};
+
+/// What comes next belongs behind what was left.
+base::Status begin_writing(const Due& due, OutputCursor& cursor) {
+  base::Status status = cursor.seek(0, due.begin);
+  return status ? cursor.put({due.left, due.before}) : status;
+}
+
+/// Records of one bucket: their bytes, and of each its identity less the one before and its length,
+/// from the end of the buffer downwards.
+class Filling {
+ public:
+  Filling() = default;
+  explicit Filling(std::span<std::byte> buffer) : buffer_(buffer) {}
+  bool has_room(std::uint64_t length) const {
+    return buffer_.size() - used_ - heads_ >= length + 2 * kLongestNumber;
+  }
+  void add(const Heaped& record) {
+    if (record.inside && record.length != 0)
+      std::memcpy(buffer_.data() + used_, record.bytes, record.length);
+    if (record.inside) used_ += record.length;
+    const auto head = heads() + static_cast<std::ptrdiff_t>(heads_);
+    const auto end = put_number(put_number(head, record.identity - identity_), record.length);
+    heads_ += static_cast<std::uint64_t>(end - head);
+    identity_ = record.identity;
+    ++records_;
+  }
+  std::uint64_t records() const { return records_; }
+  std::span<const std::byte> bytes() const { return buffer_.first(used_); }
+  void clear() { *this = Filling(buffer_); }
+
+  /// Calls `visit` with identity and length of each.
+  template <class Visit>
+  void visit(const Visit& visit) const {
+    std::reverse_iterator<const std::byte*> head = heads();
+    for (std::uint64_t i = 0, identity = 0; i < records_; ++i) {
+      identity += take_number(head);
+      visit(identity, take_number(head));
+    }
+  }
+
+ private:
+  std::reverse_iterator<std::byte*> heads() const {
+    return std::reverse_iterator(buffer_.data() + buffer_.size());
+  }
+
+  std::span<std::byte> buffer_;
+  std::uint64_t used_ = 0, heads_ = 0, identity_ = 0, records_ = 0;
+};
+
+/// The output as it grows, and its index: one stretch of records behind the other. What is written
+/// are whole pages, at once: a last one that is not full is left to whoever fills it. Any thread.
+class Growing {
+ public:
+  Growing(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan)
+      : limit_(plan.heap_limit) {
+    index_.bucketing({request.seed, plan.buckets});
+    index_.expect_bucketed(source.records(), std::min(limit_, 4 * source.records()));
+  }
+
+  base::Status append(std::uint32_t bucket, const Filling& filling, Due& due) {
+    const std::scoped_lock lock(mutex_);
+    if (base::Status status = add_stretch(bucket, filling); !status) return status;
+    const std::span<const std::byte> bytes = filling.bytes();
+    const std::uint64_t whole = base::round_down(end_ + bytes.size(), kAlignment),
+                        own = whole > begin_ ? whole - end_ : 0;
+    if (whole > begin_) take_left(due, whole);
+    due.own = own;
+    std::ranges::copy(bytes.subspan(own), left_ + (end_ + own - begin_));
+    end_ += bytes.size();
+    return {};
+  }
+
+  /// A record that is too long for a buffer is a stretch of its own, which its thread writes whole,
+  /// behind what was left.
+  base::Status append_long(std::uint32_t bucket, const Filling& filling, std::uint64_t length,
+                           Due& due) {
+    const std::scoped_lock lock(mutex_);
+    if (base::Status status = add_stretch(bucket, filling); !status) return status;
+    take_left(due, end_ + length);
+    end_ += length;
+    return {};
+  }
+
+  // When all have appended.
+  void take_rest(Due& due) { take_left(due, end_); }
+  std::uint64_t bytes() const { return end_; }
+  IndexBuilder& index() { return index_; }
+
+ private:
+  base::Status add_stretch(std::uint32_t bucket, const Filling& filling) {
+    index_.stretch(bucket);
+    std::uint64_t at = end_;
+    filling.visit([&](std::uint64_t identity, std::uint64_t length) {
+      index_.begin(at);
+      index_.identity(identity);
+      at += length;
+    });
+    if (index_.bytes() <= limit_) return {};
+    return base::Error{.number = ENOMEM,
+                       .operation = "shuffle",
+                       .detail = "the index of the records needs more memory than was expected"};
+  }
+  /// What is left begins at `next` from now on.
+  void take_left(Due& due, std::uint64_t next) {
+    due.begin = begin_;
+    due.before = end_ - begin_;
+    std::copy_n(left_, due.before, due.left);
+    begin_ = next;
+  }
+
+  std::mutex mutex_;
+  IndexBuilder index_;
+  std::uint64_t limit_;
+  std::uint64_t begin_ = 0, end_ = 0;  ///< of what is left of a page
+  std::byte left_[kAlignment] = {};
+};
+
+/// What the threads share.
+struct Job {
+  const ShuffleRequest& request;
+  const Source& source;
+  const ShufflePlan& plan;
+  ShuffleKeys keys;
+  Output& output;
+  Meter& meter;
+  Damages damages;
+  Growing growing{request, source, plan};
+  std::atomic<std::uint64_t> next = 0;  ///< chunk of the input
+};
+
+/// Puts records into buckets; one thread's.
+class Filler {
+ public:
+  static base::Result<std::unique_ptr<Filler>> make(Job& job) {
+    base::Result<Buffer> memory = Buffer::make(job.plan.buffer * job.plan.buckets, Pages::large);
+    base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kFusedWriting);
+    base::Result<Reader> reader = Reader::make(job.source, kFusedWriting);
+    if (!memory.ok()) return memory.error();
+    if (!cursor.ok()) return cursor.error();
+    if (!reader.ok()) return reader.error();
+    return std::unique_ptr<Filler>(
+        new Filler(job, std::move(*memory), std::move(*cursor), std::move(*reader)));
+  }
+
+  base::Status add(const Heaped& record) {
+    const std::uint32_t bucket =
+        KeyRange{}.part_of(job_.keys.of(record.identity), job_.plan.buckets);
+    if (!record.inside) return copy(bucket, record);
+    if (!fillings_[bucket].has_room(record.length))
+      if (base::Status status = flush(bucket); !status) return status;
+    fillings_[bucket].add(record);
+    return {};
+  }
+  base::Status finish() {
+    for (std::uint32_t bucket = 0; bucket < job_.plan.buckets; ++bucket)
+      if (base::Status status = flush(bucket); !status) return status;
+    return {};
+  }
+
+ private:
+  Filler(Job& job, Buffer memory, OutputCursor cursor, Reader reader)
+      : job_(job),
+        memory_(std::move(memory)),
+        cursor_(std::move(cursor)),
+        reader_(std::move(reader)) {
+    for (std::uint32_t bucket = 0; bucket < job.plan.buckets; ++bucket)
+      fillings_.emplace_back(memory_.span().subspan(bucket * job.plan.buffer, job.plan.buffer));
+  }
+
+  base::Status flush(std::uint32_t bucket) {
+    Filling& filling = fillings_[bucket];
+    if (filling.records() == 0) return {};
+    Due due;
+    base::Status status = job_.growing.append(bucket, filling, due);
+    if (status && due.before + due.own != 0) status = begin_writing(due, cursor_);
+    if (status) status = cursor_.put(filling.bytes().first(due.own));
+    if (status) status = cursor_.flush();
+    filling.clear();
+    return status;
+  }
+
+  base::Status copy(std::uint32_t bucket, const Heaped& record) {
+    std::byte head[2 * kLongestNumber];
+    Filling filling(head);
+    filling.add(record);
+    Due due;
+    base::Status status = job_.growing.append_long(bucket, filling, record.length, due);
+    if (status) status = begin_writing(due, cursor_);
+    if (status)
+      status = copy_record(job_.source, record, job_.damages, reader_, cursor_, job_.meter);
+    return status ? cursor_.flush() : status;
+  }
+
+  Job& job_;
+  Buffer memory_;
+  OutputCursor cursor_;
+  Reader reader_;
+  std::vector<Filling> fillings_;
+};
+
+base::Status fill_some(Job& job) {
+  base::Result<std::unique_ptr<Filler>> filler = Filler::make(job);
+  if (!filler.ok()) return filler.error();
+  base::Result<std::unique_ptr<Splitter>> splitter =
+      make_splitter(job.source, job.plan.chunk, job.plan.inline_limit, job.damages);
+  if (!splitter.ok()) return splitter.error();
+  const std::uint64_t size = job.source.size(), chunk = job.plan.chunk;
+  for (std::uint64_t begin = chunk * job.next++; begin < size && !job.meter.stopped();
+       begin = chunk * job.next++) {
+    const base::Extent where{begin, std::min(size, begin + chunk)};
+    base::Status status =
+        (*splitter)->split(where, [&](const Heaped& record) { return (*filler)->add(record); });
+    if (!status) return status;
+    job.meter.add(where.length());
+  }
+  return (*filler)->finish();
+}
+
+base::Status fill(Job& job) {
+  base::Status status =
+      run_team(job.plan.threads, job.meter, [&](unsigned) { return fill_some(job); });
+  base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kAlignment);
+  if (status) status = cursor.status();
+  Due due;
+  job.growing.take_rest(due);
+  if (status) status = begin_writing(due, *cursor);
+  return status ? cursor->flush() : status;
+}
+
+}  // namespace
+
+base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request,
+                                                 const Source& source, const ShufflePlan& plan,
+                                                 SkippedRecords& skipped, const Show& show) {
+  const auto output = Output::make(request.outputs, source.size(),
+                                   plan.direct ? Caching::direct : Caching::page_cache);
+  if (!output.ok()) return output.error();
+  Meter meter(show, source.size());
+  Job job{request,
+          source,
+          plan,
+          ShuffleKeys(request.seed),
+          **output,
+          meter,
+          {request.damaged, &skipped}};
+  base::Status status = fill(job);
+  if (status) status = source.unchanged();
+  if (status) status = (*output)->settle(job.growing.bytes(), format_of(request.kind).trailer);
+  if (!status) return status.error();
+  Indexed indexed{std::move(job.growing.index()), job.growing.bytes()};
+  const std::uint64_t records = indexed.builder.count();
+  status = give_names_with_indices(**output, request.outputs, {&indexed, 1}, request.kind);
+  return status ? base::Result<std::uint64_t>(records) : status.error();
+}
+
+}  // namespace pario::records

@@ -1,0 +1,338 @@
+#include "data/records/indexing.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "data/records/formats.hpp"
+#include "data/records/index_cache.hpp"
+#include "data/records/packed.hpp"
+#include "data/records/tree.hpp"
+
+namespace pario::records {
+namespace {
+
+constexpr std::uint64_t kEnd =
+    64 << 10;  // bytes at either end that tell whether a file is still the same
+
+base::Error invalid(const IndexRequest& request, std::string detail) {
+  return {
+      .number = EINVAL, .operation = "index", .path = request.path, .detail = std::move(detail)};
+}
+
+/// Size and time of a file.
+struct State {
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;
+  bool operator==(const State&) const = default;
+};
+
+base::Result<State> state_of(const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0)
+    return base::Error{.number = errno, .operation = "stat", .path = path};
+  return State{static_cast<std::uint64_t>(facts.st_size), base::to_nanoseconds(facts.st_mtim)};
+}
+
+/// `then`: when its records were looked for.
+base::Result<std::vector<std::byte>> finish(const IndexRequest& request, IndexBuilder& builder,
+                                            base::Extent whole, const State& then) {
+  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, whole);
+  if (!fingerprint.ok()) return fingerprint.error();
+  if (State{fingerprint->size, fingerprint->modified} != then)
+    return invalid(request, "it was changed while it was indexed");
+  return builder.finish(request.kind, whole.end, *fingerprint);
+}
+
+base::Result<std::vector<std::byte>> index_fixed(const IndexRequest& request) {
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
+  if (request.record_size == 0) return invalid(request, "the size of a record must be given");
+  if (state->size % request.record_size != 0)
+    return invalid(request, std::to_string(state->size) + " bytes are no multiple of the " +
+                                std::to_string(request.record_size) + " of a record");
+  IndexBuilder builder;
+  for (std::uint64_t at = 0; at < state->size; at += request.record_size) builder.begin(at);
+  return finish(request, builder, {0, state->size}, *state);
+}
+
+base::Result<std::vector<std::byte>> index_raw(const IndexRequest& request) {
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
+  IndexBuilder builder;
+  std::uint64_t at = 0;
+  for (const std::uint64_t length : request.lengths) {
+    builder.begin(at);
+    if (length > state->size - at)
+      return invalid(request, "the lengths are more than the " + std::to_string(state->size) +
+                                  " bytes of the file");
+    at += length;
+  }
+  if (at != state->size)
+    return invalid(request, "the lengths are " + std::to_string(at) + " bytes, the file has " +
+                                std::to_string(state->size));
+  return finish(request, builder, {0, at}, *state);
+}
+
+base::Result<std::vector<std::byte>> index_directory(const IndexRequest& request) {
+  const base::Result<std::vector<TreeFile>> files = files_of(request.path);
+  if (!files.ok()) return files.error();
+  IndexBuilder builder;
+  std::uint64_t at = 0;
+  for (const TreeFile& file : *files) {
+    builder.begin(at);
+    builder.name(file.name, file.mode, file.modified);
+    at += file.size;
+  }
+  const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, {});
+  if (!fingerprint.ok()) return fingerprint.error();
+  return builder.finish(Kind::directory, at, *fingerprint);
+}
+
+base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
+  const auto ascend = [](std::span<const std::uint64_t> numbers) {
+    return !numbers.empty() && std::ranges::is_sorted(numbers);
+  };
+  const bool ordered = request.begins.size() == request.firsts.size() && ascend(request.begins) &&
+                       ascend(request.firsts);
+  if (!ordered || request.firsts.front() != 0 || request.firsts.back() >= kLargestNumber)
+    return invalid(request,
+                   "its groups are found by the package of the format, they must be given in "
+                   "order, from record 0 on");
+  IndexBuilder builder;
+  for (std::size_t group = 0; group + 1 < request.begins.size(); ++group)
+    builder.begin(request.begins[group]);
+  for (const std::uint64_t first : request.firsts) builder.group(first);
+  const base::Result<State> state = state_of(request.path);
+  return state.ok()
+             ? finish(request, builder, {request.begins.front(), request.begins.back()}, *state)
+             : state.error();
+}
+
+/// Records from `begin` on are added to those that the builder has.
+base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder,
+                                            base::Extent known, const Show& show) {
+  const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
+  if (!file.ok()) return file.error();
+  const base::Result<State> state = state_of(request.path);
+  if (!state.ok()) return state.error();
+  ::posix_fadvise(file->number(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  Meter meter(show, state->size - std::min(state->size, known.end));
+  const base::Result<std::uint64_t> end = format_of(request.kind)
+                                              .find({*file,
+                                                     {known.end, state->size},
+                                                     std::max(1U, request.threads),
+                                                     meter,
+                                                     request.damaged},
+                                                    builder);
+  return end.ok() ? finish(request, builder, {known.begin, *end}, *state) : end.error();
+}
+
+base::Error stale(const std::string& path, const std::string& how,
+                  const char* remedy = "make it anew with pario records index") {
+  return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; " + remedy};
+}
+
+base::Status compare_plain(const Index& index, const std::string& path) {
+  const base::Result<State> now = state_of(path);
+  if (!now.ok()) return now.error();
+  const Fingerprint& then = index.fingerprint();
+  const std::uint64_t size = now->size;
+  if (size != then.size && index.kind() != Kind::directory) {
+    const std::string sizes =
+        std::to_string(then.size) + " to " + std::to_string(size) + " bytes since it was indexed";
+    return size > then.size ? stale(path, "it has grown from " + sizes +
+                                              " (--update suffices if it was appended to)")
+                            : stale(path, "it has shrunk from " + sizes);
+  }
+  if (index.whole().end > size && index.kind() != Kind::directory)
+    return stale(path, "its index is damaged: records lie behind its end");
+  return now->modified == then.modified ? base::Status()
+                                        : stale(path, "it was modified since it was indexed");
+}
+
+/// The same of a file whose records lie in buckets. A shuffle that is killed between the two names
+/// that it gives leaves the index of the new one beside the file of the one before, which has the
+/// same size, and may have the same time where a file system keeps seconds.
+base::Status compare_bucketed(const Index& index, const std::string& path) {
+  constexpr const char* kRemedy = "shuffle it again";  // another index would not know the buckets
+  const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
+  if (!now.ok() && now.error().number != EINVAL) return now.error();
+  const Fingerprint& then = index.fingerprint();
+  const bool same = now.ok() && now->size == then.size && now->modified == then.modified &&
+                    now->ends == then.ends;
+  return same ? base::Status()
+              : stale(path, "it is not the file that its index was made for", kRemedy);
+}
+
+}  // namespace
+
+std::string index_path(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  return name + ".pidx";
+}
+
+base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole) {
+  const base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
+  if (!file.ok()) return file.error();
+  struct stat facts{};
+  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
+  Fingerprint out{.size = static_cast<std::uint64_t>(facts.st_size),
+                  .modified = base::to_nanoseconds(facts.st_mtim),
+                  .ends = 0};
+  std::vector<std::byte> ends(2 * kEnd);
+  const std::uint64_t part = std::min(kEnd, whole.length());
+  const auto first = file->read(whole.begin, std::span(ends).first(part));
+  const auto last = file->read(whole.end - part, std::span(ends).subspan(part, part));
+  if (!first.ok() || !last.ok()) return first.ok() ? last.error() : first.error();
+  if (*first != part || *last != part)
+    return base::Error{.number = EINVAL,
+                       .operation = "index",
+                       .path = path,
+                       .where = whole,
+                       .detail = "it is shorter than its records"};
+  out.ends = base::xxh64(ends.data(), 2 * part);
+  return out;
+}
+
+base::Status give_names_with_indices(Output& output, std::span<const std::string> names,
+                                     std::span<Indexed> shards, Kind kind) {
+  std::vector<std::unique_ptr<Output>> indices;
+  for (std::uint32_t i = 0; i < shards.size(); ++i) {
+    const base::Result<Fingerprint> fingerprint =
+        fingerprint_of(output.path_of(i), {0, shards[i].end});
+    if (!fingerprint.ok()) return fingerprint.error();
+    auto index = write_aside(index_path(names[i]),
+                             shards[i].builder.finish(kind, shards[i].end, *fingerprint));
+    if (!index.ok()) return index.error();
+    indices.push_back(std::move(*index));
+  }
+  for (const auto& index : indices)
+    if (base::Status status = index->give_names(); !status) return status;
+  return output.give_names();
+}
+
+base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show) {
+  IndexBuilder builder;
+  switch (request.kind) {
+    case Kind::fixed:
+      return index_fixed(request);
+    case Kind::raw:
+      return index_raw(request);
+    case Kind::directory:
+      return index_directory(request);
+    case Kind::packed:
+      return invalid(request, "a packed file has its index within it");
+    case Kind::parquet:
+    case Kind::array_record:
+      return index_groups(request);
+    default:
+      return search(request, builder, {}, show);
+  }
+}
+
+base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older,
+                                                const Show& show) {
+  if (request.kind != older.kind()) return invalid(request, "the index is one of another format");
+  if (older.bucketing())
+    return invalid(
+        request,
+        "its records were put into buckets by a shuffle, what was appended to it is in none");
+  if (format_of(request.kind).find == nullptr || older.count() == 0)
+    return make_index(request, show);
+  if (base::Status status = older.verify(); !status) return status.error();
+  const base::Result<Fingerprint> now = fingerprint_of(request.path, older.whole());
+  if (!now.ok()) return now.error();
+  if (now->ends != older.fingerprint().ends || now->size < older.fingerprint().size)
+    return stale(request.path, "what was indexed of it has changed, it was not only appended to");
+  // The last record may go on in what was appended.
+  IndexBuilder builder;
+  for (std::uint64_t record = 0; record + 1 < older.count(); ++record)
+    builder.begin(older.span(record).begin);
+  return search(request, builder, {older.whole().begin, older.span(older.count() - 1).begin}, show);
+}
+
+namespace {
+
+base::Result<Index> open_beside(const std::string& path) {
+  base::Result<Index> index = Index::open(index_path(path));
+  if (!index.ok()) {
+    if (index.error().number != ENOENT) return index;
+    return base::Error{.number = ENOENT,
+                       .operation = "open index",
+                       .path = index_path(path),
+                       .detail = "pario records index makes it"};
+  }
+  const base::Status status = compare_with_file(*index, path);
+  return status ? std::move(index) : status.error();
+}
+
+/// The one that pario records index made, else that of a search for the format that the file shows.
+base::Result<Index> open_cached(const std::string& path) {
+  base::Result<Index> made = open_cached_index(path, {});
+  if (made.ok()) return made;
+  const Format* format = guess_format(path);
+  return format == nullptr ? made : open_cached_index(path, format->kind);
+}
+
+/// A stale one beside a file that nobody may write counts less than one in the cache.
+base::Result<Index> open_beside_or_cached(const std::string& path) {
+  base::Result<Index> beside = open_beside(path);
+  if (beside.ok() || (beside.error().number != ENOENT && beside.error().number != ESTALE))
+    return beside;
+  base::Result<Index> cached = open_cached(path);
+  return cached.ok() ? cached : beside;
+}
+
+bool is_read_only(int number) { return number == EROFS || number == EACCES || number == EPERM; }
+
+}  // namespace
+
+base::Status compare_with_file(const Index& index, const std::string& path) {
+  return index.bucketing() ? compare_bucketed(index, path) : compare_plain(index, path);
+}
+
+std::string find_index_path(const std::string& path) {
+  if (is_packed(path)) return path;
+  if (struct stat facts{}; ::stat(index_path(path).c_str(), &facts) == 0) return index_path(path);
+  const base::Result<Index> cached = open_cached(path);
+  return cached.ok() ? cached->path() : "";
+}
+
+base::Result<std::string> write_index(const std::string& path, std::span<const std::byte> image) {
+  base::Status beside = write_whole(index_path(path), image);
+  if (beside) return index_path(path);
+  if (!is_read_only(beside.error().number)) return beside.error();
+  base::Result<std::string> cached = write_cached_index(path, {}, image);
+  if (!cached.ok())
+    beside.error().detail = "nor can it be kept in the cache directory: " + cached.error().text();
+  return cached.ok() ? cached : beside.error();
+}
+
+base::Result<Index> open_index(const std::string& path) {
+  if (is_packed(path)) return open_packed(path);
+  base::Result<Index> index = open_beside_or_cached(path);
+  if (!index.ok() || !index->has_groups()) return index;
+  return base::Error{.number = EINVAL,
+                     .operation = "open records",
+                     .path = path,
+                     .detail = std::string("records of ") + format_of(index->kind()).name +
+                               " lie together in groups and have no bytes of their own; pario "
+                               "records convert makes a file whose records do"};
+}
+
+base::Result<Index> open_groups(const std::string& path) {
+  base::Result<Index> index = open_beside_or_cached(path);
+  if (!index.ok() || index->has_groups()) return index;
+  return base::Error{.number = EINVAL,
+                     .operation = "open records",
+                     .path = path,
+                     .detail = std::string("its index is one of ") + format_of(index->kind()).name +
+                               "; make it anew with pario records index"};
+}
+
+}  // namespace pario::records

@@ -1,0 +1,93 @@
+// Batches of records in a given order, read ahead by threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/base/base.hpp"
+#include "data/records/order.hpp"
+#include "data/records/reading.hpp"
+
+namespace pario::records {
+
+struct LoadRequest {
+  std::vector<std::shared_ptr<const Dataset>> datasets;
+  OrderRequest order;
+  Schedule schedule;
+  /// Bytes that may be read ahead; a larger batch or bucket is read all the same.
+  std::uint64_t memory = 0;
+  /// Threads are added up to this number while batches are waited for and threads wait for I/O.
+  unsigned most_threads = 1;
+  Caching caching = Caching::page_cache;
+};
+
+/// A batch: a range of the records of a Reading.
+struct Batch {
+  std::shared_ptr<const Reading> reading;
+  std::size_t first, last;  ///< records [first, last) of the Reading
+  std::uint64_t end;        ///< positions of the epoch that all ranks have read after this batch
+};
+
+/// The batches of one epoch, for one thread. Unusable in the child of a fork, which has no threads
+/// of it.
+class Loader {
+ public:
+  static base::Result<std::unique_ptr<Loader>> start(const LoadRequest& request);
+  ~Loader();
+
+  enum class Outcome : std::uint8_t { batch, not_yet, end };
+  /// Waits at most `patience_ns` for the next batch. Batches may outlive the Loader. Records that
+  /// cannot be read are Reading::failures; an Error ends the epoch.
+  base::Result<Outcome> next(Batch& out, std::uint64_t patience_ns);
+  /// The number of reading threads.
+  unsigned threads() const;
+
+ private:
+  struct Task {
+    std::shared_ptr<Reading> reading;
+    std::size_t number;
+  };
+  /// Batches that are planned and read together.
+  struct Group {
+    std::shared_ptr<Reading> reading;  ///< null until it is planned
+    std::vector<Batch> batches;
+    std::size_t begun = 0, done = 0;  ///< tasks of the Reading
+    std::size_t given = 0;            ///< batches returned by next()
+  };
+
+  Loader(const LoadRequest& request, Files files);
+  void run_tasks();
+  std::optional<Task> take_task();
+  void finish_task(const Task& task);
+  bool may_plan() const;
+  void plan_group(std::unique_lock<std::mutex>& lock);
+  base::Status plan(Group& group, std::uint64_t& step) const;
+  void add_thread();
+  void add_thread_if_useful();
+  bool is_ready() const;
+  Batch take_batch();
+
+  LoadRequest request_;
+  Files files_;
+  Order order_;
+  std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_, ready_;
+  std::deque<Group> groups_;
+  std::uint64_t next_step_ = 0, waiting_bytes_ = 0;
+  bool planning_ = false, ending_ = false;
+  base::Status status_;
+  /// Wall-clock and processor time of tasks since the last thread was added.
+  std::uint64_t worked_ns_ = 0, processor_ns_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace pario::records

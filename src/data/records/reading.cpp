@@ -1,0 +1,217 @@
+#include "data/records/reading.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace pario::records {
+namespace {
+
+constexpr std::uint64_t kGap =
+    16 << 10;  // read and not used, rather than asked for in two requests
+constexpr std::uint64_t kLongestRun = 1 << 20;    // of several records
+constexpr std::uint64_t kLeastDirect = 16 << 10;  // what is shorter is not worth whole pages
+constexpr std::uint64_t kTask = 256 << 10;        // bytes that a thread takes at a time
+constexpr std::uint64_t kTooMany =
+    1ULL << 60;  // bytes of memory: of damaged indices, whose records would be as many
+
+}  // namespace
+
+base::Result<std::shared_ptr<Buffer>> Pool::take(std::uint64_t size) {
+  std::optional<Buffer> buffer, useless;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto fits = std::ranges::find_if(
+        free_, [&](const Buffer& one) { return one.size() >= size && one.size() <= 4 * size; });
+    if (fits != free_.end()) {
+      buffer = std::move(*fits);
+      free_.erase(fits);
+    } else if (!free_.empty()) {
+      useless = std::move(free_.front());
+      free_.erase(free_.begin());
+    }
+  }
+  if (!buffer) {
+    useless.reset();  // rather than to have ever more that nobody can use
+    const std::uint64_t room = std::max<std::uint64_t>(size + size / 8, 1);
+    base::Result<Buffer> made = Buffer::make(
+        room, Pages::large);  // few of which are to be faulted in, and pinned by direct reads
+    if (!made.ok()) return made.error();
+    buffer = std::move(*made);
+  }
+  return std::shared_ptr<Buffer>(new Buffer(std::move(*buffer)),
+                                 [pool = shared_from_this()](Buffer* used) {
+                                   pool->give_back(std::move(*used));
+                                   delete used;
+                                 });
+}
+
+std::size_t Pool::spare() {
+  const std::scoped_lock lock(mutex_);
+  return free_.size();
+}
+
+void Pool::give_back(Buffer buffer) {
+  const std::scoped_lock lock(mutex_);
+  if (free_.size() < kMost) free_.push_back(std::move(buffer));
+}
+
+base::Result<Files> Files::open(std::vector<std::shared_ptr<const Dataset>> datasets,
+                                Caching caching) {
+  Files files;
+  files.begins_.push_back(0);
+  for (const auto& dataset : datasets) {
+    File& file = files.files_.emplace_back();
+    files.begins_.push_back(files.begins_.back() + dataset->count());
+    file.cached = dataset->file();
+    if (!file.cached || caching == Caching::page_cache) continue;
+    // The file that has the name by now may be another one, which the index does not describe.
+    base::Result<Disk> direct = Disk::open("/proc/self/fd/" + std::to_string(file.cached->number()),
+                                           O_RDONLY, Caching::direct);
+    if (direct.ok() && direct->direct()) file.direct = std::move(*direct);
+  }
+  files.datasets_ = std::move(datasets);
+  return files;
+}
+
+Files::Place Files::place_of(std::uint64_t number) const {
+  const std::size_t dataset =
+      static_cast<std::size_t>(std::ranges::upper_bound(begins_, number) - begins_.begin()) - 1;
+  const std::uint64_t record = number - begins_[dataset];
+  return {dataset, record, datasets_[dataset]->index().span(record)};
+}
+
+base::Extent Files::aligned(const Place& place, base::Extent where) const {
+  if (!files_[place.dataset].direct || where.length() < kLeastDirect) return where;
+  return {base::round_down(where.begin, kAlignment), base::round_up(where.end, kAlignment)};
+}
+
+base::Status Files::read(const Place& place, base::Extent where, std::span<std::byte> out) const {
+  const File& file = files_[place.dataset];
+  if (!file.cached) return datasets_[place.dataset]->read(place.record, 0, out);
+  const bool whole_pages =
+      where.length() >= kLeastDirect && (where.begin | where.end) % kAlignment == 0;
+  const base::Extent present =
+      base::intersection(where, {0, datasets_[place.dataset]->index().whole().end});
+  const bool direct = file.direct && whole_pages && !file.cached->in_memory(present);
+  const base::Result<std::uint64_t> got =
+      (direct ? *file.direct : *file.cached).read(where.begin, out);
+  if (!got.ok()) {
+    base::Error error = got.error();
+    error.path = path_of(place);
+    return error;
+  }
+  if (*got >= present.length()) return {};
+  return base::Error{.number = ESTALE,
+                     .operation = "read records",
+                     .path = path_of(place),
+                     .where = where,
+                     .detail = "the file is shorter than its index says"};
+}
+
+base::Result<std::unique_ptr<Reading>> Reading::plan(const Files& files,
+                                                     std::vector<std::uint64_t> numbers,
+                                                     Pool& pool) {
+  std::unique_ptr<Reading> reading(new Reading(files, std::move(numbers)));
+  reading->sort();
+  reading->bytes_ = reading->find_runs();
+  base::Result<std::shared_ptr<Buffer>> memory = pool.take(reading->bytes_);
+  if (!memory.ok()) return memory.error();
+  reading->memory_ = std::move(*memory);
+  reading->find_tasks();
+  return reading;
+}
+
+void Reading::sort() {
+  places_.reserve(numbers_.size());
+  for (const std::uint64_t number : numbers_) places_.push_back(files_.place_of(number));
+  sorted_.resize(numbers_.size());
+  std::iota(sorted_.begin(), sorted_.end(), 0U);
+  std::ranges::sort(sorted_, {}, [&](std::size_t i) {
+    return std::tuple(places_[i].dataset, places_[i].where.begin);
+  });
+  data_.resize(numbers_.size());
+}
+
+/// The bytes that they need.
+std::uint64_t Reading::find_runs() {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < sorted_.size();) {
+    const Files::Place& place = places_[sorted_[i]];
+    Run run{.first = i, .last = i + 1, .where = place.where, .at = 0};
+    for (; run.last < sorted_.size() && files_.together(place); ++run.last) {
+      const Files::Place& next = places_[sorted_[run.last]];
+      if (next.dataset != place.dataset || next.where.begin > run.where.end + kGap ||
+          next.where.end > run.where.begin + kLongestRun)
+        break;
+      run.where.end = std::max(run.where.end, next.where.end);
+    }
+    i = run.last;
+    const base::Extent whole = files_.aligned(place, run.where);
+    if (whole.length() >= kLeastDirect) bytes = base::round_up(bytes, kAlignment);
+    run.where = whole;
+    run.at = bytes;
+    bytes = std::min(bytes + whole.length(), kTooMany);
+    runs_.push_back(run);
+  }
+  return bytes;
+}
+
+void Reading::find_tasks() {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    bytes += runs_[i].where.length();
+    if (bytes < kTask && i + 1 < runs_.size()) continue;
+    tasks_.push_back(i + 1);
+    bytes = 0;
+  }
+}
+
+void Reading::carry_out(std::size_t task) {
+  for (std::size_t i = task == 0 ? 0 : tasks_[task - 1]; i < tasks_[task]; ++i) read(runs_[i]);
+}
+
+void Reading::read(const Run& run) {
+  const Files::Place& first = places_[sorted_[run.first]];
+  const std::span<std::byte> memory = memory_->span().subspan(run.at, run.where.length());
+  if (base::Status status = files_.read(first, run.where, memory); !status)
+    return fail(run, status.error());
+  for (std::size_t i = run.first; i < run.last; ++i) {
+    const base::Extent where = places_[sorted_[i]].where;
+    take(sorted_[i], run.at + (where.begin - run.where.begin));
+  }
+}
+
+/// The record `number` of places_ was read to `at` in memory.
+void Reading::take(std::size_t number, std::uint64_t at) {
+  const Files::Place& place = places_[number];
+  const std::span<const std::byte> record = memory_->span().subspan(at, place.where.length());
+  if (base::Status status = files_.check(place, record); !status)
+    return add_failure(number, status.error());
+  const base::Extent data = files_.format_of(place).payload(record);
+  data_[number] = {at + data.begin, at + data.end};
+}
+
+void Reading::add_failure(std::size_t number, const base::Error& error) {
+  const std::scoped_lock lock(mutex_);
+  failures_.push_back({numbers_[number], error});
+}
+
+/// Each of the records that were to be read together by itself, so that only those fail that cannot
+/// be read.
+void Reading::fail(const Run& run, const base::Error& error) {
+  if (run.last == run.first + 1) return add_failure(sorted_[run.first], error);
+  for (std::size_t i = run.first; i < run.last; ++i) {
+    const base::Extent where = places_[sorted_[i]].where;
+    // Not aligned: it goes through the page cache. Nor would it fit into its place in memory
+    // otherwise.
+    read({.first = i,
+          .last = i + 1,
+          .where = where,
+          .at = run.at + (where.begin - run.where.begin)});
+  }
+}
+
+}  // namespace pario::records

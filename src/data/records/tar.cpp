@@ -1,0 +1,252 @@
+// WebDataset: in a tar file consecutive members whose names agree up to the first dot of the last
+// part are one record.
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "data/records/formats.hpp"
+
+namespace pario::records {
+namespace {
+
+constexpr std::uint64_t kLongestName = 1 << 16;
+constexpr std::size_t kShortName = 100;
+
+/// The text in a field, up to its end or to a zero.
+std::string_view text(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
+  if (size == 0) return {};
+  const auto* begin = reinterpret_cast<const char*>(bytes.data()) + at;
+  return {begin, ::strnlen(begin, size)};
+}
+
+/// Octal digits, or a binary number where the first bit is set.
+std::uint64_t number(std::span<const std::byte> header, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  if ((header[at] & std::byte{0x80}) != std::byte{0}) {
+    for (std::size_t i = 1; i < size; ++i)
+      value = value << 8 | static_cast<std::uint64_t>(header[at + i]);
+    return value;
+  }
+  const std::string_view digits = text(header, at, size);
+  const std::size_t first = std::min(digits.find_first_not_of(' '), digits.size());
+  std::from_chars(digits.data() + first, digits.data() + digits.size(), value, 8);
+  return value;
+}
+
+/// Of a header, with blanks in the place of its checksum.
+std::uint64_t checksum_of(std::span<const std::byte> header) {
+  std::uint64_t sum = std::uint64_t{8} * ' ';
+  for (std::size_t i = 0; i < kTarBlock; ++i)
+    if (i < 148 || i >= 156) sum += static_cast<std::uint64_t>(header[i]);
+  return sum;
+}
+
+bool is_header(std::span<const std::byte> header) {
+  return checksum_of(header) == number(header, 148, 8);
+}
+
+bool all_zero(std::span<const std::byte> header) {
+  for (const std::byte byte : header)
+    if (byte != std::byte{0}) return false;
+  return true;
+}
+
+/// The value of a key in a pax header ("27 path=a/b.jpg\n" and so on); nothing when it is not
+/// there.
+std::string_view pax_value(std::string_view records, std::string_view key) {
+  while (!records.empty()) {
+    std::size_t length = 0;
+    const auto parsed = std::from_chars(records.data(), records.data() + records.size(), length);
+    const auto begin = static_cast<std::size_t>(parsed.ptr - records.data()) + 1;
+    if (parsed.ec != std::errc{} || length > records.size() || length <= begin) return {};
+    const std::string_view record = records.substr(begin, length - begin - 1);
+    if (record.starts_with(key) && record.substr(key.size()).starts_with('='))
+      return record.substr(key.size() + 1);
+    records.remove_prefix(length);
+  }
+  return {};
+}
+
+std::optional<std::uint64_t> pax_size(std::string_view records) {
+  const std::string_view text = pax_value(records, "size");
+  std::uint64_t size = 0;
+  const bool right =
+      !text.empty() &&
+      std::from_chars(text.data(), text.data() + text.size(), size).ec == std::errc{};
+  return right ? std::optional(size) : std::nullopt;
+}
+
+class SampleSearch {
+ public:
+  SampleSearch(const Search& search, IndexBuilder& out)
+      : search_(search), out_(out), window_(search) {}
+
+  base::Status run() {
+    std::uint64_t at = search_.where.begin;
+    while (at < search_.where.end && !search_.meter.stopped()) {
+      const auto header = window_.at(at, kTarBlock);
+      if (!header.ok()) return header.error();
+      if (header->size() < kTarBlock) return wrong(at, "the tar file is cut off");
+      if (all_zero(*header)) break;
+      if (!is_header(*header))
+        return wrong(at, "no member of a tar file begins here: wrong checksum of a header");
+      base::Result<std::uint64_t> next = take(at, *header);
+      if (!next.ok()) return next.error();
+      if (*next > search_.where.end) return wrong(at, "the tar file is cut off");
+      at = *next;
+    }
+    end_ = at;
+    return {};
+  }
+  std::uint64_t end() const { return end_; }
+
+ private:
+  base::Error wrong(std::uint64_t offset, const char* what) const {
+    return {.number = EINVAL,
+            .operation = "index tar",
+            .path = search_.file.path(),
+            .where = {offset, search_.where.end},
+            .detail = what};
+  }
+
+  /// Where the next header is.
+  base::Result<std::uint64_t> take(std::uint64_t at, std::span<const std::byte> header) {
+    const char type = static_cast<char>(header[156]);
+    std::uint64_t size = number(header, 124, 12);
+    if (size >= kLargestNumber || type == 'S')
+      return wrong(at, "sparse members and sizes beyond all measure cannot be indexed");
+    if (type == 'L' || type == 'x') {
+      if (base::Status status = take_extension(at, type, size); !status) return status.error();
+    } else if (type != 'g' && type != 'K') {
+      if (own_size_) size = *own_size_;
+      if (type == '0' || type == '\0' || type == '7') take_member(at, header);
+      forget_extensions();
+    }
+    return at + kTarBlock + base::round_up(size, kTarBlock);
+  }
+
+  /// A long name or a size for the member that follows.
+  base::Status take_extension(std::uint64_t at, char type, std::uint64_t size) {
+    if (!begun_) begun_ = at;
+    const auto bytes = window_.at(at + kTarBlock, std::min(size, kLongestName));
+    if (!bytes.ok()) return bytes.error();
+    const std::string_view records(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    if (type == 'L') {
+      name_ = text(*bytes, 0, bytes->size());
+      return {};
+    }
+    if (const std::string_view path = pax_value(records, "path"); !path.empty()) name_ = path;
+    if (const auto own = pax_size(records)) own_size_ = own;
+    return {};
+  }
+
+  void take_member(std::uint64_t at, std::span<const std::byte> header) {
+    if (name_.empty()) {
+      const std::string_view prefix =
+          std::memcmp(header.data() + 257, "ustar\0", 6) == 0 ? text(header, 345, 155) : "";
+      name_ = std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(text(header, 0, 100));
+    }
+    const std::string_view key = sample_key(name_);
+    if (key.empty() || (any_ && key == key_)) return;
+    out_.begin(any_ ? begun_.value_or(at) : search_.where.begin);
+    any_ = true;
+    key_ = key;
+  }
+
+  void forget_extensions() {
+    name_.clear();
+    own_size_.reset();
+    begun_.reset();
+  }
+
+  const Search& search_;
+  IndexBuilder& out_;
+  Window window_;
+  std::uint64_t end_ = 0;
+  bool any_ = false;
+  std::string key_, name_;
+  std::optional<std::uint64_t> own_size_,
+      begun_;  ///< of the member whose extensions are being read
+};
+
+/// Octal digits and a zero, or a binary number where they are too few.
+void put_number(std::span<std::byte> field, std::uint64_t value) {
+  const bool binary = value >> 3 * (field.size() - 1) != 0;
+  std::size_t i = binary ? field.size() : field.size() - 1;
+  for (; i > 0; value >>= binary ? 8 : 3)
+    field[--i] = static_cast<std::byte>(binary ? value & 0xFF : '0' + (value & 7));
+  if (binary) field[0] |= std::byte{0x80};
+}
+
+void put_header(std::vector<std::byte>& out, const TarMember& member, char type) {
+  out.resize(out.size() + kTarBlock);
+  const std::span<std::byte> header = std::span(out).last(kTarBlock);
+  std::memcpy(header.data(), member.name.data(), std::min(member.name.size(), kShortName));
+  put_number(header.subspan(100, 8), member.mode);
+  put_number(header.subspan(108, 8), 0);
+  put_number(header.subspan(116, 8), 0);
+  put_number(header.subspan(124, 12), member.size);
+  put_number(header.subspan(136, 12), member.modified);
+  header[156] = static_cast<std::byte>(type);
+  std::memcpy(header.data() + 257,
+              "ustar\0"
+              "00",
+              8);
+  put_number(header.subspan(148, 7), checksum_of(header));
+  header[155] = std::byte{' '};
+}
+
+}  // namespace
+
+std::string_view sample_key(std::string_view name) {
+  const std::size_t slash = name.rfind('/'), last = slash == std::string_view::npos ? 0 : slash + 1;
+  const std::size_t dot = name.find('.', last);
+  return dot == std::string_view::npos || dot == last ? std::string_view{} : name.substr(0, dot);
+}
+
+void TarCheck::add(std::span<const std::byte> piece) {
+  const std::uint64_t end = done_ + piece.size();
+  while (!over_ && next_ + kTarBlock <= end) {
+    const auto rest = piece.subspan(next_ - done_);
+    take(rest.first(kTarBlock), rest.subspan(kTarBlock));
+  }
+  done_ = end;
+}
+
+/// `behind`: as much as there is of the bytes that follow the header.
+void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte> behind) {
+  damaged_ = !all_zero(header) && !is_header(header);
+  const char type = static_cast<char>(header[156]);
+  std::uint64_t size = number(header, 124, 12);
+  const bool extended = type == 'x', other = type == 'g' || type == 'L' || type == 'K';
+  over_ =
+      damaged_ || all_zero(header) || size >= kLargestNumber || (extended && size > behind.size());
+  if (over_) return;
+  if (extended) {
+    own_size_ = pax_size({reinterpret_cast<const char*>(behind.data()), size});
+  } else if (!other) {
+    size = own_size_.value_or(size);
+    own_size_.reset();
+  }
+  next_ += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
+}
+
+std::vector<std::byte> tar_head(const TarMember& member) {
+  std::vector<std::byte> out;
+  if (member.name.size() > kShortName) {  // as GNU tar does: a member that is the name of the next
+    put_header(out, {.name = "././@LongLink", .size = member.name.size() + 1}, 'L');
+    const auto name = std::as_bytes(std::span(member.name));
+    out.insert(out.end(), name.begin(), name.end());
+    out.resize(base::round_up(out.size() + 1, kTarBlock));
+  }
+  put_header(out, member, '0');
+  return out;
+}
+
+base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out) {
+  SampleSearch samples(search, out);
+  base::Status status = run_team(1, search.meter, [&](unsigned) { return samples.run(); });
+  return status ? base::Result<std::uint64_t>(samples.end()) : status.error();
+}
+
+}  // namespace pario::records

@@ -1,0 +1,117 @@
+// Module buffering: the layer that lets module buffers serve the program's calls on buffered files
+// (hint tables `streams` and `iobuf_params`). It maps descriptors to handles of module buffers.
+// Calls that need the file itself find it with all bytes written and with the kernel's offset up to
+// date. stdio streams keep their own buffers, which this layer replaces by larger ones.
+//
+// All functions pass over descriptors and streams that are not buffered, and do nothing in the
+// child of a vfork, unless they say otherwise.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "core/base/base.hpp"
+#include "core/hints/hints.hpp"
+#include "layers/buffers/buffers.hpp"
+#include "layers/chain/chain.hpp"
+
+namespace pario::buffering {
+
+using buffers::Reason;
+using symbols::Symbol;
+
+/// True if a setting asks for buffers in this program. Reads the settings at the first call.
+bool is_active();
+/// The treatment of a function in column `buffering` of treatments.def; null: none.
+void* treatment_of(Symbol symbol);
+
+/// Reports errors in the settings, installs handlers of deadly signals, and sets the buffers of the
+/// standard streams. For the constructor of the library.
+void start();
+/// Ends buffering at the end of the program: later writes are not delayed.
+void stop();
+
+/// Calls the function below this layer.
+template <Symbol symbol, class Result, class... Args>
+Result next(Args... args) {
+  return chain::next<chain::LayerId::buffering, symbol, Result>(args...);
+}
+
+/// Converts a result of module buffers to that of the C library: -errno becomes -1, with errno set.
+inline long set_errno(long result) {
+  if (result >= 0) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// ---- settings
+
+/// The setting for a path or a standard stream.
+struct Setting {
+  hints::StreamHints hints;
+  std::string_view specification;  ///< empty: not to be buffered
+};
+Setting find_setting(std::string_view path);
+
+// ---- descriptors
+
+inline constexpr int kCapacity = 1 << 20;
+extern std::atomic<buffers::Handle*> handle_table[kCapacity];
+
+/// The handle of a descriptor; null: its file is not buffered, or this is the child of a vfork,
+/// whose descriptors are not those of the table.
+inline buffers::Handle* handle_of(int descriptor) {
+  if (static_cast<unsigned>(descriptor) >= kCapacity || pario_in_vfork_child != 0) return nullptr;
+  return handle_table[descriptor].load(std::memory_order_acquire);
+}
+
+/// The offset of the next transfer of a buffered descriptor.
+std::optional<std::uint64_t> position(int descriptor);
+
+/// Stops buffering the files that another program could write, before it inherits descriptors.
+/// Works in the child of a vfork, too.
+void stop_buffering_inherited();
+
+/// Calls `visit` with each descriptor that a message sends.
+template <class Visit>
+void for_each_sent_descriptor(const msghdr& message, Visit visit) {
+  auto* header = const_cast<msghdr*>(&message);
+  for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr; part = CMSG_NXTHDR(header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t i = 0; CMSG_LEN(sizeof(int) * (i + 1)) <= part->cmsg_len; ++i) {
+      int descriptor;
+      std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof descriptor, sizeof descriptor);
+      visit(descriptor);
+    }
+  }
+}
+template <class Visit>
+void for_each_sent_descriptor(const mmsghdr* messages, unsigned count, Visit visit) {
+  for (unsigned i = 0; i < count; ++i) for_each_sent_descriptor(messages[i].msg_hdr, visit);
+}
+template <class Visit>
+void for_each_sent_descriptor(const msghdr* message, int, Visit visit) {
+  for_each_sent_descriptor(*message, visit);
+}
+
+// ---- stdio streams
+
+/// The return address of the last call of fopen. The C++ library opens a FILE for its streams but
+/// reads and writes the descriptor, which is then buffered instead of the FILE. Set by the wrapper.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local const void* fopen_caller;
+
+/// True if the stream has a buffer of this layer.
+bool has_buffer(const std::FILE* stream);
+
+/// Writes the pending bytes of a stream although the program has not asked for it. False, with
+/// errno: they are lost, and a message says so.
+bool flush_stream(std::FILE* stream);
+
+}  // namespace pario::buffering

@@ -1,0 +1,83 @@
+// stdio streams with larger buffers. The C library flushes without calling interposed functions, so
+// that the FILE itself gets a buffer of this layer.
+#pragma once
+
+#include <cstdio>
+
+#include "layers/buffering/descriptors.hpp"
+
+namespace pario::buffering {
+
+/// A buffered file whose path is opened as a stream is left to the kernel, because the stream would
+/// bypass the buffers.
+void before_stream_open(const char* path);
+/// Sets the buffer of a stream that has just been opened, if a setting asks for it.
+void after_stream_open(const char* path, std::FILE* stream);
+
+/// True if the file of a descriptor is open as a stream of the table.
+bool is_open_as_stream(int descriptor);
+
+struct StreamEntry;
+/// The entry of a stream in the table of streams with settings; null: none.
+StreamEntry* find_entry(const std::FILE* stream);
+/// Before a stream is closed: the background thread no longer flushes it.
+void stop_periodic_flush(StreamEntry* entry);
+/// After a stream is closed: removes its entry and releases its buffer.
+void remove_entry(StreamEntry* entry);
+/// True if the setting of a stream ignores flushes of the program (hint `ignoreflush`).
+bool ignores_flush(std::FILE* stream);
+
+void set_standard_stream_buffers();
+/// Writes the pending bytes of all streams without a lock, in a handler of a deadly signal.
+void write_pending_bytes();
+
+/// fopen and freopen.
+template <Symbol, class>
+struct OpenStream;
+template <Symbol symbol, class... Old>
+struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
+  static std::FILE* call(const char* path, const char* mode, Old... old) {
+    before_stream_open(path);
+    std::FILE* stream = next<symbol, std::FILE*>(path, mode, old...);
+    after_stream_open(path, stream);
+    return stream;
+  }
+};
+
+/// fclose.
+template <Symbol, class>
+struct CloseStream;
+template <Symbol symbol>
+struct CloseStream<symbol, int(std::FILE*)> {
+  static int call(std::FILE* stream) {
+    StreamEntry* entry = find_entry(stream);
+    stop_periodic_flush(entry);
+    const int error = stream == nullptr ? 0 : close_descriptor(stream->_fileno);
+    const int result = next<symbol, int>(stream);
+    remove_entry(entry);
+    return error == 0 ? result : static_cast<int>(set_errno(-error));
+  }
+};
+
+/// setvbuf and its variants: the setting of a stream overrides the program's buffer.
+template <Symbol, class>
+struct KeepBuffer;
+template <Symbol symbol, class Result, class... Args>
+struct KeepBuffer<symbol, Result(std::FILE*, Args...)> {
+  static Result call(std::FILE* stream, Args... args) {
+    if (has_buffer(stream)) return Result();
+    return next<symbol, Result>(stream, args...);
+  }
+};
+
+/// fflush.
+template <Symbol, class>
+struct FlushStream;
+template <Symbol symbol>
+struct FlushStream<symbol, int(std::FILE*)> {
+  static int call(std::FILE* stream) {
+    return stream != nullptr && ignores_flush(stream) ? 0 : next<symbol, int>(stream);
+  }
+};
+
+}  // namespace pario::buffering

@@ -1,0 +1,134 @@
+// Treatments of reads, writes and seeks, and of transfers between descriptors.
+#pragma once
+
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include "layers/buffering/descriptors.hpp"
+
+namespace pario::buffering {
+
+/// The memory of a call as pieces: one, or a vector that the kernel would accept.
+struct Pieces {
+  Pieces(const void* data, std::size_t size) : one{const_cast<void*>(data), size}, all(&one, 1) {}
+  Pieces(const iovec* pieces, int count)
+      : all(pieces, count < 0 || count > 1024 ? 0 : static_cast<std::size_t>(count)) {}
+  iovec one = {};
+  std::span<const iovec> all;
+};
+
+using Transfer = long (*)(buffers::Handle&, std::span<const iovec>, buffers::StartOffset);
+
+/// Returns kPass if the descriptor is not buffered, or for a vector that the kernel rejects.
+inline long transfer_pieces(Transfer transfer, int descriptor, const Pieces& pieces,
+                            buffers::StartOffset at) {
+  buffers::Handle* handle = handle_of(descriptor);
+  if (handle == nullptr) [[unlikely]]
+    stop_buffering_in_vfork_child(descriptor);
+  if (handle == nullptr || pieces.all.empty()) return buffers::kPass;
+  return transfer(*handle, pieces.all, at);
+}
+
+template <Symbol symbol, Transfer transfer, class First, class Second, class... Rest>
+ssize_t transfer_here(int descriptor, First data, Second size, Rest... rest) {
+  const long result = transfer_pieces(transfer, descriptor, Pieces(data, size), {});
+  return result != buffers::kPass ? set_errno(result)
+                                  : next<symbol, ssize_t>(descriptor, data, size, rest...);
+}
+
+template <Symbol symbol, Transfer transfer, class First, class Second, class... Rest>
+ssize_t transfer_at(int descriptor, First data, Second size, off_t offset, Rest... rest) {
+  const long result = offset < 0 ? buffers::kPass
+                                 : transfer_pieces(transfer, descriptor, Pieces(data, size),
+                                                   static_cast<std::uint64_t>(offset));
+  return result != buffers::kPass ? set_errno(result)
+                                  : next<symbol, ssize_t>(descriptor, data, size, offset, rest...);
+}
+
+#define PARIO_TRANSFER(name, function, transfer)              \
+  template <Symbol, class>                                    \
+  struct name;                                                \
+  template <Symbol symbol, class... Args>                     \
+  struct name<symbol, ssize_t(int, Args...)> {                \
+    static ssize_t call(int descriptor, Args... args) {       \
+      return function<symbol, transfer>(descriptor, args...); \
+    }                                                         \
+  };
+PARIO_TRANSFER(Read, transfer_here, buffers::read)
+PARIO_TRANSFER(Write, transfer_here, buffers::write)
+PARIO_TRANSFER(ReadAt, transfer_at, buffers::read)
+PARIO_TRANSFER(WriteAt, transfer_at, buffers::write)
+#undef PARIO_TRANSFER
+
+template <Symbol, class>
+struct Seek;
+template <Symbol symbol>
+struct Seek<symbol, off_t(int, off_t, int)> {
+  static off_t call(int descriptor, off_t offset, int whence) {
+    buffers::Handle* handle = handle_of(descriptor);
+    const long result = handle == nullptr ? buffers::kPass : buffers::seek(*handle, offset, whence);
+    return result != buffers::kPass ? set_errno(result)
+                                    : next<symbol, off_t>(descriptor, offset, whence);
+  }
+};
+
+/// Stores the offset and the bytes of a descriptor in the kernel for one call.
+class SyncedDescriptor {
+ public:
+  explicit SyncedDescriptor(int descriptor) : handle_(handle_of(descriptor)) {
+    if (handle_ != nullptr) buffers::sync_to_kernel(*handle_);
+  }
+  ~SyncedDescriptor() {
+    if (handle_ != nullptr) buffers::reload_offset(*handle_);
+  }
+  SyncedDescriptor(const SyncedDescriptor&) = delete;
+  SyncedDescriptor& operator=(const SyncedDescriptor&) = delete;
+
+ private:
+  buffers::Handle* handle_;
+};
+
+/// sendfile.
+template <Symbol, class>
+struct Between;
+template <Symbol symbol>
+struct Between<symbol, ssize_t(int, int, off_t*, size_t)> {
+  static ssize_t call(int out, int in, off_t* offset, size_t size) {
+    const SyncedDescriptor target(out), source(in);
+    return next<symbol, ssize_t>(out, in, offset, size);
+  }
+};
+
+/// copy_file_range and splice.
+template <Symbol, class>
+struct BetweenAt;
+template <Symbol symbol>
+struct BetweenAt<symbol, ssize_t(int, off_t*, int, off_t*, size_t, unsigned)> {
+  static ssize_t call(int in, off_t* in_offset, int out, off_t* out_offset, size_t size,
+                      unsigned flags) {
+    const SyncedDescriptor target(out), source(in);
+    return next<symbol, ssize_t>(in, in_offset, out, out_offset, size, flags);
+  }
+};
+
+/// The descriptor from which a request of ioctl copies bytes; -1: none.
+inline int source_of(unsigned long request, const void* argument) {
+  if (request == FICLONE) return static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  return request == FICLONERANGE
+             ? static_cast<int>(static_cast<const file_clone_range*>(argument)->src_fd)
+             : -1;
+}
+
+template <Symbol, class>
+struct Ioctl;
+template <Symbol symbol>
+struct Ioctl<symbol, int(int, unsigned long, void*)> {
+  static int call(int descriptor, unsigned long request, void* argument) {
+    // Compares the bytes of several files.
+    if (request == FIDEDUPERANGE && pario_in_vfork_child == 0) buffers::flush_all();
+    const SyncedDescriptor own(descriptor), source(source_of(request, argument));
+    return next<symbol, int>(descriptor, request, argument);
+  }
+};
+
+}  // namespace pario::buffering

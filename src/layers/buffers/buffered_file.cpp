@@ -1,0 +1,199 @@
+#include "layers/buffers/buffered_file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "layers/buffers/buffered_file_call.hpp"
+#include "layers/buffers/figures.hpp"
+
+namespace pario::buffers {
+
+void BufferedFile::Call::apply_signal_writes() {
+  SignalWrites::Batch batch;
+  file_.signal_writes_.remove_all(batch);
+  for (SignalWrites::Write write; batch.next(write);) {
+    if (write.handle->file != &file_) continue;
+    if (file_.write_locked(lock_, *write.handle, {&write.bytes, 1}, write.at) == kPass)
+      system_calls.write(write.handle->descriptor, write.bytes.iov_base, write.bytes.iov_len);
+  }
+}
+
+// ---- writes
+
+long BufferedFile::write(Handle& handle, std::span<const iovec> pieces, StartOffset at) {
+  Call call(*this);
+  if (!call.is_held()) [[unlikely]]
+    return signal_writes_.add(handle, pieces, at);
+  CallTimer timer(context_.statistics.write, write_behind_.is_fast(handle, pieces, at));
+  const long result = write_locked(call.lock(), handle, pieces, at);
+  timer.stop(result);
+  return result;
+}
+
+long BufferedFile::write_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
+                                StartOffset at) {
+  if ((!state_.active && !resume_buffering()) || !handle.writes) [[unlikely]]
+    return kPass;
+  if (write_behind_.has_error()) [[unlikely]]
+    return write_behind_.report_error();
+  read_ahead_.discard_all(lock);
+  return write_behind_.write(lock, handle, pieces, at);
+}
+
+// ---- reads
+
+long BufferedFile::read(Handle& handle, std::span<const iovec> pieces, StartOffset at) {
+  Call call(*this);
+  if (!call.is_held()) return -EINTR;
+  if ((!state_.active && !resume_buffering()) || !handle.reads) return kPass;
+  CallTimer timer(context_.statistics.read, copies_.has_process_copy());
+  if (write_behind_.is_appending() || handle.appends) write_behind_.drain(call.lock());
+  if (handle.appends && !at) return apply_rewind(handle), kPass;
+  // Two threads that read at one offset get different bytes.
+  while (!at && handle.busy) call.lock().wait();
+  if (!state_.active) return kPass;
+  handle.busy |= !at;
+  const long result = read_locked(call.lock(), handle, pieces, at.value_or(handle.offset));
+  if (!at) {
+    handle.busy = false;
+    if (result > 0) handle.offset += static_cast<std::uint64_t>(result);
+    call.lock().notify_all();
+  }
+  timer.stop(result);
+  return result;
+}
+
+/// Tries the copies of the file, then dirty bytes, then read-ahead, and makes a system call at
+/// last.
+long BufferedFile::read_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
+                               std::uint64_t offset) {
+  const long copied = copies_.read(handle, pieces, offset);
+  if (copied != kPass) return copied;
+  const iovec& first = pieces[0];
+  const auto bytes = static_cast<long>(first.iov_len);
+  if (pieces.size() == 1) {
+    if (const std::byte* dirty = context_.windows.find_dirty_bytes(offset, first.iov_len)) {
+      std::memcpy(first.iov_base, dirty, first.iov_len);
+      return bytes;
+    }
+    if (read_ahead_.read(lock, handle, first, offset)) {
+      handle.next_read = offset + first.iov_len;
+      return bytes;
+    }
+  }
+  // Dirty bytes behind the range, too: they decide where the file ends.
+  if (context_.windows.dirty_end() > offset) write_behind_.drain(lock);
+  const std::uint64_t start = trace::ticks();
+  const long result = system_calls.preadv(handle.descriptor, pieces.data(),
+                                          static_cast<int>(pieces.size()), offset);
+  count_call(context_.statistics.system_read, result, start);
+  handle.next_read = offset + static_cast<std::uint64_t>(std::max(result, 0L));
+  return result;
+}
+
+// ---- offsets
+
+long BufferedFile::seek(Handle& handle, std::int64_t offset, int whence) {
+  Call call(*this);
+  if (!call.is_held()) return -EINTR;
+  if (!state_.active) return kPass;
+  if (handle.appends) return write_behind_.drain(call.lock()), apply_rewind(handle), kPass;
+  std::optional<std::int64_t> base;  // nothing: the kernel knows it
+  if (whence == SEEK_SET) base = 0;
+  if (whence == SEEK_CUR) base = static_cast<std::int64_t>(handle.offset);
+  if (whence == SEEK_END)
+    if (const ProcessCopy* copy = copies_.find_valid_copy(handle))
+      base = static_cast<std::int64_t>(copy->size());
+  std::int64_t target = 0;
+  if (base && __builtin_add_overflow(*base, offset, &target)) return -EOVERFLOW;
+  if (!base) write_behind_.drain(call.lock());
+  // Offsets up to this one are valid; the kernel decides about others.
+  const auto valid =
+      static_cast<std::int64_t>(std::max(handle.offset, copies_.process_copy_size()));
+  const long result =
+      base && target >= 0 && target <= valid
+          ? target
+          : system_calls.seek(handle.descriptor, base ? target : offset, base ? SEEK_SET : whence);
+  if (result >= 0) handle.offset = static_cast<std::uint64_t>(result);
+  return result;
+}
+
+std::uint64_t BufferedFile::position(const Handle& handle) {
+  const Call call(*this);
+  return handle.offset;
+}
+
+void BufferedFile::reload_offset(Handle& handle) {
+  const Call call(*this);
+  if (!call.is_held() || !state_.active) return;
+  const long offset = system_calls.seek(handle.descriptor, 0, SEEK_CUR);
+  if (offset >= 0) handle.offset = static_cast<std::uint64_t>(offset);
+}
+
+// ---- flushing
+
+long BufferedFile::flush() {
+  Call call(*this);
+  if (!call.is_held()) return 0;
+  write_behind_.drain(call.lock());
+  return write_behind_.report_error();
+}
+
+void BufferedFile::sync_to_kernel() {
+  Call call(*this);
+  if (call.is_held() && state_.active) sync_locked(call.lock());
+}
+
+void BufferedFile::sync_locked(FileLock& lock) {
+  write_behind_.drain(lock);
+  read_ahead_.discard_all(lock);
+  copies_.expire();
+  context_.handles.store_offsets();
+}
+
+void BufferedFile::complete(Buffer& buffer) {
+  if (buffer.state == Buffer::State::reading) {
+    const Statistics::Calls calls = read_ahead_.fetch(buffer);
+    Call call(*this);
+    read_ahead_.finish_fetch(buffer, calls);
+    call.lock().notify_all();
+    return;
+  }
+  TransferResult result;
+  if (!write_behind_.write_queued(buffer, result)) return;
+  Call call(*this);
+  write_behind_.finish_write(buffer, result);
+  call.lock().notify_all();
+}
+
+void BufferedFile::check(std::uint64_t now_ns) {
+  {
+    const FileLock lock(monitor_, std::try_to_lock);
+    if (lock.is_held() && is_open()) write_behind_.enqueue_expired(now_ns);
+  }
+  publish();
+}
+
+// ---- reports
+
+void BufferedFile::publish() {
+  const Call call(*this);
+  if (call.is_held()) report_.publish(state_.reason);
+}
+
+void BufferedFile::print_figures() {
+  if (!std::exchange(context_.hints.verbose, false)) return;
+  buffers::print_figures(context_.backing.path(), context_.hints, statistics());
+}
+
+Statistics BufferedFile::statistics() {
+  const Call call(*this);
+  return context_.statistics;
+}
+
+}  // namespace pario::buffers

@@ -1,0 +1,22 @@
+// The state that the parts of a buffered file share.
+#pragma once
+
+#include "core/hints/hints.hpp"
+#include "layers/buffers/backing_file.hpp"
+#include "layers/buffers/handle.hpp"
+#include "layers/buffers/window_cache.hpp"
+
+namespace pario::buffers {
+
+/// The lock of the file guards it, except `backing`, which stays the same while the file has
+/// buffers.
+struct FileContext {
+  BufferedFile* file = nullptr;
+  BackingFile backing = {};
+  hints::StreamHints hints = {};
+  WindowCache windows = {};
+  HandleList handles = {};
+  Statistics statistics = {};
+};
+
+}  // namespace pario::buffers

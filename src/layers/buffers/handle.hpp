@@ -1,0 +1,46 @@
+// Open descriptions of a buffered file, and their offsets.
+#pragma once
+
+#include <cstdint>
+
+#include "layers/buffers/system_calls.hpp"
+
+namespace pario::buffers {
+
+class BufferedFile;
+
+/// One open description. Its file's lock guards it.
+struct Handle {
+  BufferedFile* file = nullptr;  ///< null: not in use
+  Handle* next = nullptr;
+  std::uint64_t offset = 0;  ///< of an appending handle: the expected offset of its next byte
+  int descriptor = -1;
+  std::uint32_t references = 0;
+  bool reads = false, writes = false, appends = false;
+  std::uint64_t next_read = 0;         ///< the offset at which a sequential reader continues
+  std::uint32_t sequential_reads = 0;  ///< in succession
+  bool busy = false;                   ///< a read at the handle's offset is under way
+  bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
+};
+
+/// Moves the kernel's offset of an appending handle to 0 if the handle was rewound.
+void apply_rewind(Handle& handle);
+
+/// The open descriptions of one file.
+class HandleList {
+ public:
+  void add(Handle& handle);
+  void remove(Handle& handle);
+  void clear() { first_ = nullptr; }
+  bool is_empty() const { return first_ == nullptr; }
+  bool has_writer() const;
+  /// Stores the offsets in the kernel.
+  void store_offsets();
+  /// Takes the offsets from the kernel; false if a descriptor is no longer open on the file.
+  bool load_offsets(FileId id);
+
+ private:
+  Handle* first_ = nullptr;
+};
+
+}  // namespace pario::buffers

@@ -1,0 +1,19 @@
+// Read-ahead for mapped files (hint `map_ahead`): threads read a file in parts into the kernel's
+// page cache, in one process of the node at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/base.hpp"
+
+namespace pario::buffers::map_ahead {
+
+/// Starts to read `range` of the file open as `descriptor`, which has just been mapped at
+/// `address`. Does nothing for ranges below 1 MiB, and while 16 mappings are read ahead.
+void start(const void* address, base::Extent range, int descriptor, std::uint64_t readers);
+/// Stops reading for the mapping at `address`, which is unmapped.
+void stop(const void* address);
+/// In the child of a fork, where the threads do not exist.
+void reset_in_child();
+
+}  // namespace pario::buffers::map_ahead

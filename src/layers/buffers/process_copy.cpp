@@ -1,0 +1,194 @@
+#include "layers/buffers/process_copy.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "layers/buffers/memory_pool.hpp"
+#include "layers/buffers/statistics.hpp"
+#include "layers/buffers/system_calls.hpp"
+
+namespace pario::buffers {
+namespace {
+
+constexpr std::uint64_t kValidNs = 100'000'000;  // between two checks of a copy
+constexpr std::uint64_t kFetchBytes = 8 << 20;   // in one system call
+
+std::uint64_t ns_of(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::uint64_t read_clock(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return ns_of(time);
+}
+
+/// True if a further change of the file would change its time stamps. The clock of a file system
+/// ticks every few milliseconds; some clocks tick every second.
+bool has_reliable_stamps(const struct stat& file) {
+  const std::uint64_t latest = std::max(ns_of(file.st_mtim), ns_of(file.st_ctim));
+  const std::uint64_t now = read_clock(CLOCK_REALTIME_COARSE);
+  const std::uint64_t tick = latest % 1'000'000'000 == 0 ? 2'000'000'000 : kValidNs;
+  return now > latest && now - latest > tick;
+}
+
+bool is_unchanged(const struct stat& a, const struct stat& b) {
+  return file_id_of(a) == file_id_of(b) && a.st_size == b.st_size &&
+         ns_of(a.st_mtim) == ns_of(b.st_mtim) && ns_of(a.st_ctim) == ns_of(b.st_ctim);
+}
+
+}  // namespace
+
+bool ProcessCopy::is_copy_of(const struct stat& file) const { return is_unchanged(file_, file); }
+
+bool ProcessCopy::is_valid(int descriptor) {
+  const std::uint64_t now = read_clock(CLOCK_MONOTONIC_COARSE);
+  if (now - checked_ns_ < kValidNs) return true;
+  struct stat file;
+  if (system_calls.status(descriptor, file) != 0 || !is_copy_of(file)) return false;
+  checked_ns_ = now;
+  return true;
+}
+
+long ProcessCopy::read(std::span<const iovec> pieces, std::uint64_t offset) const {
+  const std::uint64_t begin = std::min(offset, size_);
+  std::uint64_t at = begin;
+  for (const iovec& piece : pieces) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(piece.iov_len, size_ - at);
+    if (bytes != 0) std::memcpy(piece.iov_base, memory_ + at, bytes);
+    at += bytes;
+  }
+  return static_cast<long>(at - begin);
+}
+
+void ProcessCopy::assign(std::byte* memory, std::uint64_t size) {
+  memory_ = memory;
+  size_ = size;
+  used_ = true;
+}
+
+void ProcessCopy::release() {
+  static constinit std::uint64_t releases = 0;
+  used_ = false;
+  released_at_ = ++releases;
+  if (file_.st_ino == 0) discard();
+}
+
+void ProcessCopy::discard() {
+  if (memory_ != nullptr) memory_pool::release(memory_, size_);
+  *this = {};
+}
+
+bool ProcessCopy::fetch(int descriptor, const struct stat& file, Statistics::Calls& calls) {
+  for (std::uint64_t done = 0; done < size_;) {
+    const std::uint64_t start = trace::ticks();
+    const iovec rest{memory_ + done, std::min(kFetchBytes, size_ - done)};
+    const long result = system_calls.preadv(descriptor, &rest, 1, done);
+    count_call(calls, result, start);
+    if (result <= 0) return false;
+    done += static_cast<std::uint64_t>(result);
+  }
+  struct stat after;
+  return system_calls.status(descriptor, after) == 0 && is_unchanged(file, after);
+}
+
+namespace process_copies {
+namespace {
+
+constinit std::array<ProcessCopy, 32> copies{};
+constinit std::mutex mutex;
+
+// The functions below are called with the mutex held, except find_or_assign().
+
+/// The copy that has been unused for the longest time; null if all are used.
+ProcessCopy* find_oldest_unused() {
+  ProcessCopy* oldest = nullptr;
+  for (ProcessCopy& copy : copies)
+    if (!copy.is_used() && (oldest == nullptr || copy.is_older_than(*oldest))) oldest = &copy;
+  return oldest;
+}
+
+bool evict_oldest_unused() {
+  ProcessCopy* oldest = nullptr;
+  for (ProcessCopy& copy : copies)
+    if (copy.has_memory() && !copy.is_used() && (oldest == nullptr || copy.is_older_than(*oldest)))
+      oldest = &copy;
+  if (oldest != nullptr) oldest->discard();
+  return oldest != nullptr;
+}
+
+std::byte* allocate_and_evict(std::uint64_t bytes) {
+  for (;;) {
+    if (std::byte* memory = memory_pool::allocate(bytes)) return memory;
+    if (!evict_oldest_unused()) return nullptr;
+  }
+}
+
+/// Returns an unused valid copy, or one with memory that has to be fetched (`is_new`).
+ProcessCopy* find_or_assign(const struct stat& file, bool& is_new) {
+  const std::scoped_lock lock(mutex);
+  for (ProcessCopy& copy : copies) {
+    if (copy.is_used() || !copy.is_of_file(file)) continue;
+    if (copy.is_copy_of(file)) return copy.use(), &copy;
+    copy.discard();
+  }
+  is_new = true;
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  std::byte* memory = allocate_and_evict(size);
+  if (memory == nullptr) return nullptr;
+  ProcessCopy* copy = find_oldest_unused();
+  if (copy == nullptr) return memory_pool::release(memory, size), nullptr;
+  copy->discard();
+  copy->assign(memory, size);
+  return copy;
+}
+
+}  // namespace
+
+ProcessCopy* attach(int descriptor, std::uint64_t most, Statistics::Calls& calls) {
+  struct stat file;
+  if (system_calls.status(descriptor, file) != 0 || !S_ISREG(file.st_mode)) return nullptr;
+  if (file.st_size == 0 || static_cast<std::uint64_t>(file.st_size) > most ||
+      !has_reliable_stamps(file))
+    return nullptr;
+  bool is_new = false;
+  ProcessCopy* copy = find_or_assign(file, is_new);
+  if (copy == nullptr) return nullptr;
+  if (is_new && !copy->fetch(descriptor, file, calls)) return detach(*copy), nullptr;
+  if (is_new) {
+    const std::scoped_lock lock(mutex);
+    copy->set_file(file);
+  }
+  copy->expire();
+  return copy->is_valid(descriptor) ? copy : (detach(*copy), nullptr);
+}
+
+void detach(ProcessCopy& copy) {
+  const std::scoped_lock lock(mutex);
+  copy.release();
+}
+
+std::uint64_t next_attempt_ns() { return read_clock(CLOCK_MONOTONIC_COARSE) + kValidNs; }
+
+bool is_reached(std::uint64_t time_ns) { return read_clock(CLOCK_MONOTONIC_COARSE) >= time_ns; }
+
+std::byte* allocate_memory(std::uint64_t bytes) {
+  if (std::byte* memory = memory_pool::allocate(bytes)) return memory;
+  const std::scoped_lock lock(mutex);
+  return allocate_and_evict(bytes);
+}
+
+void reset_in_child() {
+  new (&mutex) std::mutex;
+  for (ProcessCopy& copy : copies)
+    if (copy.is_used()) copy.release();
+}
+
+}  // namespace process_copies
+}  // namespace pario::buffers

@@ -1,0 +1,128 @@
+#include "layers/buffers/read_ahead.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layers/buffers/background.hpp"
+#include "layers/buffers/statistics.hpp"
+
+namespace pario::buffers {
+namespace {
+
+constexpr std::uint32_t kSequentialReads = 2;  // before read-ahead begins
+constexpr std::uint32_t kWastedWindows = 3;    // in succession, before it ends
+
+}  // namespace
+
+void ReadAhead::start(FileContext& context) {
+  context_ = &context;
+  wasted_windows_ = 0;
+}
+
+bool ReadAhead::read(FileLock& lock, Handle& handle, const iovec& piece, std::uint64_t offset) {
+  if (!detect_stream(handle, piece, offset)) return false;
+  const std::uint64_t size = context_->windows.size(), begin = base::round_down(offset, size);
+  const auto at = static_cast<std::uint32_t>(offset - begin);
+  Buffer* buffer = get_window(lock, handle, begin);
+  if (buffer == nullptr ||
+      !buffer->valid.contains(at, at + static_cast<std::uint32_t>(piece.iov_len)))
+    return false;  // the end of the file, or an error: the kernel answers the call
+  std::memcpy(piece.iov_base, buffer->memory + at, piece.iov_len);
+  buffer->bytes_used += piece.iov_len;
+  if (buffer->valid.end() == size && !context_->hints.sync) prefetch(handle, begin);
+  return true;
+}
+
+/// True if the handle reads sequentially, and if the read is small and lies in one window.
+bool ReadAhead::detect_stream(Handle& handle, const iovec& piece, std::uint64_t offset) {
+  handle.sequential_reads = offset == handle.next_read ? handle.sequential_reads + 1 : 0;
+  const std::uint64_t size = context_->windows.size();
+  const std::uint64_t end = offset - base::round_down(offset, size) + piece.iov_len;
+  return context_->hints.prefetch != 0 && wasted_windows_ < kWastedWindows && piece.iov_len != 0 &&
+         end <= size && piece.iov_len <= size / 2 && handle.sequential_reads >= kSequentialReads &&
+         context_->windows.dirty_end() == 0;
+}
+
+/// Waits for the window, or reads it now; null if there is no buffer for it.
+Buffer* ReadAhead::get_window(FileLock& lock, Handle& handle, std::uint64_t begin) {
+  Buffer* found = context_->windows.find_read_ahead(begin);
+  for (; found != nullptr && found->state == Buffer::State::reading;
+       found = context_->windows.find_read_ahead(begin))
+    lock.wait();
+  if (found != nullptr) return found;
+  Buffer* buffer = start_window(handle, begin, begin);
+  if (buffer == nullptr) return nullptr;
+  const Statistics::Calls calls = fetch(*buffer);
+  context_->statistics.system_read.ticks += calls.ticks;
+  finish_fetch(*buffer, calls);
+  return buffer;
+}
+
+/// Starts to read the windows after `begin`, as many as the hints say.
+void ReadAhead::prefetch(Handle& handle, std::uint64_t begin) {
+  const hints::StreamHints& hints = context_->hints;
+  const std::uint64_t last = begin + hints.prefetch * hints.size;
+  for (std::uint64_t next = begin + hints.size; next <= last; next += hints.size) {
+    if (context_->windows.find_read_ahead(next) != nullptr) continue;
+    Buffer* buffer = start_window(handle, next, begin);
+    if (buffer == nullptr) return;
+    buffer->state = Buffer::State::reading;
+    ++context_->statistics.prefetches;
+    if (!background::enqueue_read(*buffer, hints.readers)) discard(*buffer);
+  }
+}
+
+/// Returns a buffer for a window, whose state the caller sets. If necessary it evicts the first
+/// window in the file, but not the reader's current one.
+Buffer* ReadAhead::start_window(Handle& handle, std::uint64_t begin, std::uint64_t current) {
+  Buffer* buffer = context_->windows.find_empty();
+  if (buffer == nullptr) buffer = evict_first(current);
+  if (buffer == nullptr) return nullptr;
+  ++windows_;
+  buffer->file = context_->file;
+  buffer->handle = &handle;
+  buffer->begin = begin;
+  buffer->bytes_used = 0;
+  buffer->valid.clear();
+  ++context_->statistics.buffers;
+  return buffer;
+}
+
+Buffer* ReadAhead::evict_first(std::uint64_t current) {
+  Buffer* first = nullptr;
+  for (Buffer& buffer : context_->windows.all())
+    if (buffer.state == Buffer::State::ready && buffer.begin != current &&
+        (first == nullptr || buffer.begin < first->begin))
+      first = &buffer;
+  if (first != nullptr) discard(*first);
+  return first;
+}
+
+Statistics::Calls ReadAhead::fetch(Buffer& buffer) const {
+  return context_->backing.read(buffer, context_->windows.size());
+}
+
+/// The program does not wait for a fetch in the background: its ticks are not counted.
+void ReadAhead::finish_fetch(Buffer& buffer, const Statistics::Calls& calls) {
+  context_->statistics.system_read.calls += calls.calls;
+  context_->statistics.system_read.bytes += calls.bytes;
+  buffer.state = Buffer::State::ready;
+}
+
+void ReadAhead::discard(Buffer& buffer) {
+  --windows_;
+  const std::uint64_t fetched = buffer.valid.total_bytes();
+  const std::uint64_t wasted = fetched - std::min(fetched, buffer.bytes_used);
+  context_->statistics.wasted += wasted;
+  wasted_windows_ = wasted > fetched / 2 ? wasted_windows_ + 1 : 0;
+  buffer.state = Buffer::State::empty;
+  buffer.valid.clear();
+}
+
+void ReadAhead::discard_windows(FileLock& lock) {
+  while (context_->windows.has(Buffer::State::reading)) lock.wait();
+  for (Buffer& buffer : context_->windows.all())
+    if (buffer.state == Buffer::State::ready) discard(buffer);
+}
+
+}  // namespace pario::buffers

@@ -1,0 +1,48 @@
+// Read-ahead: windows of one file that are read before the program asks for them.
+#pragma once
+
+#include <cstdint>
+
+#include "layers/buffers/file_context.hpp"
+#include "layers/buffers/file_lock.hpp"
+
+namespace pario::buffers {
+
+/// Detects sequential readers by a few successive reads, reads whole windows for them and the next
+/// windows in the background, and stops when three windows in succession were mostly not asked for.
+/// The file's lock is held in all functions but fetch().
+class ReadAhead {
+ public:
+  /// `context` outlives this object.
+  void start(FileContext& context);
+
+  /// Serves a read from a window read ahead, or from one that it reads now. False if read-ahead
+  /// does not help this reader, or if the window lacks some of the bytes.
+  bool read(FileLock& lock, Handle& handle, const iovec& piece, std::uint64_t offset);
+  /// Discards all windows, because the file changes.
+  void discard_all(FileLock& lock) {
+    if (windows_ != 0) [[unlikely]]
+      discard_windows(lock);
+  }
+  void reset_in_child() { windows_ = 0; }
+
+  /// Reads a window in a background thread.
+  Statistics::Calls fetch(Buffer& buffer) const;
+  /// Makes the window available after fetch().
+  void finish_fetch(Buffer& buffer, const Statistics::Calls& calls);
+
+ private:
+  bool detect_stream(Handle& handle, const iovec& piece, std::uint64_t offset);
+  Buffer* get_window(FileLock& lock, Handle& handle, std::uint64_t begin);
+  void prefetch(Handle& handle, std::uint64_t begin);
+  Buffer* start_window(Handle& handle, std::uint64_t begin, std::uint64_t current);
+  Buffer* evict_first(std::uint64_t current);
+  void discard(Buffer& buffer);
+  void discard_windows(FileLock& lock);
+
+  FileContext* context_ = nullptr;
+  std::uint32_t windows_ = 0;         ///< buffers that hold or fetch bytes read ahead
+  std::uint32_t wasted_windows_ = 0;  ///< in succession
+};
+
+}  // namespace pario::buffers

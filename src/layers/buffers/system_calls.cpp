@@ -1,0 +1,63 @@
+#include "layers/buffers/system_calls.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "core/base/base.hpp"
+
+namespace pario::buffers {
+namespace {
+
+long call_pwritev(int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
+  return base::system_call(SYS_pwritev, descriptor, pieces, count, offset, offset >> 32);
+}
+
+long call_write(int descriptor, const void* data, std::size_t size) {
+  return base::system_call(SYS_write, descriptor, data, size);
+}
+
+long call_preadv(int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
+  return base::system_call(SYS_preadv, descriptor, pieces, count, offset, offset >> 32);
+}
+
+long call_lseek(int descriptor, std::int64_t offset, int whence) {
+  return base::system_call(SYS_lseek, descriptor, offset, whence);
+}
+
+layout::Kind call_fstatfs(int descriptor) {
+  struct statfs system{};
+  if (base::system_call(SYS_fstatfs, descriptor, &system) < 0) return layout::Kind::unknown;
+  return layout::kind_of_magic(static_cast<std::uint32_t>(system.f_type));
+}
+
+long call_sync_file_range(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+  return base::system_call(SYS_sync_file_range, descriptor, offset, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
+}  // namespace
+
+SystemCalls system_calls{call_pwritev,    call_write,   call_preadv,         call_lseek,
+                         base::status_of, call_fstatfs, call_sync_file_range};
+
+void sleep_ns(long nanoseconds) {
+  const timespec pause{0, nanoseconds};
+  base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
+}
+
+std::uint64_t file_size_limit() {
+  struct rlimit limit;
+  constexpr auto kMost = static_cast<std::uint64_t>(INT64_MAX);
+  if (base::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) < 0) return kMost;
+  return std::min<std::uint64_t>(limit.rlim_cur, kMost);
+}
+
+bool is_open_on(int descriptor, FileId id) {
+  struct stat status;
+  return system_calls.status(descriptor, status) == 0 && file_id_of(status) == id;
+}
+
+}  // namespace pario::buffers

@@ -1,0 +1,48 @@
+// The system calls beneath the buffers, and the identity of files.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/layout/layout.hpp"
+
+namespace pario::buffers {
+
+/// A table of system calls; each returns a result or -errno. Tests replace entries before the first
+/// file is opened.
+///
+/// It is not the file interface of core/file: the calls come from signal handlers, before
+/// constructors and in the child of a fork, and therefore use neither heap nor error texts; and
+/// they are direct system calls, so that no tracer (pario's included) sees them.
+struct SystemCalls {
+  long (*pwritev)(int descriptor, const iovec* pieces, int count, std::uint64_t offset);
+  long (*write)(int descriptor, const void* data, std::size_t size);
+  long (*preadv)(int descriptor, const iovec* pieces, int count, std::uint64_t offset);
+  long (*seek)(int descriptor, std::int64_t offset, int whence);
+  int (*status)(int descriptor, struct stat& status);
+  layout::Kind (*file_system)(int descriptor);
+  /// Starts to store the dirty pages of the kernel in a range.
+  long (*start_writeback)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
+};
+extern SystemCalls system_calls;
+
+/// Sleeps for a part of a second; a signal may end it early.
+void sleep_ns(long nanoseconds);
+
+/// The offset beyond which the kernel refuses writes (RLIMIT_FSIZE).
+std::uint64_t file_size_limit();
+
+/// The identity of a file on this host.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+inline FileId file_id_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
+/// True if the descriptor is open on the file; false, too, if it cannot be asked.
+bool is_open_on(int descriptor, FileId id);
+
+}  // namespace pario::buffers

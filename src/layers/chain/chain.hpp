@@ -1,0 +1,112 @@
+// Module chain: the layers between the wrappers of the tracer and the C library.
+//
+// A layer is a column of treatments.def: it gives each function a treatment, a class template whose
+// call() has the signature of the function, or None. A call of the program reaches the topmost
+// active layer that has a treatment for its function. The treatment passes the call on with next(),
+// to the next such layer below and finally to the real function. Layers that are inactive in this
+// process are not in the chain and cost nothing.
+//
+// The chain of a function is built at its first call, which may precede all constructors. Building
+// and calling use no heap, no stdio and no exceptions, except inside the dynamic linker.
+#pragma once
+
+// The types in the signatures of treatments.def.
+#include <aio.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+#include <type_traits>
+
+#include "core/symbols/symbols.hpp"
+#include "core/trace/trace.hpp"
+
+/// Nonzero in the child of a vfork, which shares the memory of its parent, thread-local memory
+/// included. Set by the wrapper of vfork; the parent clears it. Layers then pass calls on, because
+/// their tables describe the parent.
+extern "C" [[gnu::tls_model("initial-exec")]] constinit thread_local int pario_in_vfork_child;
+
+namespace pario::chain {
+
+using symbols::Symbol;
+
+enum class LayerId : std::uint8_t {
+#define PARIO_LAYER(module) module,
+#include "layers/chain/layers.def"
+#undef PARIO_LAYER
+  count
+};
+inline constexpr std::size_t kLayers = static_cast<std::size_t>(LayerId::count);
+
+/// The interface of a layer.
+struct Layer {
+  bool (*is_active)();            ///< reads the settings at its first call
+  void* (*treatment_of)(Symbol);  ///< null: none
+};
+
+/// The layers from the top. Defined by the user of the chain (module preload; unit tests), because
+/// calls may arrive before any constructor could register a layer.
+extern const std::array<Layer, kLayers> layers;
+
+/// A treatment that passes the call on.
+template <Symbol, class>
+struct None {
+  static constexpr std::nullptr_t call = nullptr;
+};
+
+/// The function of a treatment, for Layer::treatment_of(); null for None. A treatment that has no
+/// specialisation for the signature of the row does not compile.
+template <class Treatment>
+void* function_of() {
+  if constexpr (std::is_null_pointer_v<std::remove_cv_t<decltype(Treatment::call)>>)
+    return nullptr;
+  else
+    return reinterpret_cast<void*>(&Treatment::call);
+}
+
+/// Builds the chain of a function and returns its first element.
+void* build(Symbol symbol);
+
+namespace detail {
+extern std::atomic<void*> entries[symbols::kSymbols];
+extern std::atomic<void*> next_functions[kLayers][symbols::kSymbols];
+}  // namespace detail
+
+/// The first element of the chain of a function: the function that wrappers call. Never null.
+template <class Function, Symbol symbol>
+Function entry() {
+  void* function = detail::entries[id_of(symbol)].load(std::memory_order_relaxed);
+  if (function == nullptr) [[unlikely]]
+    function = build(symbol);
+  return reinterpret_cast<Function>(function);
+}
+
+/// Calls the element of the chain of a function that follows a layer.
+template <LayerId layer, Symbol symbol, class Result, class... Args>
+Result next(Args... args) {
+  auto& place = detail::next_functions[static_cast<std::size_t>(layer)][id_of(symbol)];
+  void* function = place.load(std::memory_order_relaxed);
+  if (function == nullptr) [[unlikely]] {
+    build(symbol);
+    function = place.load(std::memory_order_relaxed);
+  }
+  return reinterpret_cast<Result (*)(Args...)>(function)(args...);
+}
+
+/// Finds the row of a file in the log; null: the file or the process is not traced. `path` ends
+/// with a zero.
+using RecordFinder = trace::Record* (*)(trace::Layer layer, std::string_view path, int descriptor);
+/// Sets the function that finds rows for the layers, when the tracer has started.
+void set_record_finder(RecordFinder finder);
+/// The row of an open file, for notes of a layer in the log.
+trace::Record* find_record(trace::Layer layer, std::string_view path, int descriptor);
+
+}  // namespace pario::chain

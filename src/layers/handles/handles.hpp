@@ -1,0 +1,30 @@
+// Module handles: the topmost layer. Where a setting has `handles`, close() keeps the descriptor
+// open for a while (a kept handle), and open() of the same name with the same flags returns it. The
+// layer is above buffering, to which a kept handle is an open descriptor.
+//
+// With `lazyclose`, a file is kept although its bytes are not written yet: those of streams are in
+// their own buffers (pending_bytes.hpp), those of descriptors in the buffers of module buffers.
+// Every other use of the file in this process finds the bytes in it.
+//
+// The program sees the same as without the layer: a kept handle is a closed descriptor, the file
+// has all bytes, and a returned descriptor starts at offset 0. Changes by other processes to the
+// file of a name may be noticed up to kTrustedNs later.
+#pragma once
+
+#include "layers/chain/chain.hpp"
+
+namespace pario::handles {
+
+/// True if a setting keeps handles. Reads the settings at the first call.
+bool is_active();
+/// The treatment of a function in column `handles` of treatments.def; null: none.
+void* treatment_of(symbols::Symbol symbol);
+
+/// Closes all kept handles, because another process may get copies of descriptors or descriptors
+/// are exhausted. False: there were none.
+bool close_all_kept();
+
+/// Closes all kept handles at the end of the program, and keeps no further ones.
+void stop();
+
+}  // namespace pario::handles

@@ -1,0 +1,391 @@
+#include "layers/staging/staging.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "core/base/base.hpp"
+#include "core/hints/hints.hpp"
+
+namespace pario::staging {
+namespace {
+
+using chain::None;
+using symbols::Symbol;
+
+struct Stage {
+  std::string_view directory, local;
+};
+
+/// The kind of the file of a name; symbolic links are not followed.
+struct FileKind {
+  bool exists = false, directory = false, link = false;
+};
+
+FileKind kind_of(const char* path) {
+  struct stat status{};
+  const bool exists =
+      base::system_call(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return {exists, exists && S_ISDIR(status.st_mode), exists && S_ISLNK(status.st_mode)};
+}
+
+/// The stages of PARIO_STAGE, "DIRECTORY=LOCAL:DIRECTORY=LOCAL". Local directories that do not
+/// exist are left out: `pario run` creates them on the nodes from which it copies files back.
+class Stages {
+ public:
+  Stages() {
+    static hints::HintSet found = hints::defaults();
+    hints::read_environment(found, environ, [](std::string_view) {});
+    for (std::string_view rest = found.stage.view(); !rest.empty() && count_ < kMost;) {
+      const std::string_view pair = rest.substr(0, rest.find(':'));
+      rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+      const std::size_t equals = std::min(pair.find('='), pair.size());
+      const Stage stage = {pair.substr(0, equals), pair.substr(std::min(equals + 1, pair.size()))};
+      base::Text<PATH_MAX> local;
+      if (kind_of(local.add(stage.local).c_str()).directory) stages_[count_++] = stage;
+    }
+  }
+  bool empty() const { return count_ == 0; }
+  /// The stage whose directory holds a file; null: none.
+  const Stage* find(std::string_view path) const {
+    const auto* end = stages_ + count_;
+    const auto* found = std::find_if(stages_, end, [path](const Stage& stage) {
+      return path.starts_with(stage.directory) && path.size() > stage.directory.size() &&
+             path[stage.directory.size()] == '/';
+    });
+    return found == end ? nullptr : found;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  Stage stages_[kMost];
+  std::size_t count_ = 0;
+};
+
+const Stages& stages() {
+  static const Stages found;
+  return found;
+}
+
+/// The effect of a call on a name.
+enum class Use {
+  existing,  ///< uses an existing file
+  update,    ///< creates the file unless it exists
+  replace,   ///< creates the file, or removes its bytes
+  create,    ///< creates the file, which must not exist
+  receive,   ///< replaces the file by a local one
+};
+
+/// A name that a program uses, and its replacement.
+class StagedPath {
+ public:
+  StagedPath(int directory, const char* path) : directory_(directory), path_(path) {
+    if (path == nullptr || *path == '\0' || stages().empty()) return;
+    const base::Path whole(directory, path);
+    stage_ = whole.known() ? stages().find(whole.view()) : nullptr;
+    if (stage_ == nullptr) return;
+    real_.add(whole.view());
+    local_.add(stage_->local).add(whole.view().substr(stage_->directory.size()));
+    if (!local_.complete()) stage_ = nullptr;
+  }
+  StagedPath(int directory, const char* path, Use use) : StagedPath(directory, path) {
+    choose(use);
+  }
+
+  /// Chooses between the real and the local name; creates the parents of a new local file.
+  void choose(Use use) { is_local_ = stage_ != nullptr && is_for_local(use); }
+  bool is_staged() const { return stage_ != nullptr; }
+  bool is_local() const { return is_local_; }
+  /// True for a real directory with files in the local one: a rename would not move these.
+  bool is_divided() { return is_staged() && !is_local_ && local_kind().exists; }
+  int directory() const { return is_local_ ? AT_FDCWD : directory_; }
+  const char* path() { return is_local_ ? local_.c_str() : path_; }
+  const char* local() { return local_.c_str(); }
+  FileKind local_kind() { return kind_of(local_.c_str()); }
+  FileKind real_kind() { return kind_of(real_.c_str()); }
+
+ private:
+  bool is_for_local(Use use) {
+    const base::SavedErrno saved;
+    const FileKind local = local_kind(), real = real_kind();
+    switch (use) {
+      case Use::existing:
+        return local.exists && !(local.directory && real.exists);
+      case Use::update:
+      case Use::create:
+        return local.exists || (!real.exists && make_parents());
+      case Use::replace:  // the target of a link is elsewhere
+        return local.exists || (!real.directory && !real.link && make_parents());
+      case Use::receive:
+        return make_parents();
+    }
+    return false;
+  }
+
+  /// Creates the directories above the local name if they exist in the real directory.
+  bool make_parents() {
+    char* const local = const_cast<char*>(local_.c_str());
+    for (char* slash = std::strchr(local + stage_->local.size() + 1, '/'); slash != nullptr;
+         slash = std::strchr(slash + 1, '/')) {
+      *slash = '\0';
+      const bool exists = kind_of(local).directory || make_directory_as_real(local);
+      *slash = '/';
+      if (!exists) return false;
+    }
+    return true;
+  }
+
+  /// Creates a local directory with the permissions of the real one.
+  bool make_directory_as_real(const char* local) {
+    base::Text<PATH_MAX> real;
+    real.add(stage_->directory).add(local + stage_->local.size());
+    struct stat status{};
+    if (base::status_of(real.c_str(), status) != 0 || !S_ISDIR(status.st_mode)) return false;
+    const long result =
+        base::system_call(SYS_mkdirat, AT_FDCWD, local, (status.st_mode & 0777) | 0700);
+    return result == 0 || result == -EEXIST;
+  }
+
+  int directory_;
+  const char* path_;
+  const Stage* stage_ = nullptr;
+  bool is_local_ = false;
+  base::Text<PATH_MAX> real_, local_;
+};
+
+template <Symbol symbol, class Result, class... Args>
+Result next(Args... args) {
+  return chain::next<chain::LayerId::staging, symbol, Result>(args...);
+}
+
+// ---- treatments
+
+template <Symbol, Use, class>
+struct Named;
+template <Symbol symbol, Use use, class Result, class... Args>
+struct Named<symbol, use, Result(const char*, Args...)> {
+  static Result call(const char* path, Args... args) {
+    StagedPath staged(AT_FDCWD, path, use);
+    return next<symbol, Result>(staged.path(), args...);
+  }
+};
+template <Symbol symbol, Use use, class Result, class... Args>
+struct Named<symbol, use, Result(int, const char*, Args...)> {
+  static Result call(int directory, const char* path, Args... args) {
+    StagedPath staged(directory, path, use);
+    return next<symbol, Result>(staged.directory(), staged.path(), args...);
+  }
+};
+/// A call on an existing file, by name.
+template <Symbol symbol, class Function>
+using Existing = Named<symbol, Use::existing, Function>;
+/// A call that creates a file, and fails if it exists.
+template <Symbol symbol, class Function>
+using Create = Named<symbol, Use::create, Function>;
+/// A call that creates or truncates a file.
+template <Symbol symbol, class Function>
+using Replace = Named<symbol, Use::replace, Function>;
+
+/// The stat functions of old binaries: the first argument is a version.
+template <Symbol, class>
+struct Versioned;
+template <Symbol symbol, class... Args>
+struct Versioned<symbol, int(int, const char*, Args...)> {
+  static int call(int version, const char* path, Args... args) {
+    StagedPath staged(AT_FDCWD, path, Use::existing);
+    return next<symbol, int>(version, staged.path(), args...);
+  }
+};
+template <Symbol symbol, class... Args>
+struct Versioned<symbol, int(int, int, const char*, Args...)> {
+  static int call(int version, int directory, const char* path, Args... args) {
+    StagedPath staged(directory, path, Use::existing);
+    return next<symbol, int>(version, staged.directory(), staged.path(), args...);
+  }
+};
+
+Use use_of(int flags) {
+  const bool nameless = (flags & O_TMPFILE & ~O_DIRECTORY) != 0;
+  if (!nameless && (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return Use::create;
+  if (!nameless && (flags & O_CREAT) != 0)
+    return (flags & O_TRUNC) != 0 ? Use::replace : Use::update;
+  return Use::existing;
+}
+
+/// open and openat.
+template <Symbol, class>
+struct Open;
+template <Symbol symbol, class... Mode>
+struct Open<symbol, int(const char*, int, Mode...)> {
+  static int call(const char* path, int flags, Mode... mode) {
+    StagedPath staged(AT_FDCWD, path, use_of(flags));
+    return next<symbol, int>(staged.path(), flags, mode...);
+  }
+};
+template <Symbol symbol, class... Mode>
+struct Open<symbol, int(int, const char*, int, Mode...)> {
+  static int call(int directory, const char* path, int flags, Mode... mode) {
+    StagedPath staged(directory, path, use_of(flags));
+    return next<symbol, int>(staged.directory(), staged.path(), flags, mode...);
+  }
+};
+
+Use use_of(const char* mode) {
+  const std::string_view text = mode;
+  if (text.starts_with('r')) return Use::existing;
+  if (text.substr(0, text.find(',')).find('x') != text.npos) return Use::create;
+  return text.starts_with('w') ? Use::replace : Use::update;
+}
+
+/// fopen and freopen.
+template <Symbol, class>
+struct OpenStream;
+template <Symbol symbol, class... Old>
+struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
+  static std::FILE* call(const char* path, const char* mode, Old... old) {
+    StagedPath staged(AT_FDCWD, path, use_of(mode));
+    return next<symbol, std::FILE*>(staged.path(), mode, old...);
+  }
+};
+
+/// mkstemp and its variants. The C library chooses letters in the last component of the name: they
+/// are copied from the local name to the program's.
+template <Symbol, class>
+struct Temporary;
+template <Symbol symbol, class... Numbers>
+struct Temporary<symbol, int(char*, Numbers...)> {
+  static int call(char* path, Numbers... numbers) {
+    StagedPath staged(AT_FDCWD, path, Use::create);
+    if (!staged.is_local()) return next<symbol, int>(path, numbers...);
+    const std::string_view whole = path;
+    const std::size_t last = whole.size() - (whole.rfind('/') + 1);
+    char* const local = const_cast<char*>(staged.local());
+    const int result = next<symbol, int>(local, numbers...);
+    std::memcpy(path + whole.size() - last, local + std::strlen(local) - last, last);
+    return result;
+  }
+};
+
+/// symlink and symlinkat: the target stays as it is.
+template <Symbol, class>
+struct Link;
+template <Symbol symbol>
+struct Link<symbol, int(const char*, const char*)> {
+  static int call(const char* target, const char* path) {
+    StagedPath staged(AT_FDCWD, path, Use::create);
+    return next<symbol, int>(target, staged.path());
+  }
+};
+template <Symbol symbol>
+struct Link<symbol, int(const char*, int, const char*)> {
+  static int call(const char* target, int directory, const char* path) {
+    StagedPath staged(directory, path, Use::create);
+    return next<symbol, int>(target, staged.directory(), staged.path());
+  }
+};
+
+/// Removes a file in the real and in the local directory.
+template <class RemoveFile>
+int remove_both(int directory, const char* path, RemoveFile remove) {
+  StagedPath staged(directory, path);
+  if (!staged.is_staged() || !staged.local_kind().exists) return remove(directory, path);
+  if (staged.real_kind().exists && remove(directory, path) != 0) return -1;
+  return remove(AT_FDCWD, staged.local());
+}
+
+/// unlink, unlinkat, remove and rmdir.
+template <Symbol, class>
+struct Remove;
+template <Symbol symbol>
+struct Remove<symbol, int(const char*)> {
+  static int call(const char* path) {
+    return remove_both(AT_FDCWD, path,
+                       [](int, const char* name) { return next<symbol, int>(name); });
+  }
+};
+template <Symbol symbol>
+struct Remove<symbol, int(int, const char*, int)> {
+  static int call(int directory, const char* path, int flags) {
+    return remove_both(directory, path, [flags](int at, const char* name) {
+      return next<symbol, int>(at, name, flags);
+    });
+  }
+};
+
+void remove_file(int directory, const char* path) {
+  base::system_call(SYS_unlinkat, directory, path, 0);
+}
+
+/// Renames a file, or links it (`links`): the new name is in the directory of the old one, real or
+/// local. `exclusive`: the new name must not exist.
+template <class Call>
+int move(int from, const char* path, int to, const char* target, bool links, bool exclusive,
+         Call call) {
+  StagedPath source(from, path, Use::existing), goal(to, target);
+  if (!links && source.is_divided()) {
+    errno = EXDEV;
+    return -1;
+  }
+  if (source.is_local()) goal.choose(exclusive ? Use::create : Use::receive);
+  const int result = call(source.directory(), source.path(), goal.directory(), goal.path());
+  if (result != 0 || links) return result;
+  const base::SavedErrno saved;
+  // The hidden real file has moved away, too; a local file of the new name has been replaced.
+  if (source.is_local()) remove_file(from, path);
+  if (goal.is_staged() && !goal.is_local()) remove_file(AT_FDCWD, goal.local());
+  return result;
+}
+
+constexpr bool makes_link(Symbol symbol) {
+  return symbol == Symbol::link || symbol == Symbol::linkat;
+}
+
+/// rename, link and their variants.
+template <Symbol, class>
+struct Rename;
+template <Symbol symbol>
+struct Rename<symbol, int(const char*, const char*)> {
+  static int call(const char* path, const char* target) {
+    constexpr bool kLinks = makes_link(symbol);
+    return move(AT_FDCWD, path, AT_FDCWD, target, kLinks, kLinks,
+                [](int, const char* old_name, int, const char* new_name) {
+                  return next<symbol, int>(old_name, new_name);
+                });
+  }
+};
+template <Symbol symbol, class... Flags>
+struct Rename<symbol, int(int, const char*, int, const char*, Flags...)> {
+  static int call(int from, const char* path, int to, const char* target, Flags... flags) {
+    constexpr bool kLinks = makes_link(symbol);
+    const bool exclusive =
+        kLinks || ((static_cast<unsigned>(flags) | ... | 0U) & RENAME_NOREPLACE) != 0;
+    return move(from, path, to, target, kLinks, exclusive,
+                [flags...](int a, const char* old_name, int b, const char* new_name) {
+                  return next<symbol, int>(a, old_name, b, new_name, flags...);
+                });
+  }
+};
+
+}  // namespace
+
+bool is_active() { return !stages().empty(); }
+
+void* treatment_of(Symbol symbol) {
+  switch (symbol) {
+#define PARIO_CALL(name, handles, buffering, striping, staging, ...) \
+  case Symbol::name:                                                 \
+    return chain::function_of<staging<Symbol::name, __VA_ARGS__>>();
+#include "layers/chain/treatments.def"
+#undef PARIO_CALL
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace pario::staging

@@ -1,0 +1,146 @@
+// The functions that communicate: runs a call and records it in the log.
+#include "observe/pmpi/bytes.hpp"
+#include "observe/pmpi/communicators.hpp"
+#include "observe/pmpi/invocation.hpp"
+#include "observe/pmpi/lifetime.hpp"
+
+namespace pario::pmpi {
+namespace {
+
+constexpr std::uint32_t kAnyTag = ~std::uint32_t{0};
+
+bool is_collective(Role role) {
+  switch (role) {
+    case Role::all:
+    case Role::begin:
+    case Role::free_comm:
+    case Role::make_win:
+    case Role::all_win:
+    case Role::free_win:
+    case Role::finalize:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The communicator that a call is about to free; its handle is valid only before the call.
+std::shared_ptr<Communicator> find_ending(const Invocation& call) {
+  const auto index = call.function.comm;
+  switch (call.function.role) {
+    case Role::free_comm:
+      return known_communicator(call.mpi.handle_at(call[index]));
+    case Role::free_win:
+      return window(call.mpi.handle_at(call[index]));
+    default:
+      return nullptr;
+  }
+}
+
+void forget(const Invocation& call, Word handle) {
+  if (call.function.role == Role::free_comm) forget_communicator(handle);
+  if (call.function.role == Role::free_win) forget_window(handle);
+}
+
+/// The communicator of a call that has succeeded; null: none. (Before, its handle may be invalid,
+/// and a query would be fatal.)
+Communicator* communicator_of(const Invocation& call) {
+  if (call.function.comm < 0) return nullptr;
+  switch (call.function.role) {
+    case Role::local:
+    case Role::all:
+    case Role::begin:
+    case Role::make_win:
+      return &communicator(call.mpi, call.mpi.handle(call[call.function.comm]));
+    case Role::local_win:
+    case Role::all_win:
+      // The entry of the window owns it.
+      return window(call.mpi.handle(call[call.function.comm])).get();
+    default:
+      return nullptr;
+  }
+}
+
+/// World rank of the peer << 32 | tag, if the arguments and the status identify the peer.
+std::uint64_t peer_and_tag(const Invocation& call, const Communicator& comm) {
+  const Shape& shape = call.function.shape;
+  if (shape.peer < 0) return trace::kUnknownOffset;
+  int peer = call.integer(shape.peer), tag = shape.tag < 0 ? 0 : call.integer(shape.tag);
+  if (shape.status >= 0) call.mpi.envelope(call[shape.status], peer, tag);
+  const auto world = comm.world_rank(peer);
+  if (!world) return trace::kUnknownOffset;
+  return static_cast<std::uint64_t>(*world) << 32 |
+         (tag < 0 ? kAnyTag : static_cast<std::uint32_t>(tag));
+}
+
+void record(const Invocation& call, Communicator* comm, std::uint64_t bytes) {
+  trace::Call entry{.function = call.number_in_log(),
+                    .op = trace::Op::other,
+                    .start = call.start,
+                    .end = call.end};
+  entry.result = call.has_succeeded() ? static_cast<std::int64_t>(bytes) : -1;
+  if (comm && is_collective(call.function.role)) {
+    entry.flags = trace::kCollective;
+    entry.offset = comm->calls.fetch_add(1, std::memory_order_relaxed);
+  } else if (comm) {
+    entry.offset = peer_and_tag(call, *comm);
+  }
+  trace::count_call(entry, comm ? comm->number : trace::kNoFile, bytes);
+}
+
+/// Gives the communicator of a successful call its common id. The time belongs to the call, because
+/// other ranks may wait.
+void finish_collective(Invocation& call, Communicator& comm) {
+  if (comm.id != 0 || comm.inter) return;
+  agree_on_id(call.mpi, comm);
+  call.end = trace::ticks();
+}
+
+Word communicate_on(Invocation& call) {
+  const auto ended = find_ending(call);
+  const Word ended_handle = ended ? call.mpi.handle_at(call[call.function.comm]) : 0;
+  call.run();
+  if (!call.has_succeeded()) {
+    record(call, nullptr, 0);
+    return call.result;
+  }
+  Communicator* comm = ended ? ended.get() : communicator_of(call);
+  const Role role = call.function.role;
+  if (comm && (role == Role::all || role == Role::make_win)) finish_collective(call, *comm);
+  if (role == Role::make_win)
+    add_window(call.mpi.handle_at(call[call.function.args - 1]),
+               call.mpi.handle(call[call.function.comm]));
+  if (ended) forget(call, ended_handle);
+  record(call, comm, bytes_of(call, comm));
+  return call.result;
+}
+
+}  // namespace
+
+Word communicate(Invocation& call) {
+  switch (call.function.role) {
+    case Role::init: {
+      call.run();
+      record(call, nullptr, 0);
+      if (call.has_succeeded()) after_init(call);
+      return call.result;
+    }
+    case Role::finalize: {
+      const std::uint64_t start = trace::ticks();
+      before_finalize(call.mpi, start);
+      call.run();
+      call.start = start;
+      record(call, known_communicator(call.mpi.comm_world).get(), 0);
+      return call.result;
+    }
+    case Role::abort: {
+      trace::finish(kEndedByAbort, call.integer(1));
+      call.run();
+      return call.result;
+    }
+    default:
+      return communicate_on(call);
+  }
+}
+
+}  // namespace pario::pmpi

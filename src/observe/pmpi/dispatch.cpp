@@ -1,0 +1,149 @@
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+#include "core/base/base.hpp"
+#include "observe/pmpi/invocation.hpp"
+#include "observe/pmpi/weak.hpp"
+#include "parallel/mpiio/mpiio.hpp"
+
+namespace pario::pmpi {
+namespace {
+
+// MPI_ERR_OTHER of Open MPI and the standard ABI; in every MPI, a non-zero value is an error.
+constexpr Word kErrOther = 16;
+
+std::atomic<bool> stopped{false};
+
+template <std::size_t>
+using WordAt = Word;
+
+/// Calls a function with words. Words beyond its parameters are harmless: the caller owns their
+/// stack slots, and unused argument registers are scratch.
+template <std::size_t... I>
+Word call_with(void* function, const Word* words, std::index_sequence<I...>) {
+  return reinterpret_cast<Word (*)(WordAt<I>...)>(function)(words[I]...);
+}
+
+Word forward(void* function, const Word* words, std::size_t count) {
+  if (count <= 6) return call_with(function, words, std::make_index_sequence<6>());
+  return call_with(function, words, std::make_index_sequence<kMaxArguments>());
+}
+
+/// Reports the first such call, and returns an error.
+Word fail_without_mpi(Id id) {
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true)) {
+    base::Text<256> text;
+    text.add("MPI_")
+        .add(kFunctions[static_cast<std::size_t>(id)].name)
+        .add(" was called, but no loaded MPI library has it; it returned an error");
+    trace::message(text.view());
+  }
+  return kErrOther;
+}
+
+}  // namespace
+
+void Invocation::run() {
+  start = trace::ticks();
+  result = forward(real, arguments, function.args);
+  end = trace::ticks();
+}
+
+namespace {
+
+bool is_large(Variant variant) {
+  return variant == Variant::large || variant == Variant::profiling_large;
+}
+
+/// The function of pario's MPI-IO; null: none.
+void* own_function(Id id, Variant variant) {
+  static std::atomic<void*> found[static_cast<std::size_t>(Id::count)][2];
+  const auto& function = kFunctions[static_cast<std::size_t>(id)];
+  if (function.role != Role::file && function.role != Role::quiet) return nullptr;
+  auto& place = found[static_cast<std::size_t>(id)][is_large(variant)];
+  if (!place.load(std::memory_order_relaxed))
+    place = mpiio::replacement(function.name, is_large(variant));
+  return place;
+}
+
+/// A call that is forwarded, and recorded if the process is traced.
+struct ForwardedCall {
+  Id id;
+  Variant variant;
+  Word* arguments;
+  void* behind;
+
+  const Function& function() const { return kFunctions[static_cast<std::size_t>(id)]; }
+  Word forward_unrecorded() const { return forward(behind, arguments, function().args); }
+  Word run() const;
+};
+
+Word ForwardedCall::run() const {
+  if (!behind) return fail_without_mpi(id);
+  const Role role = function().role;
+  if (role == Role::quiet || !trace::on() || stopped.load(std::memory_order_relaxed))
+    return forward_unrecorded();
+  const trace::Guard guard(role == Role::file ? trace::Guard::Kind::mpiio
+                                              : trace::Guard::Kind::mpi);
+  const Library* const mpi = guard.outermost() ? Library::get() : nullptr;
+  if (!mpi) return forward_unrecorded();
+  Invocation call{*mpi, function(), id, behind, is_large(variant), arguments};
+  return role == Role::file ? do_file_io(call) : communicate(call);
+}
+
+/// Requests MPI_THREAD_MULTIPLE if pario's own threads will call MPI. The program gets at least the
+/// level that it requests.
+void request_threads(ForwardedCall& call) {
+  static int provided = 0;
+  const Library* const mpi = Library::get();
+  if (!mpi || !mpiio::wants_threads()) return;
+  if (call.id == Id::Init) {
+    call.behind = real(Id::Init_thread, call.variant);
+    call.arguments[3] = reinterpret_cast<Word>(&provided);
+  }
+  call.arguments[2] = static_cast<Word>(mpi->value(mpi::Constant::MPI_THREAD_MULTIPLE));
+}
+
+/// True for calls that may send other processes information.
+bool communicates(const Function& function) {
+  return function.role != Role::file && function.role != Role::quiet &&
+         std::string_view(function.category) != "wait";
+}
+
+/// Runs a call with pario's own MPI-IO, which replaces the MPI's functions of files and takes part
+/// in the initialisation, completion and finalisation of others.
+Word run_with_own_io(ForwardedCall call) {
+  if (void* const own = own_function(call.id, call.variant)) call.behind = own;
+  const auto& function = call.function();
+  if (function.role == Role::init) {
+    request_threads(call);
+    const Word result = call.run();
+    if (static_cast<int>(result) != 0) return result;
+    restore_weak_references();
+    mpiio::after_init();
+    return result;
+  }
+  if (call.id == Id::Session_init) restore_weak_references();
+  if (communicates(function)) mpiio::before_communication();
+  if (function.role == Role::finalize) mpiio::before_finalize();
+  mpiio::before_completion(function.name, call.arguments);
+  return mpiio::after_completion(function.name, call.arguments, call.run());
+}
+
+}  // namespace
+
+void* file_function(Id id) {
+  return mpiio::is_enabled() ? own_function(id, Variant::profiling) : real(id, Variant::profiling);
+}
+
+Word dispatch(Id id, Variant variant, Word* arguments) {
+  const base::Unbuffered files;  // several ranks write the files that an MPI opens
+  const ForwardedCall call{id, variant, arguments, real(id, variant)};
+  return mpiio::is_enabled() ? run_with_own_io(call) : call.run();
+}
+
+void after_fork() { stopped = true; }
+
+}  // namespace pario::pmpi

@@ -1,0 +1,95 @@
+#include "observe/preload/calls.hpp"
+
+#include <cerrno>
+
+#include "core/base/base.hpp"
+#include "layers/buffering/buffering.hpp"
+
+namespace pario::preload {
+
+using trace::Layer;
+
+namespace {
+
+/// The offset at which a call began that has moved `moved` bytes at the descriptor's offset.
+std::uint64_t begin_of(const Transfer& transfer, Description& file, std::uint64_t moved) {
+  const bool appends = (file.open_flags.load(std::memory_order_relaxed) & O_APPEND) != 0 &&
+                       op_of(transfer.symbol) == trace::Op::write;
+  if (!appends && !file.shared.load(std::memory_order_relaxed)) [[likely]]
+    return advance(file.offset, moved);
+  if (const auto here = buffering::position(transfer.descriptor)) return *here - moved;
+  const long end = base::system_call(SYS_lseek, transfer.descriptor, 0, SEEK_CUR);
+  if (end < 0) return advance(file.offset, moved);  // a pipe: position in the bytes so far
+  file.offset.store(static_cast<std::uint64_t>(end), std::memory_order_relaxed);
+  return static_cast<std::uint64_t>(end) - moved;
+}
+
+}  // namespace
+
+[[gnu::hot]] void count_transfer(const Transfer& transfer, Description& file, Span span,
+                                 std::int64_t moved) {
+  trace::Record* record = record_of(file, Layer::posix);
+  if (record == nullptr) return;
+  const std::uint64_t offset =
+      transfer.where != kAtOffset
+          ? transfer.where
+          : begin_of(transfer, file, moved > 0 ? static_cast<std::uint64_t>(moved) : 0);
+  trace::count(
+      record,
+      {.function = id_of(transfer.symbol),
+       .op = op_of(transfer.symbol),
+       .start = span.start,
+       .end = span.end,
+       .offset = offset,
+       .asked = transfer.asked,
+       .result = moved,
+       .open_flags = static_cast<std::uint32_t>(file.open_flags.load(std::memory_order_relaxed)),
+       .data = moved > 0 ? transfer.data : nullptr});
+}
+
+[[gnu::hot]] void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,
+                            std::uint64_t offset, std::uint64_t asked) {
+  if (record == nullptr) return;
+  trace::count(record, {.function = id_of(symbol),
+                        .op = op_of(symbol),
+                        .start = span.start,
+                        .end = span.end,
+                        .offset = offset,
+                        .asked = asked,
+                        .result = failed ? -1 : 0});
+}
+
+[[gnu::hot]] void count_on(Symbol symbol, Description& file, Span span, bool failed,
+                           std::uint64_t offset, std::uint64_t asked) {
+  count_row(symbol, record_of(file, Layer::posix), span, failed, offset, asked);
+}
+
+void count_path(Symbol symbol, int directory, const char* name, Span span, bool failed) {
+  if (name == nullptr || (failed && errno == EFAULT)) return;
+  count_row(symbol, record_of(Layer::posix, directory, name, -1), span, failed);
+}
+
+[[gnu::hot]] void count_open(Symbol symbol, int directory, const char* name, int flags, Span span,
+                             int descriptor) {
+  if (descriptor < 0 && errno == EFAULT) return;
+  trace::Record* record = record_of(Layer::posix, directory, name, descriptor);
+  if (descriptor >= 0) descriptors::attach(descriptor, Layer::posix, record, flags);
+  if (record == nullptr) return;
+  trace::count(record, {.function = id_of(symbol),
+                        .op = op_of(symbol),
+                        .start = span.start,
+                        .end = span.end,
+                        .result = descriptor,
+                        .open_flags = static_cast<std::uint32_t>(flags)});
+}
+
+void count_alone(Symbol symbol, Span span, bool failed) {
+  trace::count_call({.function = id_of(symbol),
+                     .op = op_of(symbol),
+                     .start = span.start,
+                     .end = span.end,
+                     .result = failed ? -1 : 0},
+                    trace::kNoFile, 0);
+}
+
+}  // namespace pario::preload

@@ -1,0 +1,122 @@
+// The kinds of wrapped calls. Each function makes the real call, a function object, exactly once
+// and returns its result. The call is counted afterwards, out of line, and errno is preserved.
+// While the real call runs, the thread is not inside the tracer: calls of a signal handler that
+// interrupts it are counted like any others. A call that ends by cancellation or an exception is
+// not counted.
+#pragma once
+
+#include <fcntl.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/trace/trace.hpp"
+#include "observe/preload/descriptions.hpp"
+#include "observe/preload/tracer.hpp"
+#include "observe/preload/wrap.hpp"
+
+namespace pario::preload {
+
+template <class Result>
+bool is_failure(Result result) {
+  if constexpr (std::is_pointer_v<Result>)
+    return result == nullptr;
+  else
+    return result < 0;
+}
+
+/// Marks a read or write at the descriptor's own offset, which then moves.
+inline constexpr std::uint64_t kAtOffset = trace::kUnknownOffset;
+
+struct Transfer {
+  Symbol symbol;
+  int descriptor;
+  std::uint64_t asked;
+  std::uint64_t where = kAtOffset;  ///< offset, or kAtOffset
+  const void* data = nullptr;       ///< of writes
+};
+
+struct Span {
+  std::uint64_t start, end;  ///< ticks
+};
+
+// These functions count a call. Call them in_tracer().
+void count_transfer(const Transfer& transfer, Description& file, Span span, std::int64_t moved);
+/// `record` may be null: the file is not traced.
+void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,
+               std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0);
+void count_on(Symbol symbol, Description& file, Span span, bool failed,
+              std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0);
+void count_path(Symbol symbol, int directory, const char* name, Span span, bool failed);
+void count_open(Symbol symbol, int directory, const char* name, int flags, Span span,
+                int descriptor);
+void count_alone(Symbol symbol, Span span, bool failed);
+
+/// Makes the real call, then calls `count(span, result)` inside the tracer, or `unseen(result)` if
+/// the thread is inside the tracer already.
+template <class Real, class Count, class Unseen>
+auto count_call(Real real, Count count, Unseen unseen) {
+  const std::uint64_t start = trace::ticks();
+  const auto result = real();
+  const Span span{start, trace::ticks()};
+  if (!in_tracer([&] { count(span, result); })) [[unlikely]]
+    unseen(result);
+  return result;
+}
+template <class Real, class Count>
+auto count_call(Real real, Count count) {
+  return count_call(real, count, [](auto) {});
+}
+
+/// Traces a read or write. `real` may complete `call`, with facts that are safe to read only after
+/// the call has succeeded.
+template <class Real>
+auto trace_transfer(const Transfer& call, Real real) {
+  Description* file = active() ? descriptors::find(call.descriptor) : nullptr;
+  if (file == nullptr) return real();
+  return count_call(
+      real, [&](Span span, auto moved) { count_transfer(call, *file, span, moved); },
+      [&](auto) { file->shared.store(true, std::memory_order_relaxed); });  // the offset is unknown
+}
+
+/// Traces another call on a descriptor.
+template <class Real>
+auto trace_on_descriptor(Symbol symbol, int descriptor, Real real,
+                         std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0) {
+  Description* file = active() ? descriptors::find(descriptor) : nullptr;
+  if (file == nullptr) return real();
+  return count_call(real, [&](Span span, auto result) {
+    count_on(symbol, *file, span, is_failure(result), offset, asked);
+  });
+}
+
+/// Traces a call on a path.
+template <class Real>
+auto trace_on_path(Symbol symbol, int directory, const char* name, Real real) {
+  if (!active()) return real();
+  return count_call(real, [&](Span span, auto result) {
+    count_path(symbol, directory, name, span, is_failure(result));
+  });
+}
+
+/// Traces a call that returns a new descriptor for `name`.
+template <class Real>
+int trace_open(Symbol symbol, int directory, const char* name, int flags, Real real) {
+  if (!active()) return real();
+  return count_call(
+      real,
+      [&](Span span, int descriptor) {
+        count_open(symbol, directory, name, flags, span, descriptor);
+      },
+      descriptors::forget);
+}
+
+/// Traces a call that concerns no file.
+template <class Real>
+auto trace_alone(Symbol symbol, Real real) {
+  if (!active()) return real();
+  return count_call(real,
+                    [&](Span span, auto result) { count_alone(symbol, span, is_failure(result)); });
+}
+
+}  // namespace pario::preload

@@ -1,0 +1,116 @@
+#include "observe/preload/tracer.hpp"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/base.hpp"
+#include "core/trace/trace.hpp"
+#include "layers/buffering/buffering.hpp"
+#include "layers/chain/chain.hpp"
+#include "layers/handles/handles.hpp"
+#include "observe/pmpi/pmpi.hpp"
+#include "observe/preload/characters.hpp"
+#include "observe/preload/descriptions.hpp"
+#include "observe/preload/mappings.hpp"
+#include "observe/preload/process.hpp"
+#include "observe/preload/settings.hpp"
+
+// The bounds of the zeroed tables of this library, defined by the linker.
+extern "C" [[gnu::visibility("hidden")]] std::byte __bss_start[], _end[];
+
+namespace pario::preload {
+
+constinit std::atomic<State> state{State::unknown};
+
+namespace {
+
+constinit std::atomic<long> owner{0};  // the process to which these tables belong
+constinit std::atomic<int> exit_status{0};
+
+/// All traced functions, by id.
+std::span<const trace::FunctionInfo> all_functions() {
+  static constinit std::array<trace::FunctionInfo, trace::kMaxFunctions> functions{};
+  std::ranges::copy(symbols::kFunctions, functions.begin());
+  pmpi::fill(functions);
+  return functions;
+}
+
+/// The row of a file for a layer of the chain; null: it is not traced.
+trace::Record* record_for_layers(trace::Layer layer, std::string_view path, int descriptor) {
+  trace::Record* record = nullptr;
+  if (active()) in_tracer([&] { record = record_of(layer, path, descriptor); });
+  return record;
+}
+
+State begin() {
+  trace::Config config;
+  const bool wanted = settings::read(config);
+  if (wanted) trace::start(config, all_functions());
+  if (!settings::errors().empty()) trace::message(settings::errors());
+  if (!wanted) return State::off;
+  chain::set_record_finder(record_for_layers);
+  owner.store(base::system_call(SYS_getpid), std::memory_order_relaxed);
+  return trace::on() ? State::on : State::off;
+}
+
+void finish_at_exit(int status, void*) {
+  exit_status.store(status, std::memory_order_relaxed);
+  if (!active()) return;
+  count_pending_characters();
+  trace::finish(kEndExit, status);
+}
+
+/// The tables of this library are mostly zeros, but have 28 MB of address space.
+void leave_tables_out_of_core_dumps() {
+  base::leave_out_of_core_dumps(__bss_start, static_cast<std::size_t>(_end - __bss_start));
+}
+
+// Handlers that the program registers later run earlier. Destructors of libraries may run after
+// them: finish_again counts their calls.
+[[gnu::constructor]] void register_handlers() {
+  // Builds the state of first calls now: a child forked while a thread builds it would wait
+  // forever.
+  chain::build(symbols::Symbol::open);
+  buffering::start();
+  leave_tables_out_of_core_dumps();
+  if (!active()) return;
+  on_exit(finish_at_exit, nullptr);
+  pthread_atfork(nullptr, descriptors::share_all, begin_child);
+}
+
+[[gnu::destructor]] void finish_again() {
+  handles::stop();
+  buffering::stop();
+  if (active()) trace::finish(kEndExit, exit_status.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+bool start() {
+  const base::SavedErrno saved;
+  State expected = State::unknown;
+  if (!state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel))
+    return expected == State::on;
+  const State reached = begin();
+  state.store(reached, std::memory_order_release);
+  return reached == State::on;
+}
+
+void begin_child() {
+  const base::SavedErrno saved;
+  const long self = base::system_call(SYS_getpid);
+  if (!active() || owner.exchange(self, std::memory_order_relaxed) == self) return;
+  const trace::Guard guard;
+  base::current_directory::forget_after_fork();
+  trace::restart_after_fork();
+  descriptors::share_all();
+  descriptors::renew_records();
+  mappings::renew_records();
+  pmpi::after_fork();
+}
+
+}  // namespace pario::preload

@@ -1,0 +1,83 @@
+#include "parallel/engine/closing.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "parallel/engine/report.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr const char* kClose = "MPI_File_close";
+
+/// Collective. An error of the report does not fail the close.
+void report_statistics(OpenedFile& opened, const Call& call) {
+  FileContext& context = opened.context;
+  const RankStatistics mine{context.statistics(), opened.open_ns};
+  std::vector<RankStatistics> all(static_cast<std::size_t>(context.comm().size()), mine);
+  if (context.comm().size() > 1 &&
+      !opened.transfers.calls().gather(&mine, sizeof mine, all.data(), call))
+    return;
+  if (!context.is_first()) return;
+  const std::vector<HintOutcome> audit =
+      make_audit(opened.request, context.hints(), opened.striping_reason);
+  write_report(
+      {context.path(), context.comm(), context.hints(), context.policy()->layout, audit, all});
+}
+
+/// Fails the Comm, because the other ranks are in another call and must not wait for this one.
+base::Error leave_other_ranks(FileContext& context, const base::Error& error) {
+  comm::Comm& comm = context.comm();
+  const std::string name = comm::named(std::vector{comm.world_rank(comm.rank())});
+  const std::string detail = name + " has closed the file, and will take part in no other call";
+  comm.fail(context.complete_error({.number = ESTALE, .detail = detail}, kClose));
+  static_cast<void>(comm.failure());  // shares the error with the other nodes
+  return error;
+}
+
+/// Joins the subfiles. They are complete without it; only hint pario_join=enable makes a failure an
+/// error. If the file is in use, the last handle to close it joins it.
+base::Status join_subfiles(const FileContext& context) {
+  const bool must = context.hints().pario_join == hints::Choice::enable;
+  const file::Joining how = must ? file::Joining::by_all_means : file::Joining::by_sharing;
+  base::Status joined = file::join(context.path(), {}, how);
+  const bool in_use = !joined && joined.error().number == EBUSY;
+  return must && !in_use ? joined : base::Status();
+}
+
+/// Collective: deletes or joins the file when no rank has it open any more.
+base::Status finish_file(OpenedFile& opened, bool is_complete) {
+  FileContext& context = opened.context;
+  const OpenRequest& request = opened.request;
+  const bool written = is_complete && (request.flags & O_ACCMODE) != O_RDONLY;
+  const bool joins = written && context.file().subfiles() > 1 &&
+                     context.hints().pario_join != hints::Choice::disable;
+  if (!request.delete_on_close && !joins) return {};
+  base::Status mine;
+  if (context.is_first())
+    mine = request.delete_on_close ? file::remove(request.path) : join_subfiles(context);
+  const char* operation = request.delete_on_close ? "delete" : "join";
+  return opened.agree(mine, operation, context.describe_call(kClose));
+}
+
+}  // namespace
+
+base::Status close_file(OpenedFile& opened) {
+  FileContext& context = opened.context;
+  opened.transfers.finish_independent();
+  base::Status mine = opened.transfers.flush();
+  opened.transfers.kept_writes().unregister();
+  const Call call = context.describe_call(kClose);
+  const base::Status met = opened.meet(call);
+  if (met) report_statistics(opened, call);
+  if (context.is_first()) opened.pointer->remove();
+  const base::Status closed = context.file().close();
+  if (mine) mine = closed;
+  if (!met) return leave_other_ranks(context, met.error());
+  base::Status all = opened.agree(mine, call.name, call);
+  base::Status finished = finish_file(opened, all.ok());
+  return all ? finished : all;
+}
+
+}  // namespace pario::engine

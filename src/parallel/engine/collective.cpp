@@ -1,0 +1,199 @@
+#include "parallel/engine/collective.hpp"
+
+#include <algorithm>
+
+#include "parallel/engine/guarded_file.hpp"
+#include "parallel/engine/independent.hpp"
+
+namespace pario::engine {
+namespace {
+
+using exchange::Timer;
+using plan::Direction;
+
+constexpr const char* kMergedCall = "merged collective writes";
+/// The check of the exchange of merged writes, different from that of any call that a rank may make
+/// by mistake at the same time.
+constexpr std::uint64_t kMergedCheck = 0x6d65726765640000;
+
+void count_call(Statistics& statistics, Direction direction,
+                const base::Result<std::uint64_t>& moved) {
+  const std::uint64_t bytes = moved ? *moved : 0;
+  if (direction == Direction::write) {
+    ++statistics.collective_writes;
+    statistics.bytes_written += bytes;
+  } else {
+    ++statistics.collective_reads;
+    statistics.bytes_read += bytes;
+  }
+}
+
+}  // namespace
+
+struct CollectiveAccess::Access {
+  CollectiveCalls& calls;
+  const Call& call;
+  const pattern::Access& access;
+  const AccessPolicy& policy;
+  Statistics& statistics;
+};
+
+Call CollectiveAccess::describe_call(Direction direction, const char* name,
+                                     const AccessPolicy& policy) const {
+  Call call = context_.describe_call(name);
+  call.moves_data = true;
+  call.direction = direction;
+  call.compare_names = policy.hints.pario_check;
+  return call;
+}
+
+base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direction direction,
+                                                  const pattern::Access& access, const char* name,
+                                                  const AccessPolicy& policy) {
+  Statistics statistics;
+  Call call = describe_call(direction, name, policy);
+  const bool merges = KeptWrites::merges(direction, policy);
+  Count moved = std::uint64_t{0};
+  {
+    const Timer timer(statistics.total_ns);
+    if (!merges) kept_.errors().put_error(flush_merged(calls));
+    call.summary = pattern::summarise(access);
+    Access current{calls, call, access, policy, statistics};
+    const Summaries ranks = gather_summaries(calls, call, statistics);
+    if (!ranks)
+      moved = ranks.error();
+    else
+      moved = merges ? merge(current, *ranks) : execute(current, *ranks);
+  }
+  count_call(statistics, direction, moved);
+  context_.add(statistics);
+  return moved ? moved : Count(context_.complete_error(moved.error(), name));
+}
+
+/// Takes the same steps as run() on the other ranks.
+void CollectiveAccess::refuse(CollectiveCalls& calls, Direction direction, const base::Error& error,
+                              const char* name, const AccessPolicy& policy) {
+  if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
+  Call call = describe_call(direction, name, policy);
+  call.error = error;
+  static_cast<void>(calls.meet(call));
+}
+
+CollectiveAccess::Summaries CollectiveAccess::gather_summaries(CollectiveCalls& calls,
+                                                               const Call& call,
+                                                               Statistics& statistics) {
+  if (context_.comm().size() == 1 && !call.error) return std::vector{call.summary};
+  const Timer timer(statistics.transfer.wait_ns);
+  const auto notices = calls.meet(call);
+  if (!notices) return notices.error();
+  std::vector<pattern::Summary> ranks(notices->size());
+  std::ranges::transform(*notices, ranks.begin(), &exchange::Notice::summary);
+  return ranks;
+}
+
+plan::Plan CollectiveAccess::make_plan(const Access& access,
+                                       std::span<const pattern::Summary> ranks) const {
+  return plan::make_plan(
+      {access.call.direction, ranks, context_.comm().topology().node_of, access.policy.layout},
+      access.policy.hints);
+}
+
+base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
+                                                      std::span<const pattern::Summary> ranks) {
+  if (context_.comm().size() == 1) return execute_alone(access);
+  const plan::Plan plan = make_plan(access, ranks);
+  if (plan.way == plan::Way::nothing) {
+    if (!access.policy.may_keep_writes()) return std::uint64_t{0};
+    return share_outcome(access, std::uint64_t{0});
+  }
+  const bool direct = plan.way == plan::Way::direct || access.policy.atomic;
+  ++(direct ? access.statistics.direct : access.statistics.through_windows);
+  Count mine =
+      share_outcome(access, direct ? execute_directly(access) : execute_windows(access, plan));
+  if (!mine) return mine;
+  if (const base::Status same = verify_together(access); !same) return same.error();
+  return mine;
+}
+
+base::Result<std::uint64_t> CollectiveAccess::execute_alone(Access& access) {
+  IndependentAccess independent(context_, access.policy, access.statistics);
+  return share_outcome(
+      access, independent.run_verified(access.call.direction, access.access, access.call.summary));
+}
+
+base::Result<std::uint64_t> CollectiveAccess::execute_directly(Access& access) {
+  return IndependentAccess(context_, access.policy, access.statistics)
+      .run(access.call.direction, access.access, access.call.summary);
+}
+
+base::Result<std::uint64_t> CollectiveAccess::execute_windows(Access& access,
+                                                              const plan::Plan& plan) {
+  GuardedFile file(context_, access.policy, GuardedFile::Locks::gate);
+  const base::Status status =
+      access.calls.run(plan, access.access, file, access.call, access.statistics.transfer);
+  if (!status) return status.error();
+  if (access.call.direction == Direction::write) return access.access.bytes;
+  return access.calls.exchange().bytes_read();
+}
+
+base::Result<std::uint64_t> CollectiveAccess::share_outcome(Access& access, const Count& mine) {
+  const base::Status outcome =
+      mine ? kept_.errors().take_error()
+           : base::Status(context_.complete_error(mine.error(), access.call.name));
+  const Timer timer(access.statistics.transfer.wait_ns);
+  const base::Status all = access.calls.agree(outcome, access.call);
+  return all ? mine : Count(all.error());
+}
+
+base::Status CollectiveAccess::verify_together(Access& access) {
+  if (!access.policy.hints.pario_verify || access.call.direction != Direction::write) return {};
+  base::Status same;
+  if (access.access.bytes > 0)
+    same = IndependentAccess(context_, access.policy, access.statistics)
+               .verify(access.access, access.call.summary.span);
+  return access.calls.agree(same, access.call);
+}
+
+/// Keeps a collective write back if it fits; otherwise the kept ones are exchanged first.
+base::Result<std::uint64_t> CollectiveAccess::merge(Access& access,
+                                                    std::span<const pattern::Summary> ranks) {
+  if (kept_.fits_merged(ranks, access.policy)) return add_to_merged(access, ranks);
+  if (!kept_.has_merged()) return execute(access, ranks);
+  const base::Status earlier = flush_merged(access.calls);
+  if (kept_.fits_merged(ranks, access.policy)) {
+    Count kept = add_to_merged(access, ranks);
+    return earlier ? kept : Count(earlier.error());
+  }
+  kept_.errors().put_error(earlier);
+  // An exchange uses the summaries of the last meeting.
+  const Summaries again = gather_summaries(access.calls, access.call, access.statistics);
+  return again ? execute(access, *again) : Count(again.error());
+}
+
+base::Result<std::uint64_t> CollectiveAccess::add_to_merged(
+    Access& access, std::span<const pattern::Summary> ranks) {
+  kept_.add_merged(access.access, access.call.summary.span, ranks);
+  ++access.statistics.merged_calls;
+  return access.access.bytes;
+}
+
+base::Status CollectiveAccess::flush_merged(CollectiveCalls& calls) {
+  if (!kept_.has_merged()) return {};
+  const KeptBytes::Batch batch = kept_.take_merged();
+  const std::shared_ptr<const AccessPolicy> policy = context_.policy();
+  Statistics statistics;
+  statistics.merged_exchanges = 1;
+  Call call = context_.describe_call(kMergedCall, kMergedCheck);
+  call.summary = pattern::summarise(batch.access);
+  Access access{calls, call, batch.access, *policy, statistics};
+  const Summaries ranks = gather_summaries(calls, call, statistics);
+  base::Status status = ranks.status();
+  if (ranks)
+    status = execute(access, *ranks).status();
+  else if (batch.access.bytes > 0)  // the other ranks are in another call, or dead
+    static_cast<void>(write_kept_bytes(context_, batch.access));
+  context_.add(statistics);
+  return status ? status : base::Status(context_.complete_error(status.error(), kMergedCall));
+}
+
+}  // namespace pario::engine

@@ -1,0 +1,57 @@
+// Collective accesses: from the accesses of all ranks to a plan, and through the exchange or
+// directly to the file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "parallel/engine/collective_calls.hpp"
+#include "parallel/engine/context.hpp"
+#include "parallel/engine/kept_writes.hpp"
+#include "parallel/plan/plan.hpp"
+
+namespace pario::engine {
+
+/// Carries out collective accesses of a file. All public functions are collective over the ranks of
+/// `calls`. Keeps no state of its own: two threads may use it at a time, with different `calls`.
+class CollectiveAccess {
+ public:
+  CollectiveAccess(FileContext& context, KeptWrites& kept) : context_(context), kept_(kept) {}
+
+  /// Reads or writes the accesses of all ranks. Returns the bytes of this rank, or for reads those
+  /// before the end of the file; errors are the same on all ranks.
+  base::Result<std::uint64_t> run(CollectiveCalls& calls, plan::Direction direction,
+                                  const pattern::Access& access, const char* name,
+                                  const AccessPolicy& policy);
+  /// Takes part in run() of the other ranks with an error, which all ranks get.
+  void refuse(CollectiveCalls& calls, plan::Direction direction, const base::Error& error,
+              const char* name, const AccessPolicy& policy);
+  /// Exchanges and writes merged collective writes, if there are any.
+  base::Status flush_merged(CollectiveCalls& calls);
+  Call describe_call(plan::Direction direction, const char* name, const AccessPolicy& policy) const;
+
+ private:
+  using Count = base::Result<std::uint64_t>;
+  using Summaries = base::Result<std::vector<pattern::Summary>>;
+
+  /// The arguments and the state of one access.
+  struct Access;
+
+  Summaries gather_summaries(CollectiveCalls& calls, const Call& call, Statistics& statistics);
+  Count execute(Access& access, std::span<const pattern::Summary> ranks);
+  Count execute_alone(Access& access);
+  Count execute_windows(Access& access, const plan::Plan& plan);
+  Count execute_directly(Access& access);
+  /// Shares the error of any rank with all ranks, of this call or deferred.
+  Count share_outcome(Access& access, const Count& mine);
+  base::Status verify_together(Access& access);
+  Count merge(Access& access, std::span<const pattern::Summary> ranks);
+  Count add_to_merged(Access& access, std::span<const pattern::Summary> ranks);
+  plan::Plan make_plan(const Access& access, std::span<const pattern::Summary> ranks) const;
+
+  FileContext& context_;
+  KeptWrites& kept_;
+};
+
+}  // namespace pario::engine

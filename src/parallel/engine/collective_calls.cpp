@@ -1,0 +1,181 @@
+#include "parallel/engine/collective_calls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "parallel/engine/report.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr std::uint32_t kRead = 1, kControl = 2, kKind = kRead | kControl;
+
+/// Encodes the function of a call: the lowest bits are its kind, which must be the same on all
+/// ranks; the others are a hash of the name.
+std::uint32_t encode_call(const Call& call) {
+  const auto name = static_cast<std::uint32_t>(base::xxh64(call.name));
+  const std::uint32_t read = call.moves_data && call.direction == plan::Direction::read ? kRead : 0;
+  return (name << 2) | read | (call.moves_data ? 0 : kControl);
+}
+
+bool is_same_call(std::uint32_t a, std::uint32_t b, bool compare_names) {
+  if (((a ^ b) & kKind) != 0) return false;
+  return a == b || (!compare_names && (a & kControl) == 0);
+}
+
+}  // namespace
+
+/// The reason why a call failed before it began; plain words, sent unchanged.
+struct CollectiveCalls::Explanation {
+  std::uint32_t failed = 0;
+  std::uint64_t check = 0;
+  comm::ErrorRecord error = {};
+  std::array<char, 40> call = {};
+};
+
+CollectiveCalls::CollectiveCalls(std::shared_ptr<comm::Comm> comm,
+                                 std::shared_ptr<comm::Comm> reporter, std::string path,
+                                 std::uint64_t memory, const Call& call)
+    : comm_(std::move(comm)), reporter_(std::move(reporter)), path_(std::move(path)) {
+  if (comm_->size() == 1) return;
+  comm::Watchdog watch = watchdog(call);
+  exchange_ = std::make_unique<exchange::Exchange>(comm_, memory, watch.patience());
+}
+
+comm::Watchdog CollectiveCalls::watchdog(const Call& call) const {
+  return {*comm_, *reporter_, call.limits, {.path = path_, .call = call.name, .say = say}};
+}
+
+/// Adds call and path: the failures of a Comm lack them.
+base::Error CollectiveCalls::complete_error(base::Error error, const Call& call) const {
+  if (*error.operation == 0) error.operation = call.name;
+  if (error.path.empty()) error.path = path_;
+  return error;
+}
+
+void CollectiveCalls::miss(const Call& call) {
+  const std::scoped_lock lock(missed_mutex_);
+  missed_ = call;
+}
+
+std::optional<Call> CollectiveCalls::take_missed_call() {
+  const std::scoped_lock lock(missed_mutex_);
+  return std::exchange(missed_, std::nullopt);
+}
+
+base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
+  for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
+    const base::Result<Notices> notices = exchange_notices(call, missed);
+    if (!notices) return complete_error(notices.error(), call);
+    const Verdict verdict = judge(*notices, call);
+    if (verdict.meeting == Meeting::good) return notices;
+    const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
+                               !is_same_call(own_.call, verdict.call, call.compare_names);
+    const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);
+    if (!is_for_missed || comm_->failed()) return error;
+  }
+}
+
+base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(
+    const Call& call, const std::optional<Call>& missed) {
+  comm_->announce(call.name);
+  comm::Watchdog watch = watchdog(call);
+  own_ = {.sequence = ++sequence_,
+          .call = encode_call(call),
+          .failed = call.error ? 1U : 0U,
+          .missed = missed ? encode_call(*missed) : 0,
+          .check = call.check,
+          .summary = call.summary};
+  return exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);
+}
+
+/// Compares the notices of all ranks; the same on all ranks.
+CollectiveCalls::Verdict CollectiveCalls::judge(Notices notices, const Call& call) const {
+  const auto is_same = [&](std::uint32_t a, std::uint32_t b) {
+    return is_same_call(a, b, call.compare_names);
+  };
+  const auto agrees = [&](const exchange::Notice& notice) {
+    return notice.sequence == notices[0].sequence && notice.check == notices[0].check &&
+           is_same(notice.call, notices[0].call);
+  };
+  if (std::ranges::any_of(notices, [](const auto& notice) { return notice.failed != 0; }))
+    return {Meeting::refused};
+  if (std::ranges::all_of(notices, agrees)) return {Meeting::good};
+  const auto leads = std::ranges::find(notices, 0U, &exchange::Notice::missed);
+  if (leads == notices.end()) return {Meeting::mismatched};
+  const bool has_missed = std::ranges::any_of(
+      notices, [&](const auto& notice) { return !is_same(notice.call, leads->call); });
+  const bool explained = std::ranges::all_of(notices, [&](const auto& notice) {
+    return is_same(notice.call, leads->call) ||
+           (notice.missed != 0 && is_same(notice.missed, leads->call));
+  });
+  return {has_missed && explained ? Meeting::of_missed_call : Meeting::mismatched, leads->call};
+}
+
+/// Collective: returns why the call could not begin.
+base::Error CollectiveCalls::share_error(Meeting meeting, const Call& call) {
+  Explanation mine{.failed = call.error ? 1U : 0U, .check = call.check};
+  if (call.error) mine.error = comm::to_record(complete_error(*call.error, call));
+  std::string_view(call.name).copy(mine.call.data(), mine.call.size() - 1);
+  std::vector<Explanation> all(static_cast<std::size_t>(comm_->size()), mine);
+  if (comm_->size() > 1)
+    if (base::Status status = gather(&mine, sizeof mine, all.data(), call); !status)
+      return complete_error(status.error(), call);
+  const auto failed = std::ranges::find(all, 1U, &Explanation::failed);
+  if (meeting == Meeting::mismatched || failed == all.end()) return describe_mismatch(all, call);
+  base::Error error = comm::from_record(failed->error);
+  error.rank = static_cast<int>(failed - all.begin());
+  return error;
+}
+
+base::Error CollectiveCalls::describe_mismatch(std::span<const Explanation> all,
+                                               const Call& call) const {
+  std::vector<std::pair<std::string, std::vector<int>>> calls;  // in the order of the lowest ranks
+  std::vector<int> others;                                      // with other arguments than rank 0
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::string name = all[rank].call.data();
+    auto known = std::ranges::find(calls, name, [](const auto& one) { return one.first; });
+    if (known == calls.end()) known = calls.insert(calls.end(), {name, {}});
+    known->second.push_back(static_cast<int>(rank));
+    if (all[rank].check != all[0].check || known != calls.begin())
+      others.push_back(static_cast<int>(rank));
+  }
+  base::Error error{.number = EINVAL,
+                    .operation = call.name,
+                    .path = path_,
+                    .rank = others.empty() ? 0 : others.front()};
+  if (calls.size() == 1) {
+    error.detail =
+        comm::named(others) + " and rank 0 do not make the same call with the same arguments";
+    return error;
+  }
+  for (const auto& [name, ranks] : calls)
+    error.detail += (error.detail.empty() ? "" : ", ") + comm::named(ranks) +
+                    (ranks.size() == 1 ? " is in " : " are in ") + name;
+  return error;
+}
+
+base::Status CollectiveCalls::agree(const base::Status& mine, const Call& call) {
+  if (!exchange_) return mine;
+  comm::Watchdog watch = watchdog(call);
+  const base::Status all = exchange_->agree(mine, watch.patience());
+  return all ? all : complete_error(all.error(), call);
+}
+
+base::Status CollectiveCalls::run(const plan::Plan& plan, const pattern::Access& access,
+                                  exchange::WindowFile& file, const Call& call,
+                                  exchange::Counters& counters) {
+  comm::Watchdog watch = watchdog(call);
+  const base::Status done = exchange_->run(plan, access, file, watch.patience(), counters);
+  return done ? done : complete_error(done.error(), call);
+}
+
+base::Status CollectiveCalls::gather(const void* mine, std::size_t each, void* all,
+                                     const Call& call) {
+  comm::Watchdog watch = watchdog(call);
+  return comm_->allgather(mine, each, all, watch.patience());
+}
+
+}  // namespace pario::engine

@@ -1,0 +1,82 @@
+// The sequence of collective calls on one file: meetings of the ranks, and their exchange.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/comm/comm.hpp"
+#include "parallel/exchange/exchange.hpp"
+
+namespace pario::engine {
+
+/// One rank's part of a collective call.
+struct Call {
+  const char* name = "";
+  std::uint64_t check = 0;                ///< must be equal on all ranks
+  std::optional<base::Error> error = {};  ///< why this rank cannot take part
+  bool moves_data = false;                ///< a read or write; it may meet one of another name
+  bool compare_names = false;             ///< unless this is set (check mode)
+  pattern::Summary summary = {};
+  plan::Direction direction = plan::Direction::write;
+  comm::WaitLimits limits = {};
+};
+
+/// The collective calls of one Comm. All functions but miss() are collective; they are called by
+/// one thread at a time.
+class CollectiveCalls {
+ public:
+  /// Collective. A communicator of one rank needs no exchange. `reporter`: the Comm of the file, of
+  /// which one rank names missing ranks. `memory`: the limit of the collective buffers of a node.
+  /// `call`: the first call.
+  CollectiveCalls(std::shared_ptr<comm::Comm> comm, std::shared_ptr<comm::Comm> reporter,
+                  std::string path, std::uint64_t memory, const Call& call);
+
+  /// Waits for all ranks and returns their notices, valid until the next call. An Error, the same
+  /// on all ranks, if a rank cannot take part or is in another call.
+  base::Result<std::span<const exchange::Notice>> meet(const Call& call);
+  /// Records that this rank has not taken part in `call` and will not; `call.error` is the reason.
+  /// Ranks that wait in that call get the error when this rank makes its next call, which is made
+  /// after that. Thread-safe.
+  void miss(const Call& call);
+  /// Returns the error of the lowest rank that has one.
+  base::Status agree(const base::Status& mine, const Call& call);
+  /// Executes a plan through collective buffers, after meet().
+  base::Status run(const plan::Plan& plan, const pattern::Access& access,
+                   exchange::WindowFile& file, const Call& call, exchange::Counters& counters);
+  /// Collects `each` bytes of every rank in rank order.
+  base::Status gather(const void* mine, std::size_t each, void* all, const Call& call);
+
+  exchange::Exchange& exchange() { return *exchange_; }
+
+ private:
+  using Notices = std::span<const exchange::Notice>;
+  struct Explanation;
+  enum class Meeting : std::uint8_t { good, refused, mismatched, of_missed_call };
+  struct Verdict {
+    Meeting meeting;
+    std::uint32_t call = 0;  ///< of_missed_call: the call of the other ranks
+  };
+
+  comm::Watchdog watchdog(const Call& call) const;
+  base::Error complete_error(base::Error error, const Call& call) const;
+  base::Result<Notices> exchange_notices(const Call& call, const std::optional<Call>& missed);
+  Verdict judge(Notices notices, const Call& call) const;
+  std::optional<Call> take_missed_call();
+  base::Error share_error(Meeting meeting, const Call& call);
+  base::Error describe_mismatch(std::span<const Explanation> ranks, const Call& call) const;
+
+  std::shared_ptr<comm::Comm> comm_, reporter_;
+  std::string path_;
+  std::unique_ptr<exchange::Exchange> exchange_;
+  exchange::Notice own_ = {};
+  std::uint64_t sequence_ = 0;  // calls so far
+  std::mutex missed_mutex_;
+  std::optional<Call> missed_;
+};
+
+}  // namespace pario::engine

@@ -1,0 +1,83 @@
+// The state of one open file that all parts of the engine share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+
+#include "core/comm/comm.hpp"
+#include "core/file/file.hpp"
+#include "parallel/engine/collective_calls.hpp"
+#include "parallel/engine/engine.hpp"
+#include "parallel/engine/handle_locks.hpp"
+#include "parallel/engine/policy.hpp"
+#include "parallel/engine/sieve_buffers.hpp"
+#include "parallel/engine/write_gate.hpp"
+
+namespace pario::engine {
+
+/// The locks that separate a read-modify-write from other writes of the file.
+struct WriteGuards {
+  std::shared_ptr<std::shared_mutex> threads;  ///< threads of this process
+  std::unique_ptr<WriteGate> gate = {};        ///< ranks of this node
+  std::unique_ptr<HandleLocks> handles = {};   ///< other handles of the file
+};
+
+/// One file as one rank has opened it. Thread-safe once the file is open, except for the setters:
+/// only collective calls use these, while no other call is in flight.
+class FileContext {
+ public:
+  FileContext(std::shared_ptr<comm::Comm> comm, std::string path, const hints::FileHints& hints);
+
+  comm::Comm& comm() const { return *comm_; }
+  const std::shared_ptr<comm::Comm>& shared_comm() const { return comm_; }
+  bool is_first() const { return comm_->rank() == 0; }
+  const std::string& path() const { return path_; }
+
+  file::File& file() const { return *file_; }
+  bool has_file() const { return file_ != nullptr; }
+  void set_file(std::unique_ptr<file::File> file) { file_ = std::move(file); }
+  WriteGuards& guards() { return guards_; }
+  SieveBuffers& sieve_buffers() { return sieve_buffers_; }
+
+  /// The hints in force, as MPI_File_get_info answers them.
+  const hints::FileHints& hints() const { return hints_; }
+  std::shared_ptr<const AccessPolicy> policy() const;
+  /// Also sets hints().
+  void set_policy(AccessPolicy policy);
+  void set_hints(const hints::FileHints& hints) { hints_ = hints; }
+
+  void add(const Statistics& more);
+  Statistics statistics() const;
+
+  /// Describes a collective call that moves no data; `check` must be equal on all ranks.
+  Call describe_call(const char* name, std::uint64_t check = 0) const;
+  comm::Watchdog watchdog(const char* call) const;
+  /// The Patience of waits for this rank's own threads.
+  comm::Patience patience() const;
+  /// Adds call, path and rank if `error` lacks them.
+  base::Error complete_error(base::Error error, const char* call) const;
+  /// Collective: copies `size` bytes of rank 0 to all ranks.
+  base::Status broadcast(void* data, std::size_t size, const char* call) const;
+
+ private:
+  comm::WaitLimits limits() const;
+
+  std::shared_ptr<comm::Comm> comm_;
+  const std::string path_;
+  hints::FileHints hints_;
+  std::unique_ptr<file::File> file_;
+  WriteGuards guards_;
+  SieveBuffers sieve_buffers_;
+  mutable std::mutex policy_mutex_;
+  std::shared_ptr<const AccessPolicy> policy_;
+  mutable std::mutex statistics_mutex_;
+  Statistics statistics_ = {};
+};
+
+/// Returns the lock between threads of this process that lock ranges of the file `path`, because
+/// file locks hold only between processes. One per path.
+std::shared_ptr<std::shared_mutex> process_lock(const std::string& path);
+
+}  // namespace pario::engine

@@ -1,0 +1,37 @@
+#include "parallel/engine/guarded_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace pario::engine {
+
+base::Status GuardedFile::write(std::uint64_t offset, std::span<const std::byte> data) {
+  return context_.file().write(offset, data);
+}
+
+base::Result<std::uint64_t> GuardedFile::read(std::uint64_t offset, std::span<std::byte> data) {
+  base::Result<std::uint64_t> count = context_.file().read(offset, data);
+  if (count) std::ranges::fill(data.subspan(*count), std::byte{0});
+  return count;
+}
+
+base::Status GuardedFile::begin_modify(base::Extent hull) {
+  if (!may_modify()) return base::Error{.number = EBUSY, .operation = "read"};
+  base::Status status;
+  if (locks_ == Locks::range) {
+    threads_ = std::unique_lock(*context_.guards().threads);
+    status = range_.emplace(context_.file(), hull, true).status();
+  }
+  if (status)
+    status = pass_.emplace(context_.guards().gate.get(), WriteGate::Write::modify).status();
+  if (!status) end_modify(hull);
+  return status;
+}
+
+void GuardedFile::end_modify(base::Extent) {
+  pass_.reset();
+  range_.reset();
+  if (threads_.owns_lock()) threads_.unlock();
+}
+
+}  // namespace pario::engine

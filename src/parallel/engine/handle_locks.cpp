@@ -1,0 +1,71 @@
+#include "parallel/engine/handle_locks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace pario::engine {
+namespace {
+
+constexpr std::uint64_t kNodes = std::uint64_t{1} << 20;  // bytes of a handle: one for each node
+constexpr base::Extent kAll{std::uint64_t{1} << 62, INT64_MAX};
+constexpr std::uint64_t kHandles = (kAll.end - kAll.begin) / kNodes;
+/// Locked while a handle registers, so that new read-modify-writes cannot starve it.
+constexpr base::Extent kRegistration{kAll.begin - 1, kAll.begin};
+/// Locked briefly by is_locked_by_other_program().
+constexpr base::Extent kProbe{kRegistration.begin - 1, kRegistration.begin};
+
+}  // namespace
+
+HandleLocks::HandleLocks(file::File& file, std::uint64_t handle)
+    : file_(file), own_(base::Extent::at(kAll.begin + handle % kHandles * kNodes, kNodes)) {}
+
+/// True if a program that does not use these locks, perhaps this one, has locked the whole file: a
+/// wait for it might never end.
+bool HandleLocks::is_locked_by_other_program() {
+  for (int tries = 0; tries < 100; ++tries) {
+    const base::Result<bool> locked = file_.try_lock(kProbe, true);
+    if (!locked.ok()) return true;
+    if (*locked) return static_cast<void>(file_.unlock(kProbe)), false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void HandleLocks::register_writer(int node) {
+  if (is_locked_by_other_program()) return;
+  const bool registering = file_.lock(kRegistration, true).ok();
+  const std::uint64_t place = own_.begin + static_cast<std::uint64_t>(node) % kNodes;
+  static_cast<void>(file_.lock(base::Extent::at(place, 1), true));
+  if (registering) static_cast<void>(file_.unlock(kRegistration));
+}
+
+bool HandleLocks::try_begin() {
+  const std::scoped_lock alone(mutex_);
+  if (active_ == 0 && !lock_others()) return false;
+  ++active_;
+  return true;
+}
+
+void HandleLocks::end() {
+  const std::scoped_lock alone(mutex_);
+  if (--active_ == 0) unlock_others();
+}
+
+bool HandleLocks::lock_others() {
+  const base::Extent parts[] = {kRegistration, {kAll.begin, own_.begin}, {own_.end, kAll.end}};
+  const bool all = std::ranges::all_of(parts, [this](base::Extent part) {
+    const base::Result<bool> locked = file_.try_lock(part, false);
+    return locked.ok() && *locked;
+  });
+  static_cast<void>(file_.unlock(kRegistration));
+  if (!all) unlock_others();
+  return all;
+}
+
+void HandleLocks::unlock_others() {
+  static_cast<void>(file_.unlock({kAll.begin, own_.begin}));
+  static_cast<void>(file_.unlock({own_.end, kAll.end}));
+}
+
+}  // namespace pario::engine

@@ -1,0 +1,164 @@
+#include "parallel/engine/kept_writes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "core/trace/trace.hpp"
+
+namespace pario::engine {
+namespace {
+
+/// Larger independent writes get a request of their own.
+constexpr std::uint64_t kSmallWrite = 64 << 10;
+constexpr std::uint64_t kDelayCheckNs = 500'000'000;
+
+/// The files of this process that have kept writes since they were opened. Never destroyed: it is
+/// used when the process ends.
+struct Registry {
+  std::mutex mutex;
+  std::set<KeptWrites*> files;
+  pid_t process = 0;
+};
+
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+/// True if a write was kept since write_kept_writes() last ran.
+std::atomic<bool> any_kept{false};
+
+/// Writes kept bytes whose delay has passed. Runs in a thread of its own until the process ends.
+base::Result<std::uint64_t> watch_delays() {
+  const base::FutexWord never_woken{0};
+  for (auto& all = registry();;) {
+    base::futex_wait(never_woken, 0, kDelayCheckNs);
+    const std::scoped_lock lock(all.mutex);
+    for (KeptWrites* file : all.files) file->start_old(base::monotonic_ns());
+  }
+}
+
+void start_delay_thread() {
+  static Worker& thread = *new Worker;  // ends with the process
+  static_cast<void>(thread.submit(std::make_shared<Task>(watch_delays)));
+}
+
+/// Prints a lost write even if messages are off: no later call can report it.
+void print_lost_write(const base::Error& error) {
+  const std::string text = "pario: the program has ended, and " + error.text() + "\n";
+  static_cast<void>(base::system_call(SYS_write, STDERR_FILENO, text.data(), text.size()));
+}
+
+/// Writes all kept bytes in exit(3). Does nothing in a forked child, whose copies the parent
+/// writes.
+void save_all_at_exit() {
+  auto& all = registry();
+  if (all.process != ::getpid()) return;
+  const trace::Guard guard(trace::Guard::Kind::mpiio);
+  const std::scoped_lock lock(all.mutex);
+  for (KeptWrites* file : all.files)
+    if (const base::Status saved = file->save(); !saved) print_lost_write(saved.error());
+}
+
+}  // namespace
+
+void write_kept_writes() {
+  if (!any_kept.load(std::memory_order_relaxed) || !any_kept.exchange(false)) return;
+  const trace::Guard guard(trace::Guard::Kind::mpiio);
+  auto& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  for (KeptWrites* file : all.files) file->flush();
+}
+
+KeptWrites::~KeptWrites() {
+  unregister();
+  static_cast<void>(save());
+}
+
+/// Adds the object to the registry. Called before a write is kept.
+void KeptWrites::register_once() {
+  any_kept = true;
+  if (registered_.exchange(true)) return;
+  auto& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  if (all.process != ::getpid()) {
+    std::atexit(save_all_at_exit);
+    start_delay_thread();
+  }
+  all.process = ::getpid();
+  all.files.insert(this);
+}
+
+void KeptWrites::unregister() {
+  if (!registered_) return;
+  auto& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  all.files.erase(this);
+}
+
+bool KeptWrites::keeps(plan::Direction direction, const pattern::Summary& summary,
+                       const AccessPolicy& policy) {
+  return direction == plan::Direction::write && !policy.atomic && summary.bytes > 0 &&
+         summary.bytes <= kSmallWrite &&
+         KeptBytes::memory_for(summary) <= policy.hints.pario_write_behind / 2;
+}
+
+bool KeptWrites::merges(plan::Direction direction, const AccessPolicy& policy) {
+  return direction == plan::Direction::write && !policy.atomic &&
+         policy.hints.pario_merge_collectives > 0;
+}
+
+void KeptWrites::add(const pattern::Access& access, const pattern::Summary& summary,
+                     const AccessPolicy& policy) {
+  register_once();
+  behind_.add(access, summary, policy.hints.pario_write_behind);
+}
+
+base::Status KeptWrites::write_own_merged() {
+  const KeptBytes::Batch batch = merged_.take_own();
+  return batch.access.bytes == 0 ? base::Status() : write_kept_bytes(context_, batch.access);
+}
+
+base::Status KeptWrites::flush_overlapping_merged(base::Extent span) {
+  return used() && merged_.overlaps(span) ? write_own_merged() : base::Status();
+}
+
+void KeptWrites::flush_overlapping(base::Extent span) {
+  if (used() && behind_.overlaps(span)) behind_.flush();
+}
+
+void KeptWrites::flush() {
+  if (used()) behind_.flush();
+}
+
+void KeptWrites::start_old(std::uint64_t now) {
+  const std::uint64_t delay_s = context_.policy()->hints.pario_write_behind_delay;
+  if (delay_s > 0) behind_.start_old(delay_s * 1'000'000'000, now);
+}
+
+base::Status KeptWrites::save() {
+  if (!used()) return {};
+  behind_.flush();
+  errors_.put_error(write_own_merged());
+  return errors_.take_error();
+}
+
+std::uint64_t KeptWrites::end() const {
+  return used() ? std::max(behind_.end(), merged_.end()) : 0;
+}
+
+bool KeptWrites::fits_merged(std::span<const pattern::Summary> ranks,
+                             const AccessPolicy& policy) const {
+  return merged_.fits(ranks, policy.hints.pario_merge_collectives);
+}
+
+void KeptWrites::add_merged(const pattern::Access& access, base::Extent span,
+                            std::span<const pattern::Summary> ranks) {
+  register_once();
+  merged_.add(access, span, ranks);
+}
+
+}  // namespace pario::engine

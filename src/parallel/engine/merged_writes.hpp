@@ -1,0 +1,42 @@
+// Consecutive collective writes that are kept back and exchanged as one call (hint
+// pario_merge_collectives).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "parallel/engine/kept_bytes.hpp"
+
+namespace pario::engine {
+
+/// One rank's part, and the sizes of the other ranks' parts. any() and fits() return the same on
+/// all ranks that made the same calls. Thread-safe.
+class MergedWrites {
+ public:
+  /// True if no rank needs more than `bound` bytes of memory for one more call: half of them for
+  /// its bytes, half to sort these. `ranks`: the summaries of the call, of all ranks.
+  bool fits(std::span<const pattern::Summary> ranks, std::uint64_t bound) const;
+  void add(const pattern::Access& access, base::Extent span,
+           std::span<const pattern::Summary> ranks);
+  bool any() const;
+
+  /// True if this rank's bytes overlap.
+  bool overlaps(base::Extent where) const;
+  /// The end of the last byte of all ranks.
+  std::uint64_t end() const;
+  /// Ends the merging: returns this rank's part of the one call.
+  KeptBytes::Batch take_all();
+  /// Returns this rank's bytes early, because the file needs them; its part of the merged call is
+  /// then smaller.
+  KeptBytes::Batch take_own();
+
+ private:
+  mutable std::mutex mutex_;
+  KeptBytes own_;
+  std::vector<std::uint64_t> sizes_;  // memory of each rank
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace pario::engine

@@ -1,0 +1,40 @@
+// The parts of an open SharedFile.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/engine/context.hpp"
+#include "parallel/engine/engine.hpp"
+#include "parallel/engine/pointer_store.hpp"
+#include "parallel/engine/transfers.hpp"
+
+namespace pario::engine {
+
+struct OpenedFile {
+  OpenedFile(std::shared_ptr<comm::Comm> comm, const OpenRequest& open_request)
+      : request(open_request),
+        context(std::move(comm), open_request.path, open_request.hints),
+        transfers(context) {}
+
+  /// Collective: waits for all ranks; an error if one of them is in another call.
+  base::Status meet(const Call& call);
+  /// Collective: shares the outcome of all ranks. `operation`: the source of an error of this rank.
+  base::Status agree(const base::Status& mine, const char* operation, const Call& call);
+  /// Collective: agrees on the outcome of a change that rank 0 makes, after `earlier` errors.
+  base::Status agree_on_change(base::Status earlier, const base::Status& changed, const Call& call);
+
+  OpenRequest request;
+  std::shared_ptr<comm::SharedMemory> node_memory;  // of the gate; null: own_memory
+  std::vector<PlainWrites> own_memory;
+  FileContext context;
+  std::unique_ptr<SharedPointer> pointer;
+  std::string striping_reason;
+  std::uint64_t open_ns = 0;
+  bool is_readable = true;  // for writers: they read windows with holes
+  bool is_closed = true;
+  Transfers transfers;  // last: its threads use the other members
+};
+
+}  // namespace pario::engine

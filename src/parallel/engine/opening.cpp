@@ -1,0 +1,215 @@
+#include "parallel/engine/opening.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/file/stripes.hpp"
+#include "parallel/engine/hint_texts.hpp"
+#include "parallel/engine/report.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr unsigned kPermissions = 0777;
+constexpr std::uint64_t kAnyTarget = 65535;
+constexpr const char* kOpen = "MPI_File_open";
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+    number = base::monotonic_ns();
+  return number;
+}
+
+unsigned mode_of(const OpenRequest& request) {
+  if (request.hints.file_perm.empty()) return request.mode;
+  const unsigned long octal = std::strtoul(request.hints.file_perm.c_str(), nullptr, 8);
+  return static_cast<unsigned>(octal) & kPermissions;
+}
+
+base::Status check_strict(const OpenRequest& request) {
+  if (!request.hints.pario_strict || request.rejected.empty()) return {};
+  return base::Error{.number = EINVAL,
+                     .operation = "open",
+                     .path = request.path,
+                     .detail = request.rejected.front().reason};
+}
+
+}  // namespace
+
+base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator,
+                                                    const std::string& path,
+                                                    const hints::FileHints& hints) {
+  const comm::WaitLimits limits{hints.pario_watchdog, hints.pario_patience, hints.pario_silence};
+  return comm::make_mpi(communicator, comm::watch_file_open(communicator, limits, path, say));
+}
+
+base::Status remove(const std::string& path) { return file::remove(path); }
+
+Opening::Opening(std::shared_ptr<comm::Comm> comm, const OpenRequest& request, const Opener& opener)
+    : state_(std::make_unique<OpenedFile>(std::move(comm), request)),
+      context_(state_->context),
+      opener_(opener) {}
+
+base::Result<std::unique_ptr<SharedFile>> Opening::run() {
+  {
+    const exchange::Timer timer(state_->open_ns);
+    if (base::Status status = run_steps(); !status) return status.error();
+  }
+  return std::unique_ptr<SharedFile>(new SharedFile(std::move(state_)));
+}
+
+base::Status Opening::run_steps() {
+  context_.comm().announce(kOpen);
+  base::Status mine;
+  if (context_.is_first()) mine = open_first();
+  if (const base::Status status = share_facts(mine); !status) return status;
+  context_.set_hints(state_->request.hints);
+  if (const base::Status status = make_calls(); !status) return status;
+  if (const base::Status status = make_gate_and_pointer(); !status) return status;
+  if (!context_.is_first()) {
+    const int kept = state_->request.flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_ACCMODE);
+    mine = open_with_flags(kept | facts_.access);
+  }
+  if (mine) make_handle_locks();
+  const Call call = context_.describe_call(kOpen);
+  if (const base::Status status = state_->transfers.calls().agree(mine, call); !status)
+    return status;
+  set_policy();
+  return {};
+}
+
+base::Status Opening::open_first() {
+  const OpenRequest& request = state_->request;
+  facts_.number = random_number();
+  if (base::Status status = check_strict(request); !status) return status;
+  if (base::Status status = open_readable(); !status) return status;
+  facts_.access = request.flags & O_ACCMODE;
+  const file::StripingOutcome outcome =
+      file::striping_outcome(make_file_request(request.flags), context_.file());
+  facts_.layout = context_.file().layout();
+  facts_.has_stripes = outcome.supported;
+  state_->striping_reason = outcome.reason;
+  return {};
+}
+
+/// Opens a write-only file for reading, too, if that is permitted: windows with holes are read.
+base::Status Opening::open_readable() {
+  OpenRequest& request = state_->request;
+  if ((request.flags & O_ACCMODE) != O_WRONLY) return open_with_flags(request.flags);
+  const int readable = (request.flags & ~O_ACCMODE) | O_RDWR;
+  base::Status status = open_with_flags(readable);
+  if (!status && status.error().number == EACCES) {
+    request.hints.romio_ds_write = hints::Choice::disable;
+    return open_with_flags(request.flags);
+  }
+  if (status) request.flags = readable;
+  return status;
+}
+
+base::Status Opening::open_with_flags(int flags) {
+  auto file = opener_(make_file_request(flags));
+  if (!file) return context_.complete_error(file.error(), "open");
+  context_.set_file(std::move(*file));
+  return {};
+}
+
+file::OpenRequest Opening::make_file_request(int flags) const {
+  const OpenRequest& request = state_->request;
+  const hints::FileHints& hints = request.hints;
+  const auto ranks = static_cast<std::uint32_t>(context_.comm().size());
+  const auto expected = static_cast<std::uint32_t>(hints.pario_expected_writers);
+  const std::uint32_t writers = expected != 0 ? expected : ranks;
+  const layout::Striping striping = file::wanted_striping(request.path, hints, writers);
+  const bool grows = hints.pario_growing && hints.pario_expected_size == 0;
+  return {.path = request.path,
+          .flags = flags,
+          .mode = mode_of(request),
+          .striping_unit = striping.unit,
+          .striping_factor = striping.targets,
+          .start_target = striping.start,
+          .growing_writers = grows ? writers : 0,
+          .subfiles = static_cast<std::uint32_t>(hints.pario_subfiles)};
+}
+
+/// Copies the facts and hints of rank 0, or its error, to all ranks.
+base::Status Opening::share_facts(const base::Status& mine) {
+  const bool first = context_.is_first();
+  if (context_.comm().size() == 1) return mine;
+  std::string text;
+  if (first) text = mine ? format_hints(state_->request.hints) : mine.error().detail;
+  facts_.failed = mine ? 0 : mine.error().number;
+  facts_.text_size = text.size();
+  if (base::Status status = context_.broadcast(&facts_, sizeof facts_, kOpen); !status)
+    return status;
+  text.resize(facts_.text_size);
+  if (base::Status status = context_.broadcast(text.data(), text.size(), kOpen); !status)
+    return status;
+  if (first) return mine;
+  if (facts_.failed != 0)
+    return context_.complete_error({.number = facts_.failed, .rank = 0, .detail = text}, "open");
+  state_->request.hints = parse_hints(text);
+  return {};
+}
+
+base::Status Opening::make_calls() {
+  const bool made = state_->transfers.open(context_.hints().pario_memory, kOpen);
+  return made ? base::Status() : describe_failure();
+}
+
+/// Explains why memory cannot be shared; the other nodes get the error from agree().
+base::Error Opening::describe_failure() {
+  comm::Comm& comm = context_.comm();
+  comm.fail({.number = ENOMEM, .detail = "no memory to share between ranks"});
+  return context_.complete_error(comm.failure().error(), "open");
+}
+
+base::Status Opening::make_gate_and_pointer() {
+  comm::Comm& comm = context_.comm();
+  const int ranks = comm.local_size();
+  comm::Watchdog watch = context_.watchdog(kOpen);
+  if (ranks > 1) state_->node_memory = comm.share(node_state_size(ranks), watch.patience());
+  if (ranks > 1 && !state_->node_memory) return describe_failure();
+  if (!state_->node_memory) state_->own_memory = std::vector<PlainWrites>(2);
+  std::byte* memory = state_->node_memory ? state_->node_memory->data()
+                                          : reinterpret_cast<std::byte*>(state_->own_memory.data());
+  auto gate = std::make_unique<WriteGate>(memory, comm, context_.path());
+  auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
+                                            : make_pointer_in_file(context_.path(), facts_.number);
+  context_.guards().gate = std::move(gate);
+  state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
+  return {};
+}
+
+/// Registers this handle before any of its ranks may write. Without locks across nodes no byte is
+/// ever written back, and handles need not detect each other.
+void Opening::make_handle_locks() {
+  file::File& file = context_.file();
+  const comm::Comm& comm = context_.comm();
+  context_.guards().handles = std::make_unique<HandleLocks>(file, facts_.number);
+  const bool writes = (state_->request.flags & O_ACCMODE) != O_RDONLY;
+  const bool has_locks = layout::traits(file.layout().kind).locks_across_nodes;
+  if (writes && has_locks && comm.rank() == comm.leader())
+    context_.guards().handles->register_writer(comm.node());
+}
+
+void Opening::set_policy() {
+  const comm::Comm& comm = context_.comm();
+  const layout::StripeLayout layout = comm.size() == 1 ? context_.file().layout() : facts_.layout;
+  hints::FileHints effective = context_.hints();
+  effective.striping_unit = facts_.has_stripes ? layout.unit : 0;
+  effective.striping_factor = facts_.has_stripes ? layout.targets : 0;
+  effective.pario_subfiles = context_.file().subfiles();
+  if (layout.kind != layout::Kind::lustre) effective.start_iodevice = kAnyTarget;
+  context_.set_policy({.hints = std::move(effective),
+                       .layout = layout,
+                       .atomic = false,
+                       .one_node = comm.topology().nodes() == 1});
+  state_->is_readable = facts_.access != O_WRONLY;
+  state_->is_closed = false;
+}
+
+}  // namespace pario::engine

@@ -1,0 +1,29 @@
+// The facts that decide the way of a file's accesses.
+#pragma once
+
+#include "core/hints/hints.hpp"
+#include "core/layout/layout.hpp"
+
+namespace pario::engine {
+
+/// Immutable while calls use it; replaced as a whole when hints or the atomic mode change. The same
+/// on all ranks.
+struct AccessPolicy {
+  hints::FileHints hints = {};
+  layout::StripeLayout layout = {};
+  bool atomic = false;
+  bool one_node = true;  ///< all ranks of the file share one node
+
+  /// True if writes may be kept back after the call has returned.
+  bool may_keep_writes() const {
+    return hints.pario_write_behind > 0 || hints.pario_merge_collectives > 0;
+  }
+};
+
+/// True if a rank sees the bytes that another rank wrote before the two communicated. Ranks of
+/// one node share its page cache; between nodes the locks of the file system must keep all caches
+/// coherent. Merged collective writes wait for MPI_File_sync; the writes of pario_write_behind
+/// reach the file before the rank communicates.
+bool visible_at_once(const AccessPolicy& policy);
+
+}  // namespace pario::engine

@@ -1,0 +1,194 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "parallel/engine/closing.hpp"
+#include "parallel/engine/hint_texts.hpp"
+#include "parallel/engine/opened_file.hpp"
+#include "parallel/engine/opening.hpp"
+#include "parallel/engine/pieces.hpp"
+#include "parallel/engine/report.hpp"
+
+namespace pario::engine {
+namespace {
+
+using Count = base::Result<std::uint64_t>;
+using plan::Direction;
+
+std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof value); }
+
+}  // namespace
+
+base::Status OpenedFile::meet(const Call& call) {
+  const auto met = transfers.calls().meet(call);
+  return met ? base::Status() : met.status();
+}
+
+base::Status OpenedFile::agree(const base::Status& mine, const char* operation, const Call& call) {
+  const base::Status outcome = mine ? mine : context.complete_error(mine.error(), operation);
+  return transfers.calls().agree(outcome, call);
+}
+
+base::Status OpenedFile::agree_on_change(base::Status earlier, const base::Status& changed,
+                                         const Call& call) {
+  if (earlier) earlier = changed;
+  return agree(earlier, call.name, call);
+}
+
+SharedFile::SharedFile(std::unique_ptr<OpenedFile> state) : state_(std::move(state)) {}
+
+SharedFile::~SharedFile() = default;
+
+base::Result<std::unique_ptr<file::File>> open_file(const file::OpenRequest& request) {
+  return file::open(request);
+}
+
+base::Result<std::unique_ptr<SharedFile>> SharedFile::open(std::shared_ptr<comm::Comm> comm,
+                                                           const OpenRequest& request,
+                                                           const Opener& opener) {
+  return Opening(std::move(comm), request, opener).run();
+}
+
+base::Result<std::unique_ptr<SharedFile>> SharedFile::open(std::shared_ptr<comm::Comm> comm,
+                                                           const std::string& path,
+                                                           const hints::FileHints& hints) {
+  return open(std::move(comm), {.path = path, .flags = O_RDWR | O_CREAT, .hints = hints});
+}
+
+base::Status SharedFile::close() {
+  if (state_->is_closed) return {};
+  state_->is_closed = true;
+  return close_file(*state_);
+}
+
+Count SharedFile::write(const pattern::Access& access, With with, const char* call) {
+  return state_->transfers.run(Direction::write, access, with, call);
+}
+
+Count SharedFile::read(const pattern::Access& access, With with, const char* call) {
+  return state_->transfers.run(Direction::read, access, with, call);
+}
+
+Count SharedFile::write_pieces(std::span<const Piece> pieces) {
+  return move_pieces(*this, Direction::write, pieces);
+}
+
+Count SharedFile::read_pieces(std::span<const Piece> pieces) {
+  return move_pieces(*this, Direction::read, pieces);
+}
+
+std::shared_ptr<Operation> SharedFile::start(Direction direction, const pattern::Access& access,
+                                             With with, const char* call) {
+  return state_->transfers.start(direction, access, with, call);
+}
+
+void SharedFile::refuse(Direction direction, const base::Error& error, const char* call) {
+  state_->transfers.refuse(direction, error, call);
+}
+
+void SharedFile::start_refusal(Direction direction, const base::Error& error, const char* call) {
+  state_->transfers.start_refusal(direction, error, call);
+}
+
+void SharedFile::miss(std::optional<Direction> direction, const base::Error& error,
+                      const char* call) {
+  state_->transfers.miss(direction, error, call);
+}
+
+Count SharedFile::size() {
+  const std::uint64_t kept =
+      state_->transfers.kept_writes().end();  // first: kept bytes may be in flight to the file
+  const Count size = state_->context.file().size();
+  if (!size) return state_->context.complete_error(size.error(), "get_size");
+  return std::max(*size, kept);
+}
+
+base::Status SharedFile::resize(std::uint64_t size) {
+  base::Status earlier = state_->transfers.flush();
+  const Call call = state_->context.describe_call("MPI_File_set_size", hash_of(size));
+  if (base::Status met = state_->meet(call); !met) return met;
+  base::Status changed;
+  if (state_->context.is_first()) changed = state_->context.file().resize(size);
+  return state_->agree_on_change(std::move(earlier), changed, call);
+}
+
+base::Status SharedFile::preallocate(std::uint64_t size) {
+  base::Status earlier = state_->transfers.flush();
+  const Call call = state_->context.describe_call("MPI_File_preallocate", hash_of(size));
+  if (base::Status met = state_->meet(call); !met) return met;
+  base::Status changed;
+  if (state_->context.is_first()) changed = state_->context.file().preallocate(size);
+  return state_->agree_on_change(std::move(earlier), changed, call);
+}
+
+/// Syncs the file once per node, because its ranks share the page cache; then every rank drops
+/// cached bytes that other nodes may have changed.
+base::Status SharedFile::sync() {
+  state_->transfers.finish_independent();
+  base::Status earlier = state_->transfers.flush();
+  const Call call = state_->context.describe_call("MPI_File_sync");
+  if (base::Status met = state_->meet(call); !met) return met;
+  const comm::Comm& comm = state_->context.comm();
+  const bool syncs = comm.rank() == comm.leader();
+  const base::Status synced = syncs ? state_->context.file().sync() : base::Status();
+  base::Status all = state_->agree_on_change(std::move(earlier), synced, call);
+  if (!all || comm.topology().nodes() == 1) return all;
+  return state_->agree(state_->context.file().refresh(), call.name, call);
+}
+
+void SharedFile::set_atomic(bool atomic) {
+  FileContext& context = state_->context;
+  state_->transfers.kept_writes().errors().put_error(state_->transfers.flush());
+  static_cast<void>(state_->meet(context.describe_call("MPI_File_set_atomicity", hash_of(atomic))));
+  AccessPolicy changed = *context.policy();
+  changed.atomic = atomic;
+  context.set_policy(std::move(changed));
+}
+
+bool SharedFile::atomic() const { return state_->context.policy()->atomic; }
+
+SharedPointer& SharedFile::pointer() { return *state_->pointer; }
+
+base::Status SharedFile::agree(std::uint64_t hash, const base::Status& mine, const char* name) {
+  state_->transfers.finish_started();
+  Call call = state_->context.describe_call(name, hash);
+  if (!mine) call.error = mine.error();
+  return state_->meet(call);
+}
+
+const comm::Comm& SharedFile::comm() const { return state_->context.comm(); }
+
+const std::string& SharedFile::path() const { return state_->context.path(); }
+
+const hints::FileHints& SharedFile::hints() const { return state_->context.hints(); }
+
+base::Status SharedFile::set_hints(const hints::FileHints& hints) {
+  constexpr const char* kCall = "MPI_File_set_info";
+  FileContext& context = state_->context;
+  state_->transfers.finish_started();
+  if (base::Status met = state_->meet(context.describe_call(kCall)); !met) return met;
+  hints::FileHints agreed = hints;
+  if (base::Status sent = broadcast_hints(context, agreed, kCall); !sent) return sent;
+  agreed = hints::hints_of_open_file(context.hints(), agreed);
+  if (!state_->is_readable) agreed.romio_ds_write = hints::Choice::disable;
+  if (agreed.pario_write_behind != context.hints().pario_write_behind ||
+      agreed.pario_merge_collectives != context.hints().pario_merge_collectives)
+    state_->transfers.kept_writes().errors().put_error(state_->transfers.flush());
+  AccessPolicy changed = *context.policy();
+  changed.hints = std::move(agreed);
+  context.set_policy(std::move(changed));
+  return {};
+}
+
+bool SharedFile::visible_at_once() const {
+  return engine::visible_at_once(*state_->context.policy());
+}
+
+std::vector<HintOutcome> SharedFile::audit() const {
+  return make_audit(state_->request, state_->context.hints(), state_->striping_reason);
+}
+
+Statistics SharedFile::statistics() const { return state_->context.statistics(); }
+
+}  // namespace pario::engine

@@ -1,0 +1,68 @@
+#include "core/base/base.hpp"
+#include "parallel/engine/context.hpp"
+#include "parallel/engine/pointer_store.hpp"
+#include "parallel/engine/transfers.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr const char* kSeek = "MPI_File_seek_shared";
+
+/// The first position of the ranks, in the form in which rank 0 sends it.
+struct Reservation {
+  int failed = 0;  ///< errno
+  std::uint64_t begin = 0;
+};
+
+}  // namespace
+
+SharedPointer::SharedPointer(FileContext& context, Transfers& transfers,
+                             std::unique_ptr<PointerStore> store)
+    : context_(context), transfers_(transfers), store_(std::move(store)) {}
+
+SharedPointer::~SharedPointer() = default;
+
+base::Result<std::uint64_t> SharedPointer::advance(std::uint64_t bytes) {
+  base::Result<std::uint64_t> before = store_->advance(bytes);
+  if (before) return before;
+  return context_.complete_error(before.error(), "advance_shared");
+}
+
+base::Result<std::uint64_t> SharedPointer::position() { return advance(0); }
+
+base::Status SharedPointer::seek(std::uint64_t position) {
+  transfers_.finish_started();
+  const Call call = context_.describe_call(kSeek, base::xxh64(&position, sizeof position));
+  if (const auto met = transfers_.calls().meet(call); !met) return met.status();
+  base::Status mine = context_.is_first() ? store_->set(position) : base::Status();
+  if (!mine) mine = context_.complete_error(mine.error(), kSeek);
+  return transfers_.calls().agree(mine, call);
+}
+
+base::Result<std::uint64_t> SharedPointer::order(std::uint64_t bytes, const char* name) {
+  transfers_.finish_started();
+  Call call = context_.describe_call(name);
+  call.summary.bytes = bytes;
+  const auto notices = transfers_.calls().meet(call);
+  if (!notices) return notices.error();
+  std::uint64_t before = 0, all = 0;
+  for (std::size_t rank = 0; rank < notices->size(); ++rank) {
+    if (rank == static_cast<std::size_t>(context_.comm().rank())) before = all;
+    all += (*notices)[rank].summary.bytes;
+  }
+  Reservation reserved;
+  if (context_.is_first()) {
+    const base::Result<std::uint64_t> begin = store_->advance(all);
+    reserved = begin ? Reservation{0, *begin} : Reservation{begin.error().number, 0};
+  }
+  const base::Status sent = context_.broadcast(&reserved, sizeof reserved, name);
+  if (!sent) return sent.error();
+  if (reserved.failed != 0)
+    return context_.complete_error(
+        {.number = reserved.failed, .rank = 0, .detail = "the shared file pointer"}, name);
+  return reserved.begin + before;
+}
+
+void SharedPointer::remove() { store_->remove(); }
+
+}  // namespace pario::engine

@@ -1,0 +1,127 @@
+#include "parallel/engine/transfers.hpp"
+
+#include "parallel/engine/independent.hpp"
+
+namespace pario::engine {
+namespace {
+
+using exchange::Timer;
+using plan::Direction;
+
+void count_call(Statistics& statistics, Direction direction,
+                const base::Result<std::uint64_t>& moved) {
+  const std::uint64_t bytes = moved ? *moved : 0;
+  if (direction == Direction::write) {
+    ++statistics.independent_writes;
+    statistics.bytes_written += bytes;
+  } else {
+    ++statistics.independent_reads;
+    statistics.bytes_read += bytes;
+  }
+}
+
+}  // namespace
+
+bool Transfers::open(std::uint64_t memory, const char* call) {
+  calls_ = std::make_unique<CollectiveCalls>(context_.shared_comm(), context_.shared_comm(),
+                                             context_.path(), memory, context_.describe_call(call));
+  return started_.make_worker_comm(call);
+}
+
+base::Result<std::uint64_t> Transfers::run(Direction direction, const pattern::Access& access,
+                                           With with, const char* call) {
+  if (with == With::alone) return run_independent(direction, access, call, *context_.policy());
+  finish_started();
+  kept_.flush();
+  return collective_.run(*calls_, direction, access, call, *context_.policy());
+}
+
+base::Result<std::uint64_t> Transfers::run_independent(Direction direction,
+                                                       const pattern::Access& access,
+                                                       const char* call,
+                                                       const AccessPolicy& policy) {
+  Statistics statistics;
+  Count moved = std::uint64_t{0};
+  {
+    const Timer timer(statistics.total_ns);
+    moved = run_in_order(direction, access, pattern::summarise(access), policy, statistics);
+  }
+  count_call(statistics, direction, moved);
+  context_.add(statistics);
+  if (!moved) return context_.complete_error(moved.error(), call);
+  const base::Status earlier = kept_.errors().take_error();
+  return earlier ? moved : Count(earlier.error());
+}
+
+/// Carries out an independent access in order with the kept writes of this rank.
+base::Result<std::uint64_t> Transfers::run_in_order(Direction direction,
+                                                    const pattern::Access& access,
+                                                    const pattern::Summary& summary,
+                                                    const AccessPolicy& policy,
+                                                    Statistics& statistics) {
+  const base::Status written = kept_.flush_overlapping_merged(summary.span);
+  if (!written) return written.error();
+  if (KeptWrites::keeps(direction, summary, policy)) {
+    kept_.add(access, summary, policy);
+    ++statistics.written_behind;
+    return access.bytes;
+  }
+  kept_.flush_overlapping(summary.span);
+  Count moved =
+      IndependentAccess(context_, policy, statistics).run_verified(direction, access, summary);
+  const bool at_end = direction == Direction::read && moved && *moved < access.bytes;
+  if (!at_end || kept_.end() == 0) return moved;
+  kept_.errors().put_error(kept_.save());  // the end of the file may be among the kept bytes
+  return IndependentAccess(context_, policy, statistics).run_verified(direction, access, summary);
+}
+
+std::shared_ptr<Operation> Transfers::start(Direction direction, const pattern::Access& access,
+                                            With with, const char* call) {
+  const std::shared_ptr<const AccessPolicy> policy = context_.policy();
+  if (with == With::alone)
+    return started_.start_independent([this, direction, access, call, policy] {
+      return run_independent(direction, access, call, *policy);
+    });
+  kept_.flush();
+  return started_.start_collective([this, direction, access, call, policy] {
+    return collective_.run(started_.worker_calls(*calls_, call), direction, access, call, *policy);
+  });
+}
+
+void Transfers::refuse(Direction direction, const base::Error& error, const char* call) {
+  finish_started();
+  collective_.refuse(*calls_, direction, error, call, *context_.policy());
+}
+
+void Transfers::start_refusal(Direction direction, const base::Error& error, const char* call) {
+  kept_.flush();
+  started_.start_collective([this, direction, error, call, policy = context_.policy()]() -> Count {
+    collective_.refuse(started_.worker_calls(*calls_, call), direction, error, call, *policy);
+    return error;
+  });
+}
+
+void Transfers::miss(std::optional<Direction> direction, const base::Error& error,
+                     const char* name) {
+  Call call = direction ? collective_.describe_call(*direction, name, *context_.policy())
+                        : context_.describe_call(name);
+  call.error = error;
+  calls_->miss(call);
+}
+
+base::Status Transfers::flush() {
+  finish_started();
+  if (!kept_.used()) return {};
+  Statistics statistics;
+  base::Status all;
+  {
+    const Timer timer(statistics.total_ns);
+    kept_.flush();
+    all = collective_.flush_merged(*calls_);
+  }
+  context_.add(statistics);
+  base::Status mine = kept_.errors().take_error();
+  return all ? mine : all;
+}
+
+}  // namespace pario::engine

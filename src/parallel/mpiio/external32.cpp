@@ -1,0 +1,240 @@
+#include "parallel/mpiio/external32.hpp"
+
+#include <algorithm>
+#include <cfloat>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "parallel/mpiio/contents.hpp"
+#include "parallel/mpiio/datatypes.hpp"
+#include "parallel/mpiio/library.hpp"
+
+namespace pario::mpiio {
+namespace {
+
+#if LDBL_MANT_DIG == 64
+__extension__ using Quad = __float128;
+#else
+using Quad = long double;
+#endif
+
+/// The conversion of a value beside the byte order: none, a change of size with or
+/// without a sign, a change of format.
+enum class Kind : std::uint8_t { same, integer, natural, quad };
+
+/// One value in memory and in the file.
+struct Form {
+  Kind kind = Kind::same;
+  std::uint64_t memory = 0, file = 0;
+};
+
+/// A type as a sequence of values: `children` with the number of each, or one value.
+struct Signature {
+  Form form = {};
+  std::uint64_t memory = 0, file = 0;  ///< bytes of the whole type
+  std::vector<std::pair<Signature, std::uint64_t>> children = {};
+
+  void add(Signature child, std::uint64_t copies) {
+    memory += child.memory * copies;
+    file += child.file * copies;
+    children.emplace_back(std::move(child), copies);
+  }
+};
+
+Signature value(Form form) { return {.form = form, .memory = form.memory, .file = form.file}; }
+
+/// Predefined types whose values have another form or size in the file: form, and values per
+/// instance.
+struct Special {
+  mpi::Handle name;
+  Kind kind;
+  std::uint64_t file;  ///< bytes of a value in the file; 0: as in memory
+  std::uint64_t count;
+};
+constexpr Special kSpecial[] = {
+    {MPI_LONG, Kind::integer, 4, 1},
+    {MPI_UNSIGNED_LONG, Kind::natural, 4, 1},
+    {MPI_WCHAR, Kind::natural, 2, 1},
+    {MPI_LONG_DOUBLE, Kind::quad, 16, 1},
+    {MPI_C_LONG_DOUBLE_COMPLEX, Kind::quad, 16, 2},
+    {MPI_CXX_LONG_DOUBLE_COMPLEX, Kind::quad, 16, 2},
+    {MPI_C_FLOAT_COMPLEX, Kind::same, 0, 2},
+    {MPI_C_DOUBLE_COMPLEX, Kind::same, 0, 2},
+    {MPI_CXX_FLOAT_COMPLEX, Kind::same, 0, 2},
+    {MPI_CXX_DOUBLE_COMPLEX, Kind::same, 0, 2},
+    {MPI_COMPLEX, Kind::same, 0, 2},
+    {MPI_DOUBLE_COMPLEX, Kind::same, 0, 2},
+    {MPI_COMPLEX4, Kind::same, 0, 2},
+    {MPI_COMPLEX8, Kind::same, 0, 2},
+    {MPI_COMPLEX16, Kind::same, 0, 2},
+    {MPI_COMPLEX32, Kind::same, 0, 2},
+    {MPI_2INT, Kind::same, 0, 2},
+    {MPI_2REAL, Kind::same, 0, 2},
+    {MPI_2DOUBLE_PRECISION, Kind::same, 0, 2},
+    {MPI_2INTEGER, Kind::same, 0, 2},
+};
+
+/// Pairs of a value and an int; MPI has no query that identifies them.
+constexpr std::pair<mpi::Handle, mpi::Handle> kPairs[] = {
+    {MPI_FLOAT_INT, MPI_FLOAT}, {MPI_DOUBLE_INT, MPI_DOUBLE},           {MPI_LONG_INT, MPI_LONG},
+    {MPI_SHORT_INT, MPI_SHORT}, {MPI_LONG_DOUBLE_INT, MPI_LONG_DOUBLE},
+};
+
+std::uint64_t size_in_memory(Word type) {
+  std::int64_t size = 0;
+  lib().type_size(type, &size);
+  return static_cast<std::uint64_t>(size);
+}
+
+Signature values_of(Word basic, const Special& special) {
+  const std::uint64_t memory = size_in_memory(basic) / special.count;
+  const bool same_size =
+      special.kind != Kind::quad && (special.file == 0 || special.file >= memory);
+  Signature all;
+  all.add(value({same_size ? Kind::same : special.kind, memory, same_size ? memory : special.file}),
+          special.count);
+  return all;
+}
+
+Signature signature_of_basic(Word basic) {
+  const Word handle = lib().handle(basic);
+  for (const auto& special : kSpecial) {
+    if (handle == h(special.name)) return values_of(basic, special);
+  }
+  for (const auto& [name, first] : kPairs) {
+    if (handle != h(name)) continue;
+    Signature pair;
+    pair.add(signature_of_basic(h(first)), 1);
+    pair.add(signature_of_basic(h(MPI_INT)), 1);
+    return pair;
+  }
+  return values_of(basic, {MPI_BYTE, Kind::same, 0,
+                           combiner_of(basic) == k(MPI_COMBINER_F90_COMPLEX) ? 2u : 1u});
+}
+
+Signature signature_of(Word type) {
+  const Contents contents(type);
+  const auto& types = contents.types();
+  if (types.empty()) return is_named(type) ? signature_of_basic(type) : Signature{};
+  const int combiner = contents.combiner();
+  const bool structure =
+      combiner == k(MPI_COMBINER_STRUCT) || combiner == k(MPI_COMBINER_STRUCT_INTEGER);
+  Signature all;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Signature child = signature_of(types[i]);
+    std::uint64_t copies = structure ? static_cast<std::uint64_t>(contents.numbers()[1 + i]) : 1;
+    if (!structure && combiner != k(MPI_COMBINER_VALUE_INDEX))
+      copies = size_in_memory(type) / std::max<std::uint64_t>(child.memory, 1);
+    if (child.memory != 0 && copies != 0) all.add(std::move(child), copies);
+  }
+  return all;
+}
+
+/// Returns the byte that extends a number to its larger size.
+std::byte filler(Kind kind, std::byte highest) {
+  return kind == Kind::integer && (highest & std::byte{0x80}) != std::byte{} ? std::byte{0xff}
+                                                                             : std::byte{};
+}
+
+bool write_value(const Form& form, const std::byte* memory, std::byte* file) {
+  if (form.kind == Kind::quad) {
+    long double wide = 0;
+    std::memcpy(&wide, memory, sizeof wide);
+    const Quad quad = wide;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&quad);
+    std::reverse_copy(bytes, bytes + sizeof quad, file);
+    return true;
+  }
+  std::reverse_copy(memory, memory + form.file, file);
+  const std::byte fill = filler(form.kind, file[0]);
+  return std::all_of(memory + form.file, memory + form.memory,
+                     [&](std::byte byte) { return byte == fill; });
+}
+
+bool read_value(const Form& form, std::byte* memory, const std::byte* file) {
+  if (form.kind == Kind::quad) {
+    Quad quad = 0;
+    std::reverse_copy(file, file + sizeof quad, reinterpret_cast<std::byte*>(&quad));
+    const auto wide = static_cast<long double>(quad);
+    std::memcpy(memory, &wide, sizeof wide);
+    return true;
+  }
+  std::reverse_copy(file, file + form.file, memory);
+  std::fill(memory + form.file, memory + form.memory, filler(form.kind, file[0]));
+  return true;
+}
+
+/// Walks consecutive values in memory (without gaps) and in the file.
+template <class Byte, class FileByte>
+class Conversion {
+ public:
+  using Convert = bool (*)(const Form& form, Byte* memory, FileByte* file);
+  Conversion(Convert convert, Byte* memory, FileByte* file, std::uint64_t bytes)
+      : convert_(convert), memory_(memory), file_(file), left_(bytes) {}
+
+  /// Converts the next values. False: the bytes end before, or a value cannot be converted.
+  bool run(const Signature& signature, std::uint64_t copies) {
+    const auto& children = signature.children;
+    if (children.empty()) return convert_values(signature.form, copies);
+    if (children.size() == 1) return run(children[0].first, copies * children[0].second);
+    const auto convert_child = [&](const auto& child) { return run(child.first, child.second); };
+    for (std::uint64_t copy = 0; copy < copies; ++copy) {
+      if (!std::all_of(children.begin(), children.end(), convert_child)) return false;
+    }
+    return true;
+  }
+  Byte* memory() const { return memory_; }
+
+ private:
+  bool convert_values(const Form& form, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (left_ < form.file || !convert_(form, memory_, file_)) return false;
+      memory_ += form.memory, file_ += form.file, left_ -= form.file;
+    }
+    return true;
+  }
+
+  Convert convert_;
+  Byte* memory_;
+  FileByte* file_;
+  std::uint64_t left_;
+};
+
+}  // namespace
+
+std::uint64_t external_size(Word basic) { return signature_of_basic(basic).file; }
+
+bool to_external(const void* buffer, std::int64_t count, Word type, std::byte* file) {
+  const Signature signature = signature_of(type);
+  const auto copies = static_cast<std::uint64_t>(count), bytes = signature.memory * copies;
+  const std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[bytes + 1]);
+  if (!values) return false;
+  auto* const from = static_cast<std::byte*>(const_cast<void*>(buffer));
+  pattern::Walker({.buffer = from, .memory = layout_of(type), .bytes = bytes})
+      .gather({0, bytes}, values.get(), {});
+  if (signature.children.empty()) return true;  // no values
+  return Conversion<const std::byte, std::byte>(write_value, values.get(), file,
+                                                signature.file * copies)
+      .run(signature, copies);
+}
+
+std::uint64_t from_external(void* buffer, std::int64_t count, Word type, const std::byte* file,
+                            std::uint64_t bytes) {
+  const Signature signature = signature_of(type);
+  const auto copies = static_cast<std::uint64_t>(count);
+  const std::unique_ptr<std::byte[]> values(new (std::nothrow)
+                                                std::byte[signature.memory * copies + 1]);
+  if (!values || signature.children.empty()) return 0;
+  Conversion<std::byte, const std::byte> conversion(read_value, values.get(), file, bytes);
+  conversion.run(signature, copies);
+  const auto filled = static_cast<std::uint64_t>(conversion.memory() - values.get());
+  pattern::Walker(
+      {.buffer = static_cast<std::byte*>(buffer), .memory = layout_of(type), .bytes = filled})
+      .scatter({0, filled}, values.get());
+  return filled;
+}
+
+}  // namespace pario::mpiio

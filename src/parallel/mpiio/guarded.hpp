@@ -1,0 +1,28 @@
+// A call on an open file: finds the file and raises the error of the call.
+#pragma once
+
+#include <utility>
+
+#include "parallel/mpiio/file.hpp"
+#include "parallel/mpiio/library.hpp"
+
+namespace pario::mpiio {
+
+/// Returns the error of a call with an invalid file handle. If the call is collective, other ranks
+/// may wait for this one in any of the open files: they get the error with this rank's next
+/// collective call on that file.
+Outcome bad_handle(const Call& call);
+
+/// Calls `body(File&)`, which returns an Outcome; the first argument of the call is the file.
+template <class Body>
+Word on_file(const Call& call, Body&& body) {
+  const auto file = find(call[0]);
+  if (!file) return raise(nullptr, bad_handle(call));
+  return raise(file.get(), std::forward<Body>(body)(*file));
+}
+
+/// Collective: an error on all ranks if one has an error, or if `hash` (of arguments that must be
+/// equal) differs.
+Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash = 0);
+
+}  // namespace pario::mpiio

@@ -1,0 +1,77 @@
+#include "parallel/mpiio/info.hpp"
+
+#include <unistd.h>
+
+#include "parallel/mpiio/guarded.hpp"
+#include "parallel/mpiio/implementations.hpp"
+#include "parallel/mpiio/library.hpp"
+
+namespace pario::mpiio {
+namespace {
+
+constexpr int kLongestKey = 256, kLongestValue = 1024;  // the largest limits of all MPIs
+
+std::vector<hints::Setting> settings_of_info(Word info) {
+  std::vector<hints::Setting> settings;
+  int count = 0;
+  if (lib().handle(info) == h(MPI_INFO_NULL) || lib().info_count(info, &count) != 0)
+    return settings;
+  for (int i = 0; i < count; ++i) {
+    char key[kLongestKey + 1] = {}, value[kLongestValue + 1] = {};
+    int found = 0;
+    if (lib().info_key(info, i, key) != 0) continue;
+    if (lib().info_value(info, key, kLongestValue, value, &found) == 0 && found)
+      settings.push_back({key, value});
+  }
+  return settings;
+}
+
+void add_settings(Hints& hints, const std::vector<hints::Setting>& settings) {
+  for (const auto& setting : settings) {
+    std::string reason;
+    hints.requested.push_back(setting);
+    if (!hints::set(hints.values, setting, reason)) hints.rejected.push_back({setting, reason});
+  }
+}
+
+}  // namespace
+
+Hints hints_on_top(const hints::FileHints& before, const std::string& path, Word info) {
+  Hints result{.values = before};
+  add_settings(result, settings_of_info(info));
+  add_settings(result, hints::settings_from_environment(path, environ, result.rejected));
+  return result;
+}
+
+Hints hints_for(const std::string& path, Word info) {
+  return hints_on_top(hints::default_file_hints(), path, info);
+}
+
+Outcome check(const Hints& hints, const Call& call) {
+  if (!hints.values.pario_strict || hints.rejected.empty()) return {};
+  return refuse(k(MPI_ERR_INFO_VALUE), call, hints.rejected.front().reason);
+}
+
+Word set_info(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    const Hints hints = hints_on_top(file.shared->hints(), file.path, call[1]);
+    const Outcome outcome = agree(call, file, check(hints, call));
+    return outcome.ok() ? outcome_of(file.shared->set_hints(hints.values)) : outcome;
+  });
+}
+
+Word get_info(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    Word info = 0;
+    if (lib().info_create(&info) != 0)
+      return refuse(k(MPI_ERR_INFO), call, "no MPI_Info can be made");
+    for (const auto& [key, value] : hints::known_settings_of(file.shared->hints()))
+      lib().info_set(info, key.c_str(), value.c_str());
+    lib().info_set(info, "romio_visibility_immediate",
+                   file.shared->visible_at_once() ? "true" : "false");
+    lib().set_handle_at(call[1], 0, info);
+    return {};
+  });
+}
+
+}  // namespace pario::mpiio

@@ -1,0 +1,246 @@
+#include "parallel/mpiio/view.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "parallel/mpiio/guarded.hpp"
+#include "parallel/mpiio/implementations.hpp"
+#include "parallel/mpiio/info.hpp"
+#include "parallel/mpiio/library.hpp"
+
+namespace pario::mpiio {
+namespace {
+
+/// Checks the rules of MPI that hold for etypes and file types.
+Outcome check_type(const Call& call, const File& file, const pattern::Layout& type) {
+  if (type.size() != 0 && type.true_lower() < 0)
+    return refuse(k(MPI_ERR_IO), call, "the displacements of a type of the file are negative");
+  if (!type.monotonic())
+    return refuse(k(MPI_ERR_IO), call, "the displacements of a type of the file decrease");
+  if (file.mode.writable && type.overlapping())
+    return refuse(k(MPI_ERR_IO), call, "a type of the file overlaps with itself");
+  return {};
+}
+
+Outcome check_types(const Call& call, const File& file, const pattern::Layout& etype,
+                    const pattern::Layout& filetype) {
+  if (etype.size() == 0 && filetype.size() != 0)
+    return refuse(k(MPI_ERR_TYPE), call, "the elementary type has no data");
+  if (etype.size() != 0 && filetype.size() % etype.size() != 0)
+    return refuse(k(MPI_ERR_ARG), call, "the file type does not consist of whole elementary types");
+  const Outcome outcome = check_type(call, file, etype);
+  return outcome.ok() ? check_type(call, file, filetype) : outcome;
+}
+
+Outcome check_arguments(const Call& call, const File& file) {
+  const bool current = call.offset(1) == k(MPI_DISPLACEMENT_CURRENT);
+  const auto* name = call.pointer<const char>(4);
+  if (call.offset(1) < 0 && !current)
+    return refuse(k(MPI_ERR_ARG), call, "the displacement is negative");
+  if (file.mode.sequential && !current)
+    return refuse(k(MPI_ERR_ARG), call,
+                  "a file opened with MPI_MODE_SEQUENTIAL takes MPI_DISPLACEMENT_CURRENT only");
+  if (lib().handle(call[2]) == h(MPI_DATATYPE_NULL) ||
+      lib().handle(call[3]) == h(MPI_DATATYPE_NULL))
+    return refuse(k(MPI_ERR_TYPE), call, "a datatype is MPI_DATATYPE_NULL");
+  if (!name || !representation(name))
+    return refuse(k(MPI_ERR_UNSUPPORTED_DATAREP), call,
+                  std::string("data representation \"") + (name ? name : "") + "\" is not known");
+  return {};
+}
+
+/// Returns MPI_DISPLACEMENT_CURRENT: the shared pointer of sequential files, otherwise the
+/// individual one.
+base::Result<std::uint64_t> current_displacement(File& file) {
+  if (!file.mode.sequential) return file.view.bytes.offset_of(file.position);
+  const auto shared = file.shared->pointer().position();
+  if (!shared.ok()) return shared.error();
+  return file.view.bytes.offset_of(*shared);
+}
+
+Outcome make_view(const Call& call, File& file, View& view) {
+  Outcome outcome = check_arguments(call, file);
+  if (!outcome.ok()) return outcome;
+  if (!is_committed(call[2]) || !is_committed(call[3]))
+    return refuse(k(MPI_ERR_TYPE), call, "a datatype is not committed");
+  view.representation = representation(call.pointer<const char>(4));
+  view.etype = call[2], view.filetype = call[3];
+  const auto etype = layout_in_file(call[2], *view.representation),
+             filetype = layout_in_file(call[3], *view.representation);
+  outcome = check_types(call, file, etype, filetype);
+  if (!outcome.ok()) return outcome;
+  view.displacement = call.offset(1);
+  if (view.displacement == k(MPI_DISPLACEMENT_CURRENT)) {
+    const auto current = current_displacement(file);
+    if (!current.ok()) return outcome_of(current.error());
+    view.displacement = static_cast<std::int64_t>(*current);
+  }
+  view.bytes = {static_cast<std::uint64_t>(view.displacement),
+                std::max<std::uint64_t>(etype.size(), 1), filetype};
+  return {};
+}
+
+/// Collective, with pario_check: checks that representation and extent of the elementary type are
+/// equal on all ranks.
+Outcome check_same(const Call& call, File& file, const View& view) {
+  if (!view.representation || !file.shared->hints().pario_check) return {};
+  const auto extent = layout_in_file(view.etype, *view.representation).extent();
+  return agree(call, file, {},
+               std::hash<std::string>{}(view.representation->name + std::to_string(extent)));
+}
+
+/// Collective: checks the arguments and hints of all ranks.
+Outcome accept(const Call& call, File& file, View& view) {
+  Outcome outcome = make_view(call, file, view);
+  const Hints hints = hints_on_top(file.shared->hints(), file.path, call[5]);
+  if (outcome.ok()) outcome = check(hints, call);
+  outcome = agree(call, file, outcome);
+  if (outcome.ok()) outcome = check_same(call, file, view);
+  return outcome.ok() ? outcome_of(file.shared->set_hints(hints.values)) : outcome;
+}
+
+void install(File& file, View view) {
+  view.etype = retain_type(view.etype);
+  view.filetype = retain_type(view.filetype);
+  const std::lock_guard lock(file.mutex);
+  release_types(file.view);
+  file.view = std::move(view);
+  file.position = 0;
+}
+
+Outcome check_pointers(const Call& call, const File& file) {
+  if (!file.mode.sequential) return {};
+  return refuse(k(MPI_ERR_UNSUPPORTED_OPERATION), call,
+                "the file was opened with MPI_MODE_SEQUENTIAL");
+}
+
+/// Computes the destination of MPI_File_seek and seek_shared, in etypes.
+Outcome destination(const Call& call, File& file, std::uint64_t current, std::uint64_t& position) {
+  const int whence = call.integer(2);
+  const auto etype = file.view.etype_size();
+  std::uint64_t origin = 0;
+  if (whence == k(MPI_SEEK_CUR)) {
+    origin = current;
+  } else if (whence == k(MPI_SEEK_END)) {
+    const auto end = end_of(file);
+    if (!end.ok()) return outcome_of(end.error());
+    origin = *end;
+  } else if (whence != k(MPI_SEEK_SET)) {
+    return refuse(k(MPI_ERR_ARG), call, "whence is none of MPI_SEEK_SET, CUR and END");
+  }
+  const std::int64_t etypes = static_cast<std::int64_t>(origin / etype) + call.offset(1);
+  if (etypes < 0)
+    return refuse(k(MPI_ERR_ARG), call, "the offset lies before the beginning of the view");
+  position = static_cast<std::uint64_t>(etypes) * etype;
+  return {};
+}
+
+}  // namespace
+
+View default_view() {
+  return {.displacement = 0,
+          .etype = h(MPI_BYTE),
+          .filetype = h(MPI_BYTE),
+          .representation = &native(),
+          .bytes = {}};
+}
+
+void release_types(View& view) {
+  release_type(view.etype);
+  release_type(view.filetype);
+  view.etype = view.filetype = 0;
+}
+
+base::Result<std::uint64_t> end_of(File& file) {
+  const auto size = file.shared->size();
+  if (!size.ok()) return size.error();
+  if (file.view.bytes.filetype.size() == 0) return std::uint64_t{0};
+  return base::round_up(file.view.bytes.position_of(*size), file.view.etype_size());
+}
+
+Word set_view(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    View view;
+    Outcome outcome = accept(call, file, view);
+    if (!outcome.ok()) return outcome;
+    install(file, std::move(view));
+    return outcome_of(file.shared->pointer().seek(0));
+  });
+}
+
+Word get_view(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    const std::lock_guard lock(file.mutex);
+    *call.pointer<std::int64_t>(1) = file.view.displacement;
+    lib().set_handle_at(call[2], 0, retain_type(file.view.etype));
+    lib().set_handle_at(call[3], 0, retain_type(file.view.filetype));
+    std::strcpy(call.pointer<char>(4), file.view.representation->name.c_str());
+    return {};
+  });
+}
+
+Word get_type_extent(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    if (lib().handle(call[1]) == h(MPI_DATATYPE_NULL))
+      return refuse(k(MPI_ERR_TYPE), call, "the datatype is MPI_DATATYPE_NULL");
+    *call.pointer<std::int64_t>(2) = layout_in_file(call[1], *file.view.representation).extent();
+    return {};
+  });
+}
+
+Word get_byte_offset(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    Outcome outcome = check_pointers(call, file);
+    if (!outcome.ok()) return outcome;
+    if (call.offset(1) < 0) return refuse(k(MPI_ERR_ARG), call, "the offset is negative");
+    const std::lock_guard lock(file.mutex);
+    *call.pointer<std::int64_t>(2) =
+        static_cast<std::int64_t>(file.view.bytes.offset_of(call[1] * file.view.etype_size()));
+    return {};
+  });
+}
+
+Word seek(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    Outcome outcome = check_pointers(call, file);
+    const std::lock_guard lock(file.mutex);
+    return outcome.ok() ? destination(call, file, file.position, file.position) : outcome;
+  });
+}
+
+Word get_position(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    Outcome outcome = check_pointers(call, file);
+    if (!outcome.ok()) return outcome;
+    const std::lock_guard lock(file.mutex);
+    *call.pointer<std::int64_t>(1) =
+        static_cast<std::int64_t>(file.position / file.view.etype_size());
+    return {};
+  });
+}
+
+Word seek_shared(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    std::uint64_t position = 0;
+    Outcome outcome = check_pointers(call, file);
+    const auto current = file.shared->pointer().position();
+    if (outcome.ok() && !current.ok()) outcome = outcome_of(current.error());
+    if (outcome.ok()) outcome = destination(call, file, *current, position);
+    outcome = agree(call, file, outcome, position);
+    return outcome.ok() ? outcome_of(file.shared->pointer().seek(position)) : outcome;
+  });
+}
+
+Word get_position_shared(const Call& call) {
+  return on_file(call, [&](File& file) -> Outcome {
+    Outcome outcome = check_pointers(call, file);
+    if (!outcome.ok()) return outcome;
+    const auto position = file.shared->pointer().position();
+    if (!position.ok()) return outcome_of(position.error());
+    *call.pointer<std::int64_t>(1) = static_cast<std::int64_t>(*position / file.view.etype_size());
+    return {};
+  });
+}
+
+}  // namespace pario::mpiio
