@@ -275,7 +275,7 @@ def main() -> int:
         "checkpoint", arguments, directories=[arguments.directory], launchers=launcher[:1]
     ) as recorder:
         place.mkdir(parents=True, exist_ok=True)
-        (place / "rows").unlink(missing_ok=True)  # of a run that was killed
+        (place / "rows").unlink(missing_ok=True)  # of a killed run
         try:
             subprocess.run(command, check=True)
         finally:

@@ -1,5 +1,5 @@
 /* Parallel HDF5 for checkpoint_rivals.py: saves and loads an array that is divided among ranks, and
- * compares what comes back.
+ * compares the loaded bytes.
  *
  *   checkpoint_rivals FILE TURNS SYNC Z Y X BLOCKS_Z BLOCKS_Y BLOCKS_X
  *

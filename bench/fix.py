@@ -73,7 +73,7 @@ def propose_repair(place: Place, program: Program) -> tuple[SettingsFile, Advice
 
 
 def run_once(place: Place, program: Program, runs: Runs) -> None:
-    """Runs a program once in the way of ``runs``, and adds to them."""
+    """Runs a program once with the settings of ``runs``, and adds the result to them."""
     programs.prepare(program, place.built, place.work, place.scale)
     before = sum_processor_seconds(own=False)
     with tempfile.TemporaryDirectory() as log:

@@ -23,7 +23,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def add_library_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Adds --library."""
+    """Adds the option --library."""
     parser.add_argument("--library", type=resolve_path, required=required, help="libpario.so")
 
 

@@ -5,7 +5,7 @@
  *
  * MPIIO_HINTS="key=value;..." goes into the file's info. Prints, per repetition: pattern,
  * operation, seconds, the limit's seconds, calls of write (or read) of all ranks. The file exists
- * and buffers are touched before anything is timed; ranks wait asleep; what was written is
+ * and buffers are touched before the first timed call; waiting ranks sleep; the bytes written are
  * verified. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 
 enum { kPiece = 8 << 20, kMostRanks = 256 };
 
-/* What the ranks share: a barrier that sleeps (an MPI's own spins, which starves the rank that is
- * still busy), and their times. */
+/* Memory shared by the ranks: a barrier that sleeps (an MPI's own barrier spins, which takes the
+ * processor from a busy rank), and their times. */
 typedef struct {
   _Atomic int arrived, round;
   double ends[kMostRanks];
@@ -46,7 +46,7 @@ static double clock_of(clockid_t clock) {
 
 static double now(void) { return clock_of(CLOCK_MONOTONIC); }
 
-/* Of all threads of this rank. */
+/* Returns the processor time of all threads of this rank. */
 static double processor_time(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 static void barrier(void) {
@@ -76,7 +76,7 @@ static void share(const char* directory) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Calls of the write (or read) family so far. */
+/* Returns the number of calls of the write (or read) family so far. */
 static long system_calls(int writes) {
   char line[80];
   long calls = 0;
@@ -106,7 +106,7 @@ static void verify(const char* what) {
 
 /* ---- patterns: the file type of this rank ---- */
 
-static MPI_Datatype interleaved(size_t piece) {
+static MPI_Datatype make_interleaved(size_t piece) {
   MPI_Datatype one, type;
   int length = (int)(piece / sizeof(double));
   MPI_Aint place = (MPI_Aint)piece * rank;
@@ -124,8 +124,8 @@ static MPI_Datatype array(int dimensions, const int* sizes, const int* counts, c
   return type;
 }
 
-/* Blocks of a 3-D domain, rows of `row` doubles, `variables` domains one behind the other. Rows are
- * cut first, so that ranks' rows alternate. */
+/* Blocks of a 3-D domain with rows of `row` doubles; `variables` consecutive domains. Rows are
+ * divided first, so that rows of different ranks alternate. */
 static MPI_Datatype blocks(size_t row, int variables) {
   int parts[3] = {0}, counts[4] = {variables, 0, (int)row, (int)row}, sizes[4], starts[4] = {0},
       rest = rank;
@@ -170,12 +170,13 @@ static MPI_Datatype diagonal(void) {
 static MPI_Datatype contiguous(void) {
   size_t part = total / (size_t)ranks / sizeof(double) * sizeof(double);
   total = part * (size_t)ranks;
-  return interleaved(part);
+  return make_interleaved(part);
 }
 
 static MPI_Datatype pattern(const char* name) {
   size_t piece = strchr(name, ':') ? strtoul(strchr(name, ':') + 1, NULL, 10) : 64;
-  if (!strncmp(name, "interleaved", 11) || !strncmp(name, "overlap", 7)) return interleaved(piece);
+  if (!strncmp(name, "interleaved", 11) || !strncmp(name, "overlap", 7))
+    return make_interleaved(piece);
   if (!strncmp(name, "blocks", 6)) return blocks(piece, 1);
   if (!strcmp(name, "s3d")) return blocks(50, 16);
   if (!strcmp(name, "btio")) return diagonal();
@@ -190,7 +191,7 @@ static MPI_Datatype pattern(const char* name) {
 
 /* ---- measuring ---- */
 
-/* One process moves all bytes of the file; the others sleep. */
+/* Moves all bytes of the file in one process; the others sleep. */
 static double limit(int writes) {
   barrier();
   double begin = now();
@@ -212,7 +213,7 @@ static double limit(int writes) {
   return seconds;
 }
 
-/* The slowest rank's seconds, and the system calls of all, of one collective call. */
+/* Measures a collective call: the slowest rank's seconds, and the system calls of all ranks. */
 static double collective(MPI_File file, int writes, long* calls) {
   barrier();
   long before = system_calls(writes);
@@ -236,7 +237,7 @@ static double collective(MPI_File file, int writes, long* calls) {
 
 static volatile double sink;
 
-/* So much work, which takes longer where others take the processor away. */
+/* Computes for a fixed amount of work, not of time. */
 static void compute(long amount) {
   for (long i = 0; i < amount; i++) sink += 1e-9 * (double)i;
 }
@@ -250,8 +251,8 @@ static long work_per_second(void) {
   return rate;
 }
 
-/* Of all ranks, and as long as the slowest: what computing and writing take if no processor ever
- * waits. */
+/* Returns the least seconds of computing and writing, if no processor ever waits: the work of all
+ * ranks divided by the processors, but not less than one rank's computation. */
 static double least(double alone, double writing) {
   double all = 0, processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
   shared->ends[rank] = writing;
@@ -261,8 +262,9 @@ static double least(double alone, double writing) {
   return all / processors > alone ? all / processors : alone;
 }
 
-/* iwrite_all with a computation of equal length: prints the time of both beside that of one, and
- * the least that it can be. */
+/* Overlaps iwrite_all with a computation of equal length: prints the time of both, of one alone,
+ * and the least possible. */
+
 static void overlap(MPI_File file, const char* name) {
   long calls, rate = work_per_second();
   double processor = processor_time(), alone = collective(file, 1, &calls), slowest = 0;
@@ -306,7 +308,7 @@ static void measure(const char* name, const char* directory, size_t bytes, int r
   fill();
   snprintf(path, sizeof path, "%s/mpiio-bench-%d", directory, ranks);
   if (rank == 0) close(open(path, O_CREAT | O_RDWR, 0600));
-  limit(1); /* makes the file's pages */
+  limit(1); /* allocates the file's pages */
   MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &file);
   MPI_File_set_view(file, 0, MPI_DOUBLE, type, "native", MPI_INFO_NULL);
   for (int i = 0; i <= repetitions; i++) {
@@ -320,8 +322,7 @@ static void measure(const char* name, const char* directory, size_t bytes, int r
       if (rank == 0 && i > 0)
         printf("%s %s %.6f %.6f %ld\n", name, writes ? "write" : "read", all, alone, calls);
     }
-    if (i == 0)
-      verify(name); /* what the first read brought; the write before it may have been wrong too */
+    if (i == 0) verify(name); /* checks the first read, and with it the write before it */
     if (i == 0) memset(buffer, 0, mine);
     if (i == 0)
       MPI_File_read_at_all(file, 0, buffer, (int)(mine / 8), MPI_DOUBLE, MPI_STATUS_IGNORE);

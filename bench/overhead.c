@@ -1,5 +1,5 @@
-// What one I/O call costs, by kind, in nanoseconds: the victim of overhead.py. Usage: overhead
-// DIRECTORY CALLS
+// Measures the nanoseconds of one I/O call, by kind; overhead.py runs it. Usage: overhead DIRECTORY
+// CALLS
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static const struct {
     {"fgetc", begin_fread, call_fgetc, end_stream},
 };
 
-// Processor time: on tmpfs no call waits, and what else runs on the machine does not count.
+// Processor time: on tmpfs no call waits, and other work of the machine does not count.
 static double now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

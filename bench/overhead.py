@@ -29,7 +29,7 @@ Costs = dict[str, float]  # nanoseconds per call, by kind of call
 
 
 def compile_program(folder: Path) -> Path:
-    """Builds overhead.c."""
+    """Builds the program overhead.c."""
     program = folder / "overhead"
     subprocess.run(["cc", "-O2", "-o", program, SOURCE], check=True)
     return program

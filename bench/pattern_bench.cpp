@@ -26,16 +26,16 @@ struct Setup {
   Setup(std::uint64_t piece, Memory memory) : user(4 * kBytes, std::byte{1}), image(kWindow) {
     access.buffer = user.data();
     if (memory == Memory::strided)
-      access.memory = Layout::block(piece).resized(0, static_cast<std::int64_t>(2 * piece));
+      access.memory = Layout::block(piece).with_extent(0, static_cast<std::int64_t>(2 * piece));
     if (memory == Memory::misaligned)
-      access.memory = Layout::block(piece * 3 / 4).resized(0, static_cast<std::int64_t>(piece));
+      access.memory = Layout::block(piece * 3 / 4).with_extent(0, static_cast<std::int64_t>(piece));
     access.view.filetype =
-        Layout::block(piece).resized(0, static_cast<std::int64_t>(kRanks * piece));
+        Layout::block(piece).with_extent(0, static_cast<std::int64_t>(kRanks * piece));
     access.bytes = kBytes;
     granule = summarise(access).granule;
     words.resize(coverage_words(kWindow, granule));
   }
-  /// One walk through the whole access, window by window.
+  /// Walks once through the whole access, window by window.
   template <class Move>
   void each_window(Move move) {
     Walker walker(access);
@@ -87,7 +87,7 @@ void gather_listed(benchmark::State& state) {
   for (std::uint64_t i = 0; i < kBytes / piece; ++i)
     places.push_back(static_cast<std::int64_t>((i * kRanks + i % 3) * piece));
   Setup setup(piece, Memory::contiguous);
-  setup.access.view.filetype = Layout::indexed(Layout::block(1), places, counts);
+  setup.access.view.filetype = Layout::make_indexed(Layout::block(1), places, counts);
   const Coverage coverage{setup.words.data(), setup.granule};
   for (auto _ : state)
     setup.each_window([&](Walker& walker, Extent stretch) {
@@ -151,10 +151,10 @@ void run_on(pthread_t thread, int processor) {
   pthread_setaffinity_np(thread, sizeof set, &set);
 }
 
-/// Fills a window that another processor takes each time; timed is one of the two.
+/// Fills a window that another processor copies each time; measures one of the two.
 void hand_over(benchmark::State& state, Stores stores, bool times_filling) {
   std::vector<std::byte> user(kWindow, std::byte{1}), image(kWindow), taken(kWindow);
-  std::atomic<int> turn = 0;  // 1: the taker's; -1: the end
+  std::atomic<int> turn = 0;  // 1: the copying thread's; -1: the end
   run_on(pthread_self(), 0);
   std::thread taker([&] {
     for (int now = turn; now >= 0; now = turn) {

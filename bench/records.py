@@ -188,7 +188,7 @@ def list_rivals(
 ) -> dict[str, list[str]]:
     """Returns the named other tools that are installed."""
     out = directory / "out"
-    half = parse_size(memory) // 2048  # KiB: they use more memory than they are given
+    half = parse_size(memory) // 2048  # KiB: half, because the tools exceed their limit
     commands = {
         "awk": ("awk, sort, cut", make_awk(source, directory, half)),
         "shuf": ("shuf", ["shuf", str(source), "-o", str(out)]),

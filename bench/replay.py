@@ -1,4 +1,4 @@
-"""Measures how close replays come to the runs that they repeat, in seconds of I/O.
+"""Compares replays with the runs that they repeat, in seconds of I/O.
 
     python bench/replay.py --dir DIRECTORY [--runs 3] [--scale FACTOR] [--think]
         [program[=scale] ...]

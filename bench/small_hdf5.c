@@ -1,5 +1,5 @@
 /* Many small datasets in one HDF5 file, each with two attributes and a few bytes of every rank,
- * written independently: what the file system gets is mostly metadata.
+ * written independently: most of the file system's bytes are metadata.
  *
  *   small_hdf5 FILE [DATASETS] */
 #include <hdf5.h>
@@ -35,7 +35,7 @@ static void add_dataset(hid_t file, int number, int rank, int ranks) {
   H5Sclose(space);
 }
 
-/* Datasets whose bytes are not what was written, counted by this rank for all ranks' bytes. */
+/* Counts the datasets with wrong bytes; this rank checks the bytes of all ranks. */
 static int wrong_datasets(hid_t file, int datasets, int ranks) {
   int wrong = 0;
   double* numbers = malloc((size_t)ranks * kNumbers * sizeof *numbers);

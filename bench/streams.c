@@ -1,5 +1,5 @@
-// Writes TOTAL bytes to FILE and says how long that took, in seconds: by write(2) of SIZE bytes, or
-// by stdio with a flush per SIZE bytes. streams FILE write|stdio SIZE TOTAL
+// Writes TOTAL bytes to FILE and prints the seconds: by write(2) of SIZE bytes, or by stdio with a
+// flush per SIZE bytes. Usage: streams FILE write|stdio SIZE TOTAL
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

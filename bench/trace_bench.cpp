@@ -1,4 +1,4 @@
-// What one traced call costs: count(), alone and with events, and the parts events are made of.
+// The cost of one traced call: count(), alone and with events, and the encoding of events.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -15,15 +15,15 @@ using namespace pario::trace;
 
 constexpr FunctionInfo kFunctions[] = {{"write", "posix", Op::write}, {"pread", "posix", Op::read}};
 
-/// A log in a directory of its own, on tmpfs where there is one. Tracing is started once per
-/// process: by the first benchmark.
+/// Starts a log in a new directory, on tmpfs if there is one. Tracing is started once per process:
+/// by the first benchmark.
 void trace_into_scratch(std::uint64_t events_limit) {
   if (on()) finish(0, 0);
   std::string directory = std::filesystem::exists("/dev/shm") ? "/dev/shm/pario-bench-XXXXXX"
                                                               : "/tmp/pario-bench-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) std::abort();
   start({.directory = directory.c_str(), .events_limit = events_limit}, kFunctions);
-  std::filesystem::remove_all(directory);  // the log goes on without a name
+  std::filesystem::remove_all(directory);  // tracing continues into the unlinked log
 }
 
 Call call_at(std::uint64_t offset, std::uint64_t start) {
@@ -34,7 +34,7 @@ Call call_at(std::uint64_t offset, std::uint64_t start) {
   return call;
 }
 
-/// The whole of what a wrapper adds: guard, two reads of the clock, the count.
+/// Measures everything that a wrapper adds: guard, two reads of the clock, the count.
 void count_calls(benchmark::State& state, std::uint64_t events_limit, bool random) {
   trace_into_scratch(events_limit);
   Record* record = find_record(Layer::posix, "/data/out.dat", nullptr, nullptr);

@@ -1,12 +1,16 @@
 #!/bin/sh
-# examples/demo.sh [DIRECTORY]: runs the S3D-like kernel with the bad choice (every row of cells a write of its own) under pario, and shows
-# what pario says about it. Needs `pario`, `mpicc` and `mpiexec` of one environment on the PATH or in $BIN.
+# examples/demo.sh [DIRECTORY]: runs the S3D-like kernel in its slowest way (a separate write for
+# each row of cells) under pario, and shows pario's report. Needs `pario`, `mpicc` and `mpiexec` of
+# one environment on the PATH or in $BIN.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=${1:-$(mktemp -d "${TMPDIR:-/tmp}/pario-demo.XXXXXX")}
 PATH=${BIN:+$BIN:}$PATH
 for tool in pario mpicc mpiexec make; do
-  command -v $tool >/dev/null || { echo "demo: $tool is not on the PATH; pip install pario mpich (or set BIN to where it is)" >&2; exit 1; }
+  if ! command -v $tool >/dev/null; then
+    echo "demo: $tool is not on the PATH; pip install pario mpich (or set BIN to its folder)" >&2
+    exit 1
+  fi
 done
 ranks=$(nproc)
 [ "$ranks" -le 4 ] || ranks=4

@@ -1,4 +1,4 @@
-"""Registers the plugins for all tests, and keeps them out of the cache of the user."""
+"""Registers the plugins for all tests and keeps the tests out of the user's cache."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ pytest_plugins = [
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache directory of this session; programs that tests start inherit it."""
+    """Uses a cache directory of this session; programs that tests start inherit it."""
     place = str(tmp_path_factory.mktemp("cache"))
     with mock.patch.dict(os.environ, {"PARIO_CACHE": place}):
         yield

@@ -1,4 +1,4 @@
-"""Which library is tested."""
+"""Finds the library under test."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pario.see.launch import environment
 
 
 def find_library() -> Path | None:
-    """PARIO_LIBRARY (a build folder's libpario.so), or the installed one; None where pario's native
-    parts are not built."""
+    """Returns PARIO_LIBRARY (libpario.so of a build folder) or the installed library; None if
+    pario's native parts are not built."""
     if named := os.environ.get("PARIO_LIBRARY"):
         return Path(named).resolve()
     try:
@@ -23,7 +23,7 @@ def find_library() -> Path | None:
 
 
 def need_library() -> Path:
-    """The same; who asks is skipped where there is none."""
+    """Returns find_library(), or skips the test if there is none."""
     if found := find_library():
         return found
     return pytest.skip("no libpario.so: set PARIO_LIBRARY, or install pario")

@@ -44,7 +44,7 @@ def _exit_on_signal(number: int, frame: object) -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of children: programs of this Python's environment come first.
+    """Returns the environment of children: programs of this Python's environment come first.
 
     Variables that would run other tests than the tool asks for are left out.
     """
@@ -159,7 +159,7 @@ def _interrupt_with_parent(parent: int) -> Callable[[], None]:
 
     def request_signal() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-        if os.getppid() != parent:  # it died before the call
+        if os.getppid() != parent:  # the parent died before the call
             os.kill(os.getpid(), signal.SIGINT)
 
     return request_signal

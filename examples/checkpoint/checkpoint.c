@@ -1,5 +1,5 @@
-/* Saves two arrays in blocks of 3-D, and reads them back on any number of ranks. checkpoint.f90
- * makes the same file.
+/* Saves two arrays in 3-D blocks, and reads them back on any number of ranks. checkpoint.f90 writes
+ * the same file.
  *
  *   mpiexec -n 4 ./checkpoint save run/step-00000002.h5
  *   mpiexec -n 3 ./checkpoint load run/step-00000002.h5
@@ -60,7 +60,7 @@ static Array array_of(const Part* p, const char* name, int ghosts, hid_t stored,
   return a;
 }
 
-/* Sets the cells of the part, or counts those that have another value than they should. */
+/* Sets the cells of the part, or counts the cells with a wrong value. */
 static int visit(Part* p, int setting) {
   int wrong = 0;
   const int rows = p->count[Y] + 2, row = p->count[X] + 2;

@@ -1,4 +1,5 @@
-! The twin of checkpoint.c: the same file, and either program loads the other's. Axes are in Fortran's order, x fastest.
+! The twin of checkpoint.c: it writes the same file, and each program loads the other's file. Axes
+! are in Fortran's order, x fastest.
 program checkpoint
   use mpi_f08
   use hdf5
@@ -59,7 +60,8 @@ contains
     at = [rank/dims(2)/dims(3), mod(rank/dims(3), dims(2)), mod(rank, dims(3))]
     begin = grid*at/dims
     cells = grid*(at + 1)/dims - begin
-    allocate (temperature(0:cells(1) + 1, 0:cells(2) + 1, 0:cells(3) + 1), phase(cells(1), cells(2), cells(3)))
+    allocate (temperature(0:cells(1) + 1, 0:cells(2) + 1, 0:cells(3) + 1))
+    allocate (phase(cells(1), cells(2), cells(3)))
   end subroutine
 
   pure real(cell) function temperature_at(x, y, z)
@@ -81,13 +83,14 @@ contains
   end subroutine
 
   integer function wrong_cells() result(count)
-    integer :: x, y, z
+    integer :: x, y, z, at(axes)
     count = 0
     do z = 1, cells(3)
       do y = 1, cells(2)
         do x = 1, cells(1)
-          if (temperature(x, y, z) /= temperature_at(begin(1) + x - 1, begin(2) + y - 1, begin(3) + z - 1) .or. &
-              phase(x, y, z) /= phase_at(begin(1) + x - 1, begin(2) + y - 1, begin(3) + z - 1)) count = count + 1
+          at = begin + [x, y, z] - 1
+          if (temperature(x, y, z) /= temperature_at(at(1), at(2), at(3)) .or. &
+              phase(x, y, z) /= phase_at(at(1), at(2), at(3))) count = count + 1
         end do
       end do
     end do
@@ -115,12 +118,13 @@ contains
     integer :: axis
     do axis = 1, axes
       call h5dopen_f(file, names(axis), scale, error)
-      call h5dsattach_scale_f(dataset, scale, axes + 1 - axis, error) ! counts them as C does, the slowest first
+      ! HDF5 counts axes in the order of C, the slowest first.
+      call h5dsattach_scale_f(dataset, scale, axes + 1 - axis, error)
       call h5dclose_f(scale, error)
     end do
   end subroutine
 
-  ! Room for an array, in one piece and at once: only then its place is known. Nobody fills it with zeros.
+  ! Allocates an array early and contiguously, so that its offset is known; without filling it.
   integer(mpi_offset_kind) function make_array(file, name, kind) result(place)
     integer(hid_t), intent(in) :: file, kind
     character(*), intent(in) :: name
@@ -147,13 +151,15 @@ contains
     integer(hid_t) :: access, file
     integer :: axis
     call h5pcreate_f(h5p_file_access_f, access, error)
-    call h5pset_alignment_f(access, mib, mib, error) ! large arrays begin at multiples of stripes and lock blocks
+    ! Large arrays begin at multiples of stripes and lock blocks.
+    call h5pset_alignment_f(access, mib, mib, error)
     call h5fcreate_f(part, h5f_acc_trunc_f, file, error, access_prp=access)
     call check(error, 'h5fcreate_f')
     do axis = 1, axes
       call make_axis(file, axis)
     end do
-    places = [make_array(file, 'temperature', h5t_ieee_f64le), make_array(file, 'phase', h5t_std_i32le)]
+    places = [make_array(file, 'temperature', h5t_ieee_f64le), &
+              make_array(file, 'phase', h5t_std_i32le)]
     call put_moment(file)
     call h5fclose_f(file, error)
     call check(error, 'h5fclose_f')
@@ -180,7 +186,8 @@ contains
   type(mpi_datatype) function part_of(lengths, first, element) result(part)
     integer, intent(in) :: lengths(axes), first(axes)
     type(mpi_datatype), intent(in) :: element
-    call mpi_type_create_subarray(axes, lengths, cells, first, mpi_order_fortran, element, part, error)
+    call mpi_type_create_subarray(axes, lengths, cells, first, mpi_order_fortran, element, part, &
+                                  error)
     call mpi_type_commit(part, error)
   end function
 
@@ -201,14 +208,16 @@ contains
     type(mpi_datatype) :: inner
     if (rank == 0) call make_file(trim(path)//'.part')
     call mpi_bcast(places, 2, mpi_offset, 0, mpi_comm_world, error)
-    call mpi_file_open(mpi_comm_world, trim(path)//'.part', mpi_mode_wronly, mpi_info_null, file, error)
+    call mpi_file_open(mpi_comm_world, trim(path)//'.part', mpi_mode_wronly, mpi_info_null, file, &
+                       error)
     call check(error, 'mpi_file_open')
     inner = part_of(cells + 2, [1, 1, 1], mpi_double_precision)
     call set_view(file, places(1), mpi_double_precision)
     call mpi_file_write_at_all(file, start, temperature, 1, inner, mpi_status_ignore, error)
     call check(error, 'mpi_file_write_at_all')
     call set_view(file, places(2), mpi_integer4)
-    call mpi_file_write_at_all(file, start, phase, size(phase), mpi_integer4, mpi_status_ignore, error)
+    call mpi_file_write_at_all(file, start, phase, size(phase), mpi_integer4, mpi_status_ignore, &
+                               error)
     call check(error, 'mpi_file_write_at_all')
     call mpi_file_sync(file, error)
     call check(error, 'mpi_file_sync')
@@ -260,7 +269,8 @@ contains
     call mpi_file_read_at_all(file, start, temperature, 1, inner, mpi_status_ignore, error)
     call check(error, 'mpi_file_read_at_all')
     call set_view(file, places(2), mpi_integer4)
-    call mpi_file_read_at_all(file, start, phase, size(phase), mpi_integer4, mpi_status_ignore, error)
+    call mpi_file_read_at_all(file, start, phase, size(phase), mpi_integer4, mpi_status_ignore, &
+                              error)
     call check(error, 'mpi_file_read_at_all')
     call mpi_file_close(file, error)
     call mpi_type_free(inner, error)

@@ -14,7 +14,7 @@ static void fail(const char* operation, const char* name, const char* why) {
   exit(EXIT_FAILURE);
 }
 
-/* What a function of HDF5 has returned; HDF5 has printed why it failed. */
+/* Returns the result of an HDF5 function; ends the program on an error, which HDF5 has printed. */
 static hid_t good(hid_t result, const char* operation, const char* name) {
   if (result < 0) fail(operation, name, "HDF5 failed");
   return result;
@@ -36,7 +36,7 @@ static hid_t space_of(const Array* a) {
   return good(H5Screate_simple(a->axes, shape, NULL), "H5Screate_simple", a->name);
 }
 
-/* The dataset that names an axis, as netCDF-4 has it; it holds nothing. */
+/* Returns the empty dataset that names an axis, as in netCDF-4. */
 static hid_t axis_of(hid_t file, const char* name, int length) {
   if (H5Lexists(file, name, H5P_DEFAULT) > 0)
     return good(H5Dopen2(file, name, H5P_DEFAULT), "H5Dopen2", name);
@@ -60,8 +60,7 @@ static void name_axes(hid_t file, hid_t dataset, const Array* a) {
   }
 }
 
-/* Room for an array, in one piece and at once: only then its place is known. Nobody fills it with
- * zeros. */
+/* Allocates an array early and contiguously, so that its offset is known; without filling it. */
 static hid_t make_array(hid_t file, const Array* a) {
   hid_t space = space_of(a), made = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_layout(made, H5D_CONTIGUOUS);
@@ -154,19 +153,19 @@ void save_checkpoint(MPI_Comm comm, const char* path, const Array* arrays, int c
   check(MPI_File_open(comm, part, MPI_MODE_WRONLY, MPI_INFO_NULL, &file), "MPI_File_open", part);
   for (int i = 0; i < count; i++) move(file, places[i], &arrays[i], true);
   check(MPI_File_sync(file), "MPI_File_sync", part);
-  check(MPI_File_close(&file), "MPI_File_close", part); /* collective: all have written then */
+  check(MPI_File_close(&file), "MPI_File_close", part); /* collective: all ranks have written */
   if (rank == 0 && rename(part, path) != 0) fail("rename", path, "failed");
   MPI_Barrier(comm);
   free(places);
 }
 
-/* --- and back --- */
+/* --- reading --- */
 
 static hid_t open_file(const char* path) {
   return good(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), "H5Fopen", path);
 }
 
-/* Where the bytes of an array begin; -1 where only HDF5 can read them. */
+/* Returns the offset of an array's bytes, or -1 if only HDF5 can read them. */
 static MPI_Offset find_array(hid_t file, const Array* a) {
   hid_t dataset = good(H5Dopen2(file, a->name, H5P_DEFAULT), "H5Dopen2", a->name),
         space = H5Dget_space(dataset);
@@ -209,7 +208,7 @@ static void select_part(hid_t space, const Array* a, const int* begin) {
     H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, count, NULL);
 }
 
-/* This rank's part, through HDF5. */
+/* Reads this rank's part through HDF5. */
 static void read_by_hdf5(hid_t file, const Array* a) {
   hsize_t lengths[AXES];
   for (int i = 0; i < a->axes; i++) lengths[i] = (hsize_t)a->memory[i];

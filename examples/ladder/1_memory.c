@@ -1,4 +1,4 @@
-/* Step 1: data that describe themselves. Nothing is written yet. */
+/* Step 1: self-describing data in memory, without I/O. */
 #include "science.h"
 
 int main(void) {

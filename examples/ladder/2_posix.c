@@ -4,7 +4,7 @@
 
 #include "science.h"
 
-/* write() may write less than it is asked to. */
+/* Calls write() again after short writes. */
 static int write_whole(int fd, const void* data, size_t bytes) {
   for (const char* at = data; bytes > 0;) {
     const ssize_t written = write(fd, at, bytes);
@@ -21,7 +21,7 @@ static int write_data(const char* path) {
   const int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
   int failed = fd < 0 || write_whole(fd, &header, sizeof header) != 0 ||
                write_whole(fd, array, sizeof(int) * XDIM * YDIM) != 0;
-  if (fd >= 0 && close(fd) != 0) failed = 1; /* some file systems tell only now */
+  if (fd >= 0 && close(fd) != 0) failed = 1; /* some file systems report errors only here */
   free(array);
   return failed;
 }

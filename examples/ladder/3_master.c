@@ -1,5 +1,5 @@
-/* Step 3: a parallel program with serial I/O: everything is sent to rank 0, which writes. Usage:
- * 3_master FILE */
+/* Step 3: a parallel program with serial I/O: all ranks send their data to rank 0, which writes.
+ * Usage: 3_master FILE */
 #include "parallel.h"
 
 static int write_all(const char* path, const science* header, const int* values, size_t count) {
@@ -14,7 +14,7 @@ static void write_data(MPI_Comm comm, const char* path) {
   const Team team = team_of(comm);
   int* array = make_array(team.rank);
   int* all = team.rank == 0 ? allocate(sizeof(int) * XDIM * YDIM * team.size)
-                            : NULL; /* the data of all must fit into one rank's memory */
+                            : NULL; /* the data of all ranks must fit into one rank's memory */
   MPI_Gather(array, XDIM * YDIM, MPI_INT, all, XDIM * YDIM, MPI_INT, 0, comm);
   if (team.rank == 0) {
     const science header = {.row = YDIM * team.size, .col = XDIM, .iter = 1};

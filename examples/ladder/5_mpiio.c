@@ -10,7 +10,7 @@ static void write_data(MPI_Comm comm, const char* path) {
   CHECK(MPI_File_set_size(file, 0));
   if (team.rank == 0)
     CHECK(MPI_File_write(file, &header, sizeof header, MPI_BYTE, MPI_STATUS_IGNORE));
-  /* From here on offsets count integers behind the header. */
+  /* From here on offsets count integers after the header. */
   CHECK(MPI_File_set_view(file, sizeof header, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
   const MPI_Offset begin = (MPI_Offset)team.rank * XDIM * YDIM;
   CHECK(MPI_File_write_at_all(file, begin, array, XDIM * YDIM, MPI_INT, MPI_STATUS_IGNORE));

@@ -1,4 +1,4 @@
-/* What the parallel steps have in common. */
+/* Common parts of the parallel steps. */
 #include "../mpiio/check.h"
 #include "science.h"
 

@@ -1,4 +1,4 @@
-/* What every step has in common: a header that describes the experiment, and a 2-D array of
+/* Common parts of all steps: a header that describes the experiment, and a 2-D array of
  * integers per rank in one allocation. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static inline void* allocate(size_t bytes) {
   return memory;
 }
 
-/* One allocation, whose bytes lie one behind the other: it can be written, sent and described as a
- * whole. An array of pointers to rows would be as many allocations, and as many calls. */
+/* One allocation with contiguous bytes can be written, sent and described as a whole. An array of
+ * pointers to rows would need as many allocations and calls as there are rows. */
 static inline int* make_array(int rank) {
   int* array = allocate(sizeof(int) * XDIM * YDIM);
   for (int row = 0; row < YDIM; row++)

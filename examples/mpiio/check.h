@@ -1,4 +1,4 @@
-/* What every example needs: an MPI-IO call that fails ends the program with the MPI's own words. */
+/* Common part of the examples: a failed MPI-IO call ends the program with the MPI's message. */
 #include <mpi.h>
 #include <stdio.h>
 

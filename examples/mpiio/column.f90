@@ -18,8 +18,10 @@ program column
   allocate(part(width, columns))
   call fill(part)
 
-  call MPI_File_open(MPI_COMM_WORLD, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, file)
-  call MPI_Type_create_subarray(2, [width * ranks, columns], [width, columns], [width * rank, 0], MPI_ORDER_FORTRAN, &
+  call MPI_File_open(MPI_COMM_WORLD, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR, &
+                     MPI_INFO_NULL, file)
+  call MPI_Type_create_subarray(2, [width * ranks, columns], [width, columns], [width * rank, 0], &
+                                MPI_ORDER_FORTRAN, &
                                 MPI_REAL8, rows)
   call MPI_Type_commit(rows)
   call MPI_File_set_view(file, start, MPI_REAL8, rows, "native", MPI_INFO_NULL)

@@ -1,4 +1,4 @@
-/* A header that rank 0 writes alone, and a body that all ranks write together. Usage: header_body
+/* A header written by rank 0 alone, and a body written by all ranks together. Usage: header_body
  * [FILE] */
 #include <stdint.h>
 #include <string.h>

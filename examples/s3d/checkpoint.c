@@ -1,5 +1,5 @@
 /* Checkpoints. A file is a header and then the arrays one after the other: doubles, x fastest,
- * components slowest, the same bytes whatever the number of ranks and however they were written.
+ * components slowest. Its bytes depend neither on the number of ranks nor on the way of writing.
  * Mode `files` makes one such file per rank, of the rank's box. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
   MPI_File handle;
   char path[NAME];
-  Box box; /* the cells that the file holds */
+  Box box; /* the file's cells */
 } File;
 
 static void check(int code, const char* operation, const char* path) {
@@ -77,7 +77,7 @@ static void check_count(const MPI_Status* status, int64_t wanted, const File* f)
   if (doubles != wanted) fail("read of an array from", f->path, "the file ends too early");
 }
 
-/* Moves what the file's box and this rank's box have in common, an array at a time. */
+/* Moves the intersection of the file's box and this rank's box, one array at a time. */
 static void move_fields(const Kernel* k, const File* f, bool writing, bool together) {
   const Box part = intersection(&f->box, &k->box);
   MPI_Offset at = sizeof(Header);
@@ -137,7 +137,7 @@ static void receive_all(const Kernel* k, int components, double* whole) {
   }
 }
 
-/* Rank 0 receives every array as a whole and writes it; the other ranks wait. */
+/* Gathers every array on rank 0, which writes it; the other ranks wait. */
 static void write_from_one(const Kernel* k, File* f) {
   double* whole =
       k->rank == 0
@@ -253,7 +253,7 @@ static void restart_from_own(Kernel* k, const char* path) {
   const Header h = find_checkpoint(path);
   Box grid = {.start = {0, 0, 0}};
   for (int d = 0; d < DIMS; d++) grid.count[d] = (int)h.global[d];
-  set_up(k, grid);
+  init_kernel(k, grid);
   k->step = h.step;
   if (h.pieces == 1)
     read_whole(k, path);

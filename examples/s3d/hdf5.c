@@ -1,4 +1,4 @@
-/* Checkpoints as HDF5 files, which pario.checkpoint and all programs that know HDF5 read. */
+/* Checkpoints as HDF5 files, which pario.checkpoint and all programs with HDF5 can read. */
 #include "s3d.h"
 
 #ifdef WITH_HDF5
@@ -48,7 +48,7 @@ void restart_from_hdf5(Kernel* k, const char* path) {
   Box grid = {.start = {0, 0, 0}};
   Array arrays[VARIABLES];
   shape_in_checkpoint(MPI_COMM_WORLD, path, "temperature", DIMS, grid.count);
-  set_up(k, grid);
+  init_kernel(k, grid);
   describe(k, arrays);
   k->step = load_checkpoint(k->comm, path, arrays, VARIABLES).step;
 }

@@ -47,7 +47,7 @@ Box box_of_rank(const Kernel* k, int rank) {
   return box;
 }
 
-/* The field the kernel must hold: a standing wave, raised by one in every step. */
+/* The exact solution: a standing wave, raised by one in every step. */
 static double exact(const Kernel* k, int component, int z, int y, int x) {
   return component + (double)k->step + k->wave[Z][z] * k->wave[Y][y] * k->wave[X][x];
 }
@@ -69,8 +69,7 @@ static void set_up_grid(Kernel* k, Box grid) {
   int dims[DIMS] = {0}, by_axis[DIMS], periodic[DIMS] = {1, 1, 1};
   MPI_Comm_size(MPI_COMM_WORLD, &k->ranks);
   MPI_Dims_create(k->ranks, DIMS, dims);
-  for (int d = 0; d < DIMS; d++)
-    by_axis[d] = dims[DIMS - 1 - d]; /* most ranks along x, as S3D has it */
+  for (int d = 0; d < DIMS; d++) by_axis[d] = dims[DIMS - 1 - d]; /* most ranks along x, like S3D */
   MPI_Cart_create(MPI_COMM_WORLD, DIMS, by_axis, periodic, 0, &k->comm);
   MPI_Comm_rank(k->comm, &k->rank);
   for (int d = 0; d < DIMS; d++)
@@ -94,7 +93,7 @@ static void set_up_arrays(Kernel* k) {
       allocate((int64_t)sizeof(double) * (b->count[Z] + 2) * (b->count[Y] + 2) * (b->count[X] + 2));
 }
 
-void set_up(Kernel* k, Box grid) {
+void init_kernel(Kernel* k, Box grid) {
   set_up_grid(k, grid);
   set_up_arrays(k);
 }

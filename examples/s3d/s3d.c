@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
     restart_from(&k, o.restart);
     verify(&k, "restart");
   } else {
-    set_up(&k, o.grid);
+    init_kernel(&k, o.grid);
     set_to_exact(&k);
   }
   for (int step = 0; step < o.steps; step++) {

@@ -1,5 +1,6 @@
-! The Fortran twin of the S3D-like checkpoint kernel: the same grid, the same options, the same checkpoint, byte for byte in the
-! layout (the values may differ in the last bits). It writes in the three ways that share one file, and restarts. See README.md.
+! The Fortran twin of the S3D-like checkpoint kernel: the same grid, options and layout of the
+! checkpoint (values may differ in the last bits). It writes in the three ways into one shared file,
+! and restarts. See README.md.
 module s3d_kernel
   use mpi
   use, intrinsic :: iso_fortran_env, only: int64, real64, error_unit
@@ -16,8 +17,8 @@ module s3d_kernel
   type kernel
     integer :: comm, rank, ranks, dims(3)
     type(box) :: grid, box
-    real(real64), allocatable :: wave(:, :)         ! one period of a sine along each side of the grid
-    real(real64), allocatable :: field(:, :, :, :)  ! x, y, z, component: what a checkpoint holds
+    real(real64), allocatable :: wave(:, :)         ! one period of a sine along each side
+    real(real64), allocatable :: field(:, :, :, :)  ! x, y, z, component, as in a checkpoint
     integer(int64) :: step = 0
   end type kernel
 
@@ -41,7 +42,7 @@ contains
     call fail(operation, path, text(:length))
   end subroutine check
 
-  subroutine set_up(k, sides)
+  subroutine init_kernel(k, sides)
     type(kernel), intent(inout) :: k
     integer, intent(in) :: sides(3)
     integer :: dims(3), at(3), ierr
@@ -49,9 +50,11 @@ contains
     dims = 0
     call MPI_Dims_create(k%ranks, 3, dims, ierr)
     k%dims = dims  ! most ranks along x
-    if (any(sides < k%dims)) call fail('--size', 'of the grid', 'fewer cells than ranks along a side')
+    if (any(sides < k%dims)) &
+      call fail('--size', 'of the grid', 'fewer cells than ranks along a side')
     ! Cartesian ranks run fastest along the last dimension: x, as in C.
-    call MPI_Cart_create(MPI_COMM_WORLD, 3, k%dims(3:1:-1), [.true., .true., .true.], .false., k%comm, ierr)
+    call MPI_Cart_create(MPI_COMM_WORLD, 3, k%dims(3:1:-1), [.true., .true., .true.], .false., &
+                         k%comm, ierr)
     call MPI_Comm_rank(k%comm, k%rank, ierr)
     call MPI_Cart_coords(k%comm, k%rank, 3, at, ierr)
     at = at(3:1:-1)
@@ -60,7 +63,7 @@ contains
     k%box%count = int(int(sides, int64) * (at + 1) / k%dims) - k%box%start
     allocate (k%field(k%box%count(1), k%box%count(2), k%box%count(3), components))
     call set_up_waves(k)
-  end subroutine set_up
+  end subroutine init_kernel
 
   subroutine set_up_waves(k)
     type(kernel), intent(inout) :: k
@@ -81,7 +84,8 @@ contains
     do z = 1, k%box%count(3)
       do y = 1, k%box%count(2)
         height = k%wave(k%box%start(3) + z, 3) * k%wave(k%box%start(2) + y, 2)
-        values(:, y, z) = [(component - 1 + real(k%step, real64) + height * k%wave(k%box%start(1) + x, 1), x=1, k%box%count(1))]
+        values(:, y, z) = [(component - 1 + real(k%step, real64) + &
+                            height * k%wave(k%box%start(1) + x, 1), x=1, k%box%count(1))]
       end do
     end do
   end function exact
@@ -114,7 +118,8 @@ contains
       case (2); face = u(:, inner, :)
       case (3); face = u(:, :, inner)
       end select
-      call MPI_Sendrecv_replace(face, size(face), MPI_DOUBLE_PRECISION, to, 0, from, 0, k%comm, MPI_STATUS_IGNORE, ierr)
+      call MPI_Sendrecv_replace(face, size(face), MPI_DOUBLE_PRECISION, to, 0, from, 0, k%comm, &
+                                MPI_STATUS_IGNORE, ierr)
       select case (d)
       case (1); u(ghost, :, :) = face
       case (2); u(:, ghost, :) = face
@@ -123,7 +128,8 @@ contains
     end subroutine send_face
   end subroutine exchange_faces
 
-  ! One Jacobi sweep of u_t = laplace(u) - source over one component; the source is chosen so that the wave stands still.
+  ! One Jacobi sweep of u_t = laplace(u) - source over one component; the source keeps the wave
+  ! standing.
   subroutine relax(k, c)
     type(kernel), intent(inout) :: k
     integer, intent(in) :: c
@@ -138,8 +144,10 @@ contains
     eigenvalue = sum(2 * cos(two_pi / k%grid%count)) - 6
     wave = exact(k, c) - (c - 1 + real(k%step, real64))
     k%field(:, :, :, c) = u(1:nx, 1:ny, 1:nz) + ( &
-      u(0:nx - 1, 1:ny, 1:nz) + u(2:nx + 1, 1:ny, 1:nz) + u(1:nx, 0:ny - 1, 1:nz) + u(1:nx, 2:ny + 1, 1:nz) + &
-      u(1:nx, 1:ny, 0:nz - 1) + u(1:nx, 1:ny, 2:nz + 1) - 6 * u(1:nx, 1:ny, 1:nz) - eigenvalue * wave) / 6
+      u(0:nx - 1, 1:ny, 1:nz) + u(2:nx + 1, 1:ny, 1:nz) + &
+      u(1:nx, 0:ny - 1, 1:nz) + u(1:nx, 2:ny + 1, 1:nz) + &
+      u(1:nx, 1:ny, 0:nz - 1) + u(1:nx, 1:ny, 2:nz + 1) - &
+      6 * u(1:nx, 1:ny, 1:nz) - eigenvalue * wave) / 6
   end subroutine relax
 
   ! One time step: at least one sweep over all components, and as many as fit into `seconds`.
@@ -172,8 +180,10 @@ contains
       mine = max(mine, maxval(abs(k%field(:, :, :, c) - exact(k, c))))
     end do
     call MPI_Allreduce(mine, worst, 1, MPI_DOUBLE_PRECISION, MPI_MAX, k%comm, ierr)
-    if (k%rank == 0) print '(2a, i0, a, i0, a, es7.1)', what, ': step ', k%step, ' on ', k%ranks, ' ranks, largest error ', worst
-    if (.not. worst < 1e-9_real64) call fail('verification', what, 'the fields differ from the exact solution by more than 1e-9')
+    if (k%rank == 0) print '(2a, i0, a, i0, a, es7.1)', what, ': step ', k%step, ' on ', k%ranks, &
+      ' ranks, largest error ', worst
+    if (.not. worst < 1e-9_real64) &
+      call fail('verification', what, 'the fields differ from the exact solution by more than 1e-9')
   end subroutine verify
 end module s3d_kernel
 
@@ -183,15 +193,16 @@ module s3d_checkpoint
   integer, parameter :: read_all = 0, write_alone = 1, write_together = 2
 contains
 
-  ! The file as this rank sees it: its own box of the array that begins at `at`.
+  ! Sets the view of the file to this rank's box of the array that begins at `at`.
   subroutine set_view(k, file, path, at, count)
     type(kernel), intent(in) :: k
     integer, intent(in) :: file, count
     character(*), intent(in) :: path
     integer(MPI_OFFSET_KIND), intent(in) :: at
     integer :: type, ierr
-    call MPI_Type_create_subarray(4, [k%grid%count, count], [k%box%count, count], [k%box%start, 0], MPI_ORDER_FORTRAN, &
-                                  MPI_DOUBLE_PRECISION, type, ierr)
+    call MPI_Type_create_subarray(4, [k%grid%count, count], [k%box%count, count], &
+                                  [k%box%start, 0], MPI_ORDER_FORTRAN, MPI_DOUBLE_PRECISION, &
+                                  type, ierr)
     call MPI_Type_commit(type, ierr)
     call MPI_File_set_view(file, at, MPI_DOUBLE_PRECISION, type, 'native', MPI_INFO_NULL, ierr)
     call check(ierr, 'MPI_File_set_view', path)
@@ -214,11 +225,14 @@ contains
       call set_view(k, file, path, at, of_variable(v))
       select case (how)
       case (read_all)
-        call MPI_File_read_at_all(file, start, k%field(:, :, :, first:last), n, MPI_DOUBLE_PRECISION, status, ierr)
+        call MPI_File_read_at_all(file, start, k%field(:, :, :, first:last), n, &
+                                  MPI_DOUBLE_PRECISION, status, ierr)
       case (write_together)
-        call MPI_File_write_at_all(file, start, k%field(:, :, :, first:last), n, MPI_DOUBLE_PRECISION, status, ierr)
+        call MPI_File_write_at_all(file, start, k%field(:, :, :, first:last), n, &
+                                   MPI_DOUBLE_PRECISION, status, ierr)
       case (write_alone)
-        call MPI_File_write_at(file, start, k%field(:, :, :, first:last), n, MPI_DOUBLE_PRECISION, status, ierr)
+        call MPI_File_write_at(file, start, k%field(:, :, :, first:last), n, &
+                               MPI_DOUBLE_PRECISION, status, ierr)
       end select
       call check(ierr, 'read or write of an array in', path)
       call MPI_Get_count(status, MPI_DOUBLE_PRECISION, got, ierr)
@@ -238,7 +252,8 @@ contains
     words(5:7) = 0
     words(8:10) = k%grid%count(3:1:-1)
     words(11:13) = [1_int64, k%step, transfer(1e-6_real64 * real(k%step, real64), 1_int64)]
-    call MPI_File_write_at(file, 0_MPI_OFFSET_KIND, words, header_words, MPI_INTEGER8, MPI_STATUS_IGNORE, ierr)
+    call MPI_File_write_at(file, 0_MPI_OFFSET_KIND, words, header_words, MPI_INTEGER8, &
+                           MPI_STATUS_IGNORE, ierr)
     call check(ierr, 'write of the header of', path)
   end subroutine write_header
 
@@ -252,7 +267,8 @@ contains
     begin = MPI_Wtime()
     call MPI_Info_create(info, ierr)
     call MPI_Info_set(info, 'romio_ds_write', merge('enable ', 'disable', mode == 'sieving'), ierr)
-    call MPI_Info_set(info, 'romio_cb_write', merge('enable ', 'disable', mode == 'collective'), ierr)
+    call MPI_Info_set(info, 'romio_cb_write', merge('enable ', 'disable', mode == 'collective'), &
+                      ierr)
     call MPI_Info_set(info, 'ind_wr_buffer_size', '4194304', ierr)
     call MPI_File_open(k%comm, path, MPI_MODE_CREATE + MPI_MODE_RDWR, info, file, ierr)
     call check(ierr, 'MPI_File_open', path)
@@ -263,11 +279,12 @@ contains
     call move_fields(k, file, path, merge(write_together, write_alone, mode == 'collective'))
     call MPI_File_close(file, ierr)
     call check(ierr, 'MPI_File_close', path)
-    if (k%rank == 0) print '(a, i0, 3a, f0.3, 3a)', 'step ', k%step, ' to ', trim(path), ' in ', MPI_Wtime() - begin, &
-      ' s (', trim(mode), ')'
+    if (k%rank == 0) print '(a, i0, 3a, f0.3, 3a)', 'step ', k%step, ' to ', trim(path), ' in ', &
+      MPI_Wtime() - begin, ' s (', trim(mode), ')'
   end subroutine write_checkpoint
 
-  ! Sets up the kernel as the checkpoint says, and reads it: each rank its own box, however many ranks wrote it.
+  ! Initialises the kernel from a checkpoint; each rank reads its own box, for any number of ranks
+  ! at the save.
   subroutine restart_from(k, path)
     type(kernel), intent(inout) :: k
     character(*), intent(in) :: path
@@ -277,11 +294,13 @@ contains
     call MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, file, ierr)
     call check(ierr, 'MPI_File_open', path)
     words = 0
-    call MPI_File_read_at_all(file, 0_MPI_OFFSET_KIND, words, header_words, MPI_INTEGER8, MPI_STATUS_IGNORE, ierr)
+    call MPI_File_read_at_all(file, 0_MPI_OFFSET_KIND, words, header_words, MPI_INTEGER8, &
+                              MPI_STATUS_IGNORE, ierr)
     call check(ierr, 'read of the header of', path)
     found = transfer(words(1), found)
-    if (found /= magic .or. words(11) /= 1) call fail('--restart', path, 'not a checkpoint of s3d in one file')
-    call set_up(k, int(words(4:2:-1)))
+    if (found /= magic .or. words(11) /= 1) &
+      call fail('--restart', path, 'not a checkpoint of s3d in one file')
+    call init_kernel(k, int(words(4:2:-1)))
     k%step = words(12)
     call move_fields(k, file, path, read_all)
     call MPI_File_close(file, ierr)
@@ -303,7 +322,7 @@ program s3d
     call restart_from(k, trim(restart))
     call verify(k, 'restart')
   else
-    call set_up(k, sides)
+    call init_kernel(k, sides)
     call set_to_exact(k)
   end if
   if (steps < 0) steps = merge(0, 1, restart /= '')
@@ -361,7 +380,8 @@ contains
     character(*), intent(in) :: option, value
     integer :: rank
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
-    if (rank == 0) write (error_unit, '(5a)') 's3d: ', trim(option), ' ', trim(value), ': expected --size NXxNYxNZ, --steps N, '// &
+    if (rank == 0) write (error_unit, '(5a)') 's3d: ', trim(option), ' ', trim(value), &
+      ': expected --size NXxNYxNZ, --steps N, '// &
       '--compute SECONDS, --write independent|sieving|collective, --dir DIRECTORY, --restart FILE'
     call MPI_Finalize(ierr)
     stop 2

@@ -21,39 +21,39 @@ typedef struct {
   int rank, ranks;
   Box grid, box;              /* all cells, and this rank's */
   double* wave[DIMS];         /* one period of a sine along each side of the grid */
-  double* field;              /* [COMPONENTS][box], without ghost cells: what a checkpoint holds */
+  double* field;              /* [COMPONENTS][box], without ghost cells, as in a checkpoint */
   double* work;               /* one component of the box with one layer of ghost cells */
   MPI_Datatype face[DIMS][4]; /* of work: send low, receive high, send high, receive low */
   int64_t step;
 } Kernel;
 
-/* Says "s3d: WHAT NAME: WHY" and ends all ranks. */
+/* Prints "s3d: WHAT NAME: WHY" and ends all ranks. */
 _Noreturn void fail(const char* what, const char* name, const char* why);
-/* malloc that ends the program where there is no memory. */
+/* Allocates memory; ends the program if there is none. */
 void* allocate(int64_t bytes);
 
 int64_t cells(const Box* box);
 Box intersection(const Box* a, const Box* b);
 Box box_of_rank(const Kernel* k, int rank);
 
-/* Deals the grid to all ranks of MPI_COMM_WORLD; the fields are not set yet. */
-void set_up(Kernel* k, Box grid);
+/* Distributes the grid to all ranks of MPI_COMM_WORLD and allocates the fields without values. */
+void init_kernel(Kernel* k, Box grid);
 void set_to_exact(Kernel* k);
 /* One time step: at least one sweep over all components, and as many as fit into `seconds`. */
 void compute(Kernel* k, double seconds);
-/* Compares the fields with the exact solution, says how far off they are, and fails above 1e-9. */
+/* Compares the fields with the exact solution, prints the largest error, and fails above 1e-9. */
 void verify(const Kernel* k, const char* what);
 
 extern const char* const mode_names[MODES];
 extern const int components_of[VARIABLES];
 /* Writes DIRECTORY/s3d-STEP.ckpt, or DIRECTORY/step-STEP.h5. Collective. */
 void write_checkpoint(const Kernel* k, enum Mode mode, const char* directory);
-/* Sets up the kernel as the checkpoint says, and reads it: each rank its own box, however many
- * ranks wrote it. Collective. */
+/* Initialises the kernel from a checkpoint; each rank reads its own box, for any number of ranks at
+ * the save. Collective. */
 void restart_from(Kernel* k, const char* path);
 
-/* The same for HDF5 files (hdf5.c), also those that pario.checkpoint has saved. They fail where s3d
- * was built without HDF5. */
+/* The same for HDF5 files (hdf5.c), also for files of pario.checkpoint. They fail if s3d was built
+ * without HDF5. */
 void write_hdf5(const Kernel* k, const char* path);
 void restart_from_hdf5(Kernel* k, const char* path);
 

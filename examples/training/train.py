@@ -1,8 +1,8 @@
-"""A small network learns the classes of records, from a record file, with all that a long training needs: order, prefetch, resume.
+"""Trains a small network to classify the records of a file, with random order, prefetch and resume.
 
-    python train.py make samples/ 5000          # so many small files, a class each
+    python train.py make samples/ 5000          # makes 5000 small files, one sample each
     pario records pack samples/ -o samples.prec
-    python train.py fit samples.prec            # interrupted and started again, it goes on where it was
+    python train.py fit samples.prec            # resumes an interrupted training
 
 Needs torch.
 """
@@ -22,33 +22,39 @@ STATE = Path("train.pt")
 
 
 def make(directory: Path, count: int) -> None:
-    """Files of a class byte and values that lie around what is the class's."""
+    """Makes files of a class byte and random values around the centre of the class."""
     random = np.random.default_rng(1)
     centres = random.normal(size=(CLASSES, VALUES))
     directory.mkdir(parents=True, exist_ok=True)
     for number in range(count):
-        kind = number * CLASSES // count  # sorted by class, as data sets are: what is read in order teaches badly
+        # Sorted by class, like many data sets: training in this order would give a bad network.
+        kind = number * CLASSES // count
         values = (centres[kind] + 4 * random.normal(size=VALUES)).astype("<f4")
         (directory / f"{number:06}.bin").write_bytes(bytes([kind]) + values.tobytes())
 
 
 def decode(record: memoryview) -> tuple[int, torch.Tensor]:
-    """A sample of a record."""
+    """Decodes a record into class and values."""
     return record[0], torch.frombuffer(bytearray(record[1:]), dtype=torch.float32)
 
 
 def collate(samples: list[tuple[int, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of samples."""
-    return torch.tensor([kind for kind, _ in samples]), torch.stack([values for _, values in samples])
+    """Joins samples into a batch."""
+    kinds, values = zip(*samples, strict=True)
+    return torch.tensor(kinds), torch.stack(values)
 
 
 class Network(torch.nn.Module):
-    """Its hidden layers keep no activations for the backward pass: they are computed again, and the memory holds a larger batch."""
+    """A network that recomputes the activations of hidden layers in the backward pass.
+
+    It keeps fewer activations in memory, which leaves space for a larger batch.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.first = torch.nn.Linear(VALUES, 64)
-        self.hidden = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(64, 64)) for _ in range(4)))
+        layers = [(torch.nn.ReLU(), torch.nn.Linear(64, 64)) for _ in range(4)]
+        self.hidden = torch.nn.Sequential(*(torch.nn.Sequential(*layer) for layer in layers))
         self.last = torch.nn.Linear(64, CLASSES)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
@@ -64,7 +70,7 @@ def fit(path: Path) -> None:
         state = torch.load(STATE)
         network.load_state_dict(state["network"])
         loader.load_state_dict(state["loader"])
-        print(f"goes on in epoch {loader.epoch} behind record {loader.position}")
+        print(f"resumes in epoch {loader.epoch} after record {loader.position}")
     while loader.epoch < EPOCHS:
         right = seen = 0
         for step, (kinds, values) in enumerate(loader):
@@ -82,7 +88,7 @@ def fit(path: Path) -> None:
 
 
 def save(network: Network, loader: Loader) -> None:
-    """At once or not at all."""
+    """Publishes a checkpoint: a reader sees the old one or the complete new one."""
     aside = STATE.with_suffix(".new")
     torch.save({"network": network.state_dict(), "loader": loader.state_dict()}, aside)
     aside.replace(STATE)

@@ -46,9 +46,9 @@ def check_file_hint(key: str, value: str) -> str: ...
 def check_stream_specifications(origin: str, specifications: str) -> list[str]: ...
 
 class Comm:
-    """Ranks whose messages Python carries: ``send(to, message)`` leaves one, ``receive()`` returns
-    the next one as ``(from, message)``, or None if none has arrived; ``wait(seconds)`` sleeps until
-    one may have, no longer. Calls wait without the GIL."""
+    """Ranks whose messages Python transports: ``send(to, message)`` sends one, ``receive()``
+    returns the next one as ``(from, message)``, or None if none has arrived; ``wait(seconds)``
+    sleeps until one may have arrived, at most so long. Calls wait without the GIL."""
 
     def __init__(
         self,
@@ -85,10 +85,10 @@ class Comm:
         died."""
 
     def keep_alive(self, interval: float) -> None:
-        """Lets other ranks wait for this one; other nodes get one message in ``interval`` s."""
+        """Sends a keep-alive; other nodes get one message in ``interval`` seconds at most."""
 
     def introduce(self, label: str, patience: float, check: Callable[[], object]) -> None:
-        """Makes nodes of ranks with the same label, and notices dead ranks from now on.
+        """Groups ranks with the same label as a node, and detects dead ranks from now on.
         Collective."""
 
     def share(self, size: int, check: Callable[[], object]) -> NDArray[Any] | None:

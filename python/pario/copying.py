@@ -25,7 +25,7 @@ Sums = dict[Extent, int]
 
 
 def extents_with_data(descriptor: int, begin: int, end: int) -> Iterator[Extent]:
-    """The extents between the holes; all of it if the file system does not report holes."""
+    """The extents between the holes; the whole range if the file system does not report holes."""
     at = begin
     while at < end:
         try:

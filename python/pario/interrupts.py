@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C), raised only where they reach the program and no other rank waits.
+"""Interrupts (Ctrl-C): raised only where they reach the program and no other rank waits.
 
 Python swallows a KeyboardInterrupt that is raised within ``__del__`` or the callback of a weak
 reference ("Exception ignored in"). So a call of the API postpones an interrupt to its next
@@ -16,14 +16,14 @@ from types import FrameType
 
 #: The postponed interrupt, if there is one.
 _postponed: list[BaseException] = []
-#: True while a body of :func:`postponed` runs; bodies may be nested.
+#: True while a body of :func:`postpone_interrupt` runs; bodies may be nested.
 _is_active = False
 #: Seconds between two checks for an interrupt during a wait.
 _CHECK_INTERVAL = 0.2
 
 
 def _postpone(number: int, frame: FrameType | None) -> None:
-    """The handler of SIGINT within :func:`postponed`. A second interrupt is raised at once."""
+    """The handler of SIGINT in :func:`postpone_interrupt`. Raises a second interrupt at once."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _postponed.append(KeyboardInterrupt())
 
@@ -33,7 +33,7 @@ def _is_main() -> bool:
 
 
 @contextmanager
-def postponed() -> Iterator[None]:
+def postpone_interrupt() -> Iterator[None]:
     """Postpones an interrupt of the body to its next :func:`check`, or to its end. A second one is
     raised at once."""
     global _is_active
@@ -77,7 +77,7 @@ def join(thread: threading.Thread) -> None:
 
 
 @contextmanager
-def kept(failed: list[BaseException]) -> Iterator[None]:
+def keep_error(failed: list[BaseException]) -> Iterator[None]:
     """Appends an exception of the body to ``failed``; a second interrupt is raised instead."""
     try:
         yield
@@ -90,7 +90,7 @@ def kept(failed: list[BaseException]) -> Iterator[None]:
 
 
 @contextmanager
-def deferred(failed: list[BaseException] | None = None) -> Iterator[None]:
+def defer_interrupt(failed: list[BaseException] | None = None) -> Iterator[None]:
     """Appends an interrupt of the body to ``failed``, which the body must check, or raises it at
     the end.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 #: This variable declares that a process which inherited the variables of a launcher is alone.
 ALONE = "PARIO_ONE_PROCESS"
-#: Numbers of Slurm's own steps: batch scripts, interactive shells and the like.
+#: First number of Slurm's special steps: batch scripts, interactive shells and others.
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 
@@ -25,14 +25,14 @@ class Seat:
 
     @property
     def is_first(self) -> bool:
-        """The one that makes the directory and reports."""
+        """True in the process that makes the directory and reports."""
         return self.rank == 0
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The launcher, the place of this process among all that it started, and among those of its
-    node (None: not known). ``mpi``: the launcher makes ranks of an MPI program of them."""
+    """A launcher, and the seat of this process among all its processes and among those of its node
+    (None: not known). ``mpi``: the processes are ranks of an MPI program."""
 
     launcher: str
     seat: Seat
@@ -42,7 +42,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class _Variables:
-    """A launcher, its variables for rank and size, and those of a node."""
+    """A launcher, its variables for rank and size, and those for rank and size on the node."""
 
     launcher: str
     rank: str
@@ -72,7 +72,7 @@ _TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WO
 
 
 def launch_of(environment: Mapping[str, str]) -> Launch:
-    """The launch that the environment tells of; the innermost one where several do."""
+    """The launch that the variables describe; the innermost one of several."""
     if environment.get(ALONE, "") not in ("", "0"):
         return _ALONE
     torchrun = (
@@ -88,7 +88,7 @@ def launch_of(environment: Mapping[str, str]) -> Launch:
 
 
 def seat_of(environment: Mapping[str, str]) -> Seat:
-    """The place among the processes of an MPI launcher or a Slurm step; alone under torchrun."""
+    """The seat among the processes of an MPI launcher or a Slurm step; alone under torchrun."""
     launch = launch_of(environment)
     return Seat(0, 1) if launch.launcher == _TORCHRUN.launcher else launch.seat
 
@@ -118,12 +118,13 @@ def _slurm_step(environment: Mapping[str, str]) -> Launch | None:
 
 
 def _has_terminal(step: Launch, environment: Mapping[str, str]) -> bool:
-    """Of the tasks of ``srun --pty`` only the first has the terminal and goes on."""
+    """True for the first task of ``srun --pty``, the only one that has the terminal and
+    continues."""
     return step.seat.is_first and "SLURM_PTY_PORT" in environment
 
 
 def _tasks_of_node(environment: Mapping[str, str]) -> str:
-    """Of ``SLURM_STEP_TASKS_PER_NODE`` ("4(x2),2") the number for this node."""
+    """The number for this node in ``SLURM_STEP_TASKS_PER_NODE`` ("4(x2),2")."""
     counts: list[str] = []
     for count, times in re.findall(
         r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_STEP_TASKS_PER_NODE", "")

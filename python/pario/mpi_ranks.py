@@ -15,20 +15,20 @@ from pario.ranks import PATIENCE, Ranks
 
 #: The tag of all messages.
 _TAG = 417
-#: Seconds that messages still under way get when their communicator is freed.
+#: Seconds to wait for messages in flight when their communicator is freed.
 _LAST = 1.0
 
 
 class MpiTransport:
-    """The messages of a :class:`pario._native.Comm` by a communicator that nothing else uses for
-    messages. A receiver polls, so that waiting ranks sleep."""
+    """The messages of a :class:`pario._native.Comm` over a communicator without other messages.
+    Receivers poll, so that waiting ranks sleep."""
 
     def __init__(self, comm: Any) -> None:
         self._comm, self._lock = comm, threading.Lock()
-        self._sent: list[Any] = []  # requests that were under way when last tested
+        self._sent: list[Any] = []  # requests that were in flight when last tested
 
     def send(self, to: int, message: bytes) -> None:
-        """Starts to send; the request keeps the message."""
+        """Starts to send a message. The request keeps its bytes."""
         from mpi4py import MPI
 
         with self._lock:
@@ -48,7 +48,7 @@ class MpiTransport:
         return status.Get_source(), data
 
     def finish(self) -> bool:
-        """Waits a moment for messages under way; True if all have been sent."""
+        """Waits at most _LAST seconds for messages in flight; True if all have been sent."""
         deadline = time.monotonic() + _LAST
         with self._lock:
             while not (done := all(request.Test() for request in self._sent)):
@@ -74,7 +74,7 @@ class _Private:
         _natives[self.comm.handle] = self.native
 
     def free(self) -> None:
-        """Keeps the copy if a rank has died that a message is under way to."""
+        """Frees the copy, unless a message to a dead rank is still in flight."""
         del _natives[self.comm.handle]
         if self.transport.finish():
             with suppress(Exception):  # an MPI that has noticed a dead rank
@@ -100,7 +100,7 @@ def by_node(comm: Any) -> Any:
 
 class MpiRanks(Ranks):
     """The ranks of a communicator of mpi4py, of which pario keeps one copy. Collective; the first
-    time the ranks find out who shares memory, and begin to watch each other."""
+    time the ranks determine the nodes, and begin to monitor each other."""
 
     def __init__(
         self, comm: Any, patience: float = PATIENCE, error: type[ParioError] = ParioError

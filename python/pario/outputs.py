@@ -33,7 +33,8 @@ class Output:
 
 
 def state_before(patterns: Iterable[str]) -> dict[str, State]:
-    """The matching files before the run, by which :func:`record` knows the files it wrote."""
+    """The states of the matching files before the run, by which :func:`record` finds the files that
+    the run wrote."""
     return {path: state for path in _matching(patterns) if (state := _state(path))}
 
 

@@ -1,4 +1,4 @@
-"""Paths as users give them."""
+"""Paths of users: schemes of URLs are checked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*([A-Za-z][A-Za-z0-9+.-]*):/
 
 
 def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioError) -> Path:
-    """The path. Raises ``error`` if it has a scheme that is not supported: it would become a local
-    directory such as ``s3:``."""
+    """Converts a text to a path. Raises ``error`` if it has an unsupported scheme: it would become
+    a local directory such as ``s3:``."""
     text = os.fspath(path)
     scheme = _SCHEME.match(text)
     if scheme and scheme[1].lower() not in SUPPORTED:

@@ -107,7 +107,7 @@ def progress(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def shown(path: str) -> Iterator[Show]:
+def show_progress(path: str) -> Iterator[Show]:
     """Shows the progress of a command's body; its OSErrors become ParioErrors."""
     line = RateLine(path)
     try:

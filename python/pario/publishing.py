@@ -1,7 +1,7 @@
-"""Publishes files: they are written aside and get their names when they are complete.
+"""Publishes files: writes them aside and renames them when they are complete.
 
-A temporary file lies beside its target as ``.NAME.HOST8SLOT8.pario-part``. It is locked while it is
-written, by which stale ones of killed processes are recognised and removed
+A temporary file is beside its target as ``.NAME.HOST8SLOT8.pario-part``. It is locked while it is
+written, so that stale temporary files of killed processes are recognised and removed
 (``src/core/file/publication.hpp``). A symbolic link in its place is removed, never followed.
 
 A target that appeared or changed meanwhile is kept where the caller asks for that. Local file

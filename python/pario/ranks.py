@@ -1,4 +1,4 @@
-"""Ranks that do something together. All agreements of theirs are one kind of meeting,
+"""Ranks that work together. All their agreements are collective calls of one kind,
 :meth:`Ranks.together`."""
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 Reply = TypeVar("Reply")
 
-#: Seconds that a rank is waited for.
+#: Seconds to wait for a rank.
 PATIENCE = 600.0
-#: Seconds that rank 0's answer is waited for in addition.
+#: Additional seconds to wait for rank 0's answer.
 _GRACE = 10.0
-#: How often in its patience a waiting rank gets a keep-alive of a rank that works.
+#: Keep-alives that a working rank sends within the patience of a waiting one.
 _KEEP_ALIVES = 4
 
-#: What a rank has come to, its error, and its result; None from a rank that no longer waits for an
-#: answer.
+#: The name of a rank's call, its error, and its result; None from a rank that no longer waits for
+#: an answer.
 _Outcome = tuple[str, str, Any]
 
 
@@ -55,7 +55,7 @@ class Ranks:
     """``size`` processes, of which this one is ``rank``.
 
     ``comm``: the communicator of mpi4py, if there is one. ``error``: the exception for errors of
-    other ranks. ``threads``: the ranks may meet in any thread.
+    other ranks. ``threads``: any thread may make the collective calls.
     """
 
     def __init__(
@@ -72,25 +72,25 @@ class Ranks:
         self.patience, self.error, self.comm, self.threads = patience, error, comm, threads
         self._channel = messages.channel() if messages else 0
         self._asked = 0  # questions of this rank to rank 0
-        # On rank 0: messages that came before their meeting, and the meetings that absent ranks
-        # have missed.
+        # On rank 0: messages that arrived before their call, and the calls that absent ranks have
+        # missed.
         self._early: Sequence[tuple[int, Any]] = ()
         self._missed: Mapping[int, str] = MappingProxyType({})
 
     @property
     def is_first(self) -> bool:
-        """True on the rank that decides, and speaks to the user."""
+        """True on the rank that decides, and prints messages to the user."""
         return self.rank == 0
 
     def again(self) -> Ranks:
-        """The same ranks, for meetings independent of those here. All ranks call it in the same
-        order."""
+        """The same ranks, for collective calls independent of those here. All ranks call it in the
+        same order."""
         return Ranks(
             self._messages, self.patience, self.error, comm=self.comm, threads=self.threads
         )
 
     def agree(self, what: str, work: Callable[[], Value]) -> Value:
-        """The result of ``work`` on this rank, once it has returned on all. Collective, as
+        """Runs ``work`` and returns its result once it has succeeded on all ranks. Collective, as
         :meth:`together`."""
         mine: list[Value] = []
         self.together(what, lambda: mine.append(work()), lambda _: None)
@@ -99,12 +99,12 @@ class Ranks:
     def together(
         self, what: str, work: Callable[[], Value], decide: Callable[[list[Value]], Reply]
     ) -> Reply:
-        """All ranks work, rank 0 decides from their results, all get its decision. Collective.
+        """Runs ``work`` on all ranks and ``decide`` on rank 0; returns its decision. Collective.
 
-        An exception of one rank is raised on all: unchanged on the rank where it happened, as
-        ``error`` with the number of that rank on others. So is a rank that has died, that is absent
-        for ``patience`` seconds without a keep-alive of any rank, or that has come to something
-        else than ``what``.
+        An exception of one rank is raised on all: unchanged on the rank where it occurred, as
+        ``error`` with the number of that rank on others. It is also an error if a rank has died, is
+        absent for ``patience`` seconds without a keep-alive of any rank, or makes another call than
+        ``what``.
         """
         mine: BaseException | None = None
         outcome: _Outcome
@@ -136,21 +136,21 @@ class Ranks:
         return reply  # type: ignore[no-any-return]
 
     def moving(self, show: Show = silent) -> Show:
-        """``show`` for work that may take longer than others have patience: sends them keep-alives.
-        For the thread in which the ranks meet."""
+        """Returns a ``show`` that also sends keep-alives, for work that may take longer than the
+        patience of other ranks. For the thread that makes the collective calls."""
         messages = self._messages
         if messages is None or self.size == 1:
             return show
         interval = self.patience / _KEEP_ALIVES
 
-        def shown(done: int, whole: int) -> None:
+        def show_alive(done: int, whole: int) -> None:
             show(done, whole)
             messages.keep_alive(interval)
 
-        return shown
+        return show_alive
 
     def _send(self, rank: int, message: Any) -> None:
-        """Leaves a message to a rank; does not wait until it is received."""
+        """Sends a message to a rank; does not wait until it is received."""
         assert self._messages is not None
         self._messages.send(rank, self._channel, pickle.dumps(message))
 
@@ -164,8 +164,8 @@ class Ranks:
         return message and (message[0], pickle.loads(message[1]))
 
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
-        """Sends the others an interrupt. Rank 0 waits only for ranks that are about to come, since
-        the user wants an end."""
+        """Reports an interrupt to the other ranks. Rank 0 waits for them _GRACE seconds at most,
+        because the user wants the program to end."""
         if self.is_first:
             patience, self.patience = self.patience, min(self.patience, _GRACE)
             try:
@@ -198,14 +198,14 @@ class Ranks:
             )
             answer = f"{what}: {dead or late}", None
         else:
-            answer, raised = _judged(outcomes, decide)
+            answer, raised = _judge(outcomes, decide)
         for rank, number in numbers.items():
             self._send(rank, (number, *_for(rank, answer)))
         return (*_for(0, answer), raised)
 
     def _collect(self, outcomes: dict[int, _Outcome], numbers: dict[int, int]) -> None:
-        """Adds the outcomes of the ranks that come in time, and the numbers of their questions. A
-        rank that has come to something else may no longer wait for an answer."""
+        """Adds the outcomes that arrive in time, and the numbers of their questions. A rank in
+        another call may no longer wait for an answer."""
         mine, begin = outcomes[0], time.monotonic()
         early, self._early = list(self._early), ()
         while (waiting := len(outcomes) < self.size) or any(
@@ -231,7 +231,7 @@ class Ranks:
         self._early = [*self._early, *early]
 
     def _refuse(self, rank: int, number: int, what: str) -> None:
-        """Answers a rank that has come after its meeting ended."""
+        """Answers a rank that arrived after its call had ended."""
         self._missed = {other: where for other, where in self._missed.items() if other != rank}
         waited = wording.seconds(self.patience)
         text = f"{what}: rank {rank} came too late, the others had waited {waited}"
@@ -265,15 +265,15 @@ def _text(error: BaseException) -> str:
     )
 
 
-def _judged(
+def _judge(
     outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]
 ) -> tuple[tuple[str, Any], BaseException | None]:
-    """Rank 0's answer, and the exception of ``decide``."""
+    """Rank 0's answer, and the exception of ``decide`` or None."""
     elsewhere = [rank for rank, (what, _, _) in sorted(outcomes.items()) if what != outcomes[0][0]]
     if elsewhere:
         return (
             (
-                f"rank {elsewhere[0]} has come to {outcomes[elsewhere[0]][0]}, rank 0 to"
+                f"rank {elsewhere[0]} has called {outcomes[elsewhere[0]][0]}, rank 0"
                 f" {outcomes[0][0]}"
             ),
             None,

@@ -1,4 +1,4 @@
-"""How numbers, sizes and names look, in findings, terminal and HTML alike. Pure functions of one
+"""Formats numbers, sizes and names for findings, terminal and HTML alike: pure functions of one
 value to one short text.
 
 Amounts of data have SI units; blocks, stripes and buffers, which are powers of two, have binary
@@ -23,14 +23,14 @@ NOT_KNOWN = "not known"
 
 _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 #: Unicode categories: controls, invisible characters (some reorder the text around them),
-#: surrogates, and what is not assigned.
+#: surrogates, and unassigned code points.
 _NOT_SHOWN = frozenset(("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"))
 _BLOCK_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 
 
 def if_any(say: Callable[[Number], str], value: Number) -> str:
-    """Nothing for zero: a cell of a table where most are empty."""
+    """Formats a value; empty for zero, for columns where most cells are empty."""
     return say(value) if value else ""
 
 
@@ -67,7 +67,7 @@ def size(value: float) -> str:
     """Bytes in SI units: ``512 B``, ``2.05 kB``, ``12.3 GB``."""
     if not math.isfinite(value):
         return NOT_KNOWN
-    scaled, unit = _scaled(value, _SIZE_UNITS)
+    scaled, unit = _scale(value, _SIZE_UNITS)
     return f"{scaled:.0f} B" if unit == "B" else f"{_three_digits(scaled)} {unit}"
 
 
@@ -93,7 +93,7 @@ def rate(value: float) -> str:
     return f"{size(value)}/s"
 
 
-def _scaled(value: float, units: Sequence[str]) -> tuple[float, str]:
+def _scale(value: float, units: Sequence[str]) -> tuple[float, str]:
     scaled = float(value)
     for unit in units[:-1]:
         if abs(scaled) < 999.5:
@@ -108,8 +108,8 @@ def count(value: float) -> str:
 
 
 def short_count(value: float) -> str:
-    """A number of things where room is short: ``950``, ``1.2k``, ``34M``."""
-    scaled, unit = _scaled(value, _COUNT_UNITS)
+    """A number of things in short form: ``950``, ``1.2k``, ``34M``."""
+    scaled, unit = _scale(value, _COUNT_UNITS)
     return (
         f"{scaled:.0f}{unit}"
         if not unit or scaled >= 9.95
@@ -130,7 +130,7 @@ def share(value: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """:func:`share` of a whole; of nothing it is nothing."""
+    """:func:`share` of a part; 0 % if the whole is 0."""
     return share(part / whole if whole > 0 else 0.0)
 
 
@@ -163,11 +163,11 @@ def name(path: str) -> str:
 
 
 def hint_reason(key: str, value: str, reason: str) -> str:
-    """Why a hint has no effect; the reason itself where it names the hint already."""
+    """The reason why a hint has no effect, after the hint unless the reason names it."""
     return reason if key in reason else f"{key}={value}: {reason or 'not in force'}"
 
 
-def elided(text: str, width: int) -> str:
+def elide(text: str, width: int) -> str:
     """At most ``width`` characters: the middle of a longer text becomes an ellipsis, the end (a
     file's name) keeps two thirds."""
     if len(text) <= width:
@@ -189,7 +189,7 @@ def command(text: str, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with everything that cannot be shown as itself spelt out.
+    r"""The text with escapes in place of the characters that cannot be displayed.
 
     Control characters (no escape sequence of a path reaches the terminal), undecodable bytes
     (``\xff``), and the invisible characters that reorder text.

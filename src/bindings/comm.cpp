@@ -36,7 +36,7 @@ constexpr double kNoTimeOut = 0;
 /// The first exception of Python during a call of this module that released the GIL.
 thread_local std::exception_ptr raised;
 
-/// Calls back into Python; an exception becomes `raised`, and an Error.
+/// Calls back into Python. An exception is stored in `raised`, and an Error is returned.
 template <class WithPython>
 base::Status with_python(WithPython work) {
   const std::exception_ptr exception = catch_exception(work);
@@ -45,7 +45,7 @@ base::Status with_python(WithPython work) {
   return base::Error{.number = EINTR, .operation = "Python"};
 }
 
-/// Runs `work` without the GIL, then raises what callbacks of it have raised.
+/// Runs `work` without the GIL, then raises the exception of its callbacks.
 template <class Work>
 auto without_gil(Work work) {
   auto result = [&] {
@@ -72,7 +72,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
       std::max(std::int64_t{1}, static_cast<std::int64_t>(std::min(seconds, kForever) * 1e3)));
 }
 
-/// Runs signal handlers, and the function that raises what they have noted.
+/// Runs signal handlers, then `check`, which raises a postponed interrupt.
 base::Status look(const nb::callable& check) {
   return with_python([&] {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -80,7 +80,7 @@ base::Status look(const nb::callable& check) {
   });
 }
 
-std::vector<std::byte> copied(nb::handle data) {
+std::vector<std::byte> copy_bytes(nb::handle data) {
   Py_buffer view;
   if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
   const auto* first = static_cast<const std::byte*>(view.buf);
@@ -108,7 +108,7 @@ class PythonTransport : public comm::Transport {
     base::Status status = with_python([&] {
       const nb::object received = call(receive_);
       if (received.is_none()) return;
-      message = comm::Message{nb::cast<int>(received[0]), copied(received[1])};
+      message = comm::Message{nb::cast<int>(received[0]), copy_bytes(received[1])};
     });
     if (!status) return status.error();
     return message;
@@ -182,11 +182,11 @@ class Comm {
     comm_ = *made;
   }
 
-  /// Without a time-out, which would end all later calls, too.
+  /// Shares memory. Without a time-out, because that would end all later calls, too.
   nb::object share(std::size_t size, const nb::callable& check) {
     const Waiting waiting(*comm_, kNoTimeOut, check);
     auto memory = without_gil([&] { return comm_->share(size, waiting.patience()); });
-    if (!memory && comm_->failed()) raise_error(comm_->failure().error());
+    if (!memory && comm_->has_failed()) raise_error(comm_->failure().error());
     if (!memory) return nb::none();
     auto* data = reinterpret_cast<std::uint8_t*>(memory->data());
     auto* owner = new std::shared_ptr<comm::SharedMemory>(std::move(memory));

@@ -289,7 +289,7 @@ class ManyReader {
   }
 
   base::Status read_some(const records::Meter& meter) {
-    for (std::size_t k = next_++; k < order_.size() && !meter.stopped(); k = next_++)
+    for (std::size_t k = next_++; k < order_.size() && !meter.is_stopped(); k = next_++)
       if (base::Status status = read(order_[k]); !status) return status;
     return {};
   }
@@ -415,7 +415,7 @@ std::tuple<nb::bytes, std::uint32_t, std::int64_t> attributes(const Dataset& dat
   require_record(dataset, record);
   const std::string_view name = dataset.index().name(record);
   return {nb::bytes(name.data(), name.size()), dataset.index().mode(record),
-          dataset.index().modified(record)};
+          dataset.index().modification_time(record)};
 }
 
 /// Returns seed and number of the buckets of a shuffled file; None for other files.

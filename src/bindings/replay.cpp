@@ -43,7 +43,7 @@ void use(Player& player, const std::vector<std::uintptr_t>& functions, std::uint
   replay::Mpi mpi{.byte = byte};
   for (const std::uintptr_t address : functions)
     mpi.functions.push_back(reinterpret_cast<void*>(address));
-  player.use(std::move(mpi));
+  player.set_mpi(std::move(mpi));
 }
 
 /// Plays rows. Raises OSError.
@@ -66,7 +66,7 @@ void add_replay(nb::module_& module) {
   nb::class_<Player>(module, "ReplayPlayer")
       .def("__init__", make, "paths"_a, "slots"_a, "largest"_a)
       .def("use", use, "functions"_a, "byte"_a)
-      .def("use_file", &Player::use_file, "slot"_a, "file"_a)
+      .def("use_file", &Player::set_file, "slot"_a, "file"_a)
       .def("play", play, "rows"_a, "with_pauses"_a);
 }
 

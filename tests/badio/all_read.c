@@ -1,6 +1,6 @@
 /* Every step, every rank reads the whole of that step's table and uses its own part. Repaired:
- * every rank reads its part. O_DIRECT stands for ranks on several nodes: without it the page cache
- * of one machine would hide what the others fetch again. */
+ * every rank reads its part. O_DIRECT simulates ranks on several nodes: without it the page cache
+ * of one machine would serve the repeated reads. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   int rank, ranks;
   begin_mpi(&p, "all_read", "posix", &argc, &argv, &rank, &ranks);
   const char* path = in_directory(&p, "all_read.table");
-  const long steps = scaled(&p, STEPS);
+  const long steps = scale(&p, STEPS);
   if (rank == 0) make_file(&p, path, (size_t)steps * TABLE);
   MPI_Barrier(MPI_COMM_WORLD);
   if (p.prepare) return MPI_Finalize();

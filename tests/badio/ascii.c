@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   Program p;
   begin(&p, "ascii", "stdio", argc, argv);
   const char* path = in_directory(&p, p.repaired ? "ascii.dat" : "ascii.txt");
-  const long n = scaled(&p, VALUES);
+  const long n = scale(&p, VALUES);
   if (p.prepare) return 0;
   double* values = allocate((size_t)n * sizeof *values);
   FILE* stream = open_stream(&p, path, "w");

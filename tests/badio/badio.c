@@ -60,7 +60,7 @@ const char* in_directory(const Program* p, const char* name) {
   return path;
 }
 
-long scaled(const Program* p, long n) {
+long scale(const Program* p, long n) {
   const long m = (long)((double)n * p->scale);
   return m > 0 ? m : 1;
 }
@@ -80,7 +80,7 @@ double now(void) {
 void compute(const Program* p, long sweeps) {
   static double planes[2][SIDE][SIDE];
   planes[0][SIDE / 2][SIDE / 2] = 1;
-  for (long s = 0; s < scaled(p, sweeps); s++) {
+  for (long s = 0; s < scale(p, sweeps); s++) {
     double (*from)[SIDE] = planes[s % 2], (*to)[SIDE] = planes[1 - s % 2];
     for (int y = 1; y < SIDE - 1; y++)
       for (int x = 1; x < SIDE - 1; x++)

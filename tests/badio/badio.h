@@ -1,6 +1,6 @@
-/* What the bad programs share: the command line, a computation, and I/O calls that count themselves
- * and end the program on an error. A program makes the same results with and without --repaired;
- * the counts it prints are the truth that a tracer must find. */
+/* Common parts of the bad programs: the command line, a computation, and I/O functions that count
+ * their calls and end the program on an error. A program makes the same results with and without
+ * --repaired; a tracer must find the counts that it prints. */
 #ifndef BADIO_H
 #define BADIO_H
 
@@ -9,38 +9,37 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Calls on the program's files as the program made them, in its own layer (stdio's own system calls
- * are not its calls). */
+/* The program's calls on its files, in its own layer (system calls made by stdio do not count). */
 typedef struct {
   long opens, closes, reads, writes, seeks, stats, syncs, bytes_read, bytes_written;
 } Counts;
 
 typedef struct {
   const char *name, *layer, *directory; /* layer: posix, stdio or mpiio */
-  bool repaired, prepare;               /* prepare: only make the input files, untraced */
+  bool repaired, prepare;               /* prepare: only create the input files, untraced */
   double scale, started, io_seconds;
   Counts counts;
 } Program;
 
 /* Reads [--repaired] [--prepare] [--dir DIRECTORY] [--scale FACTOR]. */
 void begin(Program* p, const char* name, const char* layer, int argc, char** argv);
-/* Prints the counts as one line of JSON; false makes the exit status 1. */
+/* Prints the counts as one line of JSON; returns the exit status, 1 unless `verified`. */
 int finish(const Program* p, bool verified);
 _Noreturn void fail(const char* operation, const char* path);
 
-/* DIRECTORY/name; valid until the eighth call after this one. */
+/* Returns DIRECTORY/name; valid until the eighth call after this one. */
 const char* in_directory(const Program* p, const char* name);
-/* n times the scale, at least 1. */
-long scaled(const Program* p, long n);
+/* Returns n times the scale, at least 1. */
+long scale(const Program* p, long n);
 void* allocate(size_t bytes);
 double now(void);
 /* Relaxes a plane of 512 x 512 doubles `sweeps` times the scale; about 0.2 ms each. */
 void compute(const Program* p, long sweeps);
-/* Bytes that depend on their position: byte i is that of position `start` + i. */
+/* Fills a buffer with bytes that depend on their position; the first is that of `start`. */
 void fill(void* buffer, size_t bytes, size_t start);
 /* A cheap permutation of 0 .. n-1 for n a power of two. */
 size_t scatter(size_t i, size_t n);
-/* With --prepare: writes a file of such bytes unless one of this size is there. */
+/* With --prepare: writes a file of such bytes unless one of this size exists. */
 void make_file(const Program* p, const char* path, size_t bytes);
 
 int open_file(Program* p, const char* path, int flags);

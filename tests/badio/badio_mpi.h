@@ -1,4 +1,4 @@
-/* The MPI side of the bad programs: errors, and the counts of all ranks summed. */
+/* MPI functions of the bad programs: errors, and sums of the counts of all ranks. */
 #ifndef BADIO_MPI_H
 #define BADIO_MPI_H
 
@@ -25,7 +25,7 @@ static inline void begin_mpi(Program* p, const char* name, const char* layer, in
   begin(p, name, layer, *argc, *argv);
 }
 
-/* Rank 0 prints the sums of all ranks, and the longest time. */
+/* Prints on rank 0 the sums of all ranks, and the longest time. */
 static inline int finish_mpi(Program* p, int rank, bool verified) {
   enum { FIELDS = sizeof(Counts) / sizeof(long) };
   Counts sums;

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   Program p;
   begin(&p, "fsync_per_write", "posix", argc, argv);
   const char* path = in_directory(&p, "fsync_per_write.dat");
-  const long n = scaled(&p, RECORDS);
+  const long n = scale(&p, RECORDS);
   if (p.prepare) return 0;
   char* records = allocate((size_t)n * RECORD);
   const int fd = open_file(&p, path, O_CREAT | O_TRUNC | O_WRONLY);

@@ -1,6 +1,6 @@
 /* A few bytes of every 64 KiB written through a view: data sieving reads whole windows, changes the
- * few bytes and writes the windows back. Repaired: sieving switched off for this file, so that only
- * the few bytes are written. */
+ * few bytes and writes the windows back. Repaired: data sieving off for this file, so that only the
+ * few bytes are written. */
 #include <string.h>
 
 #include "badio_mpi.h"
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   int rank, ranks;
   begin_mpi(&p, "hole_rmw", "mpiio", &argc, &argv, &rank, &ranks);
   const char* path = in_directory(&p, "hole_rmw.dat");
-  const long n = scaled(&p, PIECES);
+  const long n = scale(&p, PIECES);
   if (rank == 0) make_file(&p, path, (size_t)n * PITCH * (size_t)ranks);
   MPI_Barrier(MPI_COMM_WORLD);
   if (p.prepare) return MPI_Finalize();

@@ -1,4 +1,4 @@
-/* Ranks that own every other block of a shared file, and write each block by an independent call.
+/* Ranks write interleaved blocks of a shared file, each block by an independent call.
  * Repaired: one collective write per step through a view of the blocks. */
 #include <string.h>
 
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   int rank, ranks;
   begin_mpi(&p, "missing_collectives", "mpiio", &argc, &argv, &rank, &ranks);
   const char* path = in_directory(&p, "missing_collectives.dat");
-  const long n = scaled(&p, BLOCKS);
+  const long n = scale(&p, BLOCKS);
   if (rank == 0) make_file(&p, path, STEPS * (size_t)n * BLOCK * (size_t)ranks);
   MPI_Barrier(MPI_COMM_WORLD);
   if (p.prepare) return MPI_Finalize();

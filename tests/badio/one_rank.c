@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   Program p;
   int rank, ranks;
   begin_mpi(&p, "one_rank", "posix", &argc, &argv, &rank, &ranks);
-  const size_t bytes = (size_t)scaled(&p, RESULT);
+  const size_t bytes = (size_t)scale(&p, RESULT);
   char name[64];
   snprintf(name, sizeof name, "one_rank.%d.dat", rank);
   make_file(&p, in_directory(&p, name), bytes);

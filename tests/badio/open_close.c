@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 400);
     const double start = now();
-    log_step(&p, path, kept, scaled(&p, LINES), &written);
+    log_step(&p, path, kept, scale(&p, LINES), &written);
     p.io_seconds += now() - start;
   }
   if (kept) close_stream(&p, kept);
-  return finish(&p, written == (size_t)(STEPS * scaled(&p, LINES) * LINE));
+  return finish(&p, written == (size_t)(STEPS * scale(&p, LINES) * LINE));
 }

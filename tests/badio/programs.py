@@ -35,7 +35,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Run:
-    seconds: float  # of the command by the wall clock
+    seconds: float  # wall-clock time of the command
     truth: dict[str, Any] = field(repr=False)  # the line of JSON that the program printed
 
 
@@ -85,7 +85,7 @@ def command(program: Program, build_directory: Path, work: Path, *arguments: str
 
 
 def prepare(program: Program, build_directory: Path, work: Path, scale: float = 1) -> None:
-    """Creates the input files and removes the files of earlier runs; never measured."""
+    """Creates the input files and removes the files of earlier runs; not measured."""
     run_command(
         command(program, build_directory, work, "--prepare", "--scale", str(scale)),
         status=0,

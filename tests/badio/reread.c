@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   Program p;
   begin(&p, "reread", "posix", argc, argv);
   const char* path = in_directory(&p, "reread.table");
-  const size_t bytes = (size_t)scaled(&p, TABLE);
+  const size_t bytes = (size_t)scale(&p, TABLE);
   make_file(&p, path, bytes);
   if (p.prepare) return 0;
   char *table = allocate(bytes), byte;

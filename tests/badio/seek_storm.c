@@ -1,6 +1,6 @@
-/* Small records read in random order, with three seeks before each (where am I, how long is the
- * file, go there). Repaired: the file is read once, in large blocks, and the records are taken from
- * memory. */
+/* Small records read in random order, with three seeks before each (current offset, size of the
+ * file, offset of the record). Repaired: the file is read once, in large blocks, and the records
+ * come from memory. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   const char* path = in_directory(&p, "seek_storm.records");
   make_file(&p, path, (size_t)RECORDS * RECORD);
   if (p.prepare) return 0;
-  const size_t per_step = (size_t)scaled(&p, RECORDS / STEPS * 4);
+  const size_t per_step = (size_t)scale(&p, RECORDS / STEPS * 4);
   char record[RECORD], wanted[RECORD];
   bool right = true;
   const int fd = open_file(&p, path, O_RDONLY);

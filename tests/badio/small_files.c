@@ -19,9 +19,9 @@ static void write_step(Program* p, long first, long n, char* samples) {
   }
 }
 
-/* Not deleted: for a minute ext4 avoids inodes that were just deleted, and searches past all of
- * them at every new file. */
-static int put_aside(const Program* p) {
+/* Renames the directory of an earlier run. Deleting its files would slow the run down: for a minute
+ * ext4 skips deleted inodes one by one at every new file. */
+static int rename_old(const Program* p) {
   char name[64];
   snprintf(name, sizeof name, "small_files.%ld", (long)getpid());
   rename(in_directory(p, "small_files"), in_directory(p, name));
@@ -31,8 +31,8 @@ static int put_aside(const Program* p) {
 int main(int argc, char** argv) {
   Program p;
   begin(&p, "small_files", "posix", argc, argv);
-  const long n = scaled(&p, SAMPLES);
-  if (p.prepare) return put_aside(&p);
+  const long n = scale(&p, SAMPLES);
+  if (p.prepare) return rename_old(&p);
   mkdir(in_directory(&p, "small_files"), 0755);
   char* samples = allocate((size_t)n * SAMPLE);
   const int all = p.repaired ? open_file(&p, in_directory(&p, "small_files/all.samples"),

@@ -1,5 +1,5 @@
-/* A program that asks for the size of its parameter file before every piece of work. Repaired: once
- * per step. */
+/* A program that queries the size of its parameter file before every work item. Repaired: once per
+ * step. */
 #include "badio.h"
 
 enum { STEPS = 20, PIECES = 75000, SIZE = 5000 };
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   bool right = true;
   for (int step = 0; step < STEPS; step++) {
     compute(&p, 400);
-    const long asked = p.repaired ? 1 : scaled(&p, PIECES);
+    const long asked = p.repaired ? 1 : scale(&p, PIECES);
     const double start = now();
     for (long i = 0; i < asked; i++) right = right && size_of(&p, path) == SIZE;
     p.io_seconds += now() - start;

@@ -35,7 +35,7 @@ def each_program(selection: list[Program]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("badio")
     programs.build(directory)
     return directory
@@ -72,11 +72,13 @@ def read_results(program: Program, work: Path) -> dict[str, bytes]:
 
 @pytest.mark.system
 @each_program(BAD)
-def test_twin_makes_the_same_results(program: Program, built: Path, work: Path) -> None:
+def test_twin_makes_the_same_results(program: Program, program_folder: Path, work: Path) -> None:
     results = []
     for repaired in (False, True):
-        programs.prepare(program, built, work, SMALL)
-        assert programs.run(program, built, work, repaired=repaired, scale=SMALL).truth["verified"]
+        programs.prepare(program, program_folder, work, SMALL)
+        assert programs.run(program, program_folder, work, repaired=repaired, scale=SMALL).truth[
+            "verified"
+        ]
         results.append(read_results(program, work))
     assert results[0] == results[1]
 
@@ -88,11 +90,11 @@ def test_twin_makes_the_same_results(program: Program, built: Path, work: Path) 
     ids=[program.name for program in TABLE] + [f"{program.name}-repaired" for program in BAD],
 )
 def test_counters_equal_the_truth(
-    program: Program, repaired: bool, built: Path, work: Path, tracing: Tracing
+    program: Program, repaired: bool, program_folder: Path, work: Path, tracing: Tracing
 ) -> None:
-    programs.prepare(program, built, work, SMALL)
+    programs.prepare(program, program_folder, work, SMALL)
     truth = programs.run(
-        program, built, work, repaired=repaired, scale=SMALL, tracing=tracing
+        program, program_folder, work, repaired=repaired, scale=SMALL, tracing=tracing
     ).truth
     assert sum_counters(tracing.log, work, truth["layer"]) == {key: truth[key] for key in COUNTS}
 
@@ -114,24 +116,24 @@ def sum_counters(log: Path, work: Path, layer: str) -> dict[str, int]:
 @each_program(TABLE)
 @pytest.mark.parametrize("scale", [QUARTER, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_first_finding_names_the_cause(
-    program: Program, scale: float, built: Path, work: Path, tmp_path: Path
+    program: Program, scale: float, program_folder: Path, work: Path, tmp_path: Path
 ) -> None:
     expected = [] if program.healthy else [program.rule]
-    runs = find_causes(program, built, work, tmp_path, scale=scale)
+    runs = find_causes(program, program_folder, work, tmp_path, scale=scale)
     assert expected in (found[:1] for found in runs)
 
 
 @pytest.mark.exhaustive
 @each_program(BAD)
 def test_repaired_twin_has_no_finding(
-    program: Program, built: Path, work: Path, tmp_path: Path
+    program: Program, program_folder: Path, work: Path, tmp_path: Path
 ) -> None:
-    assert [] in find_causes(program, built, work, tmp_path, repaired=True)
+    assert [] in find_causes(program, program_folder, work, tmp_path, repaired=True)
 
 
 def find_causes(
     program: Program,
-    built: Path,
+    program_folder: Path,
     work: Path,
     logs: Path,
     *,
@@ -140,7 +142,7 @@ def find_causes(
 ) -> Iterator[list[str]]:
     """Yields the significant rules of up to three runs.
 
-    Several runs, because on a busy machine a healthy program really waits, or has a slow call.
+    Several runs, because on a busy machine even a healthy program waits, or has a slow call.
     """
     library = programs.library()
     if library is None:
@@ -148,8 +150,10 @@ def find_causes(
     for attempt in range(3):
         tracing = Tracing(library, logs / f"attempt{attempt}")
         tracing.log.mkdir()
-        programs.prepare(program, built, work, scale)
-        run = programs.run(program, built, work, repaired=repaired, scale=scale, tracing=tracing)
+        programs.prepare(program, program_folder, work, scale)
+        run = programs.run(
+            program, program_folder, work, repaired=repaired, scale=scale, tracing=tracing
+        )
         yield find_significant_rules(tracing.log, run.seconds)
 
 

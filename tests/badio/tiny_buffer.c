@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   Program p;
   begin(&p, "tiny_buffer", "stdio", argc, argv);
   const char* path = in_directory(&p, "tiny_buffer.dat");
-  const long n = scaled(&p, ROWS);
+  const long n = scale(&p, ROWS);
   make_file(&p, path, STEPS * (size_t)n * ROW);
   if (p.prepare) return 0;
   char* rows = allocate((size_t)n * ROW);

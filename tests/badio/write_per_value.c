@@ -1,4 +1,4 @@
-/* Every double of a result written by a write of its own. Repaired: a buffer of them. */
+/* Every double of a result written by a separate write. Repaired: a buffer. */
 #include <fcntl.h>
 
 #include "badio.h"
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   Program p;
   begin(&p, "write_per_value", "posix", argc, argv);
   const char* path = in_directory(&p, "write_per_value.dat");
-  const long n = scaled(&p, VALUES);
+  const long n = scale(&p, VALUES);
   make_file(&p, path, STEPS * (size_t)n * sizeof(double));
   if (p.prepare) return 0;
   double* values = allocate((size_t)n * sizeof *values);

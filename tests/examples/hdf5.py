@@ -1,4 +1,4 @@
-"""Serial HDF5 for the examples that write checkpoints with it."""
+"""Finds serial HDF5 for the examples that write checkpoints with it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from tests.support.commands import run_command
 
 
 def need_hdf5() -> None:
-    """Skips where there are no headers of it: HDF5_CFLAGS and HDF5_LIBS say where it is, else
-    pkg-config."""
+    """Finds HDF5 by HDF5_CFLAGS and HDF5_LIBS, else by pkg-config; skips if it is missing."""
     if "HDF5_LIBS" in os.environ:
         return
     if not shutil.which("pkg-config"):

@@ -1,4 +1,4 @@
-"""The code in pages of documentation, to be run by tests."""
+"""Extracts the code of documentation pages for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"(?:^ {4}.*\n(?:^\n(?=^ {4}))*)+", re.MULTILINE)
 
 
 def read_code(page: str) -> dict[str, list[str]]:
-    """The indented blocks of a page of docs/, in order, by the heading above them."""
+    """Returns the indented blocks of a page of docs/, in order, by the heading above them."""
     code: dict[str, list[str]] = {}
     for section in re.split(r"^#+ ", (DOCS / page).read_text(), flags=re.MULTILINE):
         heading, _, body = section.partition("\n")

@@ -1,5 +1,5 @@
-"""Checkpoints written by C and Fortran without pario: the same file from both, which pario reads;
-and they read those of pario."""
+"""Checkpoints written by C and Fortran without pario are equal, and pario reads them; both programs
+read pario's checkpoints."""
 
 from __future__ import annotations
 

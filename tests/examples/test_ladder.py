@@ -1,4 +1,4 @@
-"""The steps of the ladder write the same file, and make the calls its page promises."""
+"""The steps of the ladder write the same file, and make the calls that its page promises."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def mpiexec(ranks: int, *words: object) -> list[object]:
 
 
 def calls(log: Path, data: Path, *command: object, options: tuple[str, ...] = ()) -> dict[str, int]:
-    """Calls to `data` of the program run under pario, by function; of MPI-IO, those that reached
-    the file system."""
+    """Counts a program's calls on `data` by function; with MPI-IO, the file system's calls."""
     run(BIN / "pario", "run", "--no-report", *options, "-o", log, "--", *command, data)
     report: dict[str, Any] = json.loads(run(BIN / "pario", "report", log, "--json"))
     return {row["name"]: row["calls"] for row in report["functions"]}

@@ -1,4 +1,4 @@
-"""The MPI-IO examples find no wrong value, on the MPI's own MPI-IO and on pario's."""
+"""The MPI-IO examples find no wrong value, with the MPI's own MPI-IO and with pario's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (BIN / "mpicc").exists():
         pytest.skip("no mpicc beside this Python (pip install mpich)")
     build = tmp_path_factory.mktemp("mpiio")
@@ -48,12 +48,12 @@ def under(mpiio: str, logs: Path) -> list[object]:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_example_reads_back_what_it_wrote(
-    built: Path, tmp_path: Path, program: str, ranks: int, mpiio: str
+    program_folder: Path, tmp_path: Path, program: str, ranks: int, mpiio: str
 ) -> None:
     interpreter = [sys.executable] if program.endswith(".py") else []
     launcher = [*under(mpiio, tmp_path / "run.pario"), BIN / "mpiexec", "-n", ranks]
     assert (
-        run(*launcher, *interpreter, built / program, tmp_path / "out.dat")
+        run(*launcher, *interpreter, program_folder / program, tmp_path / "out.dat")
         .splitlines()[-1]
         .endswith(" 0 wrong")
     )

@@ -69,7 +69,7 @@ def find_errors(*command: str | Path) -> str:
 
 @pytest.fixture(scope="session")
 def without_restart(s3d: Path, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """The checkpoints of three steps of one rank."""
+    """The checkpoints of three steps, written by one rank."""
     directory = tmp_path_factory.mktemp("reference")
     mpiexec(1, s3d, *GRID, "--steps", "3", "--write", "one", "--dir", directory)
     return [path.read_bytes() for path in sorted(directory.iterdir())]
@@ -132,7 +132,7 @@ def test_what_pario_loads_and_saves_again_restarts(
     tmp_path: Path,
     options: dict[str, object],
 ) -> None:
-    def copied(ranks: Ranks) -> Path:
+    def copy_checkpoint(ranks: Ranks) -> Path:
         state = checkpoint.load(ranks, from_hdf5)
         given = {}
         for name in state:
@@ -144,7 +144,7 @@ def test_what_pario_loads_and_saves_again_restarts(
         with checkpoint.Writer(ranks, tmp_path / "ckpt", durable=False, **options) as writer:
             return writer.save(state.step, given, state.attrs)
 
-    saved = threads.run(5, copied)[0]
+    saved = threads.run(5, copy_checkpoint)[0]
     check_restart(
         s3d_hdf5, 3, saved / "master.h5" if saved.is_dir() else saved, without_restart[2], tmp_path
     )

@@ -1,5 +1,4 @@
-"""The training example learns from a shuffled file, and goes on where it was killed as if nothing
-had been."""
+"""The training example trains on a shuffled file; after a kill it resumes with equal results."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ PARIO = Path(sys.executable).parent / "pario"
 pytestmark = pytest.mark.exhaustive
 
 
-def learned(text: str) -> list[str]:
-    """Per epoch, what part was right."""
+def accuracies(text: str) -> list[str]:
+    """Returns the accuracy of each epoch."""
     return re.findall(r"epoch \d+: ([\d.]+%) right", text)
 
 
@@ -31,15 +30,15 @@ def test_killed_and_resumed_it_learns_the_same(tmp_path: Path) -> None:
     run_command([PARIO, "records", "pack", "samples", "-o", "samples.prec"], cwd=tmp_path, status=0)
     fit = [sys.executable, str(TRAIN), "fit", "samples.prec"]
     whole = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
-    assert float(learned(whole)[-1].rstrip("%")) > 90
+    assert float(accuracies(whole)[-1].rstrip("%")) > 90
 
-    with start_command(fit, cwd=tmp_path, stdout=subprocess.DEVNULL) as killed:
+    with start_command(fit, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
         wait_until(
-            lambda: (tmp_path / "train.pt").exists() or killed.poll() is not None,
+            lambda: (tmp_path / "train.pt").exists() or process.poll() is not None,
             "the first checkpoint",
             limit=3 * PATIENCE,
         )
-        killed.send_signal(signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
     resumed = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
-    assert "goes on in epoch 0 behind record" in resumed
-    assert learned(resumed)[1:] == learned(whole)[1:]
+    assert "resumes in epoch 0 after record" in resumed
+    assert accuracies(resumed)[1:] == accuracies(whole)[1:]

@@ -1,4 +1,4 @@
-"""The code of docs/training.md runs, and does what the page says."""
+"""The code of docs/training.md runs, with the results that the page promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.commands import run_command
 COUNT, VALUES = 320, 5
 CODE = read_code("training.md")
 LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
-ARRAYS, REPORT = "Keras, TensorFlow, JAX", "What a program waits for now"
+ARRAYS, REPORT = "Keras, TensorFlow, JAX", "Waiting times of a program"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_arrays(number: int, **names: Any) -> dict[str, Any]:
-    """Runs the code that makes a loader of arrays, and one of the blocks after it."""
+    """Runs the code that creates a loader of arrays, and one of the blocks after it."""
     names |= {"numpy": np, "Loader": Loader, "dataset": Dataset("train.prec")}
     exec(CODE[ARRAYS][0], names)
     exec(CODE[ARRAYS][number], names)
@@ -60,7 +60,7 @@ def test_the_loader(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.system
 def test_a_data_loader(place: Path) -> None:
-    """As a program, whose processes must not run it again; resumed with the state that it made."""
+    """Runs the code as a program, as its worker processes need, and resumes it from its state."""
     pytest.importorskip("torch", reason="PyTorch is not installed")
     (place / "train.py").write_text(
         "from pario.records import Dataset, Loader\n"

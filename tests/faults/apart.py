@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-_MOST = 60_000  # bytes of an answer: a pipe takes them at once
+_MOST = 60_000  # bytes of an answer; fit into a pipe, so that the write never blocks
 
 
 def run_apart(function: Callable[[], list[str]], seconds: int = 60) -> list[str]:
-    """What a function returns in a child; its exception, signal or overrun as a text instead."""
+    """Returns a function's result from a child; or its exception, signal or overrun as a text."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -3,14 +3,14 @@
 usage: python -m tests.faults.campaign faults|crashes [--results FILE] [--scenario NAME]
                                        [--sample N] [--seed S]
 
-faults   fails, shortens or is killed before every call of every family, one run each. The files
-         then keep their promise, or an error has named path and reason; the next run succeeds and
-         leaves nothing behind.
-crashes  lays out each state of the disk that a crash during the work may leave (crash_states.py):
-         the newest result is whole, or the one before it is.
+faults   fails or shortens every call of every family, or kills the program before it, one run each.
+         After it, the files keep their promise, or an error names path and reason; the next run
+         succeeds and leaves no stale files.
+crashes  builds each state of the disk that a crash during the work may leave (crash_states.py): the
+         newest result is complete, or the previous one is.
 
 Each line of the result file is one scenario with one kind of fault, with its counts. A campaign
-goes on where an interrupted one was left.
+resumes an interrupted one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.faults.tracing import KILL, SHORT, Fault, Outcome, read_records, run_
 from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
 
 ROOT = Path(__file__).parents[2]
-#: What may happen to the calls of a family; a plus: to all later ones, too.
+#: Faults to inject into the calls of a family; a plus: into all later calls, too.
 ERRORS = {
     "write": f"EIO ENOSPC ENOSPC+ EDQUOT EINTR {SHORT} {KILL}",
     "read": f"EIO EINTR {SHORT}",
@@ -55,26 +55,26 @@ ERRORS = {
     "link": f"EIO ENOSPC EDQUOT {KILL}",
     "copy": f"EIO ENOSPC EDQUOT {KILL}",
 }
-#: Defects that are known: the beginning of a line's name, and what breaks. Such a line is an
-#: expected failure; one that keeps its promises passes.
+#: Known defects: prefix of a line's name -> description. A matching line with a problem is an
+#: expected failure; one without passes.
 KNOWN = {
     "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
 }
-#: Most problems that a reason names.
+#: Largest number of problems in a reason.
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run: absorbed, reported, killed, whole or missed; else the problem."""
+    """The result of a run: absorbed, reported, killed, whole or missed; or its problem."""
 
     kind: str
     problem: str = ""
 
 
 @contextmanager
-def prepared(scenario: Scenario) -> Iterator[Path]:
-    """A folder with a prepared directory `before`, removed afterwards."""
+def prepared_folder(scenario: Scenario) -> Iterator[Path]:
+    """Yields a folder with the scenario's initial state in `before`; removes it afterwards."""
     with tempfile.TemporaryDirectory(prefix="pario-faults-") as name:
         folder = Path(name).resolve()
         root = folder / "root"
@@ -87,8 +87,8 @@ def prepared(scenario: Scenario) -> Iterator[Path]:
 
 
 @contextmanager
-def copied(folder: Path) -> Iterator[Path]:
-    """A copy of what was prepared, under the name that it was prepared with."""
+def copied_root(folder: Path) -> Iterator[Path]:
+    """Yields a copy of `before` at `root`, the path at which it was prepared."""
     root = folder / "root"
     shutil.copytree(folder / "before", root, symlinks=True)
     try:
@@ -98,7 +98,7 @@ def copied(folder: Path) -> Iterator[Path]:
 
 
 def judge_end(outcome: Outcome, fault: Fault) -> str:
-    """What is wrong with the way a run ended; empty: nothing."""
+    """Returns the problem of how a run ended, or an empty text."""
     if outcome.late:
         return "it hangs"
     if "Traceback (most recent call last)" in outcome.output:
@@ -109,7 +109,7 @@ def judge_end(outcome: Outcome, fault: Fault) -> str:
 
 
 def judge_error(outcome: Outcome, fault: Fault, root: Path) -> str:
-    """What is missing in the error of a run that has failed; empty: nothing."""
+    """Returns the information missing in a failed run's error, or an empty text."""
     if str(root) not in outcome.output:
         return f"the error names no path: {last_line(outcome)}"
     number = getattr(errno, fault.error, 0)
@@ -123,8 +123,8 @@ def last_line(outcome: Outcome) -> str:
 
 
 def try_fault(scenario: Scenario, folder: Path, fault: Fault) -> Verdict:
-    """One run with one fault, and the next run."""
-    with copied(folder) as root:
+    """Judges a run with one fault and the run after it."""
+    with copied_root(folder) as root:
         outcome = run_traced(lambda: scenario.work(root), root / scenario.faulted, fault)
         if not outcome.injected:
             return Verdict("missed")
@@ -143,7 +143,7 @@ def try_fault(scenario: Scenario, folder: Path, fault: Fault) -> Verdict:
 
 
 def try_again(scenario: Scenario, root: Path) -> str:
-    """The next run succeeds and leaves nothing behind."""
+    """Runs the work again; returns an empty text if it succeeds and leaves no stale files."""
     scenario.clear(root)
     again = run_traced(lambda: scenario.work(root), root)
     if again.status:
@@ -156,8 +156,8 @@ def try_again(scenario: Scenario, root: Path) -> str:
 
 
 def count_calls(scenario: Scenario, folder: Path) -> dict[str, int]:
-    """The calls of a run without faults, by family."""
-    with copied(folder) as root:
+    """Counts the calls of a run without faults, by family."""
+    with copied_root(folder) as root:
         outcome = run_traced(lambda: scenario.work(root), root / scenario.faulted)
     if outcome.status:
         raise RuntimeError(f"{scenario.name}: fails without a fault: {outcome.output}")
@@ -165,7 +165,7 @@ def count_calls(scenario: Scenario, folder: Path) -> dict[str, int]:
 
 
 def list_faults(counts: dict[str, int]) -> dict[str, list[Fault]]:
-    """All faults by group, such as `write,ENOSPC`."""
+    """Lists all faults by group, such as `write,ENOSPC`."""
     return {
         f"{call},{error}": [
             Fault(call, error.rstrip("+"), index + 1, error.endswith("+")) for index in range(count)
@@ -177,7 +177,7 @@ def list_faults(counts: dict[str, int]) -> dict[str, list[Fault]]:
 
 
 def summarise(test: str, verdicts: Sequence[Verdict], seconds: float) -> Result:
-    """One line for a group of runs."""
+    """Makes the result line of a group of runs."""
     counts = Counter(verdict.kind or "violated" for verdict in verdicts)
     problems = list(dict.fromkeys(verdict.problem for verdict in verdicts if verdict.problem))
     reason = " | ".join(problems[:_EXAMPLES])
@@ -190,7 +190,7 @@ Groups = dict[str, Callable[[], Sequence[Verdict]]]
 
 
 def list_fault_groups(scenario: Scenario, folder: Path, sample: int, seed: int) -> Groups:
-    """The groups of runs of a scenario; of all runs at most `sample` (0: all)."""
+    """Lists the groups of runs of a scenario, of at most `sample` runs in all (0: no limit)."""
     groups = list_faults(count_calls(scenario, folder))
     every = [(name, fault) for name, faults in groups.items() for fault in faults]
     if sample and len(every) > sample:
@@ -204,13 +204,13 @@ def list_fault_groups(scenario: Scenario, folder: Path, sample: int, seed: int) 
 
 
 def list_crash_groups(scenario: Scenario, folder: Path, limit: int, seed: int) -> Groups:
-    """All states that a crash during a scenario may leave, or a sample of `limit` of them."""
+    """Lists one group: all states that a crash may leave, or a sample of `limit` of them."""
     name = f"crashes::{scenario.name}"
     return {name: lambda: try_crashes(scenario, folder, limit, seed)}
 
 
 def try_crashes(scenario: Scenario, folder: Path, limit: int, seed: int) -> list[Verdict]:
-    with copied(folder) as root, tempfile.TemporaryFile() as records:
+    with copied_root(folder) as root, tempfile.TemporaryFile() as records:
         disk, by_inode = read_disk(root)
         outcome = run_traced(lambda: scenario.work(root), root, record=records.fileno())
         if outcome.status:
@@ -235,7 +235,7 @@ def try_crashes(scenario: Scenario, folder: Path, limit: int, seed: int) -> list
 
 
 def run_groups(groups: Groups, results: Path | None) -> bool:
-    """Runs the groups that the result file does not hold as good; True: no promise is broken."""
+    """Runs the groups without a good result in the file; True: none breaks a promise."""
     good = True
     known = read_results(results).latest if results else {}
     for name, run in groups.items():
@@ -275,7 +275,7 @@ def main(arguments: Sequence[str] | None = None, scenarios: Sequence[Scenario] =
     list_groups = list_fault_groups if options.campaign == "faults" else list_crash_groups
     good = True
     for scenario in scenarios:
-        with prepared(scenario) as folder:
+        with prepared_folder(scenario) as folder:
             groups = list_groups(scenario, folder, options.sample, options.seed)
             good &= run_groups(groups, options.results)
     return 0 if good else BROKEN

@@ -1,21 +1,21 @@
 """The states of a disk that a crash may leave, from the recorded calls of a run.
 
-A file system may write what was not synchronised in any order, or not at all. The recorded calls
+A file system may write unsynchronised changes in any order, or not at all. The recorded calls
 become events on objects (files, directories, links); a state is a subset of the events before the
 crash, applied in order. Two models choose the subsets:
 
 posix
-    Only fsync promises anything: of a file its bytes, of a directory its names. Each other event is
-    dropped or kept on its own, also half of the last write.
+    Only fsync makes changes durable: of a file its bytes, of a directory its names. Each other
+    event is dropped or kept on its own; the last write may also be torn in half.
 ordered
-    As ext4 with data=ordered and delayed allocation: names change in order, fsync of any file makes
-    all changes of names before it durable, and a file that replaces another has its bytes first
-    (auto_da_alloc). Other bytes that were not synchronised may be missing.
+    Like ext4 with data=ordered and delayed allocation: names change in order, fsync of any file
+    makes all earlier changes of names durable, and a file that replaces another is written before
+    it is renamed (auto_da_alloc). Other unsynchronised bytes may be missing.
 
 The method is that of ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014),
-which explores the states that abstract persistence models allow for a recorded trace of calls; that
-one crash point and one reordered call find most bugs is a result of CrashMonkey and ACE (Mohan et
-al., OSDI 2018). Writes through shared mappings are not recorded.
+which explores the states that abstract persistence models allow for a recorded trace of calls.
+CrashMonkey and ACE (Mohan et al., OSDI 2018) showed that one crash point and one reordered call
+find most bugs. Writes through shared mappings are not recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _ROOT = 0
 
 @dataclass
 class Object:
-    """A file (bytes), a directory (objects by name) or a link (text). `written`: event, or -1."""
+    """A file (bytes), a directory (objects by name) or a link (text).
+
+    `written`: the last event that wrote the file, or -1.
+    """
 
     content: bytearray | dict[str, int] | str
     mode: int
@@ -49,7 +52,7 @@ class Object:
 
 @dataclass
 class Disk:
-    """Objects by number; 0 is the directory that is looked at."""
+    """Objects by number; 0 is the root directory."""
 
     objects: dict[int, Object] = field(default_factory=dict)
 
@@ -66,19 +69,19 @@ class Disk:
 
 @dataclass(frozen=True)
 class Event:
-    """A change. `objects`: of a change of bytes the file, of names the directories."""
+    """A change, or a sync. `objects`: the file of changed bytes, the directories of names."""
 
     kind: str  # "bytes", "names" or "sync"
     objects: tuple[int, ...]
     apply: Callable[[Disk], None] = lambda disk: None
-    #: The file whose bytes come before this change of names, in the ordered model.
+    #: The file whose bytes the ordered model writes before this change of names.
     replaced_by: int | None = None
-    #: Half of it, for a write.
+    #: Applies half of a write.
     torn: Callable[[Disk], None] | None = None
 
 
 def read_disk(root: Path) -> tuple[Disk, dict[int, int]]:
-    """What is beneath a directory now, and the objects by inode."""
+    """Reads the contents of a directory tree; also maps inodes to objects."""
     disk, by_inode = Disk(), dict[int, int]()
 
     def add(path: Path) -> int:
@@ -100,7 +103,7 @@ def read_disk(root: Path) -> tuple[Disk, dict[int, int]]:
 
 
 class Interpreter:
-    """Turns records into events. Keeps the disk as the program sees it, to find what paths mean."""
+    """Turns records into events. Tracks the disk as the program sees it, to resolve paths."""
 
     def __init__(self, root: Path, disk: Disk, by_inode: dict[int, int]) -> None:
         self._root = str(root)
@@ -116,7 +119,7 @@ class Interpreter:
                 yield event
 
     def _place(self, path: str) -> tuple[int, str] | None:
-        """The directory and the name in it."""
+        """Returns the directory's number and the name in it; None outside of the root."""
         if not path.startswith(f"{self._root}/"):
             return None
         *way, name = [part for part in path[len(self._root) :].split("/") if part not in ("", ".")]
@@ -126,7 +129,7 @@ class Interpreter:
         return at, name
 
     def _find(self, path: str, inode: int) -> int | None:
-        """The object that a call was about: by its name, or a file that has none by its inode."""
+        """Finds the object of a call by its path, or by inode if it has no name."""
         if nameless := _NAMELESS.search(path):
             return self._by_inode.get(int(nameless[1]))
         place = self._place(path)
@@ -254,7 +257,7 @@ def _forget(disk: Disk, directory: int, name: str) -> None:
 
 @dataclass(frozen=True)
 class State:
-    """Some of the events before a crash. `torn`: one of which half was written."""
+    """A subset of the events before a crash. `torn`: a half-written event."""
 
     events: frozenset[int]
     at: int  # events before the crash
@@ -262,7 +265,7 @@ class State:
 
 
 def list_states(events: Sequence[Event]) -> Iterator[State]:
-    """All states of both models, each once."""
+    """Yields all distinct states of both models."""
     seen = set()
     for at in range(len(events) + 1):
         for state in (*_posix_states(events, at), *_ordered_states(events, at)):
@@ -277,7 +280,7 @@ def _changes(events: Sequence[Event], at: int, kind: str = "") -> list[int]:
 
 
 def find_durable(events: Sequence[Event], at: int) -> set[int]:
-    """The events that an fsync before `at` promises, in the posix model."""
+    """Finds the events that an fsync before `at` makes durable, in the posix model."""
     durable: set[int] = set()
     for number, event in enumerate(events[:at]):
         if event.kind == "sync":
@@ -316,7 +319,7 @@ def _ordered_states(events: Sequence[Event], at: int) -> Iterator[State]:
 def apply_state(
     disk: Disk, created: dict[int, Object], events: Sequence[Event], state: State
 ) -> Disk:
-    """The disk after a crash."""
+    """Returns the disk after a crash."""
     after = Disk(deepcopy(disk.objects) | deepcopy(created))
     for number in range(state.at):
         event = events[number]
@@ -330,7 +333,7 @@ def apply_state(
 
 
 def write_disk(disk: Disk, root: Path) -> None:
-    """Writes a disk's files beneath a new directory; those that were written later are newer."""
+    """Writes a disk's files beneath a new directory; the order of writes sets their mtimes."""
     newest = max(one.mtime for one in disk.objects.values())
     _write_object(disk, _ROOT, root, newest)
 

@@ -1,7 +1,7 @@
-"""What the fault and crash campaigns run: operations of pario that promise all or nothing.
+"""Scenarios of the fault and crash campaigns: operations of pario that promise all or nothing.
 
-A scenario prepares a directory, works in it, and says which promise its files break afterwards.
-The next run of the same work must succeed and leave nothing behind but its result.
+A scenario prepares a directory, works in it, and checks which promises its files break afterwards.
+The next run of the same work must succeed and leave only its result.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pario.move.archive import Archive
 from pario.records import Dataset
 from pario.see.tables import read
 
-#: What breaks a promise, one text each.
+#: Texts, one for each broken promise.
 Problems = Iterator[str]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One operation.
+    """One operation with its initial state and its promise.
 
-    `check(root, done)` yields what is wrong with the files; `done`: the work has said that it
-    succeeded. `left`: the names that may be there after the next run; one that ends with a slash
-    stands for all beneath it.
+    `check(root, done)` yields the problems of the files; `done`: the work reported success.
+    `left`: the names that may exist after the next run; a name with a slash at its end permits
+    everything beneath it.
     """
 
     name: str
@@ -43,23 +43,23 @@ class Scenario:
     work: Callable[[Path], int | None]
     check: Callable[[Path, bool], Problems]
     left: frozenset[str]
-    #: The directory whose calls are failed; the others are the program's own.
+    #: The directory beneath `root` in which calls fail; empty: all of `root`.
     faulted: str = ""
-    #: Whether the result is on the disk when the work has succeeded.
+    #: Whether the result is on the disk when the work returns success.
     durable: bool = True
-    #: Whether anything is promised for a crash of the node.
+    #: Whether the operation promises anything for a crash of the node.
     survives_crashes: bool = True
-    #: Before the work is done again.
+    #: Runs before the work is repeated.
     clear: Callable[[Path], None] = lambda root: None
 
     def find_stale(self, root: Path) -> list[str]:
-        """Names that may not be there after the next run."""
+        """Lists the names that must not exist after the next run."""
         beneath = tuple(name for name in self.left if name.endswith("/"))
         return sorted(name for name in names_in(root) - self.left if not name.startswith(beneath))
 
 
 def names_in(root: Path) -> set[str]:
-    """The paths of all files and links beneath a directory, relative to it."""
+    """Returns the paths of all files and links beneath a directory, relative to it."""
     return {
         str(path.relative_to(root))
         for path in root.rglob("*")
@@ -68,7 +68,7 @@ def names_in(root: Path) -> set[str]:
 
 
 def report_error(work: Callable[[], int | None]) -> int | None:
-    """Turns an error of the API into a line and a status, as programs do that use it."""
+    """Turns an error of the API into a message and a status, as a command does."""
     try:
         return work()
     except (ParioError, OSError) as error:
@@ -91,7 +91,7 @@ def save(root: Path, step: int, files: int | str = 1) -> int | None:
 
 def check_checkpoint(root: Path, done: bool) -> Problems:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # names what was not finished
+        warnings.simplefilter("ignore")  # they name unfinished saves
         state = checkpoint.load(None, root / "ck")
     if state.step not in ((2,) if done else (1, 2)):
         yield f"step {state.step} is loaded"
@@ -102,14 +102,14 @@ def check_checkpoint(root: Path, done: bool) -> Problems:
 def save_scenario(name: str, files: int | str, left: set[str]) -> Scenario:
     return Scenario(
         name,
-        prepare=lambda root: _must(save(root, 1, files)),
+        prepare=lambda root: _require_success(save(root, 1, files)),
         work=lambda root: save(root, 2, files),
         check=check_checkpoint,
         left=frozenset(left),
     )
 
 
-def _must(status: int | None) -> None:
+def _require_success(status: int | None) -> None:
     assert not status, status
 
 
@@ -159,7 +159,7 @@ def check_unpack(root: Path, done: bool) -> Problems:
 
 def prepare_unpack(root: Path) -> None:
     make_tree(root)
-    _must(pario(["pack", str(root / "tree"), "-o", str(root / "packed")]))
+    _require_success(pario(["pack", str(root / "tree"), "-o", str(root / "packed")]))
     shutil.rmtree(root / "tree")
 
 
@@ -174,7 +174,7 @@ _LINES = [b"%d" % (3**number) for number in range(60)]
 
 def prepare_lines(root: Path) -> None:
     (root / "lines.txt").write_bytes(b"\n".join(_LINES) + b"\n")
-    _must(shuffle(root, 1))
+    _require_success(shuffle(root, 1))
     shutil.copy(root / "out.txt", root / "old.txt")
 
 
@@ -236,7 +236,7 @@ def check_stage_in(root: Path, done: bool) -> Problems:
 
 def prepare_stage_out(root: Path) -> None:
     prepare_stage(root)
-    _must(stage_in(root))
+    _require_success(stage_in(root))
     (root / "node" / "shared" / "data").write_bytes(_CONTENTS[1])
 
 
@@ -251,7 +251,7 @@ def check_stage_out(root: Path, done: bool) -> Problems:
 
 
 def make_copy(copy: Path, wanted: Wanted) -> Stripes:
-    """A file without stripes, which these file systems do not have."""
+    """Creates a file without stripes, because the test's file system has none."""
     copy.touch(mode=0o600)
     return stripes_of(copy)
 
@@ -303,7 +303,7 @@ _COMMAND = 'printf result > "$1/result"; cat "$1/result" > "$1/again"; exit 7'
 
 
 def run_program(root: Path) -> int:
-    """A program whose files and status must be the same whatever happens to its logs."""
+    """Runs a program whose files and status must not depend on the faults of its logs."""
     command = ["sh", "-c", _COMMAND, "sh", str(root)]
     logs = ["-o", str(root / "logs" / "run.pario"), "--no-report"]
     status = pario(["run", *logs, "--", *command])
@@ -311,7 +311,7 @@ def run_program(root: Path) -> int:
 
 
 def check_program(root: Path, done: bool) -> Problems:
-    """Logs of a killed run are read, or an error says why not."""
+    """Checks that logs of a killed run can be read, or that an error names the reason."""
     if not done:
         with suppress(ParioError):
             read([root / "logs" / "run.pario"])
@@ -352,7 +352,7 @@ SCENARIOS = (
         check_unpack,
         frozenset(_UNPACKED | {"packed/00000.tar.zst", "packed/index"}),
         clear=remove_output,
-        survives_crashes=False,  # it does not wait for the disk, as tar does not
+        survives_crashes=False,  # it does not synchronise its files, like tar
     ),
     Scenario(
         "shuffle",

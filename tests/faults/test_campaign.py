@@ -32,14 +32,14 @@ def run_campaign(
     return done.returncode, list(read_results(results).latest.values())
 
 
-def violated(results: list[Result]) -> dict[str, str]:
+def find_violations(results: list[Result]) -> dict[str, str]:
     return {result.test: result.reason for result in results if not result.good}
 
 
 @pytest.mark.system
 def test_a_careful_writer_keeps_its_promise_at_every_call(tmp_path):
     status, results = run_campaign("examples", "faults", tmp_path / "results", "--scenario=aside")
-    assert (status, violated(results)) == (0, {})
+    assert (status, find_violations(results)) == (0, {})
     counts = {result.test: dict(result.counts) for result in results}
     assert counts["faults::aside[write,ENOSPC]"] == {"runs": 1, "reported": 1}
     assert counts["faults::aside[write,short]"] == {"runs": 1, "absorbed": 1}
@@ -51,7 +51,7 @@ def test_faults_expose_a_writer_in_place(tmp_path):
     status, results = run_campaign(
         "examples", "faults", tmp_path / "results", "--scenario=in-place"
     )
-    found = violated(results)
+    found = find_violations(results)
     assert status == BROKEN
     assert found["faults::in-place[write,ENOSPC+]"] == "failed, and the file holds ''"
     assert found["faults::in-place[write,kill]"] == "failed, and the file holds ''"
@@ -62,7 +62,7 @@ def test_faults_expose_a_writer_in_place(tmp_path):
 def test_crashes_expose_the_writer_in_place_alone(tmp_path):
     status, results = run_campaign("examples", "crashes", tmp_path / "results")
     assert status == BROKEN
-    assert list(violated(results)) == ["crashes::in-place"]
+    assert list(find_violations(results)) == ["crashes::in-place"]
     assert all(result.counts["runs"] > 3 for result in results)
 
 
@@ -78,7 +78,7 @@ def test_a_campaign_goes_on_where_it_was_left(tmp_path):
 @pytest.mark.system
 def test_a_sample_of_faults_breaks_no_promise(tmp_path):
     status, results = run_campaign("campaign", "faults", tmp_path / "results", "--sample=2")
-    assert (status, violated(results)) == (0, {})
+    assert (status, find_violations(results)) == (0, {})
     assert sum(result.counts["runs"] for result in results) == 2 * len(SCENARIOS)
 
 
@@ -95,4 +95,4 @@ def test_a_sample_of_faults_breaks_no_promise(tmp_path):
 def test_a_sample_of_crashes_breaks_no_promise(tmp_path, scenario):
     options = (f"--scenario={scenario}", "--sample=20")
     status, results = run_campaign("campaign", "crashes", tmp_path / "results", *options)
-    assert (status, violated(results)) == (0, {})
+    assert (status, find_violations(results)) == (0, {})

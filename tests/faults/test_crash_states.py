@@ -1,4 +1,4 @@
-"""The states that a crash may leave, of runs whose events are written down here."""
+"""The states that a crash may leave, for hand-written recordings of calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.crash_states import (
 )
 from tests.faults.tracing import Record
 
-#: Numbers of inodes that no file here has.
+#: Unused inode numbers.
 _NEW, _OTHER = 10**15, 10**15 + 1
 
 
@@ -31,7 +31,7 @@ def create(path: str, inode: int) -> Record:
 
 
 def replace_file(root: Path, *, sync: bool) -> list[Record]:
-    """A new file takes the place of `a`."""
+    """Records the replacement of `a` by a new file."""
     aside, target = f"{root}/aside", f"{root}/a"
     old = (root / "a").stat().st_ino
     calls = [create(aside, _NEW), record("pwrite", aside, _NEW, data=b"new!")]
@@ -40,7 +40,7 @@ def replace_file(root: Path, *, sync: bool) -> list[Record]:
 
 
 def list_contents(root: Path, records: list[Record], ends: bool = False) -> set[str]:
-    """What each state has: names and contents; `ends`: only after the last call."""
+    """Lists names and contents of each state; `ends`: only of states after the last call."""
     disk, by_inode = read_disk(root)
     interpreter = Interpreter(root, disk, by_inode)
     events = list(interpreter.interpret(records))

@@ -1,10 +1,11 @@
 /* Runs a process tree under ptrace: counts, fails, shortens or records its system calls on the
  * files beneath one directory. x86-64 only.
  *
- * ptrace stands beneath the whole process: libraries, Python, HDF5 and inlined system calls are all
- * seen. `strace -e inject` fails calls in the same way, but counts them for each thread, cannot
- * select a directory, and cannot make a transfer short: a changed result alone would say that bytes
- * were written which were not. Here the kernel itself transfers fewer bytes. */
+ * ptrace sees all system calls of the process: of libraries, Python, HDF5, and inlined ones.
+ * `strace -e inject` fails calls in the same way, but counts them for each thread, cannot select a
+ * directory, and cannot make a transfer short: an injected result reports bytes as written that
+ * were not. Here the kernel itself transfers fewer bytes. */
+
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ enum family {
   COPY,
   FAMILIES
 };
-/* What the first arguments are: descriptor, path, directory and path, two of these. `OUT`: the
+/* The kinds of the first arguments: descriptor, path, directory and path, two of these. `OUT`: the
  * descriptor is argument 2; `MAPPED`: argument 4; `SYMLINK`: a text, then a path. */
 enum shape { FD, OUT, MAPPED, PATH, AT, PATHS, ATS, SYMLINK, SYMLINK_AT };
 
@@ -92,35 +93,35 @@ enum action { NOTHING, FAIL, SHORTEN, KILL };
 struct plan {
   const char* root; /* without a slash at its end */
   int32_t action;   /* enum action */
-  int32_t family;   /* of the calls that it is for */
-  int32_t index;    /* of the first such call, from 1 on */
-  int32_t onwards;  /* all later ones, too */
+  int32_t family;   /* enum family of the faulted calls */
+  int32_t index;    /* number of the first faulted call in its family, from 1 on */
+  int32_t onwards;  /* fault all later calls, too */
   int32_t error;    /* errno of FAIL */
   int32_t seconds;  /* limit of the whole run */
   int32_t record;   /* descriptor for records, or -1 */
 };
 struct outcome {
-  int32_t status; /* of the child, as wait() tells it */
-  int32_t late;   /* the limit was exceeded */
+  int32_t status; /* wait status of the child */
+  int32_t late;   /* the time limit was exceeded */
   int32_t injected;
   int32_t counts[FAMILIES];
 };
-/* A call that succeeded; path, second path and data follow it. */
+/* A successful call; path, second path and data follow it. */
 struct record {
   char name[16];
   int64_t result;
   uint64_t arguments[6];
   uint64_t offset;      /* of a transfer */
-  uint64_t before, ino; /* inode that had the (last) path before the call; of the file */
+  uint64_t before, ino; /* inodes: of the (last) path before the call; of the file */
   uint32_t path, other;
   uint64_t data;
 };
 
 struct thread {
   pid_t id;
-  const struct kind* kind; /* of the call that it is in and that is looked at */
+  const struct kind* kind; /* of the thread's current call, if it is traced */
   uint64_t arguments[6];
-  int failing, restored; /* a result to be replaced; a length to be put back */
+  int failing, restored; /* at the exit: replace the result; restore the length */
   uint64_t place, length;
   char path[PATH_MAX], other[PATH_MAX];
   uint64_t before, ino;
@@ -159,7 +160,7 @@ static const struct kind* find_kind(long number) {
   return NULL;
 }
 
-/* ---- what a call is about */
+/* ---- paths and descriptors of a call */
 
 static size_t read_memory(pid_t id, uint64_t from, void* to, size_t size) {
   struct iovec local = {to, size}, remote = {(void*)from, size};
@@ -292,7 +293,7 @@ static uint64_t position_of(pid_t id, int descriptor) {
   return position;
 }
 
-/* The bytes that the kernel has copied, from the file that has them now. */
+/* Reads the bytes that the kernel has copied, from their destination. */
 static void read_copied(struct thread* thread, uint64_t offset, uint64_t size) {
   char name[64];
   snprintf(name, sizeof name, "/proc/%d/fd/%d", thread->id, descriptor_of(thread));
@@ -309,7 +310,7 @@ static uint64_t offset_of(const struct thread* thread, uint64_t result) {
   if (number == SYS_pwrite64 || number == SYS_pwritev ||
       (number == SYS_pwritev2 && thread->arguments[3] != ~0ULL))
     return thread->arguments[3];
-  if (number == SYS_copy_file_range && thread->arguments[3]) { /* has been moved on */
+  if (number == SYS_copy_file_range && thread->arguments[3]) { /* already advanced */
     read_memory(thread->id, thread->arguments[3], &offset, sizeof offset);
     return offset - result;
   }
@@ -345,14 +346,14 @@ static void write_record(struct thread* thread, int64_t result, int to) {
   write_fully(to, thread->data, record.data);
 }
 
-/* ---- what is done to calls */
+/* ---- faults */
 
 static void set_register(pid_t id, size_t offset, uint64_t value) {
   ptrace(PTRACE_POKEUSER, id, offset, value);
 }
 #define SET(id, name, value) set_register(id, offsetof(struct user_regs_struct, name), value)
 
-/* Vectors keep half of their first piece. A transfer of one byte cannot be short. */
+/* Halves a transfer; vectors keep half of their first piece. Returns 0 if it has only one byte. */
 static int shorten(struct thread* thread) {
   const long number = thread->kind->number;
   uint64_t* a = thread->arguments;
@@ -387,7 +388,7 @@ static void inject(struct thread* thread, const struct plan* plan, struct outcom
   } else {
     thread->failing = 1;
     if (thread->kind->family != CLOSE)
-      SET(thread->id, orig_rax, ~0ULL); /* no call; a descriptor is closed all the same */
+      SET(thread->id, orig_rax, ~0ULL); /* skip the call; a failing close() still closes */
   }
   ++outcome->injected;
 }
@@ -428,21 +429,21 @@ static void leave(struct thread* thread, const struct ptrace_syscall_info* info,
 
 /* ---- the process tree */
 
-static void look_at_call(struct thread* thread, const struct plan* plan, struct outcome* outcome) {
+static void handle_call(struct thread* thread, const struct plan* plan, struct outcome* outcome) {
   struct ptrace_syscall_info info;
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread->id, sizeof info, &info) <= 0) return;
   if (info.op == PTRACE_SYSCALL_INFO_ENTRY) enter(thread, &info, plan, outcome);
   if (info.op == PTRACE_SYSCALL_INFO_EXIT && thread->kind) leave(thread, &info, plan);
 }
 
-/* Returns the signal that the thread is to get. */
-static int look_at_stop(pid_t id, int status, const struct plan* plan, struct outcome* outcome) {
+/* Returns the signal to deliver to the thread. */
+static int handle_stop(pid_t id, int status, const struct plan* plan, struct outcome* outcome) {
   struct thread* known = find_thread(id, 0);
   struct thread* thread = known ? known : find_thread(id, 1);
   if (!thread) return SIGKILL;
   const int number = WSTOPSIG(status);
   if (number == (SIGTRAP | 0x80)) {
-    look_at_call(thread, plan, outcome);
+    handle_call(thread, plan, outcome);
     return 0;
   }
   if (number == SIGTRAP) return 0;           /* an event: fork, clone, exec */
@@ -462,7 +463,7 @@ static void watch(pid_t child, const struct plan* plan, struct outcome* outcome)
     if (id < 0 && errno == ECHILD) return;
     if (id < 0) continue;
     if (WIFSTOPPED(status)) {
-      ptrace(PTRACE_SYSCALL, id, 0, look_at_stop(id, status, plan, outcome));
+      ptrace(PTRACE_SYSCALL, id, 0, handle_stop(id, status, plan, outcome));
     } else {
       if (id == child) outcome->status = status;
       forget_thread(id);
@@ -470,8 +471,8 @@ static void watch(pid_t child, const struct plan* plan, struct outcome* outcome)
   }
 }
 
-/* `child` has asked for PTRACE_TRACEME and stopped itself. Returns when all of its tree has ended.
- */
+/* Traces a child that has called PTRACE_TRACEME and stopped itself, until its whole tree has ended.
+ * Returns -1 if it cannot be traced. */
 int trace_tree(pid_t child, const struct plan* plan, struct outcome* outcome);
 int trace_tree(pid_t child, const struct plan* plan, struct outcome* outcome) {
   int status;

@@ -1,6 +1,6 @@
-"""Runs work in a forked child whose system calls are counted, failed or recorded (tracer.c).
+"""Runs work in a forked child and counts, fails or records its system calls (tracer.c).
 
-For a process without threads of its own: it forks, and waits for all of its children.
+The caller must have no other threads and no other children: it forks and waits for all children.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RECORD = struct.Struct("<16sq6QQQQIIQ")
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one call, or with `onwards` also to all later ones of its family.
+    """A fault of one call, with `onwards` also of all later calls of its family.
 
     `error` is the name of an error number, "short" (half of a transfer) or "kill".
     """
@@ -47,9 +47,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `counts`: calls on files beneath the root, by family."""
+    """The end of a run. `counts`: calls on files beneath the root, by family."""
 
-    status: int  # as of subprocess: negative for a signal
+    status: int  # as in subprocess: negative for a signal
     late: bool
     injected: int
     counts: dict[str, int]
@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Record:
-    """A call that succeeded. `before`: the inode that its (last) path had; 0: none."""
+    """A successful call. `before`: the inode of its (last) path before the call; 0: none."""
 
     name: str
     result: int
@@ -92,7 +92,7 @@ class TracerError(Exception):
 
 @cache
 def load_tracer() -> ctypes.CDLL:
-    """Builds the tracer where it is not up to date. Raises TracerError."""
+    """Loads the tracer; builds it first if it is out of date. Raises TracerError."""
     if platform.machine() != "x86_64":
         raise TracerError(f"the tracer knows x86_64, not {platform.machine()}")
     library = _BUILD / "libtracer.so"
@@ -117,8 +117,8 @@ def run_traced(
 ) -> Outcome:
     """Runs `work` in a child and applies the fault to its calls on files beneath `root`.
 
-    `record`: a descriptor that gets a record for each call (read_records). After `seconds` the
-    child and all that it has started are killed.
+    `record`: a descriptor that receives a record of each call (read_records). After `seconds` the
+    child and all of its descendants are killed.
     """
     tracer = load_tracer()
     sys.stdout.flush()
@@ -150,7 +150,7 @@ def _make_plan(root: Path, fault: Fault | None, record: int, seconds: int) -> _P
 
 
 def _run_child(work: Callable[[], int | None], output: int) -> None:
-    """Ends as an interpreter would: an exception is a traceback and status 1."""
+    """Runs the work and exits like an interpreter: an exception prints a traceback, status 1."""
     status = 1
     try:
         os.dup2(output, 1)
@@ -170,7 +170,8 @@ def _run_child(work: Callable[[], int | None], output: int) -> None:
 
 
 def read_records(data: bytes) -> Iterator[Record]:
-    """The records that a run has written."""
+    """Yields the records of a run."""
+
     at = 0
     while at < len(data):
         name, result, *rest = _RECORD.unpack_from(data, at)

@@ -1,14 +1,16 @@
 #!/bin/bash
-# A CephFS on one machine, its data in memory (root; Debian's ceph-mon, ceph-osd, ceph-mds, ceph-fuse and ceph-common).
-#   ceph.sh up DIR ADDRESS OSDS [TAG]   starts it, listening on ADDRESS; all it keeps lies in DIR. With TAG: OSD i on host TAGi (hosts.sh)
-#   ceph.sh mount DIR POINT       mounts it by a client of its own, in the name spaces of the caller
-#   ceph.sh down DIR              ends its processes
-# Whoever waits in vain says so, with what the processes have said last; PARIO_CEPH_PATIENCE: seconds to wait for each of them (default 120).
-# PARIO_CEPH_OPTIONS: further lines of ceph.conf, as `up` writes it.
+# Runs a CephFS on one machine, its data in memory. Needs root and Debian's ceph-mon, ceph-osd,
+# ceph-mds, ceph-fuse and ceph-common.
+#   ceph.sh up DIR ADDRESS OSDS [TAG]   start it, listening on ADDRESS, with all its files in DIR;
+#                                       with TAG: OSD i on host TAGi (hosts.sh)
+#   ceph.sh mount DIR POINT             mount it with a new client, in the caller's name spaces
+#   ceph.sh down DIR                    end its processes
+# On a timeout it prints the last messages of the processes. PARIO_CEPH_PATIENCE: seconds to wait
+# for each of them (default 120). PARIO_CEPH_OPTIONS: more lines of ceph.conf for `up`.
 set -eu
 patience=${PARIO_CEPH_PATIENCE:-120}
 
-# fail DIR TEXT
+# fail DIR TEXT: print the text and the end of each process's output; exit with status 1
 fail() {
   local file
   echo "ceph.sh: $2" >&2
@@ -20,7 +22,7 @@ fail() {
   exit 1
 }
 
-# await DIR TEXT COMMAND..: until the command succeeds
+# await DIR TEXT COMMAND..: wait until the command succeeds
 await() {
   local dir=$1 text=$2 end=$((SECONDS + patience))
   shift 2
@@ -30,14 +32,17 @@ await() {
   done
 }
 
-# free_port ADDRESS: two that nobody listens on
+# free_port ADDRESS: print the first of two adjacent free ports
 free_port() {
   local port=$((20000 + $$ % 10000))
-  while (exec 3<> "/dev/tcp/$1/$port") 2> /dev/null || (exec 3<> "/dev/tcp/$1/$((port + 1))") 2> /dev/null; do port=$((port + 2)); done
+  while (exec 3<> "/dev/tcp/$1/$port") 2> /dev/null \
+    || (exec 3<> "/dev/tcp/$1/$((port + 1))") 2> /dev/null; do
+    port=$((port + 2))
+  done
   echo "$port"
 }
 
-# start DIR NAME COMMAND..: in a session of its own
+# start DIR NAME COMMAND..: run the command in the background, in a new session
 start() {
   local dir=$1 name=$2
   shift 2
@@ -78,9 +83,10 @@ ${PARIO_CEPH_OPTIONS:-}
 C
 }
 
-# The address of a host; the given one where there is no such host
+# address_of ADDRESS HOST: print the host's address, or ADDRESS if the host does not exist
 address_of() {
-  ip netns exec "$2" ip -4 -o addr show dev eth0 2> /dev/null | awk '{ sub("/.*", "", $4); print $4; found = 1 } END { exit !found }' || echo "$1"
+  ip netns exec "$2" ip -4 -o addr show dev eth0 2> /dev/null \
+    | awk '{ sub("/.*", "", $4); print $4; found = 1 } END { exit !found }' || echo "$1"
 }
 
 up() {
@@ -89,10 +95,11 @@ up() {
   mkdir -p "$dir/mon.a" "$dir/mds.a"
   configure "$dir" "$address" "$port"
   ceph() {
-    command ceph -c "$dir/ceph.conf" --connect-timeout "$patience" "$@" >> "$dir/ceph.out" 2>&1 || fail "$dir" "ceph $* failed"
+    command ceph -c "$dir/ceph.conf" --connect-timeout "$patience" "$@" >> "$dir/ceph.out" 2>&1 \
+      || fail "$dir" "ceph $* failed"
   }
-  monmaptool --create --fsid "$(awk '/^fsid/ { print $3 }' "$dir/ceph.conf")" --addv a "[v2:$address:$port,v1:$address:$((port + 1))]" \
-    "$dir/monmap" > /dev/null
+  monmaptool --create --fsid "$(awk '/^fsid/ { print $3 }' "$dir/ceph.conf")" \
+    --addv a "[v2:$address:$port,v1:$address:$((port + 1))]" "$dir/monmap" > /dev/null
   ceph-mon -c "$dir/ceph.conf" -i a --mkfs --monmap "$dir/monmap"
   start "$dir" mon.a ceph-mon -i a -f
   for ((osd = 0; osd < osds; osd++)); do
@@ -102,7 +109,8 @@ up() {
     ceph-osd -c "$dir/ceph.conf" -i "$osd" --mkfs --osd-uuid "$uuid" > "$dir/mkfs.out" 2>&1
     where=()
     [ -z "$tag" ] || where=("$(dirname "$0")/../hosts/hosts.sh" exec "$tag$osd" exec)
-    start "$dir" "osd.$osd" "${where[@]}" ceph-osd -i "$osd" -f --public-addr "$(address_of "$address" "$tag$osd")"
+    start "$dir" "osd.$osd" "${where[@]}" ceph-osd -i "$osd" -f \
+      --public-addr "$(address_of "$address" "$tag$osd")"
   done
   start "$dir" mds.a ceph-mds -i a -f
   ceph osd pool create meta 4 4
@@ -122,7 +130,7 @@ mount_at() {
 
 is_ours() { [ "$(tr '\0' ' ' < "/proc/$1/cmdline" 2> /dev/null | cut -c1-5)" = ceph- ]; }
 
-# Clients end first, and by themselves: who touches a mount without servers would wait for ever.
+# Clients end first, by SIGTERM: accesses to a mount without servers would hang.
 down() {
   local dir=$1 pid name
   [ -e "$dir/pids" ] || return 0
@@ -142,5 +150,5 @@ case ${1:-} in
   up) up "$2" "$3" "$4" "${5:-}" ;;
   mount) mount_at "$2" "$3" ;;
   down) down "$2" ;;
-  *) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
 esac

@@ -16,7 +16,7 @@ import pytest
 from pario.errors import ParioError
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.lab.mount import Model, down, status, up
-from tests.hosts.conftest import made, on
+from tests.hosts.conftest import make_hosts, on
 from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
 
@@ -29,8 +29,10 @@ OSDS = 4
 
 @dataclass(frozen=True)
 class Ceph:
-    """A CephFS that this machine and each of its pretend hosts have mounted at the same place, each
-    by a client of its own."""
+    """A CephFS, mounted at the same path on this machine and on each of its pretend hosts.
+
+    Each host has its own client.
+    """
 
     mount: Path
     hosts: list[str]
@@ -44,7 +46,7 @@ def needs_root_and(tools: list[str], package: str) -> None:
 
 
 def ceph_does(*words: object) -> None:
-    """Fails with what Ceph's processes have said last."""
+    """Runs ceph.sh; fails with the last messages of Ceph's processes."""
     done = run_command([SCRIPT, *words], stderr=subprocess.STDOUT, limit=8 * PATIENCE)
     assert done.returncode == 0, done.stdout
 
@@ -52,7 +54,7 @@ def ceph_does(*words: object) -> None:
 @pytest.fixture(scope="session")
 def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ceph]:
     needs_root_and(CEPH_TOOLS, "ceph-mon ceph-osd ceph-mds ceph-fuse ceph-common")
-    for hosts in made("c", 4):
+    for hosts in make_hosts("c", 4):
         directory = tmp_path_factory.mktemp("ceph")
         bridge = on(hosts[0], "head -n 2 /etc/hosts").split()[2]
         try:
@@ -67,8 +69,8 @@ def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ceph]:
 
 
 @contextmanager
-def mounted(place: Path, *arguments: str) -> Iterator[Path]:
-    """Mounts (mount's options and source) at a new folder; skips where that cannot be done."""
+def mounted_at(place: Path, *arguments: str) -> Iterator[Path]:
+    """Mounts a file system (mount's options and source) at a new folder; else skips the test."""
     place.mkdir()
     done = run_command(["mount", *arguments, place])
     if done.returncode != 0:
@@ -85,8 +87,10 @@ Small = Callable[[int], Path]
 
 @pytest.fixture
 def image(tmp_path: Path) -> Iterator[Image]:
-    """``image("xfs", 400)``: a new file system of that kind and so many MiB, mounted. Its device is
-    an image file in ``where``."""
+    """``image("xfs", 400)``: mounts a new file system of that kind and size in MiB.
+
+    Its device is an image file in ``where``.
+    """
     with ExitStack() as stack:
 
         def make(kind: str, mebibytes: int, *options: str, where: Path = tmp_path) -> Path:
@@ -97,32 +101,32 @@ def image(tmp_path: Path) -> Iterator[Image]:
             with device.open("wb") as file:
                 file.truncate(mebibytes << 20)
             run_command([f"mkfs.{kind}", "-q", *options, device], status=0)
-            return stack.enter_context(mounted(tmp_path / kind, "-o", "loop", str(device)))
+            return stack.enter_context(mounted_at(tmp_path / kind, "-o", "loop", str(device)))
 
         yield make
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Small]:
-    """``small(2)``: a file system in memory with room for two MiB."""
+    """``small(2)``: mounts a file system of two MiB in memory."""
     with ExitStack() as stack:
 
         def make(mebibytes: int) -> Path:
             needs_root_and([], "")
             return stack.enter_context(
-                mounted(tmp_path / "tmpfs", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none")
+                mounted_at(tmp_path / "tmpfs", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none")
             )
 
         yield make
 
 
 def fast(**words: Any) -> Model:
-    """A lab that takes no time, unless told to."""
+    """Returns the parameters of a lab without delays, changed by the given ones."""
     return Model(**{"rate": 0, "latency": 0, "lock_handover": 0, **words})
 
 
 class Labs:
-    """``labs(targets=4)``: mounts a lab that is taken away after the test."""
+    """``labs(targets=4)``: mounts a lab; the test's end unmounts it."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -136,7 +140,7 @@ class Labs:
 
     @staticmethod
     def backing(point: Path) -> Path:
-        """Where it keeps its files."""
+        """Returns the directory in which a lab keeps its files."""
         return Path(status(point)["backing"])
 
     def close(self) -> None:
@@ -168,8 +172,10 @@ def labs(tmp_path: Path) -> Iterator[Labs]:
 
 @pytest.fixture
 def lustre(labs: Labs) -> Path:
-    """A new lab, which takes and tells stripes as Lustre does, with eight OSTs; the next file
-    begins on the fourth."""
+    """A new lab with Lustre's interface for stripes and eight OSTs.
+
+    The next file begins on the fourth OST.
+    """
     point = labs()
     set_stripes(point / "first", Wanted((Part(count=3),)))
     return point

@@ -1,4 +1,4 @@
-"""Creates files in the current directory in the ways of C programs; says what the calls came to."""
+"""Creates files in the current directory in the ways of C programs; prints the calls' results."""
 # ruff: noqa: PTH102, PTH116, PTH208, PTH211
 
 import contextlib
@@ -11,30 +11,30 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.fopen.restype = ctypes.c_void_p
 
 
-def kept(path: str, descriptor: int) -> None:
-    """Writes, and says what the file is like for its program."""
+def write_file(path: str, descriptor: int) -> None:
+    """Writes and closes the file; prints its permissions and its blocking mode."""
     os.write(descriptor, b"bytes")
     flags = os.get_blocking(descriptor)
     os.close(descriptor)
     print(path, oct(stat.S_IMODE(os.stat(path).st_mode)), "blocking" if flags else "non-blocking")
 
 
-def stream(path: str, mode: bytes) -> None:
+def open_stream(path: str, mode: bytes) -> None:
     file = libc.fopen(path.encode(), mode)
     print(path, "opened" if file else os.strerror(ctypes.get_errno()))
     if file:
         libc.fclose(ctypes.c_void_p(file))
 
 
-def failing(path: str, flags: int) -> None:
+def fail_to_open(path: str, flags: int) -> None:
     try:
         os.open(path, flags)
     except OSError as error:
         print(path, error.strerror)
 
 
-def temporary(call, pattern: str, *numbers: int) -> None:  # type: ignore[no-untyped-def]
-    """A file whose name the call chooses."""
+def make_temporary(call, pattern: str, *numbers: int) -> None:  # type: ignore[no-untyped-def]
+    """Creates a file whose name the call chooses; prints its properties."""
     name = ctypes.create_string_buffer(pattern.encode())
     descriptor = call(name, *numbers)
     chosen = name.value.decode()
@@ -52,33 +52,35 @@ def temporary(call, pattern: str, *numbers: int) -> None:  # type: ignore[no-unt
 
 os.umask(0o027)
 folder = os.open(".", os.O_RDONLY)
-kept("open.dat", os.open("open.dat", os.O_WRONLY | os.O_CREAT, 0o666))
-kept("openat.dat", os.open("openat.dat", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder))
-kept("readonly.dat", os.open("readonly.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444))
-kept("creat.dat", libc.creat(b"creat.dat", 0o600))
-kept("other.txt", os.open("other.txt", os.O_WRONLY | os.O_CREAT, 0o600))
-stream("fopen.dat", b"w")
-stream("append.dat", b"a")
-stream("exclusive.dat", b"wx")
-stream("exclusive.dat", b"wx")
-stream("nothing/fopen.dat", b"w")
-failing("open.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-failing("nothing/open.dat", os.O_WRONLY | os.O_CREAT)
-with contextlib.suppress(OSError):  # not every file system has links
+write_file("open.dat", os.open("open.dat", os.O_WRONLY | os.O_CREAT, 0o666))
+write_file(
+    "openat.dat", os.open("openat.dat", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+)
+write_file("readonly.dat", os.open("readonly.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444))
+write_file("creat.dat", libc.creat(b"creat.dat", 0o600))
+write_file("other.txt", os.open("other.txt", os.O_WRONLY | os.O_CREAT, 0o600))
+open_stream("fopen.dat", b"w")
+open_stream("append.dat", b"a")
+open_stream("exclusive.dat", b"wx")
+open_stream("exclusive.dat", b"wx")
+open_stream("nothing/fopen.dat", b"w")
+fail_to_open("open.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+fail_to_open("nothing/open.dat", os.O_WRONLY | os.O_CREAT)
+with contextlib.suppress(OSError):  # some file systems have no links
     os.mkdir("there")
     os.symlink("there/behind.txt", "between")
     os.symlink("between", "link.dat")
-    failing("link.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    kept("link.dat", os.open("link.dat", os.O_WRONLY | os.O_CREAT, 0o600))
+    fail_to_open("link.dat", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    write_file("link.dat", os.open("link.dat", os.O_WRONLY | os.O_CREAT, 0o600))
     os.symlink("nothing/behind.txt", "nowhere.dat")
-    failing("nowhere.dat", os.O_WRONLY | os.O_CREAT)
+    fail_to_open("nowhere.dat", os.O_WRONLY | os.O_CREAT)
 for call, pattern, numbers in [
     (libc.mkstemp, "stemp", ()),
     (libc.mkostemp, "ostemp", (os.O_APPEND | os.O_CLOEXEC,)),
     (libc.mkstemps, "stemps", (4,)),
     (libc.mkostemps64, "ostemps", (4, os.O_APPEND)),
 ]:
-    temporary(call, pattern + "-XXXXXX" + (".dat" if pattern.endswith("s") else ""), *numbers)
+    make_temporary(call, pattern + "-XXXXXX" + (".dat" if pattern.endswith("s") else ""), *numbers)
 print(
     "bad pattern",
     libc.mkstemp(ctypes.create_string_buffer(b"nothing.dat")),

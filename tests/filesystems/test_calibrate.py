@@ -1,5 +1,5 @@
-"""``pario bench --calibrate`` finds what a lab has been told to be, and ``pario whatif --machine
-this`` takes it."""
+"""``pario bench --calibrate`` measures the parameters of a lab; ``pario whatif --machine this``
+uses the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_lab_is_found_to_be_what_it_was_told(labs: Labs, tmp_path: Path) -> No
     assert main(["bench", "--calibrate", str(point), "-o", str(tmp_path / "lab.toml")]) == 0
     found = load(str(tmp_path / "lab.toml"))
     assert (found.kind, found.values["targets"]) == ("lustre", 2)
-    # a busy machine only ever makes things slower
+    # a busy machine can only be slower
     assert 0.1 * told.rate < found.values["write_rate"] < 1.1 * told.rate
     assert 0.1 * told.rate < found.values["read_rate"] < 1.1 * told.rate
     assert 0.0035 < found.values["request_seconds"] < 0.04

@@ -1,4 +1,4 @@
-"""pario's MPI-IO on a real CephFS, on this machine and on hosts with clients of their own."""
+"""pario's MPI-IO on a real CephFS, on this machine and on hosts with separate clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CASES = [
 
 
 def only_all(*values: object) -> Any:
-    """Parameters of a test that CI does not run."""
+    """Returns test parameters that CI does not run."""
     return pytest.param(*values, marks=pytest.mark.exhaustive)
 
 
@@ -54,10 +54,10 @@ def place(ceph: Ceph) -> Path:
     return folder
 
 
-def written(
+def run_write(
     command: list[str], path: Path, count: int, piece: int, *hints: str, report: str = "json"
 ) -> dict[str, Any]:
-    """Runs write.py, which finds no wrong byte, and returns pario's report on the file."""
+    """Runs write.py, checks that all bytes are right, and returns pario's report on the file."""
     variables = {"PARIO_HINTS": f"*:pario_report={report}"}
     arguments = [WRITE, str(path), str(count), str(piece), *hints]
     environment = under_pario(need_library(), variables)
@@ -125,7 +125,7 @@ def test_examples(program: str, examples: Path, place: Path, tmp_path: Path) -> 
 
 
 def test_possible_stripes_are_set(place: Path) -> None:
-    said = written(
+    said = run_write(
         MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=3", "striping_unit=2M"
     )
     assert audit(said)["striping_factor"] == ("3", "3", "3", "")
@@ -136,14 +136,14 @@ def test_possible_stripes_are_set(place: Path) -> None:
 
 
 def test_more_stripes_than_there_are_servers_are_no_trouble(place: Path) -> None:
-    said = written(
+    said = run_write(
         MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=50", "striping_unit=65536"
     )
     assert audit(said)["striping_factor"] == ("50", "50", "50", "")
 
 
 def test_an_impossible_unit_is_rounded(place: Path) -> None:
-    said = written(
+    said = run_write(
         MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=2", "striping_unit=100000"
     )
     assert audit(said)["striping_unit"] == (
@@ -155,7 +155,7 @@ def test_an_impossible_unit_is_rounded(place: Path) -> None:
 
 
 def test_objects_are_multiples_of_the_unit(place: Path) -> None:
-    said = written(
+    said = run_write(
         MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=2", "striping_unit=3145728"
     )
     assert audit(said)["striping_unit"][2:] == ("3145728", "")
@@ -165,19 +165,19 @@ def test_objects_are_multiples_of_the_unit(place: Path) -> None:
 
 
 def test_a_unit_larger_than_the_largest_object(place: Path) -> None:
-    said = written(MPICH.start(ranks=2), place / "file", 70 * MIB, 0, "striping_unit=4G")
+    said = run_write(MPICH.start(ranks=2), place / "file", 70 * MIB, 0, "striping_unit=4G")
     requested, _, effective, reason = audit(said)["striping_unit"]
     assert (requested, effective) == ("4G", str(128 * MIB))
     assert reason == f"asked for stripes of {4 << 30} bytes, they have {128 * MIB}"
 
 
 def test_hints_that_ceph_cannot_follow(place: Path) -> None:
-    said = written(MPICH.start(ranks=2), place / "file", MIB, 0, "start_iodevice=1")
+    said = run_write(MPICH.start(ranks=2), place / "file", MIB, 0, "start_iodevice=1")
     assert audit(said)["start_iodevice"][2:] == (
         "65535",
         "Ceph has no first target: it places objects by their names",
     )
-    said = written(MPICH.start(ranks=2), place / "all", MIB, 0, "striping_factor=65535")
+    said = run_write(MPICH.start(ranks=2), place / "all", MIB, 0, "striping_factor=65535")
     assert audit(said)["striping_factor"][2:] == (
         "1",
         "Ceph does not tell how many targets there are",
@@ -186,7 +186,7 @@ def test_hints_that_ceph_cannot_follow(place: Path) -> None:
 
 def test_a_file_that_exists_keeps_its_stripes(place: Path) -> None:
     (place / "file").write_bytes(b"old")
-    said = written(MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=3")
+    said = run_write(MPICH.start(ranks=2), place / "file", MIB, 0, "striping_factor=3")
     assert audit(said)["striping_factor"] == (
         "3",
         "3",
@@ -196,8 +196,8 @@ def test_a_file_that_exists_keeps_its_stripes(place: Path) -> None:
 
 
 def test_a_stripe_is_one_write(ceph: Ceph, place: Path) -> None:
-    """48,000,000 bytes of eight ranks on four hosts, on 45.8 stripes."""
-    said = written(
+    """Eight ranks on four hosts write 48,000,000 bytes: 45.8 stripes."""
+    said = run_write(
         launcher(MPICH, ceph.hosts, 2),
         place / "file",
         6_000_000,
@@ -213,13 +213,12 @@ def test_a_stripe_is_one_write(ceph: Ceph, place: Path) -> None:
         figures["read_modify_writes"],
     ) == (46, 45, 0)
     assert figures["system_write_bytes"] == 48_000_000
-    assert (
-        figures["message_bytes"] < 2 * 48_000_000
-    )  # written and read: less than twice all bytes, because some stay in their process
+    # less than all bytes twice (written and read), because some stay in their process
+    assert figures["message_bytes"] < 2 * 48_000_000
 
 
 def test_pieces_that_take_turns_become_stripes(ceph: Ceph, place: Path) -> None:
-    said = written(
+    said = run_write(
         launcher(MPICH, ceph.hosts, 2),
         place / "file",
         2 * MIB,
@@ -237,7 +236,7 @@ def test_pieces_that_take_turns_become_stripes(ceph: Ceph, place: Path) -> None:
 
 def test_subfiles_are_each_striped(place: Path) -> None:
     hints = "pario_subfiles=2", "striping_factor=3", "striping_unit=1M"
-    said = written(MPICH.start(ranks=4), place / "file", 4 * MIB, 65536, *hints)
+    said = run_write(MPICH.start(ranks=4), place / "file", 4 * MIB, 65536, *hints)
     assert said["statistics"]["system_writes"] == 16
     for number in range(2):
         part = place / "file.subfiles" / str(number)
@@ -245,12 +244,13 @@ def test_subfiles_are_each_striped(place: Path) -> None:
         assert layout(part).startswith("stripe_unit=1048576 stripe_count=3 ")
 
 
-#: Every rank opens a handle of its own; the first one writes pieces with holes between them and
-#: says what became of that.
+#: Every rank opens its own handle; rank 0 writes pieces with holes between them and reports the
+#: statistics.
 SIEVE = """
 import sys
 from mpi4py import MPI
-hints = MPI.Info.Create({"romio_ds_write": "enable", "pario_report": "json" if MPI.COMM_WORLD.rank == 0 else ""})
+report = "json" if MPI.COMM_WORLD.rank == 0 else ""
+hints = MPI.Info.Create({"romio_ds_write": "enable", "pario_report": report})
 file = MPI.File.Open(MPI.COMM_SELF, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR, hints)
 MPI.COMM_WORLD.Barrier()
 if MPI.COMM_WORLD.rank == 0:
@@ -258,7 +258,7 @@ if MPI.COMM_WORLD.rank == 0:
     file.Write_at(0, b"x" * 24000)
 MPI.COMM_WORLD.Barrier()
 file.Close()
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize(("count", "each", "sieves"), [(1, 1, True), (1, 2, False), (2, 1, False)])
@@ -284,7 +284,7 @@ def test_a_handle_sieves_as_long_as_it_is_the_only_one(
 def test_several_handles_do_not_undo_what_others_write(
     count: int, how: str, ceph: Ceph, place: Path, tmp_path: Path
 ) -> None:
-    """On hosts with clients of their own, whose locks the servers keep apart."""
+    """Runs handles.c on hosts with separate clients, whose locks the servers manage."""
     program = compile_program(MPICH, MPI_PROGRAMS / "handles.c", tmp_path)
     rounds, ranks = 10, 4
     command = [

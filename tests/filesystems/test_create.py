@@ -1,5 +1,5 @@
-"""Files that a program creates get the stripes of the settings, whatever call creates them; the
-calls come to what they always come to."""
+"""Every call that creates a file gives it the stripes of the settings; the calls' results are those
+of a run without pario."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tests.support.commands import run_command
 
 PROGRAM = Path(__file__).with_name("create.py")
 MIB = 1 << 20
-HINTS = "*.dat:striping_factor=3:striping_unit=2M,*stemp-*:striping_factor=3:striping_unit=2M,*/made/:striping_factor=2"  # noqa: E501
+HINTS = (
+    "*.dat:striping_factor=3:striping_unit=2M,*stemp-*:striping_factor=3:striping_unit=2M,"
+    "*/made/:striping_factor=2"
+)
 CREATED = [
     "append.dat",
     "creat.dat",
@@ -33,15 +36,15 @@ CREATED = [
 
 
 def run(place: Path, env: dict[str, str]) -> tuple[str, Path]:
-    """What the program says in a new folder."""
+    """Runs the program in a new folder; returns its output and the folder."""
     folder = place / uuid.uuid4().hex
     folder.mkdir()
     done = run_command([sys.executable, PROGRAM], cwd=folder, env=os.environ | env, status=0)
     return done.stdout, folder
 
 
-def notes(logs: Path) -> dict[tuple[str, str], tuple[str, str, str, str]]:
-    """Per file and key, what the log says: requested, applied, effective, reason."""
+def read_hints(logs: Path) -> dict[tuple[str, str], tuple[str, str, str, str]]:
+    """Reads the hints in the log by file and key: requested, applied, effective, reason."""
     audit = [row for row in read(sorted(logs.iterdir())).audit if row.table == "striping"]
     return {
         (Path(row.path).name, row.key): (row.requested, row.applied, row.effective, row.reason)
@@ -73,7 +76,7 @@ def check(place: Path, library: Path, logs: Path) -> None:
     assert other.count == 1
     (made,) = stripes_of(folder / "made").parts
     assert made.count == 2
-    noted = notes(logs)
+    noted = read_hints(logs)
     here = {path.name for path in folder.iterdir() if path.name != "nowhere.dat"}
     assert {name for name, _ in noted} == {
         *CREATED,
@@ -102,7 +105,7 @@ def test_lustre_gives_fewer_than_the_expected_size_asks_for_and_that_is_noted(
     )
     (part,) = stripes_of(folder / "open.dat").parts
     assert (part.count, part.unit) == (8, 4 * MIB)
-    assert notes(logs)["openat.dat", "striping_factor"] == (
+    assert read_hints(logs)["openat.dat", "striping_factor"] == (
         "",
         "64",
         "8",
@@ -117,15 +120,14 @@ def test_elsewhere_nothing_happens_and_that_is_noted(library: Path, tmp_path: Pa
         tmp_path, {"LD_PRELOAD": str(library), "PARIO_HINTS": HINTS, "PARIO_TRACE_DIR": str(logs)}
     )
     assert said == plain
-    *_, effective, reason = notes(logs)["openat.dat", "striping_factor"]
+    *_, effective, reason = read_hints(logs)["openat.dat", "striping_factor"]
     assert effective == "" and "has no stripes that can be set" in reason
 
 
-def grown(
+def create_growing(
     place: Path, library: Path, logs: Path, earlier: int
 ) -> tuple[Path, dict[tuple[str, str], tuple[str, str, str, str]]]:
-    """A new file of which nobody knows what it will come to, beside an earlier one of so many
-    bytes."""
+    """Creates a file of unknown final size beside an earlier file of `earlier` bytes."""
     (place / "step_0001.h5").touch()
     os.truncate(place / "step_0001.h5", earlier)
     logs.mkdir()
@@ -135,13 +137,13 @@ def grown(
         "PARIO_TRACE_DIR": str(logs),
     }
     run_command(["sh", "-c", "echo line > step_0002.h5"], cwd=place, env=os.environ | env, status=0)
-    return place / "step_0002.h5", notes(logs)
+    return place / "step_0002.h5", read_hints(logs)
 
 
 def test_a_file_grows_into_more_stripes_on_lustre(
     lustre: Path, library: Path, tmp_path: Path
 ) -> None:
-    path, noted = grown(lustre, library, tmp_path / "logs", 0)
+    path, noted = create_growing(lustre, library, tmp_path / "logs", 0)
     parts = [(part.begin, part.end, part.count, part.unit) for part in stripes_of(path).parts]
     assert parts == [(0, 32 * MIB, 1, MIB), (32 * MIB, TO_THE_END, 4, 4 * MIB)]
     assert noted["step_0002.h5", "striping_factor"] == ("", "4", "4", "")
@@ -153,7 +155,7 @@ def test_a_file_grows_into_more_stripes_on_lustre(
 def test_it_is_taken_to_come_to_what_earlier_files_of_its_name_did(
     lustre: Path, library: Path, tmp_path: Path
 ) -> None:
-    path, noted = grown(lustre, library, tmp_path / "logs", 24 * MIB)
+    path, noted = create_growing(lustre, library, tmp_path / "logs", 24 * MIB)
     (part,) = stripes_of(path).parts
     assert (part.count, part.unit) == (1, MIB)
     assert noted["step_0002.h5", "pario_expected_size"] == (
@@ -171,18 +173,15 @@ def test_in_mpi_io_it_has_as_many_writers_as_open_it_together(lustre: Path, libr
     command = [mpi.launcher, "-n", "3", sys.executable, WRITE, lustre / "out.h5", "4", "100000"]
     done = run_command(command, env=os.environ | env)
     assert " 0 wrong" in done.stdout, done.stderr
-    assert [part.count for part in stripes_of(lustre / "out.h5").parts] == [
-        1,
-        3,
-        4,
-    ]  # beyond 400 GB at least 4
+    # beyond 400 GB at least 4
+    assert [part.count for part in stripes_of(lustre / "out.h5").parts] == [1, 3, 4]
 
 
 @pytest.mark.parametrize("earlier", [0, 100 * MIB])
 def test_on_ceph_only_earlier_files_tell(
     labs: Labs, library: Path, tmp_path: Path, earlier: int
 ) -> None:
-    path, noted = grown(labs(ceph=True), library, tmp_path / "logs", earlier)
+    path, noted = create_growing(labs(ceph=True), library, tmp_path / "logs", earlier)
     (part,) = stripes_of(path).parts
     assert part.count == (4 if earlier else 1)
     *_, effective, reason = noted["step_0002.h5", "pario_growing"]
@@ -194,11 +193,11 @@ def test_on_ceph_only_earlier_files_tell(
 @pytest.mark.system
 def test_on_a_real_ceph_they_do(ceph: Ceph, library: Path, tmp_path: Path) -> None:
     (folder := ceph.mount / uuid.uuid4().hex).mkdir()
-    path, noted = grown(folder, library, tmp_path / "logs", 100 * MIB)
+    path, noted = create_growing(folder, library, tmp_path / "logs", 100 * MIB)
     assert stripes_of(path).parts[0].count == 4
     assert noted["step_0002.h5", "striping_factor"] == ("", "4", "4", "")
     (other := ceph.mount / uuid.uuid4().hex).mkdir()
-    path, noted = grown(other, library, tmp_path / "others", 0)
+    path, noted = create_growing(other, library, tmp_path / "others", 0)
     assert stripes_of(path).parts[0].count == 1
     assert "nobody knows its size" in noted["step_0002.h5", "pario_growing"][3]
 
@@ -219,8 +218,8 @@ def test_what_has_no_name_is_as_settings_of_its_directory_say(lustre: Path, libr
         " print(chr(libc.fgetc(ctypes.c_void_p(file))))"
     )
     started = ["unshare", "-m", "sh", "-c", f'mount --bind {lustre} /tmp && exec "$@"', "sh"]
-    shutil.copy(library, lustre / "library.so")  # it may lie in the /tmp that is hidden
-    python = Path(sys.executable).resolve()  # outside of an environment that may lie there, too
+    shutil.copy(library, lustre / "library.so")  # the program's /tmp hides the real one
+    python = Path(sys.executable).resolve()  # not one in a virtual environment below /tmp
     started += [
         "env",
         "LD_PRELOAD=/tmp/library.so",

@@ -1,4 +1,4 @@
-"""``pario lab``: a file system that is right first, and slow where it is told to be."""
+"""``pario lab``: a file system that is correct, and as slow as configured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pario.errors import ParioError
 from pario.fix.stripe.layout import Part, Wanted, set_stripes, stripes_of
 from pario.prove.lab.mount import down, is_running, reset, status, up
 from tests.filesystems.conftest import Labs, fast
-from tests.hosts.conftest import made, on
+from tests.hosts.conftest import make_hosts, on
 from tests.support.commands import run_command
 
 MIB = 1 << 20
@@ -32,7 +32,7 @@ MIB = 1 << 20
 pytestmark = pytest.mark.system
 
 
-def striped(path: Path, count: int, unit: int = 1 << 16) -> Path:
+def make_striped(path: Path, count: int, unit: int = 1 << 16) -> Path:
     set_stripes(path, Wanted((Part(unit=unit, count=count),)))
     return path
 
@@ -45,15 +45,15 @@ def total(point: Path, name: str) -> int:
     return sum(int(target[name]) for target in status(point)["targets"])
 
 
-# ---- what files are
+# ---- files
 
 
 def actions(path: Path, rng: random.Random) -> list[Callable[[], Any]]:
-    """What may be done to a file: each returns what a program sees of it."""
+    """Lists random actions on a file; each returns the result that a program sees."""
     offset, length = rng.randrange(3 * MIB), rng.choice([1, 100, 4096, 70_000, 400_000])
     data, other = rng.randbytes(length), path.with_name(path.name + ".other")
 
-    def opened(act: Callable[[int], Any], flags: int = os.O_RDWR) -> Any:
+    def act_on_open_file(act: Callable[[int], Any], flags: int = os.O_RDWR) -> Any:
         descriptor = os.open(path, flags | os.O_CREAT, 0o644)
         try:
             return act(descriptor)
@@ -64,12 +64,12 @@ def actions(path: Path, rng: random.Random) -> list[Callable[[], Any]]:
         other.write_bytes(data)
         other.rename(path)
 
-    def gone_while_open(descriptor: int) -> tuple[bytes, int]:
+    def unlink_while_open(descriptor: int) -> tuple[bytes, int]:
         path.unlink()
         os.pwrite(descriptor, data, offset)
         return os.pread(descriptor, length + 10, max(offset - 5, 0)), os.fstat(descriptor).st_size
 
-    def linked() -> tuple[bytes, int]:
+    def replace_by_link() -> tuple[bytes, int]:
         other.unlink(missing_ok=True)
         os.link(path, other)
         path.unlink()
@@ -77,16 +77,18 @@ def actions(path: Path, rng: random.Random) -> list[Callable[[], Any]]:
         return path.read_bytes(), path.stat().st_nlink
 
     return [
-        lambda: opened(lambda descriptor: os.pwrite(descriptor, data, offset)),
-        lambda: opened(lambda descriptor: os.write(descriptor, data), os.O_WRONLY | os.O_APPEND),
-        lambda: opened(lambda descriptor: os.pread(descriptor, length, offset)),
-        lambda: opened(lambda descriptor: os.ftruncate(descriptor, offset)),
-        lambda: opened(lambda descriptor: os.posix_fallocate(descriptor, offset, length)),
-        lambda: opened(gone_while_open),
-        lambda: opened(lambda descriptor: os.lseek(descriptor, 0, os.SEEK_END)),
+        lambda: act_on_open_file(lambda descriptor: os.pwrite(descriptor, data, offset)),
+        lambda: act_on_open_file(
+            lambda descriptor: os.write(descriptor, data), os.O_WRONLY | os.O_APPEND
+        ),
+        lambda: act_on_open_file(lambda descriptor: os.pread(descriptor, length, offset)),
+        lambda: act_on_open_file(lambda descriptor: os.ftruncate(descriptor, offset)),
+        lambda: act_on_open_file(lambda descriptor: os.posix_fallocate(descriptor, offset, length)),
+        lambda: act_on_open_file(unlink_while_open),
+        lambda: act_on_open_file(lambda descriptor: os.lseek(descriptor, 0, os.SEEK_END)),
         lambda: os.truncate(path, offset) if path.exists() else None,
         lambda: path.write_bytes(data),
-        lambda: path.exists() and linked(),
+        lambda: path.exists() and replace_by_link(),
         replace,
     ]
 
@@ -141,7 +143,7 @@ def test_what_is_not_bytes(labs: Labs) -> None:
 
 
 def test_holes_are_holes(labs: Labs) -> None:
-    file = striped(labs() / "file", 3)
+    file = make_striped(labs() / "file", 3)
     with file.open("r+b") as opened:
         opened.seek(5 * MIB + 10)
         opened.write(b"x" * 10)
@@ -165,7 +167,7 @@ def test_locks_hold_between_processes(labs: Labs) -> None:
 def test_shared_mappings_need_the_cache(labs: Labs) -> None:
     data = os.urandom(3 * MIB)
     for point, mapped in ((labs(), False), (labs(cache=True), True)):
-        striped(point / "file", 3).write_bytes(data)
+        make_striped(point / "file", 3).write_bytes(data)
         with (point / "file").open("r+b") as opened:
             try:
                 with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as seen:
@@ -174,12 +176,12 @@ def test_shared_mappings_need_the_cache(labs: Labs) -> None:
                 assert error.errno == errno.ENODEV and not mapped
 
 
-# ---- what it costs, counted
+# ---- costs and counters
 
 
 def test_each_target_is_asked_for_its_stripes(labs: Labs) -> None:
     point = labs(targets=4)
-    striped(point / "file", 4, MIB)
+    make_striped(point / "file", 4, MIB)
     reset(point)
     with (point / "file").open("wb", buffering=0) as opened:
         for _ in range(8):
@@ -206,12 +208,12 @@ def by_another_process(path: Path, offset: int) -> None:
 
 def test_objects_go_from_writer_to_writer(labs: Labs) -> None:
     point = labs(process=True)
-    striped(point / "file", 2)
+    make_striped(point / "file", 2)
     for offset, handed in ((0, 0), (65536, 0), (0, 1), (0, 2), (131072, 3)):
         by_another_process(point / "file", offset)
         assert total(point, "hand_overs") == handed, offset
     point = labs(process=False)
-    striped(point / "file", 2)
+    make_striped(point / "file", 2)
     for _ in range(3):
         by_another_process(point / "file", 0)
     assert total(point, "hand_overs") == 0, "all are one host"
@@ -219,8 +221,8 @@ def test_objects_go_from_writer_to_writer(labs: Labs) -> None:
 
 def test_hosts_are_clients(labs: Labs) -> None:
     point = labs()
-    striped(point / "file", 1)
-    for hosts in made("l", 2):
+    make_striped(point / "file", 1)
+    for hosts in make_hosts("l", 2):
         for number, host in enumerate([*hosts, hosts[0], hosts[0]]):
             on(host, f"printf x | dd of={point}/file bs=1 seek={number} conv=notrunc status=none")
         assert total(point, "hand_overs") == 2
@@ -229,7 +231,7 @@ def test_hosts_are_clients(labs: Labs) -> None:
 
 def test_requests_take_their_time(labs: Labs) -> None:
     point = labs(targets=2, latency=20_000_000, in_flight=0)
-    striped(point / "file", 1)
+    make_striped(point / "file", 1)
     begin = time.monotonic()
     with (point / "file").open("wb", buffering=0) as opened:
         for _ in range(5):
@@ -238,14 +240,14 @@ def test_requests_take_their_time(labs: Labs) -> None:
     assert total(point, "busy_ns") >= 100_000_000
 
 
-# ---- coming and going
+# ---- mounting and unmounting
 
 
 def is_dead(point: Path) -> bool:
     try:
         point.stat()
     except OSError as error:
-        return error.errno == errno.ENOTCONN  # ECONNABORTED: it was dying
+        return error.errno == errno.ENOTCONN  # ECONNABORTED: it is still ending
     return False
 
 
@@ -264,7 +266,7 @@ def test_files_stay_where_a_place_was_given(tmp_path: Path, labs: Labs) -> None:
         point = labs(backing=kept)
         assert names(point) == expected
         if not expected:
-            striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
+            make_striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
         assert (point / "file").read_bytes() == b"bytes" * 100_000 and stripes_of(
             point / "file"
         ).parts[0].count == 3
@@ -275,7 +277,7 @@ def test_files_stay_where_a_place_was_given(tmp_path: Path, labs: Labs) -> None:
 
 def test_a_lab_that_was_killed_is_mounted_again(labs: Labs) -> None:
     point = labs()
-    striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
+    make_striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
     os.kill(int(status(point)["process"]), signal.SIGKILL)
     while not is_dead(point):
         continue

@@ -1,5 +1,4 @@
-"""What the model predicts for the lab, and what the lab's targets have booked when it really
-happened."""
+"""The model's predictions for the lab agree with the busy times that the lab's targets counted."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def point(labs: Labs) -> Path:
-    """A lab as `pario lab up` makes it."""
+    """A lab with the defaults of `pario lab up`."""
     return labs(**vars(Model(process=True)))
 
 
-def striped(path: Path, count: int) -> Path:
+def make_striped(path: Path, count: int) -> Path:
     set_stripes(path, Wanted((Part(unit=MIB, count=count),)))
     return path
 
@@ -41,7 +40,7 @@ def busiest(point: Path) -> float:
 
 
 def write(path: Path, size: int, times: int) -> float:
-    """Seconds until all has been written."""
+    """Writes a file in equal pieces; returns the seconds."""
     begin = time.monotonic()
     with path.open("wb", buffering=0) as opened:
         for _ in range(times):
@@ -54,7 +53,7 @@ def write(path: Path, size: int, times: int) -> float:
 def test_targets_are_occupied_as_predicted(
     point: Path, stripes: int, size: int, times: int
 ) -> None:
-    path = striped(point / "file", stripes)
+    path = make_striped(point / "file", stripes)
     phase = call(Job(1, 1, "lustre", MIB, stripes), True, False, str(size), [0])
     used = min(stripes, max(size * times // MIB, 1))
     flow = Flow(targets=used, bytes=size * times, requests=phase.requests * times)
@@ -65,7 +64,7 @@ def test_targets_are_occupied_as_predicted(
     assert took >= 0.98 * predicted.seconds
 
 
-#: Writes a file anew in pieces of equal size, or reads it.
+#: Overwrites or reads a file in pieces of equal size.
 PROGRAM = """
 import sys
 path, size, times, writes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "write"
@@ -83,7 +82,7 @@ with open(path, "r+b" if writes else "rb", buffering=0) as opened:
 def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
     point: Path, tmp_path: Path, direction: str, size: int, times: int, stripes: int
 ) -> None:
-    path = striped(point / "file", stripes)
+    path = make_striped(point / "file", stripes)
     if direction == "read":
         write(path, size, times)
     reset(point)
@@ -95,21 +94,19 @@ def test_whatif_says_what_a_recorded_run_has_cost_the_lab(
     )
     told = status(point)["targets"]
     job = read([log])
-    job.records = job.records[
-        [job.path(file) == str(path) for file in job.records["file"]]
-    ]  # not what Python itself reads
+    # without the files that Python itself reads
+    job.records = job.records[[job.path(file) == str(path) for file in job.records["file"]]]
     (use,) = uses_of(job)
     phase = phase_of(LAB, use, stripes, "as it is")
     asked, moved = ("writes", "bytes_written") if direction == "write" else ("reads", "bytes_read")
     assert phase.requests == sum(int(target[asked]) for target in told) == times
     assert phase.bytes == sum(int(target[moved]) for target in told)
-    taken = (
-        LAB.values["handover_seconds"] if direction == "read" else 0
-    )  # the lock of its object, from who wrote it
+    # the reader takes over the object's lock from the writer
+    taken = LAB.values["handover_seconds"] if direction == "read" else 0
     assert busiest(point) == pytest.approx(cost(LAB, phase).busiest_target + taken, rel=0.02)
 
 
-#: Four ranks write equal parts of one file in one collective call, or a file each, 1 MiB at a time.
+#: Four ranks write parts of one file in one collective call, or one file each in pieces of 1 MiB.
 RANKS = """
 import os, sys
 from mpi4py import MPI
@@ -136,7 +133,7 @@ def test_whatif_says_what_the_ranks_of_a_recorded_run_have_cost_the_lab(
     pytest.importorskip("mpi4py")
     name = f"{point}/file"
     for rank in range(1 if manner == "shared" else 4):
-        striped(Path(f"{name}{rank}"), stripes)
+        make_striped(Path(f"{name}{rank}"), stripes)
     reset(point)
     log = tmp_path / "run.pario"
     ranks = [
@@ -164,23 +161,22 @@ def test_whatif_says_what_the_ranks_of_a_recorded_run_have_cost_the_lab(
     assert phase.bytes == pytest.approx(
         sum(int(target["bytes_written"]) for target in told), abs=4
     )  # equal parts are rounded
-    # The lab takes each process for a client; for the model those of one node are one, as they are
-    # on Lustre.
+    # For the lab each process is a client; for the model, as on Lustre, each node is one.
     locks = LAB.values["handover_seconds"]
     booked = [int(target["busy_ns"]) / 1e9 - locks * int(target["hand_overs"]) for target in told]
-    assert sum(booked) == pytest.approx(sum(_booked(phase)), rel=0.02)
-    if manner == "shared":  # where files of one's own lie, the lab decides
+    assert sum(booked) == pytest.approx(sum(busy_seconds(phase)), rel=0.02)
+    if manner == "shared":  # the lab chooses the targets of separate files
         assert max(booked) == pytest.approx(cost(LAB, phase).busiest_target, rel=0.02)
 
 
-def _booked(phase: Phase) -> list[float]:
-    """Seconds of all targets, by flow."""
+def busy_seconds(phase: Phase) -> list[float]:
+    """Computes the busy seconds of all targets, by flow."""
     rate, each = LAB.values["write_rate"], LAB.values["request_seconds"]
     return [flow.bytes / rate + flow.requests * each for flow in phase.flows]
 
 
 def test_locks_go_round_as_predicted(point: Path) -> None:
-    path = striped(point / "file", 1)
+    path = make_striped(point / "file", 1)
     by_another_process(path, 0)
     reset(point)
     for _ in range(6):

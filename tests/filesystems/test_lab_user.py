@@ -1,4 +1,4 @@
-"""A lab of somebody who is not root: mounted by fusermount3, used, killed, taken away."""
+"""A lab of a user other than root: mounted by fusermount3, used, killed, unmounted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pario.prove.lab.mount import program
 from tests.support.commands import run_command
 
 TOOLS = ["fusermount3", "setpriv", "unshare", "mount"]
-#: By a shell: setpriv itself may still execute what only root can.
+#: Runs a command as another user. Through a shell, because setpriv can still execute root's files.
 NOBODY = [
     "setpriv",
     "--reuid",
@@ -28,7 +28,7 @@ NOBODY = [
     'exec "$@"',
     "sh",
 ]
-#: FUSE's device is root's alone in some containers: here the user has another one.
+#: Creates a device node of FUSE for the user; in some containers only root may open the usual one.
 ENTER = 'mknod -m 666 "$1/fuse" c 10 229 && mount --bind "$1/fuse" /dev/fuse && shift && exec "$@"'
 SESSION = r"""
 import json, os, signal, subprocess, sys, time
@@ -37,7 +37,8 @@ def pario(*words):
     return done.stdout + done.stderr
 def told():
     return json.loads(pario("lab", "status", "L", "--json"))
-print(os.geteuid(), "4 targets" in pario("lab", "up", "L", "--targets", "4", "--rate", "0", "--latency", "0"))
+up = pario("lab", "up", "L", "--targets", "4", "--rate", "0", "--latency", "0")
+print(os.geteuid(), "4 targets" in up)
 with open("L/file", "w") as file: file.write("bytes")
 print(open("L/file").read(), os.stat("L/file").st_uid, os.stat("L.lab/tree/file").st_uid)
 print([target["bytes_written"] for target in told()["targets"]].count(5))
@@ -49,11 +50,11 @@ print("has died" in pario("lab", "status", "L"))
 print("had died" in pario("lab", "up", "L", "--targets", "4"), open("L/file").read())
 os.kill(told()["process"], signal.SIGKILL)
 print(repr(pario("lab", "down", "L")), os.listdir("."))
-"""  # noqa: E501
+"""
 
 
 def interpreter(place: Path) -> str:
-    """One that others may run, too."""
+    """Finds a Python that the other user may run."""
     for python in (sys.executable, "/usr/bin/python3"):
         done = run_command(
             [*NOBODY, python, "-c", "import sys; assert sys.version_info >= (3, 11)"],
@@ -66,14 +67,14 @@ def interpreter(place: Path) -> str:
 
 def test_a_lab_of_an_ordinary_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("all the other tests of labs are those of an ordinary user, who is this one")
+        pytest.skip("needs root: without it, all tests of labs already run as an ordinary user")
     if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
     try:
         lab = program()
     except ParioError as error:
         pytest.skip(str(error))
-    place = Path("/tmp") / f"pario-lab-user-{os.getpid()}"  # which others may enter
+    place = Path("/tmp") / f"pario-lab-user-{os.getpid()}"  # open to other users
     place.mkdir(mode=0o755)
     try:
         (work := place / "work").mkdir()
@@ -93,7 +94,7 @@ def test_a_lab_of_an_ordinary_user(tmp_path: Path) -> None:
         started = ["unshare", "-m", "sh", "-c", ENTER, "sh", str(place), *user]
         done = run_command(started, cwd=work, env=environment)
         if any(tool in done.stderr for tool in ("unshare:", "mknod:", "mount:")):
-            pytest.skip(f"no name space in which somebody else may mount: {done.stderr.strip()}")
+            pytest.skip(f"no name space in which another user may mount: {done.stderr.strip()}")
         expected = ["65534 True", "bytes 65534 65534", "1", "3", "True", "True bytes", "'' []"]
         assert done.stdout.splitlines() == expected, done.stdout + done.stderr
     finally:

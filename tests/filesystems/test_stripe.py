@@ -1,5 +1,5 @@
-"""``pario stripe`` on file systems with stripes: a real CephFS, and a lab, which answers as Lustre
-does."""
+"""``pario stripe`` on file systems with stripes: a real CephFS, and a lab with the interface of
+Lustre."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA = random.Random(1).randbytes(9 * MIB + 4321)
 
 @pytest.fixture
 def folder(lustre: Path) -> Path:
-    """A new one on it."""
+    """A new folder on the lab."""
     made = lustre / uuid.uuid4().hex
     made.mkdir()
     return made
@@ -40,7 +40,7 @@ def place(ceph: Ceph) -> Path:
     return made
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: object, status: int = 0) -> str:
+def run_stripe(capsys: pytest.CaptureFixture[str], *words: object, status: int = 0) -> str:
     assert main(["stripe", *map(str, words)]) == status
     captured = capsys.readouterr()
     return captured.err if status else captured.out
@@ -96,14 +96,14 @@ def facts(path: Path) -> tuple[object, ...]:
 def test_lustre_files(
     options: list[str], text: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(capsys, "set", *options, folder / "new") == f"{folder}/new: {text}\n"
-    assert said(capsys, "show", folder / "new") == f"{folder}/new: {text}\n"
+    assert run_stripe(capsys, "set", *options, folder / "new") == f"{folder}/new: {text}\n"
+    assert run_stripe(capsys, "show", folder / "new") == f"{folder}/new: {text}\n"
 
 
 def test_lustre_gives_fewer_stripes_than_asked_for(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "asked for 50 stripes, it has 8" in said(
+    assert "asked for 50 stripes, it has 8" in run_stripe(
         capsys, "set", "--count", "50", folder / "new", status=1
     )
 
@@ -112,33 +112,35 @@ def test_lustre_keeps_the_stripes_of_a_file_without_a_word_but_not_pario(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "old").touch()
-    text = said(capsys, "set", "--count", "4", folder / "old", status=1)
+    text = run_stripe(capsys, "set", "--count", "4", folder / "old", status=1)
     assert "asked for 4 stripes, it has 1; a file keeps the stripes it has" in text
     (folder / "old").write_bytes(b"bytes")
-    assert "has bytes already" in said(capsys, "set", "--count", "4", folder / "old", status=2)
+    assert "has bytes already" in run_stripe(
+        capsys, "set", "--count", "4", folder / "old", status=2
+    )
 
 
 def test_lustre_directories(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said(capsys, "set", "--count", "3", "--size", "2M", folder)
+    run_stripe(capsys, "set", "--count", "3", "--size", "2M", folder)
     (folder / "new").write_bytes(b"bytes")
     assert part(folder / "new") == Part(unit=2 * MIB, count=3, start=3, targets=(3, 4, 5))
     above = folder.parent
     assert (
-        said(capsys, "set", "--inherit", folder)
+        run_stripe(capsys, "set", "--inherit", folder)
         == f"{folder}: new files have 1 stripe of 1 MiB, as {above} says\n"
     )
 
 
 def test_lustre_restripe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "data"
-    said(capsys, "set", "--count", "1", "--pool", "fast", path)
+    run_stripe(capsys, "set", "--count", "1", "--pool", "fast", path)
     before = with_facts(path)
     assert (
-        said(capsys, "restripe", "--count", "4", path)
+        run_stripe(capsys, "restripe", "--count", "4", path)
         == f"{path}: 4 stripes of 1 MiB on OSTs 5, 6, 7, 0, pool fast\n"
     )
     assert facts(path) == before and list(folder.iterdir()) == [path]
-    assert said(capsys, "restripe", "--count", "4", path).endswith(", as it was\n")
+    assert run_stripe(capsys, "restripe", "--count", "4", path).endswith(", as it was\n")
 
 
 def test_lustre_is_known_by_its_attributes(
@@ -154,23 +156,23 @@ def test_lustre_is_known_by_its_attributes(
 def test_ceph_files_and_directories(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "3 stripes of 1 MiB, pool data, objects of 4 MiB"
     assert (
-        said(capsys, "set", "--count", "3", "--size", "1M", place / "new")
+        run_stripe(capsys, "set", "--count", "3", "--size", "1M", place / "new")
         == f"{place}/new: {text}\n"
     )
     assert (
         os.getxattr(place / "new", "ceph.file.layout")
         == b"stripe_unit=1048576 stripe_count=3 object_size=4194304 pool=data"
     )
-    assert said(capsys, "set", "--count", "2", "--object-size", "8M", place).endswith(
+    assert run_stripe(capsys, "set", "--count", "2", "--object-size", "8M", place).endswith(
         "2 stripes of 4 MiB, pool data, objects of 8 MiB\n"
     )
     (place / "below").mkdir()
-    assert said(capsys, "set", "--count", "3", place / "below").endswith(
+    assert run_stripe(capsys, "set", "--count", "3", place / "below").endswith(
         "3 stripes of 4 MiB, pool data, objects of 8 MiB\n"
     )
     (place / "heir").write_bytes(b"bytes")
     assert (part(place / "heir").count, stripes_of(place / "heir").object_size) == (2, 8 * MIB)
-    assert f"as {place.parent} says" in said(capsys, "set", "--inherit", place)
+    assert f"as {place.parent} says" in run_stripe(capsys, "set", "--inherit", place)
 
 
 @pytest.mark.system
@@ -182,10 +184,10 @@ def test_ceph_says_what_it_has_not(place: Path, capsys: pytest.CaptureFixture[st
         ["--count", "2", "--overstripe"],
     ):
         assert (
-            "Ceph" in (text := said(capsys, "set", *options, place / "new", status=2))
+            "Ceph" in (text := run_stripe(capsys, "set", *options, place / "new", status=2))
             or "only Lustre" in text
         )
-    assert "EINVAL" in said(capsys, "set", "--pool", "nothing", place / "new", status=2)
+    assert "EINVAL" in run_stripe(capsys, "set", "--pool", "nothing", place / "new", status=2)
     assert list(place.iterdir()) == []
 
 
@@ -193,8 +195,8 @@ def test_ceph_says_what_it_has_not(place: Path, capsys: pytest.CaptureFixture[st
 def test_ceph_files_with_bytes_are_copied(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place / "data"
     before = with_facts(path)
-    assert "has bytes already" in said(capsys, "set", "--count", "4", path, status=2)
-    said(capsys, "restripe", "--count", "4", "--size", "1M", path)
+    assert "has bytes already" in run_stripe(capsys, "set", "--count", "4", path, status=2)
+    run_stripe(capsys, "restripe", "--count", "4", "--size", "1M", path)
     assert facts(path) == before and list(place.iterdir()) == [path]
     assert (part(path).count, part(path).unit) == (4, MIB)
 
@@ -228,7 +230,7 @@ def test_ceph_restripe_killed_at_random_moments_loses_nothing(place: Path) -> No
     command = [sys.executable, "-m", "pario", "stripe", "restripe", "--size", "1M", path, "--count"]
     for number in range(12):
         with start_command([*command, 2 + number % 3], stdout=subprocess.DEVNULL):
-            time.sleep(moments.uniform(0.2, 1.5))  # any moment will do
+            time.sleep(moments.uniform(0.2, 1.5))  # at a random moment
         assert path.read_bytes() == DATA * 4
     restripe(path, Wanted((Part(count=7, unit=MIB),)))
     assert path.read_bytes() == DATA * 4 and part(path).count == 7

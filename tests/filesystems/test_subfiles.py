@@ -1,4 +1,4 @@
-"""Files that ranks of a real MPI wrote as subfiles become one file for everybody."""
+"""Subfiles that ranks of a real MPI wrote are merged into one ordinary file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANKS, BYTES, PIECE = 4, 300_000, 5000
 HINTS = ["pario_subfiles=3", "striping_factor=2", "striping_unit=65536"]
 
 
-def expected() -> bytes:
+def expected_bytes() -> bytes:
     turns = [
         np.random.default_rng(rank).integers(0, 256, BYTES, np.uint8).reshape(-1, PIECE)
         for rank in range(RANKS)
@@ -48,7 +48,7 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
     assert path.read_bytes() == b"", "who does not read through pario"
     run(mpi, path, "read")
     run_command([sys.executable, "-m", "pario", "join", path], status=0)
-    assert path.read_bytes() == expected()
+    assert path.read_bytes() == expected_bytes()
     assert parts(path) == []
     run(mpi, path, "read")
 
@@ -57,7 +57,7 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
 def test_they_are_joined_at_close_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "data"
     run(MPIS["mpich-5"], path, *HINTS, "pario_join=enable")
-    assert (path.read_bytes(), parts(path)) == (expected(), [])
+    assert (path.read_bytes(), parts(path)) == (expected_bytes(), [])
 
 
 @pytest.mark.system
@@ -74,5 +74,5 @@ def test_they_stay_where_joining_would_move_bytes(image: Image) -> None:
 def test_they_are_joined_at_close_where_files_can_share(kind: str, mpi: Mpi, image: Image) -> None:
     path = image(kind, 400) / "data"
     run(mpi, path, *HINTS)
-    assert (path.read_bytes(), parts(path)) == (expected(), [])
+    assert (path.read_bytes(), parts(path)) == (expected_bytes(), [])
     run(mpi, path, "read")

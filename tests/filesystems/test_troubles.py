@@ -1,4 +1,4 @@
-"""What real file systems refuse, every rank is told, and nobody hangs (troubles.py)."""
+"""Errors of real file systems reach every rank, and no rank hangs (`troubles.py`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 
 
 def outcomes(mpi: Mpi, logs: Path, *words: object) -> dict[str, str]:
-    """What became of each step; all ranks say the same."""
+    """Runs `troubles.py`; returns the result of each step, which is the same on all ranks."""
     need(mpi, mpi.python)
     command = mpi.start(str(mpi.python), TROUBLES, *map(str, words), ranks=RANKS)
     done = run_job(command, logs, under_pario(need_library()))
@@ -97,7 +97,7 @@ def test_a_disk_that_loses_what_it_has(mpi: Mpi, image: Image, tmp_path: Path) -
 def test_a_disk_that_does_not_keep_what_it_is_given(
     mpi: Mpi, small: Small, image: Image, tmp_path: Path
 ) -> None:
-    """The image of the file system has no room to grow."""
+    """The image file cannot grow, so that write-back fails."""
     needs_root_and(["mkfs.ext4"], "e2fsprogs")
     place = image("ext4", 64, where=small(4))
     said = outcomes(mpi, tmp_path, place / "file", "sync", 8 * MIB)

@@ -1,8 +1,8 @@
-"""Ranks do something to a file together. Rank 0 prints what became of each step on each: "rank R:
-step: good", or "class: text".
+"""Accesses a file collectively. Rank 0 prints the result of each step on each rank: "rank R: step:
+good", or "class: text" for an error.
 
-Usage: troubles.py PATH open|read|write|sync [BYTES [OFFSET]]    BYTES of each rank, in turns of
-1000 from OFFSET on
+Usage: `troubles.py PATH open|read|write|sync [BYTES [OFFSET]]`. Each rank accesses BYTES bytes,
+interleaved in pieces of 1000 bytes from OFFSET on.
 """
 
 from __future__ import annotations

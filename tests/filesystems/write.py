@@ -1,8 +1,9 @@
-"""Ranks write, and read back, BYTES each, in turn or one part after the other; rank 0 prints how
-many bytes were wrong.
+"""Ranks write BYTES each and read them back; rank 0 prints the number of wrong bytes.
 
-Usage: write.py PATH BYTES PIECE [read] [KEY=VALUE ...]    PIECE: bytes of a turn; 0: parts. read:
-only that. KEY=VALUE: hints
+Usage: write.py PATH BYTES PIECE [read] [KEY=VALUE ...]
+
+PIECE: the ranks' data is interleaved in pieces of so many bytes; 0: each rank has one part of the
+file. read: only read. KEY=VALUE: hints.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if "read" not in sys.argv:
     file.Sync()
     world.Barrier()
     file.Sync()
-# Of another rank, which may be on another node.
+# Reads the data of another rank, if possible of another node.
+
 other = (world.rank + world.size // 2 + 1) % world.size
 file.Set_view(other * (piece or count), MPI.BYTE, part)
 back = np.zeros(count, np.uint8)

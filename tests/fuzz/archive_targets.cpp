@@ -19,7 +19,7 @@ constexpr std::size_t kIndexHead = 64, kIndexSum = 24;  // docs/move.md, The ind
 
 bool has_zero(const std::string& text) { return text.find('\0') != text.npos; }
 
-/// A header that is written again is read as the same one.
+/// Writes a parsed header and parses it again; the result must be the same.
 void write_again(const archive::Header& header) {
   if (static_cast<char>(header.type) == 'x' || has_zero(header.name) || has_zero(header.target))
     return;
@@ -33,7 +33,7 @@ void write_again(const archive::Header& header) {
   require(again.attributes == header.attributes, "a header keeps attributes");
 }
 
-/// The index with its checksum.
+/// Repairs the checksum of an index.
 Bytes repair_archive_index(Input input) {
   Bytes image(input.begin(), input.end());
   if (image.size() < kIndexHead) return image;
@@ -62,7 +62,7 @@ void read_archive_index(Input input) {
   }
 }
 
-/// A directory for the files of an archive, removed at the end of the process.
+/// Returns a directory for the files of an archive, removed at the end of the process.
 class Folder {
  public:
   Folder() {
@@ -87,7 +87,7 @@ class Folder {
   std::string path_;
 };
 
-/// A shard that holds this tar in one frame.
+/// Makes a shard that holds this tar in one frame.
 Bytes shard_of(Input tar) {
   archive::Compressor compressor(1);
   auto frame = compressor.frame(tar);
@@ -146,7 +146,7 @@ void archive_members(Input input) {
   if (!archive.ok()) return;
   for (std::size_t i = 0; i < std::min(archive->index().count(), kMostMembers); ++i) {
     if (archive->index().row(i).size > kLargestMember)
-      continue;  // memory for it is the caller's wish
+      continue;  // the caller may ask for so much memory
     const auto content = archive->read(i);
     require(!content.ok() || content->empty() || content->size() == archive->index().row(i).size,
             "a member has the size of its row");

@@ -48,14 +48,15 @@ TEXTS: dict[str, list[bytes]] = {
         b"mesh.e\n*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*:size=12M:verbos",
     ],
     "file_hints": [
-        b"/data/a.h5\n*.h5:cb_nodes=4:striping_factor=8:striping_unit=1M,/data/*:romio_cb_write=enable",
+        b"/data/a.h5\n*.h5:cb_nodes=4:striping_factor=8:striping_unit=1M,"
+        b"/data/*:romio_cb_write=enable",
         b"a\ntrace=yes",
     ],
 }
 
 
 def composite(parts: list[bytes]) -> bytes:
-    """A composite layout of Lustre, one range of 1 GiB after the other."""
+    """Makes a composite layout of Lustre with consecutive ranges of 1 GiB."""
     place = 32 + 48 * len(parts)
     entries, ends = b"", 0
     for number, part in enumerate(parts):
@@ -66,7 +67,7 @@ def composite(parts: list[bytes]) -> bytes:
 
 
 def tar_of(format: int) -> bytes:
-    """Three members, one of them with a long name."""
+    """Makes a tar of three members, one of them with a long name."""
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=format) as tar:
         for name in ("a.jpg", "a.json", f"{'long/' * 30}b.jpg"):
@@ -78,7 +79,7 @@ def tar_of(format: int) -> bytes:
 
 
 def make_records(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of `pario records`, and the bodies of an archive."""
+    """Yields files of `pario records`, and the parts of an archive."""
     lines = folder / "lines.txt"
     lines.write_bytes(b"".join(b"%d\n" % (7**i) for i in range(20)))
     tree = folder / "tree"
@@ -106,7 +107,7 @@ def make_records(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def make_seeds() -> Iterator[tuple[str, bytes]]:
-    """Pairs of a target and an input."""
+    """Yields pairs of a target and an input."""
     for target, texts in TEXTS.items():
         yield from ((target, text) for text in texts)
     yield "stripes", composite([LUSTRE, LUSTRE_OBJECTS])

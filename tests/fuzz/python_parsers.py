@@ -2,9 +2,9 @@
 
 usage: python -m tests.fuzz.python_parsers [--seconds N] [--first N] [--results FILE] [PARSER...]
 
-Each file is read or is an error of pario that names it: no other exception, no signal, no endless
-loop, no gigabytes of memory. `tests/fuzz/corpus/python-PARSER` holds files that once broke this;
-`--first` is the number of the first mutation.
+A parser must read a file or raise an error of pario that names it: no other exception, no signal,
+no endless loop, no gigabytes of memory. `tests/fuzz/corpus/python-PARSER` holds files that broke
+this promise; `--first` is the number of the first mutation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SECONDS = 20  # for one file
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser: valid files, the name that a file must have, and the function that reads it."""
+    """A parser: valid files, the required name of a file, and the function that reads it."""
 
     name: str
     seeds: Callable[[], Sequence[bytes]]
@@ -55,7 +55,7 @@ class Parser:
     parse: Callable[[Path], object]
 
     def corpus(self) -> list[bytes]:
-        """Files that once broke a promise of the parser."""
+        """Returns files that broke a promise of the parser."""
         return [path.read_bytes() for path in sorted((CORPUS / f"python-{self.name}").glob("*"))]
 
 

@@ -16,20 +16,20 @@ constexpr std::size_t kTrailer = 32;  // of a packed file
 
 std::uint64_t hash(Input bytes) { return base::xxh64(bytes.data(), bytes.size()); }
 
-/// The bytes of `image` at a place that it names itself; empty where there are none.
-Input stretch(Input image, std::uint64_t offset, std::uint64_t size) {
+/// Returns the bytes of `image` at an offset that it contains; empty if it is out of range.
+Input slice(Input image, std::uint64_t offset, std::uint64_t size) {
   if (offset > image.size() || size > image.size() - offset) return {};
   return image.subspan(offset, size);
 }
 
-/// An index with the checksums of its sections and of its head.
+/// Repairs the checksums of an index's sections and head.
 Bytes repair_index(Input input) {
   Bytes image(input.begin(), input.end());
   if (image.size() < kHeadSum + 8) return image;
   for (std::size_t i = 0; i < kSections; ++i) {
     const std::size_t at = kSectionAt + i * kSectionSize;
-    const Input body = stretch(image, number_at<std::uint64_t>(image, at + 8),
-                               number_at<std::uint64_t>(image, at + 16));
+    const Input body = slice(image, number_at<std::uint64_t>(image, at + 8),
+                             number_at<std::uint64_t>(image, at + 16));
     put_number(image, at + 24, hash(body));
   }
   put_number(image, kHeadSum, hash(Input(image).first(kHeadSum)));
@@ -48,15 +48,14 @@ void look_at(const records::Index& index) {
     require(!sound || span.begin == end, "records of a verified index lie back to back");
     end = span.end;
     require(index.name(record).size() <= index.bytes(), "a name is no longer than its index");
-    static_cast<void>(index.mode(record) + index.modified(record) + index.sum(record));
+    static_cast<void>(index.mode(record) + index.modification_time(record) + index.sum(record));
     if (index.bucketing()) static_cast<void>(index.identity(record));
     if (index.has_groups()) static_cast<void>(index.first_of_group(record));
   }
   require(index.first_from(whole.end / 2) <= index.count(), "a search ends at the last record");
   if (!index.bucketing()) return;
-  for (std::uint64_t i = 0; i < std::min(index.stretches(), kMostRecords); ++i)
-    require(index.stretch(i).bucket < index.bucketing()->buckets,
-            "a stretch lies in one of the buckets");
+  for (std::uint64_t i = 0; i < std::min(index.runs(), kMostRecords); ++i)
+    require(index.run(i).bucket < index.bucketing()->buckets, "a run lies in one of the buckets");
 }
 
 void read_index(Bytes image) {
@@ -64,14 +63,14 @@ void read_index(Bytes image) {
     look_at(*index);
 }
 
-/// A packed file with the checksums of its trailer and of its index.
+/// Repairs the checksums of a packed file's trailer and index.
 Bytes repair_packed(Input input) {
   if (input.size() < kTrailer) return {input.begin(), input.end()};
   const Input trailer = input.last(kTrailer);
   const auto offset = number_at<std::uint64_t>(trailer, 0),
              size = number_at<std::uint64_t>(trailer, 8);
   Bytes image(input.begin(), input.end());
-  if (const Bytes index = repair_index(stretch(input, offset, size)); !index.empty())
+  if (const Bytes index = repair_index(slice(input, offset, size)); !index.empty())
     std::ranges::copy(index, image.begin() + static_cast<std::ptrdiff_t>(offset));
   put_number(image, image.size() - 16, hash(Input(image).subspan(image.size() - kTrailer, 16)));
   return image;
@@ -84,18 +83,19 @@ void read_packed(Input input) {
   if (index.ok()) look_at(*index);
 }
 
-/// Searches a file for records; what is found is an index that verifies.
+/// Searches a file for records; the index of the result must verify.
 void search(Input input, records::Kind kind) {
   const MemoryFile file(input);
   auto image = records::make_index({.path = file.path(), .kind = kind, .threads = 1});
   if (!image.ok()) return;
   const auto index = records::Index::read(*std::move(image), file.path());
-  require(index.ok() && index->verify(), "an index that was made verifies");
-  require(index->whole().end <= input.size(), "records that were found lie within the file");
+  require(index.ok() && index->verify(), "a new index verifies");
+  require(index->whole().end <= input.size(), "found records lie within the file");
+
   look_at(*index);
 }
 
-/// Records of TFRecord with the checksums of their lengths and of their data.
+/// Repairs the checksums of lengths and data in a file of TFRecord.
 Bytes repair_tfrecords(Input input) {
   Bytes image(input.begin(), input.end());
   for (std::size_t at = 0; image.size() - at >= 16;) {
@@ -109,7 +109,7 @@ Bytes repair_tfrecords(Input input) {
   return image;
 }
 
-/// A tar file with the checksum of each block that looks like a header.
+/// Repairs the checksum of each block of a tar file that looks like a header.
 Bytes repair_tar(Input input) {
   Bytes image(input.begin(), input.end());
   for (std::size_t at = 0; at + records::kTarBlock <= image.size(); at += records::kTarBlock) {

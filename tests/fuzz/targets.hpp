@@ -23,7 +23,7 @@ using Bytes = std::vector<std::byte>;
 #include "targets.def"
 #undef PARIO_FUZZ_TARGET
 
-/// Aborts with the broken promise: fuzzers and unit tests take that for a failure.
+/// Aborts with the broken promise; fuzzers and unit tests treat that as a failure.
 inline void require(bool condition, const char* promise) {
   if (condition) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
@@ -34,7 +34,7 @@ inline std::string_view as_text(Input input) {
   return {reinterpret_cast<const char*>(input.data()), input.size()};
 }
 
-/// Cuts the text up to `separator`, or all of it, off `rest`.
+/// Removes the text up to `separator`, or all of it, from `rest` and returns it.
 inline std::string_view cut(std::string_view& rest, char separator) {
   const std::string_view first = rest.substr(0, rest.find(separator));
   rest.remove_prefix(std::min(first.size() + 1, rest.size()));
@@ -55,7 +55,7 @@ void put_number(Bytes& bytes, std::size_t offset, T value) {
     std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// A file in memory that holds the input, for parsers that open a path.
+/// A file in memory that contains the input, for parsers that open a path.
 class MemoryFile {
  public:
   explicit MemoryFile(Input content);

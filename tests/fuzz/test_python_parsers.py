@@ -1,4 +1,4 @@
-"""The parsers in Python read mutated files and kept ones, or raise errors that name them."""
+"""The parsers in Python read mutated and stored files, or raise errors that name them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.mutate import mutate
 from tests.fuzz.python_parsers import PARSERS, Parser, try_file, try_mutations
 
-#: A process of its own reads each Darshan log, which takes a second.
+#: A separate process reads each Darshan log, which takes a second.
 _SLOW = {"darshan"}
 
 

@@ -1,3 +1,3 @@
 #!/bin/sh
-# As sshd does: the other side gets a clean environment, not the launcher's.
+# Runs the command with a clean environment instead of the launcher's, like sshd.
 exec env -i PATH="$PATH" HOME="$HOME" "$(dirname "$0")/hosts.sh" exec "$@"

@@ -24,17 +24,17 @@ TOOLS = ["ip", "nsenter", "unshare"]
 @pytest.fixture(scope="session")
 def hosts() -> Iterator[list[str]]:
     """The names of three hosts (hosts.sh)."""
-    yield from made("p", HOSTS)
+    yield from make_hosts("p", HOSTS)
 
 
 @pytest.fixture(scope="session")
 def four_hosts() -> Iterator[list[str]]:
-    """The names of four others."""
-    yield from made("q", 4)
+    """The names of four more hosts."""
+    yield from make_hosts("q", 4)
 
 
-def made(prefix: str, count: int) -> Iterator[list[str]]:
-    """Makes pretend hosts and takes them down."""
+def make_hosts(prefix: str, count: int) -> Iterator[list[str]]:
+    """Creates pretend hosts, yields their names and removes them."""
     if os.geteuid() != 0:
         pytest.skip("needs root: pretend hosts are network and time name spaces")
     if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
@@ -43,19 +43,19 @@ def made(prefix: str, count: int) -> Iterator[list[str]]:
     done = run_command([HERE / "hosts.sh", "up", tag, str(count)])
     try:
         if done.returncode != 0:
-            pytest.skip(f"pretend hosts cannot be made here: {done.stderr.strip()}")
+            pytest.skip(f"cannot create pretend hosts here: {done.stderr.strip()}")
         yield done.stdout.split()
     finally:
         run_command([HERE / "hosts.sh", "down", tag], status=0)
 
 
 def on(host: str, command: str) -> str:
-    """What a shell command on a host prints."""
+    """Runs a shell command on a host; returns its output."""
     return run_command([HERE / "hosts.sh", "exec", host, command], status=0).stdout
 
 
 def launcher(mpi: Mpi, hosts: list[str], each: int) -> list[str]:
-    """An MPI's command line for some ranks on each host."""
+    """Returns an MPI's command line for `each` ranks on each host."""
     ranks = str(each * len(hosts))
     if mpi.name.startswith("mpich"):
         return [
@@ -72,7 +72,7 @@ def launcher(mpi: Mpi, hosts: list[str], each: int) -> list[str]:
             ranks,
         ]
     slots = ",".join(f"{host}:{each}" for host in hosts)
-    # Waiting ranks leave the processors to the others.
+    # Waiting ranks yield the processors.
     handed_on = [
         "--mca",
         "mpi_yield_when_idle",

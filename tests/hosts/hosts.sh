@@ -1,19 +1,25 @@
 #!/bin/bash
-# Pretend hosts on one machine (root). Each has its own network, host name, IPC objects, /dev/shm, boot id and monotonic clock; file systems
-# are shared, as a cluster's are.
-#   hosts.sh up TAG N         makes hosts TAG0 ... on a bridge, the clock of host i shifted by 1000 i seconds; prints their names
-#   hosts.sh exec HOST CMD..  runs a command there, as `ssh HOST CMD` does; options before HOST are ignored (a launcher's agent)
-#   hosts.sh rate TAG RATE    slows each host's link down in both ways; RATE as tc says it: 800mbit
-#   hosts.sh down TAG
+# Pretend hosts on one machine (root). Each has its own network, host name, IPC objects, /dev/shm,
+# boot id and monotonic clock; they share file systems, like the nodes of a cluster.
+#   hosts.sh up TAG N         create hosts TAG0 ... on a bridge, the clock of host i shifted by
+#                             1000 i seconds; print their names
+#   hosts.sh exec HOST CMD..  run a command there, like `ssh HOST CMD`; options before HOST are
+#                             ignored (a launcher's agent)
+#   hosts.sh rate TAG RATE    limit each host's link in both directions; RATE for tc: 800mbit
+#   hosts.sh down TAG         remove the hosts
 set -eu
 state=/run/pario-hosts
-patience=120 # seconds until a host has started
+patience=120 # seconds to wait until a host has started
 
 up() {
   local tag=$1 count=$2 dir="$state/$1" net i host
   mkdir -p "$dir"
   net=$(reserve_network "$tag")
-  { echo "127.0.0.1 localhost"; echo "$net.1 $(hostname)"; for ((i = 0; i < count; i++)); do echo "$net.$((10 + i)) $tag$i"; done; } > "$dir/hosts"
+  {
+    echo "127.0.0.1 localhost"
+    echo "$net.1 $(hostname)"
+    for ((i = 0; i < count; i++)); do echo "$net.$((10 + i)) $tag$i"; done
+  } > "$dir/hosts"
   ip link add "${tag}br" type bridge
   ip addr add "$net.1/24" dev "${tag}br"
   ip link set "${tag}br" up
@@ -32,7 +38,7 @@ up() {
   cat "$dir/names"
 }
 
-# reserve_network TAG: the first three numbers of addresses that no other tag has
+# reserve_network TAG: print the first three numbers of a free network's addresses
 reserve_network() {
   local number
   for number in $(seq 0 199); do
@@ -46,10 +52,11 @@ reserve_network() {
   exit 1
 }
 
-# A sleeper keeps the name spaces of a host open.
+# start_host DIR HOST SHIFT: start a sleeping process that keeps the name spaces of a host open
 start_host() {
   local dir=$1 host=$2 shift=$3
-  nsenter --net="/run/netns/$host" setsid unshare --uts --mount --ipc --time --monotonic "$shift" --fork bash -c "
+  nsenter --net="/run/netns/$host" setsid unshare --uts --mount --ipc --time --monotonic "$shift" \
+    --fork bash -c "
     hostname $host
     mount --bind $dir/hosts /etc/hosts
     mount --bind $dir/$host.boot_id /proc/sys/kernel/random/boot_id
@@ -88,7 +95,7 @@ down() {
   for host in $(cat "$dir/names"); do
     kill "$(cat "$dir/$host.pid")" || true
     ip netns del "$host" || true
-    ip link del "v$host" 2> /dev/null || true # deleting the name space took it away
+    ip link del "v$host" 2> /dev/null || true # normally deleted with the name space
   done
   ip link del "${1}br" || true
   [ ! -s "$dir/network" ] || rmdir "$state/network.$(cat "$dir/network")"
@@ -100,5 +107,5 @@ case ${1:-} in
   exec) shift; run_on "$@" ;;
   rate) rate "$2" "$3" ;;
   down) down "$2" ;;
-  *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
 esac

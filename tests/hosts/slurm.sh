@@ -1,19 +1,21 @@
 #!/bin/bash
-# A throw-away Slurm on pretend hosts (hosts.sh; root): slurmctld here, one slurmd on each host. Debian: slurmctld slurmd slurm-client munge.
-#   slurm.sh up DIR HOST...   makes it, all its files under DIR; returns when the hosts are idle. Use it with SLURM_CONF=DIR/slurm.conf
-#   slurm.sh down DIR
+# Runs a temporary Slurm on pretend hosts (hosts.sh; root): slurmctld here, one slurmd on each host.
+# Debian: slurmctld slurmd slurm-client munge.
+#   slurm.sh up DIR HOST...   start it, with all its files in DIR; return when the hosts are idle.
+#                             Use it with SLURM_CONF=DIR/slurm.conf
+#   slurm.sh down DIR         end it
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 state=/run/pario-hosts
-patience=120 # seconds until the hosts are idle
+patience=120 # seconds to wait until the hosts are idle
 
 address() { awk -v host="$1" '$2 == host { print $1 }' "$state"/*/hosts | head -n 1; }
 
 start_munge() {
   dd if=/dev/urandom of="$1/munge/key" bs=128 count=1 status=none
   chmod 400 "$1/munge/key"
-  munged --force --key-file="$1/munge/key" --socket="$1/munge/socket" --pid-file="$1/munge.pid" --log-file="$1/munge/log" \
-    --seed-file="$1/munge/seed"
+  munged --force --key-file="$1/munge/key" --socket="$1/munge/socket" \
+    --pid-file="$1/munge.pid" --log-file="$1/munge/log" --seed-file="$1/munge/seed"
 }
 
 configuration() {
@@ -45,8 +47,11 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 SchedulerParameters=bf_interval=2
 END
-  for host in "$@"; do echo "NodeName=$host NodeAddr=$(address "$host") CPUs=$cpus RealMemory=$memory State=UNKNOWN"; done
-  echo "PartitionName=all Nodes=$(IFS=,; echo "$*") Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8"
+  for host in "$@"; do
+    echo "NodeName=$host NodeAddr=$(address "$host") CPUs=$cpus RealMemory=$memory State=UNKNOWN"
+  done
+  echo "PartitionName=all Nodes=$(IFS=,; echo "$*") Default=YES MaxTime=INFINITE State=UP" \
+    "OverSubscribe=FORCE:8"
 }
 
 up() {
@@ -56,12 +61,13 @@ up() {
   chmod 755 "$dir/munge"
   start_munge "$dir"
   configuration "$dir" "$@" > "$dir/slurm.conf"
-  echo "PMIxCliTmpDirBase=/dev/shm" > "$dir/mpi.conf" # a host's own, while it shares /tmp
+  echo "PMIxCliTmpDirBase=/dev/shm" > "$dir/mpi.conf" # private to a host, unlike /tmp
   export SLURM_CONF=$dir/slurm.conf
   setsid slurmctld -D -f "$SLURM_CONF" < /dev/null > "$dir/log/slurmctld.out" 2>&1 &
   for host in "$@"; do
     mkdir -p "$dir/spool.$host"
-    setsid "$here/hosts.sh" exec "$host" "exec slurmd -D -f $SLURM_CONF" < /dev/null > "$dir/log/slurmd.$host.out" 2>&1 &
+    setsid "$here/hosts.sh" exec "$host" "exec slurmd -D -f $SLURM_CONF" \
+      < /dev/null > "$dir/log/slurmd.$host.out" 2>&1 &
   done
   local end=$((SECONDS + patience))
   while [ "$SECONDS" -lt "$end" ]; do
@@ -72,17 +78,26 @@ up() {
   exit 1
 }
 
-# The daemons by the process numbers that they wrote, then the steps that hang, by their environment; what does not end in time is killed.
+# Ends the daemons by their PID files, then hanging job steps, found by their environment.
 down() {
   local file pids=()
-  for file in "$1"/slurmd.*.pid "$1"/slurmctld.pid "$1"/munge.pid; do [ -s "$file" ] && pids+=("$(cat "$file")"); done
+  for file in "$1"/slurmd.*.pid "$1"/slurmctld.pid "$1"/munge.pid; do
+    [ -s "$file" ] && pids+=("$(cat "$file")")
+  done
   end "${pids[@]}"
-  mapfile -t pids < <(grep -lszxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ | cut -d/ -f3 | while read -r pid; do
-    [ "$(cat "/proc/$pid/comm" 2> /dev/null)" != slurmstepd ] || echo "$pid"
-  done)
+  mapfile -t pids < <(list_steps "$1")
   end "${pids[@]}"
 }
 
+# list_steps DIR: print the processes of job steps of this Slurm
+list_steps() {
+  local pid
+  grep -lszxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ | cut -d/ -f3 | while read -r pid; do
+    [ "$(cat "/proc/$pid/comm" 2> /dev/null)" != slurmstepd ] || echo "$pid"
+  done
+}
+
+# end PID...: terminate processes; kill those that have not ended after 5 s
 end() {
   [ $# != 0 ] || return 0
   kill "$@" 2> /dev/null || true
@@ -96,5 +111,5 @@ end() {
 case ${1:-} in
   up) shift; up "$@" ;;
   down) down "$2" ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
 esac

@@ -1,6 +1,6 @@
 """A job over several hosts, each with its own name, network, boot and monotonic clock.
 
-All write into one log directory; the reader tells the hosts apart and relates their clocks.
+All hosts write into one log directory; the reader distinguishes them and relates their clocks.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def library() -> Path:
 
 @pytest.fixture(scope="module")
 def job(hosts: list[str], library: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """The S3D-like kernel with two ranks, one on each of the last two hosts, started from this
-    machine."""
+    """Runs the S3D-like kernel with one rank on each of the last two hosts, from this machine."""
     work = tmp_path_factory.mktemp("hosts")
     (work / "log").mkdir()
     run_command(["make", "-s", "-C", S3D, f"BUILD={work}", f"MPICC={BIN / 'mpicc'}"], status=0)
@@ -87,8 +86,10 @@ def test_ranks_are_on_their_hosts(job: Job, hosts: list[str]) -> None:
 
 
 def test_clocks_are_related(job: Job) -> None:
-    """No rank leaves an MPI_Allreduce before all have entered it, but for a millisecond (the clocks
-    are 1000 seconds apart)."""
+    """No rank leaves an MPI_Allreduce before all have entered it, within a millisecond.
+
+    The clocks are 1000 seconds apart.
+    """
     name = job.function_names.index("MPI_Allreduce")
     calls = job.events[job.events["function"] == name]
     processes = np.unique(calls["process"])
@@ -100,7 +101,7 @@ def test_clocks_are_related(job: Job) -> None:
 
 
 def test_files_are_shared_only_on_network_file_systems(job: Job) -> None:
-    """One path on a local file system (as ext4 is) of two hosts is two files."""
+    """One path on local file systems (such as ext4) of two hosts is two files."""
     written = [
         row
         for row in job.records

@@ -1,8 +1,8 @@
-"""``pario run`` over several hosts, around the MPI launcher and under it; hosts that share no
-directory keep their logs, which merge.
+"""``pario run`` over several hosts, around the MPI launcher and under it; hosts without a shared
+directory keep their logs, which can be merged.
 
-The agent gives the remote side a clean environment, as sshd does: only variables that the MPI
-launcher exports arrive there.
+The agent gives the remote side a clean environment, like sshd: it receives only the variables that
+the MPI launcher exports.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Build = Callable[[Mpi], str]
 
 
 def launcher(mpi: Mpi, hosts: list[str]) -> list[str]:
-    """An MPI's command line for two ranks on each of two hosts."""
+    """Returns an MPI's command line for two ranks on each of two hosts."""
     if mpi.name == "mpich-5":
         return conftest.launcher(mpi, hosts, RANKS // 2)
     agent = "plm_rsh_agent" if mpi.name == "openmpi-4" else "plm_ssh_agent"
     slots = ",".join(f"{host}:2" for host in hosts)
-    # PYTHONPATH is for checkouts that are not installed; -x must not stand in the way of what pario
-    # hands on.
+    # PYTHONPATH is for checkouts that are not installed; -x must not hide the variables that pario
+    # passes on.
     return [
         mpi.launcher,
         *mpi.options,
@@ -87,7 +87,7 @@ def test_ranks_of_all_hosts_log_into_the_shared_directory(
 
 @pytest.fixture
 def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
-    """A directory that each host has for itself."""
+    """Yields a path that is a separate directory on each host."""
     place = tmp_path / "private"
     place.mkdir()
     for host in hosts:
@@ -98,7 +98,7 @@ def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
 
 
 def gather(hosts: list[str], place: Path, into: Path) -> list[Path]:
-    """The logs of hosts, as a user would copy them to one place."""
+    """Copies the logs of the hosts to one directory, like a user."""
     for host in hosts:
         on(host, f"mkdir -p {into}/{host} && cp -r {place} {into}/{host}/")
     return [into / host / place.name for host in hosts]
@@ -108,7 +108,7 @@ def gather(hosts: list[str], place: Path, into: Path) -> list[Path]:
 def test_logs_stay_on_hosts_that_share_no_directory_and_merge(
     mpi: Mpi, hosts: list[str], ranks_program: Build, private: Path, tmp_path: Path
 ) -> None:
-    """The tracer makes the directory, and those above it, where they are missing."""
+    """The tracer creates the directory, and missing parents, on each host."""
     logs = private / "deep" / "run.pario"
     job = [
         *PARIO,

@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE, LateError
 
 pytestmark = [pytest.mark.system, pytest.mark.mpi]
 MPICH, OLD_MPICH, OPENMPI = MPIS["mpich-5"], MPIS["mpich-4"], MPIS["openmpi-5"]
-#: Marks parameters: CI runs one case of each kind, and Open MPI in test_random_cases only.
+#: Marks parameters: CI runs one case of each kind, and Open MPI only in test_random_cases.
 only_all = pytest.mark.exhaustive
 
 
@@ -61,7 +61,7 @@ def test_random_cases(
     cases_pass(command, tmp_path, under_pario(need_library()), 5 * PATIENCE)
 
 
-def killed(
+def run_killed(
     mpi: Mpi,
     options: list[str],
     hosts: list[str],
@@ -70,7 +70,7 @@ def killed(
     left: int,
     hints: str = "",
 ) -> CompletedProcess[str]:
-    """Runs two ranks on each of three hosts and kills some of them in the middle of calls."""
+    """Runs two ranks on each of three hosts and kills some of them during calls."""
     (folder / "made").mkdir()
     program = compile_program(mpi, PROGRAMS / "troubles.c", folder / "made")
     start, *rest = launcher(mpi, hosts[:3], 2)
@@ -107,7 +107,7 @@ def tolerant(mpi: Mpi) -> list[str]:
 def test_all_hosts_learn_which_rank_was_killed(
     mpi: Mpi, call: str, rank: int, four_hosts: list[str], tmp_path: Path
 ) -> None:
-    done = killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, str(rank), left=5)
+    done = run_killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, str(rank), left=5)
     expect_all_to_learn(done.stdout.splitlines(), 6, rank, silent=mpi == OLD_MPICH)
 
 
@@ -135,7 +135,7 @@ def expect_the_loss_of_a_host(lines: list[str], words: list[str], *, silent: boo
 def test_survivors_of_a_host_whose_processes_have_died(
     mpi: Mpi, call: str, four_hosts: list[str], tmp_path: Path
 ) -> None:
-    done = killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, "2", "3", left=4)
+    done = run_killed(mpi, tolerant(mpi), four_hosts, tmp_path, call, "2", "3", left=4)
     expect_the_loss_of_a_host(
         done.stdout.splitlines(),
         ["(2 of the program) has died", "the MPI failed"],
@@ -175,10 +175,10 @@ def link(host: str, state: str) -> None:
 def test_survivors_of_a_host_that_answers_no_more(
     mpi: Mpi, four_hosts: list[str], tmp_path: Path
 ) -> None:
-    """The link goes down, and up again so that the launcher sees its ranks end."""
+    """The link goes down, and up again so that the launcher notices the end of the ranks."""
     host = four_hosts[1]
     with meanwhile(tmp_path / "troubles", 10, lambda: link(host, "down"), lambda: link(host, "up")):
-        done = killed(
+        done = run_killed(
             mpi, tolerant(mpi), four_hosts, tmp_path, "write_all", left=6, hints="pario_silence=5"
         )
     words = ["the host of ranks 2 and 3 (2 and 3 of the program) has not answered for 5 s"]
@@ -215,7 +215,7 @@ def test_a_host_whose_ranks_are_stopped_is_waited_for(
         except LateError:
             if mpi != OLD_MPICH:
                 raise
-            pytest.xfail("MPICH 4 with UCX does not always go on after its ranks were stopped")
+            pytest.xfail("MPICH 4 with UCX does not always continue after its ranks were stopped")
     assert all(
         of(rank, done.stdout.splitlines()) == ["writes: good", "close: good"] for rank in range(6)
     ), done.stdout
@@ -224,7 +224,7 @@ def test_a_host_whose_ranks_are_stopped_is_waited_for(
 def test_open_mpi_ends_the_program_unless_told_otherwise(
     four_hosts: list[str], tmp_path: Path
 ) -> None:
-    done = killed(OPENMPI, [], four_hosts, tmp_path, "write_all", "3", left=5)
+    done = run_killed(OPENMPI, [], four_hosts, tmp_path, "write_all", "3", left=5)
     assert done.returncode != 0
 
 
@@ -239,7 +239,7 @@ def count_sent_bytes(hosts: list[str]) -> int:
 def test_every_byte_of_another_host_is_sent_once(
     mpi: Mpi, four_hosts: list[str], tmp_path: Path
 ) -> None:
-    """A write and two reads of pieces in turns: three of four bytes belong to another host."""
+    """A write and two reads of interleaved pieces: three of four bytes belong to another host."""
     program = compile_program(mpi, ROOT / "bench" / "mpiio.c", tmp_path)
     before = count_sent_bytes(four_hosts)
     command = [

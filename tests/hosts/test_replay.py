@@ -129,7 +129,7 @@ def test_a_directory_that_a_host_does_not_share_is_named(
         str(log_place),
     )
     assert done.returncode == 2, done.stdout
-    assert f"is not there on {hosts[1]}: ranks on several hosts need" in done.stderr
+    assert f"is missing on {hosts[1]}: ranks on several hosts need" in done.stderr
     assert f"{private}/" in done.stderr and "Traceback" not in done.stderr
     assert not [path for path in private.iterdir() if path.name != "played"]
 

@@ -31,7 +31,7 @@ RANKS = 4
 
 @pytest.fixture(scope="module")
 def slurm(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which srun finds it."""
+    """The environment in which srun finds the Slurm of two hosts."""
     place = tmp_path_factory.mktemp("slurm")
     made = run_command([HERE / "slurm.sh", "up", place, *hosts[:2]], stdout=subprocess.DEVNULL)
     try:
@@ -56,8 +56,7 @@ def test_job_step_reports_once(
     ranks_program: Callable[[Mpi], str],
     tmp_path: Path,
 ) -> None:
-    # Without kill-on-bad-exit, whose killing hangs now and then between name spaces, with and
-    # without pario.
+    # Not kill-on-bad-exit: it sometimes hangs between name spaces, with and without pario.
     srun = [
         "srun",
         f"--mpi={'pmix' if 'openmpi' in mpi.name else 'pmi2'}",

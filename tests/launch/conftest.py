@@ -1,4 +1,4 @@
-"""Runs of the ``pario`` command as a user gives them, and what they leave."""
+"""Runs the ``pario`` command as a user does, and helps to check its files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ranks_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mpi], s
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Makes a file system of some kilobytes (root)."""
+    """Mounts a file system of a few kilobytes (root only)."""
     if os.geteuid() != 0 or not shutil.which("mount"):
         pytest.skip("needs root: a small tmpfs")
     place = tmp_path / "disk"
@@ -54,7 +54,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 
 def wait_for_end_of_processes(directory: Path) -> None:
-    """Waits until no process logs into the directory; launchers end before their ranks do."""
+    """Waits until no process logs into the directory, because launchers end before their ranks."""
     mark = f"PARIO_TRACE_DIR={directory}\0"
     wait_until(
         lambda: not [one for one in find_processes(mark=mark) if one.lives],

@@ -1,4 +1,5 @@
-"""No room for logs: the program runs as ever, and pario says what is missing."""
+"""Full disks under ``pario run``: the program runs as without pario, which reports the missing
+logs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def pario_run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return run_command([*PARIO, "run", *options, "--", *PROGRAM], cwd=place)
 
 
-def test_read_only_working_directory_is_said_before_the_run(small_disk: Disk) -> None:
+def test_read_only_working_directory_is_reported_before_the_run(small_disk: Disk) -> None:
     place = small_disk(100)
     run_command(["mount", "-o", "remount,ro", str(place)], status=0)
     done = pario_run(place)
@@ -42,7 +43,7 @@ def test_program_runs_where_the_disk_is_full(small_disk: Disk) -> None:
 
 
 @pytest.mark.system
-def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leaves_nothing(
+def test_a_replay_on_a_full_disk_names_the_write_error_and_removes_its_files(
     small_disk: Disk, tmp_path: Path
 ) -> None:
     record = [
@@ -71,7 +72,7 @@ def test_a_replay_that_runs_out_of_room_says_what_could_not_be_written_and_leave
 
 
 @pytest.mark.system
-def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_the_run(
+def test_a_missing_scratch_directory_on_a_read_only_file_system_is_reported_before_the_run(
     small_disk: Disk, tmp_path: Path
 ) -> None:
     place = small_disk(64)
@@ -86,7 +87,7 @@ def test_no_scratch_directory_on_a_file_system_that_is_read_only_is_said_before_
 
 
 @pytest.mark.system
-def test_report_is_shown_where_there_is_room_for_logs_but_not_for_html(small_disk: Disk) -> None:
+def test_report_is_shown_if_the_disk_has_space_for_logs_but_not_for_html(small_disk: Disk) -> None:
     place = small_disk(64)
     (place / "fill").write_bytes(bytes(60 * 1024))
     done = pario_run(place, "-o", str(place.parent / "logs"), "--html", "report.html")

@@ -1,5 +1,4 @@
-"""Training loops under ``pario run``: what they wait for is measured, and nothing of the program is
-changed."""
+"""Training loops under ``pario run``: their waits are measured, and the program is not changed."""
 
 from __future__ import annotations
 
@@ -34,11 +33,13 @@ class Slow(torch.utils.data.Dataset):
         time.sleep(0.002)
         return torch.tensor(number)
 workers, epochs = int(sys.argv[1]), int(sys.argv[2])
-loader = torch.utils.data.DataLoader(Slow(), batch_size=8, num_workers=workers, persistent_workers=workers > 0)
+loader = torch.utils.data.DataLoader(
+    Slow(), batch_size=8, num_workers=workers, persistent_workers=workers > 0
+)
 seen = [batch.tolist() for epoch in range(epochs) for batch in loader if time.sleep(0.01) is None]
-assert seen == [list(range(first, first + 8)) for epoch in range(epochs) for first in range(0, 128, 8)]
+assert seen == [list(range(first, first + 8)) for first in range(0, 128, 8)] * epochs
 print(type(iter(loader)).__name__)
-"""  # noqa: E501
+"""
 
 
 def run(place: Path, program: str, *arguments: object, **environment: str) -> tuple[str, Analysis]:
@@ -86,15 +87,16 @@ model.fit(Slow(workers=int(sys.argv[1])), epochs=2, verbose=0)
 NOTHING_LEFT = """
 import sys
 assert not [entry for entry in sys.path if entry.endswith("launch/hook")], sys.path
-print("json" in sys.modules, "ctypes" in sys.modules, getattr(sys.modules.get("sitecustomize"), "MARK", None))
-"""  # noqa: E501
+mark = getattr(sys.modules.get("sitecustomize"), "MARK", None)
+print("json" in sys.modules, "ctypes" in sys.modules, mark)
+"""
 
 
 @pytest.mark.parametrize(
     ("customised", "said"),
     [(True, "from the user's\nFalse False 7\n"), (False, "False False None\n")],
 )
-def test_the_sitecustomize_of_the_user_runs(customised: bool, said: str, tmp_path: Path) -> None:
+def test_the_users_sitecustomize_runs(customised: bool, said: str, tmp_path: Path) -> None:
     if customised:
         (tmp_path / "sitecustomize.py").write_text(
             'import os\nMARK = 7\nif "PARIO_TRACE_DIR" in os.environ: print("from the user\'s")\n'
@@ -102,7 +104,7 @@ def test_the_sitecustomize_of_the_user_runs(customised: bool, said: str, tmp_pat
     assert run(tmp_path, NOTHING_LEFT, PYTHONPATH=str(tmp_path))[0] == said
 
 
-def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path) -> None:
+def test_an_error_in_the_users_sitecustomize_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')\n")
     (tmp_path / "train.py").write_text("print(1)")
     command = [sys.executable, "train.py"]
@@ -112,7 +114,7 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_what_it_was(tmp_path: Path
     )
     assert (
         plain.stderr.count("ValueError: mine") == 1 and under.stderr.count("ValueError: mine") == 2
-    )  # also of pario itself
+    )  # pario's own process prints it too
     assert (plain.returncode, plain.stdout) == (under.returncode, under.stdout)
 
 
@@ -138,7 +140,7 @@ class TestTorch:
         assert row.waited >= 30 * 0.016 and row.worked >= 30 * 0.01
         finding = next(one for one in analysis.findings if one.rule == "loader-without-workers")
         assert "num_workers=0" in finding.title and finding.seconds > 0
-        # All of the waiting can be saved; its parts are summed with rounding.
+        # The finding can save the whole wait; the sum of its parts is rounded.
         assert finding.seconds <= row.waited or finding.seconds == pytest.approx(
             row.waited, rel=1e-12
         )
@@ -167,5 +169,5 @@ def test_keras_data_sets(workers: int, tmp_path: Path) -> None:
     _, analysis = run(tmp_path, KERAS_LOOP, workers)
     (row,) = analysis.loaders
     assert (row.loader, row.data, row.workers) == ("Keras", "Slow", 0 if workers == 1 else workers)
-    assert row.batches >= 40  # Keras looks at the first one by itself
+    assert row.batches >= 40  # Keras fetches one batch in advance
     assert ("loader-without-workers" in {one.rule for one in analysis.findings}) == (workers == 1)

@@ -1,5 +1,5 @@
-"""``pario run`` before and after the MPI launcher: the job's output and status are its own, all
-ranks' logs lie in one directory."""
+"""``pario run`` before and after the MPI launcher: output and exit status are those of the job, and
+the logs of all ranks lie in one directory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_job_reports_once_and_keeps_its_output(
 def test_job_that_loses_a_rank_ends_as_without_pario(
     mpi: Mpi, form: str, fate: str, ranks_program: Build, tmp_path: Path
 ) -> None:
-    """Launchers kill what they started, so under one there may be no report; the logs are there."""
+    """A launcher may kill ``pario run`` below it, so a report is not guaranteed; the logs are."""
     plain = start(mpi.start(ranks_program(mpi), fate, ranks=RANKS), tmp_path)
     done = start(command(mpi, form, ranks_program(mpi), fate), tmp_path)
     assert done.returncode == plain.returncode != 0
@@ -93,8 +93,8 @@ def test_job_that_loses_a_rank_ends_as_without_pario(
 def test_signal_ends_the_job_and_leaves_readable_logs(
     mpi: Mpi, form: str, number: signal.Signals, ranks_program: Build, tmp_path: Path
 ) -> None:
-    """SIGTERM reaches the outer command alone, as from a batch system; SIGINT the whole group, as
-    from a terminal."""
+    """SIGTERM reaches only the outer command, as from a batch system; SIGINT reaches the whole
+    process group, as from a terminal."""
     words = command(mpi, form, ranks_program(mpi), "wait")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start_command(words, cwd=tmp_path, **pipes, process_group=0) as job:
@@ -110,7 +110,7 @@ def test_signal_ends_the_job_and_leaves_readable_logs(
 
 
 def _values_written(job: Job) -> list[int]:
-    """fprintf calls to the files of the ranks."""
+    """Counts the fprintf calls to the files of the ranks."""
     rows = job.records[job.records["layer"] == 1]
     return [
         int(row["writes"]) for row in rows if Path(job.path(row["file"])).name.startswith("out.")

@@ -1,5 +1,4 @@
-"""What a run leaves behind is the user's alone, and says no more of a command than the user
-allows."""
+"""Logs are readable by their user only and hold no more of a command than the user allows."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.support.commands import run_command
 
 SECRET = "password-4711"
 SCRIPT = f"cat /dev/null; : {SECRET}"
-#: More than the tracer's own memory may add to a core dump.
+#: An upper limit of the bytes that the tracer's memory may add to a core dump.
 FEW_BYTES = 2 << 20
 
 
@@ -30,7 +29,8 @@ def run_pario(
 
 
 def modes_of(root: Path) -> dict[str, int]:
-    """The permissions of a directory and of all within, by names without numbers."""
+    """Returns the permissions of a directory and of all files below it, by names without their
+    digits."""
     paths = [root, *root.rglob("*")]
     return {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in paths}
 
@@ -77,7 +77,7 @@ def test_arguments_are_kept_by_default(tmp_path: Path) -> None:
 
 
 def dumped_bytes(smaps: str) -> int:
-    """The size of private writable memory that a core dump holds."""
+    """Returns the bytes of private writable memory that a core dump holds."""
     total = 0
     for mapping in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", smaps)[1:]:
         permissions = mapping.split()[1]

@@ -1,4 +1,4 @@
-"""Commands that are no plain program."""
+"""Commands other than plain programs: shell commands, scripts, static and set-user-ID programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_pario_run_inside_pario_run_has_logs_of_its_own(tmp_path: Path) -> None:
     assert len(list((tmp_path / "inner").glob("*.plog"))) == 1
 
 
-def test_static_program_runs_and_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
+def test_static_program_runs_and_is_reported_as_not_traced(tmp_path: Path) -> None:
     (tmp_path / "hello.c").write_text(
         '#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n'
     )
@@ -50,7 +50,7 @@ def test_static_program_runs_and_is_said_to_be_out_of_sight(tmp_path: Path) -> N
 
 
 @pytest.mark.system
-def test_set_user_id_program_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
+def test_set_user_id_program_is_reported_as_not_traced(tmp_path: Path) -> None:
     shutil.copy("/bin/cat", tmp_path / "mycat")
     (tmp_path / "mycat").chmod(0o4755)
     done = pario_run(tmp_path, "./mycat", input="text")
@@ -75,7 +75,7 @@ def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_what_a_killed_program_had_buffered_is_in_the_file(tmp_path: Path) -> None:
+def test_buffered_bytes_of_a_killed_program_are_in_the_file(tmp_path: Path) -> None:
     script = (
         "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' %"
         " i)\nos.kill(os.getpid(), 9)"

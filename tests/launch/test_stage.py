@@ -1,4 +1,4 @@
-"""``pario run --stage``: an unmodified program's new files lie on the node until it has ended."""
+"""``pario run --stage``: new files of an unmodified program stay on the node until it has ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = [sys.executable, str(PROGRAMS / "staged.py")]
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory with old files, another name for it, and one on the node."""
+    """Makes a directory with old files, a link to it, and a directory on the node."""
     out = tmp_path / "out"
     (out / "sub").mkdir(parents=True)
     for name in ("old", "replaced", "unwanted", "moved"):
@@ -56,7 +56,7 @@ def names(directory: Path) -> set[str]:
 
 
 def check(place: Path, ranks: int) -> None:
-    """All is where it belongs, and nothing else."""
+    """Checks that the directory holds the expected files with their contents and no others."""
     out = place / "out"
     for rank in range(ranks):
         assert (out / f"new.{rank}").read_text() == "new"
@@ -82,7 +82,7 @@ def test_new_files_are_on_the_node_and_then_brought_back(place: Path) -> None:
 
 
 @pytest.mark.system
-def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
+def test_files_of_a_terminated_program_are_brought_back(place: Path) -> None:
     waits = environment(place, STAGED="--wait")
     with start_command(words(place), cwd=place, env=waits, stdout=subprocess.PIPE) as run:
         assert run.stdout and run.stdout.readline() == "ready\n"
@@ -91,7 +91,7 @@ def test_files_of_a_program_that_is_ended_are_brought_back(place: Path) -> None:
     check(place, 1)
 
 
-#: Tells itself, while it brings files back, to end.
+#: Sends itself a signal while it brings files back.
 DISTURBED = """
 import os, signal, sys
 from pario.cli import main
@@ -115,7 +115,7 @@ def test_signals_wait_until_files_are_brought_back(place: Path, number: signal.S
 
 
 @pytest.mark.system
-def test_what_a_killed_launcher_left_is_brought_back_later(place: Path) -> None:
+def test_files_of_a_killed_launcher_are_brought_back_later(place: Path) -> None:
     options = {"env": environment(place, STAGED="--wait"), "stdout": subprocess.PIPE}
     with start_command(words(place), cwd=place, **options, process_group=0) as run:
         assert run.stdout and run.stdout.readline() == "ready\n"

@@ -1,4 +1,5 @@
-"""At a terminal: job control reaches the program once, and what pario says comes and goes."""
+"""``pario run`` at a terminal: signals reach the program once, and messages of pario are shown and
+erased."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ class Terminal:
         os.write(self.descriptor, text.encode())
 
     def wait_for(self, text: str) -> str:
-        """Returns the output up to and with ``text``; the rest is for the next call."""
+        """Returns the output up to and including ``text``; the next call returns the rest."""
 
-        def has_come() -> bool:
+        def has_arrived() -> bool:
             if text not in self.seen and select.select([self.descriptor], [], [], 0.1)[0]:
                 self.seen += os.read(self.descriptor, 4096).decode(errors="replace")
             return text in self.seen
 
         try:
-            wait_until(has_come, f"{text!r} at the terminal")
+            wait_until(has_arrived, f"{text!r} at the terminal")
         except LateError as late:
             raise LateError(f"{late}\n--- output\n{self.seen[-LAST_OUTPUT:]}") from None
         before, _, self.seen = self.seen.partition(text)
@@ -91,7 +92,7 @@ def test_interrupt_key_reaches_the_program_once(tmp_path: Path) -> None:
         assert "interrupted" not in terminal.wait_for("status=0")
 
 
-def test_interrupt_key_ends_a_program_that_does_not_mind_it(tmp_path: Path) -> None:
+def test_interrupt_key_ends_a_program_without_a_handler(tmp_path: Path) -> None:
     with shell(tmp_path) as terminal:
         terminal.type(" ".join([*RUN, "sh", "-c", "'echo ready; exec sleep 1000'"]) + "\n")
         terminal.wait_for("ready")
@@ -101,7 +102,7 @@ def test_interrupt_key_ends_a_program_that_does_not_mind_it(tmp_path: Path) -> N
         terminal.wait_for("status=130")
 
 
-def test_program_stops_and_goes_on_with_its_launcher(tmp_path: Path) -> None:
+def test_program_stops_and_continues_with_its_launcher(tmp_path: Path) -> None:
     with shell(tmp_path) as terminal:
         terminal.type(script(tmp_path, COUNTS_INTERRUPTS) + "; echo status=$?\n")
         terminal.wait_for("ready")
@@ -119,14 +120,15 @@ def test_standard_input_goes_to_the_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_where_logs_go_is_told_to_a_person_and_not_to_a_pipe(tmp_path: Path) -> None:
+def test_log_directory_is_printed_to_a_terminal_and_not_to_a_pipe(tmp_path: Path) -> None:
     with shell(tmp_path) as terminal:
         terminal.type(" ".join([*RUN, "true"]) + "\n")
         terminal.wait_for(f"pario: recording into {tmp_path}/run.pario")
     assert run_command([*RUN, "true"], cwd=tmp_path, text=False).stderr == b""
 
 
-#: Works until a line comes. A number for the patience is put in: seconds before anything is shown.
+#: Works until it reads a line. A value of the patience is inserted: seconds until progress is
+#: shown.
 PROGRESS = """
 import sys
 import pario.progress as module
@@ -137,7 +139,7 @@ print("read")
 
 
 @pytest.mark.system
-def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> None:
+def test_progress_of_a_wait_is_shown_on_a_terminal_only_and_erased(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(PROGRESS)
     patient = PROGRESS.replace("module._PATIENCE", "module._PATIENCE = 1000")
     (tmp_path / "quick.py").write_text(patient)
@@ -155,8 +157,8 @@ def test_waiting_is_explained_to_a_person_only_and_erased(tmp_path: Path) -> Non
 
 @pytest.mark.system
 def test_start_takes_little_time(tmp_path: Path) -> None:
-    """Measured and told (pytest -rP), not judged: machines differ. 0.3 s is what it must stay
-    under."""
+    """Prints the time (pytest -rP) without judging it, because machines differ; it has to stay
+    under 0.3 s."""
     times = []
     for _ in range(5):
         start = time.perf_counter()

@@ -1,6 +1,6 @@
-"""The MPIs that are here, and runs of the test programs under them with tracing on.
+"""The MPIs of this machine, and traced runs of the test programs under them.
 
-tests/support/tiers.py says which tier an MPI belongs to. A missing MPI is skipped by name.
+tests/support/tiers.py assigns each MPI to a tier. Tests skip a missing MPI and name it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ AS_ROOT = ("--allow-run-as-root", "--oversubscribe")
 
 @dataclass(frozen=True)
 class Mpi:
-    """One MPI: where it is, and what it is called in its own words."""
+    """One MPI implementation: its tools and its version text."""
 
     name: str
     cc: str
     launcher: str
-    library: str  # how its description begins
+    library: str  # prefix of its version text
     options: tuple[str, ...] = ()
     fc: str | None = None
     python: str | None = None
@@ -43,7 +43,7 @@ class Mpi:
         return [self.launcher, *self.options, "-n", str(ranks), *command]
 
     def missing(self, *tools: str | None) -> str | None:
-        """The first of its tools (and of those named) that is not here."""
+        """Returns the first missing tool among its own and the given ones, or None."""
         return next(
             (
                 tool
@@ -100,23 +100,22 @@ MPIS = {
 
 
 def parameters(condition: Callable[[Mpi], object] = lambda mpi: True) -> list[object]:
-    """The MPIs that fulfil a condition, as parameters of a test."""
+    """Returns the MPIs that fulfil a condition, as parameters of a test."""
     chosen = [mpi for mpi in MPIS.values() if condition(mpi)]
     return [pytest.param(mpi, id=mpi.name) for mpi in chosen]
 
 
 @dataclass
 class Run:
-    """One traced run: its log as tables, what it printed, where its files are."""
+    """One traced run: its log as tables, its output, the directory of its files."""
 
     job: Job
     status: int
     output: str
     errors: str
     directory: Path
-    functions: dict[int, dict[str, tuple[int, int]]] = field(
-        init=False
-    )  # rank -> function -> calls, bytes
+    #: rank -> function -> calls, bytes
+    functions: dict[int, dict[str, tuple[int, int]]] = field(init=False)
 
     def __post_init__(self) -> None:
         ranks = self.job.processes["rank"]
@@ -130,8 +129,10 @@ class Run:
 
 
 def environment(logs: Path) -> dict[str, str]:
-    """That of a traced program. PARIO_LIBRARY: another build of the library than the installed
-    one."""
+    """Returns the environment of a traced program.
+
+    PARIO_LIBRARY selects another build of the library than the installed one.
+    """
     traced = traced_environment(os.environ, logs, Settings())
     traced["LD_PRELOAD"] = os.environ.get("PARIO_LIBRARY", traced["LD_PRELOAD"])
     return traced
@@ -143,8 +144,10 @@ def need(mpi: Mpi, *tools: str | None) -> None:
 
 
 def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
-    """Variables with which the mpi4py of this Python, made for all MPIs, uses one of them.
-    ``place``: for a link that it needs."""
+    """Returns variables that make this Python's mpi4py use the MPI.
+
+    ``place``: a directory for a link to the MPI's library.
+    """
     if mpi.name.startswith("openmpi"):
         own = Path(mpi.launcher).parent.parent / "lib"
         return {
@@ -153,7 +156,7 @@ def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
         }
     if mpi.python:
         return {}
-    asked = [mpi.cc, "-print-file-name=libmpich.so.12"]  # Debian's name of what others call libmpi
+    asked = [mpi.cc, "-print-file-name=libmpich.so.12"]  # Debian's name of libmpi.so.12
     library = run_command(asked, status=0).stdout.strip()
     link = place / "libmpi.so.12"
     if not link.is_symlink():
@@ -162,11 +165,11 @@ def mpi4py_of(mpi: Mpi, place: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
-    """Runs a program of ``programs`` under an MPI, once per session: ``traced(mpi, "talk.c")``.
+def run_traced(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Runs a program of ``programs`` under an MPI, once per session: ``run_traced(mpi, "talk.c")``.
 
-    ``tool``: source of a profiling tool to be preloaded behind pario's library. ``fails``: the
-    program does not end well.
+    ``tool``: source of a profiling tool to preload behind pario's library. ``fails``: the program
+    must fail.
     """
 
     @cache
@@ -195,7 +198,7 @@ def _command(mpi: Mpi, source: Path, place: Path) -> list[str]:
 
 
 def compile_program(mpi: Mpi, source: Path, place: Path) -> Path:
-    """A program of C or Fortran; skips where the MPI or its compiler is missing."""
+    """Compiles a program of C or Fortran; skips the test if the MPI or its compiler is missing."""
     compiler = mpi.cc if source.suffix == ".c" else mpi.fc
     need(mpi, compiler)
     program = place / source.stem
@@ -219,6 +222,6 @@ def _tool(mpi: Mpi, source: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module", params=parameters(lambda mpi: mpi.name != "mpich-5-abi"))
 def mpi(request: pytest.FixtureRequest) -> Mpi:
-    """Each MPI in turn, for modules that compile their program once for each."""
+    """Each MPI in turn, for modules that compile their program once per MPI."""
     chosen: Mpi = request.param
     return chosen

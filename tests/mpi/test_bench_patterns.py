@@ -1,5 +1,5 @@
-"""``pario bench patterns``: every pattern puts the array into files and gets it back, with the
-calls that are its nature."""
+"""``pario bench patterns``: every pattern writes the array and reads it back, with the calls that
+are typical of it."""
 
 from __future__ import annotations
 

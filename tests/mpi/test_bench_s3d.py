@@ -1,4 +1,4 @@
-"""``pario bench s3d``: the calls of the published table, counted by pario's own log."""
+"""``pario bench s3d``: the calls of the published table, counted from pario's log."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_after_a_kill_the_last_complete_checkpoint_is_loaded(
         complete = int((place / "complete").read_text())
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            if kind == "staged":  # the newest checkpoint may be in the stage alone
+            if kind == "staged":  # the newest checkpoint may be only in the stage
                 checkpoint.Writer(
                     None, place / "ckpt", durable=False, stage=place / "stage"
                 ).close()
@@ -155,7 +155,7 @@ def test_after_a_kill_the_last_complete_checkpoint_is_loaded(
         ), list(map(str, warned))
         with checkpoint.Writer(
             None, place / "ckpt", durable=False
-        ) as writer:  # the next run cleans up and goes on
+        ) as writer:  # the next run cleans up and continues
             writer.save(state.step + 1, {"T": 1})
         assert (
             not [path for path in (place / "ckpt").iterdir() if path.suffix in (".part", ".gone")]
@@ -166,7 +166,7 @@ def test_after_a_kill_the_last_complete_checkpoint_is_loaded(
 def _run_until_killed(
     place: Path, kind: str, ranks: int, files: Files, chance: random.Random
 ) -> None:
-    """Kills a run some time after its first checkpoint was complete."""
+    """Kills a run some time after its first checkpoint is complete."""
     program = [
         sys.executable,
         str(PROGRAMS / "checkpoint_forever.py"),
@@ -181,7 +181,7 @@ def _run_until_killed(
         complete = place / "complete"
         wait_until(lambda: complete.exists() or running.poll() is not None, "a checkpoint")
         assert complete.exists(), running.finish().stderr
-        time.sleep(chance.random() * 0.15)  # any moment will do
+        time.sleep(chance.random() * 0.15)  # at a random moment
         processes = [int((place / f"process{rank}").read_text()) for rank in range(ranks)]
         for process in chance.sample(processes, ranks):
             with suppress(ProcessLookupError):  # the launcher may end the others first
@@ -209,10 +209,10 @@ def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path, way
     ranks = [lines[len(lines) // 3 * rank : len(lines) // 3 * (rank + 1)] for rank in range(3)]
     for each in ranks:
         failing = [each[rank * 6 : rank * 6 + 3] for rank in range(3)]
-        assert failing == [["told who cannot open it" if way == "mpi-io" else "done"] * 3] * 3
+        assert failing == [["cannot open on that rank" if way == "mpi-io" else "done"] * 3] * 3
         exhausted = [
             line for rank in range(3) for line in each[rank * 6 + 3 : rank * 6 + 6]
-        ]  # all can be read where it opens nothing
+        ]  # ranks without descriptors can read if they open nothing
         assert (
             all(line == "done" or "open" in line for line in exhausted)
             and "done" not in exhausted[:3:3]

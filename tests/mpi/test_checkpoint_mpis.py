@@ -1,4 +1,4 @@
-"""Checkpoints under the other MPIs: saved with each one's MPI-IO and with pario's, loaded on
+"""Checkpoints under the other MPIs: saved with the MPI's own MPI-IO and with pario's, loaded on
 another number of ranks."""
 
 import os
@@ -15,7 +15,7 @@ pytest.importorskip("mpi4py")
 
 @pytest.fixture(params=["mpich-4", "openmpi-4", "openmpi-5"])
 def mpi(request: pytest.FixtureRequest) -> Mpi:
-    """Those that the quick tests do not use."""
+    """The MPIs that the quick tests do not use."""
     chosen = MPIS[request.param]
     need(chosen)
     return chosen

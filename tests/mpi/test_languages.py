@@ -1,4 +1,4 @@
-"""Fortran in its three forms and mpi4py: the log must not depend on how a program reaches MPI."""
+"""Fortran's three interfaces and mpi4py: the log must not depend on how a program calls MPI."""
 
 import pytest
 
@@ -24,8 +24,8 @@ COMMON = {
 
 @pytest.mark.parametrize("source", ["talk_mpif.f90", "talk_use.f90", "talk_f08.f90"])
 @pytest.mark.parametrize("mpi", FORTRAN)
-def test_fortran_calls_are_counted_once(mpi, source, traced):
-    run = traced(mpi, source)
+def test_fortran_calls_are_counted_once(mpi, source, run_traced):
+    run = run_traced(mpi, source)
     messages = [{"MPI_Send": (1, 240)}, {"MPI_Recv": (1, 240)}, {}]
     for rank in range(RANKS):
         assert run.functions[rank] == {**COMMON, "MPI_Init": (1, 0), **messages[rank]}
@@ -33,8 +33,8 @@ def test_fortran_calls_are_counted_once(mpi, source, traced):
 
 @pytest.mark.system
 @pytest.mark.parametrize("mpi", PYTHON)
-def test_mpi4py_is_traced_and_finds_the_functions_its_mpi_has(mpi, traced):
-    run = traced(mpi, "talk.py")
+def test_mpi4py_is_traced_and_finds_the_functions_its_mpi_has(mpi, run_traced):
+    run = run_traced(mpi, "talk.py")
     for rank in range(RANKS):
         assert run.functions[rank] == {
             **COMMON,

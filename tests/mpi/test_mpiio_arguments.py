@@ -15,7 +15,7 @@ from tests.support.commands import run_job
 pytestmark = pytest.mark.mpi
 
 RANKS = 3
-#: The class of each mistake; the files that are read-only are so on all ranks.
+#: The error class of each mistake; a read-only file is read-only on all ranks.
 CLASSES = {
     "count": "MPI_ERR_COUNT",
     "type": "MPI_ERR_TYPE",
@@ -32,13 +32,13 @@ CLASSES = {
     "usable": "none",
     "none": "none",
 }
-#: Lines that each rank prints: 56 mistakes in data accesses and 12 in other calls, each with the
-#: use after it; then opening, six calls on a file that is read-only, and closing.
+#: Lines of each rank: 56 mistakes in data accesses and 12 in other calls, each followed by a
+#: correct call; then opening, six calls on a read-only file, and closing.
 LINES = 2 * (56 + 12) + 1 + 6 + 1
 
 
 def lines_of(mpi: Mpi, folder: Path, nodes: int) -> list[str]:
-    """What the ranks print; where a call would hang, it ends with an error of another class."""
+    """Returns the ranks' output; a call that would hang ends with an error of another class."""
     program = str(compile_program(mpi, PROGRAMS / "arguments.c", folder))
     hints = {"PARIO_HINTS": "*:pario_patience=5", "PARIO_NODES": str(nodes)}
     job = mpi.start(program, str(folder / "file"), ranks=RANKS)

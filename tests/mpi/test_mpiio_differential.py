@@ -1,9 +1,9 @@
-"""Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a model of the file
-that is kept byte by byte.
+"""Random views, datatypes, counts, ranks and routines: pario's MPI-IO against a byte-by-byte model
+of the file.
 
-The program (differential/*.c) says the seed of each failing case; `--seed THAT --cases 1 --verbose`
-repeats it. PARIO_DIFFERENTIAL_SEED and PARIO_DIFFERENTIAL_CASES (how many on one rank; on more
-there are fewer) choose others, PARIO_LIBRARY another build of the library.
+The program (differential/*.c) prints the seed of each failing case; `--seed SEED --cases 1
+--verbose` repeats it. PARIO_DIFFERENTIAL_SEED selects other cases, PARIO_DIFFERENTIAL_CASES their
+number on one rank (more ranks run fewer), PARIO_LIBRARY another build of the library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.waiting import PATIENCE
 SEED = int(os.environ.get("PARIO_DIFFERENTIAL_SEED", "1"))
 QUICK = 10
 CASES = int(os.environ.get("PARIO_DIFFERENTIAL_CASES", "120"))
-#: What the MPIs' own MPI-IO is not asked, because it does it wrongly or MPI leaves it open.
+#: Features that are not tested with the MPI's own MPI-IO: its defects, and cases MPI leaves open.
 OPEN = [
     word
     for name in ("eof", "status", "holes", "nonblocking", "external32", "resize")
@@ -35,7 +35,7 @@ _SMALL = {
         "*:romio_cb_write=enable:romio_cb_read=enable:cb_buffer_size=4096:pario_buffers=2"
     )
 }
-#: Ranks, and what makes them take other ways than they would.
+#: Number of ranks, and variables that select other code paths.
 WAYS = {
     "1": (1, {}),
     "3": (3, {}),
@@ -100,8 +100,10 @@ def test_many_cases(name: str, way: str, folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_the_model_agrees_with_romio(folder: Path, tmp_path: Path) -> None:
-    """Where MPI says what the bytes are and ROMIO has no known fault: else the model could be wrong
-    together with pario."""
+    """Guards against an error in both the model and pario.
+
+    Leaves out cases that MPI leaves open and known defects of ROMIO.
+    """
     run(
         MPIS["mpich-5"],
         3,

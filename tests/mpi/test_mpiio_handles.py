@@ -1,5 +1,5 @@
-"""Several handles of one file at the same time (programs/handles.c): none undoes what another
-writes."""
+"""Several handles of one file at the same time (programs/handles.c): none overwrites the bytes of
+another."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.commands import run_job
 
 pytestmark = pytest.mark.mpi
 
-#: Another value than the default for every type, as it is set and as it is answered.
+#: A value other than the default for every type: as it is set, and as it is returned.
 _VALUES = {
     "bytes": ("2M", "2097152"),
     "count": ("7", "7"),
@@ -24,14 +24,14 @@ _VALUES = {
     "choice": ("disable", "disable"),
 }
 _TEXTS = {"file_perm": ("600", "600"), "pario_report": ("json", "json")}
-#: Answered where the file system has stripes only.
+#: Hints that are returned only on file systems with stripes.
 _STRIPES = {"striping_factor", "striping_unit", "start_iodevice"}
 
 
 def hints_of(
     mpi: Mpi, folder: Path, settings: dict[str, str], *, mode: str = "rw", nodes: int = 1
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The hints after opening, and after MPI_File_set_info."""
+    """Returns the hints after opening, and after MPI_File_set_info."""
     program = str(compile_program(mpi, PROGRAMS / "info.c", folder))
     pairs = [f"{key}={value}" for key, value in settings.items()]
     job = mpi.start(program, str(folder / "file"), mode, *pairs, ranks=2)

@@ -1,5 +1,5 @@
-"""Writes that are kept back by hint (programs/kept.c): what other ranks see of them, how few they
-become, that none is lost."""
+"""Writes that hints delay (programs/kept.c): their visibility to other ranks, their number, and
+that none is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(compile_program(mpi, PROGRAMS / "kept.c", tmp_path_factory.mktemp("kept")))
 
 
-def said(mpi: Mpi, program: str, how: str, hints: str, place: Path, **variables: str) -> list[str]:
+def run_program(
+    mpi: Mpi, program: str, how: str, hints: str, place: Path, **variables: str
+) -> list[str]:
     environment = under_pario(
         need_library(), variables | {"PARIO_HINTS": f"*:{hints}:pario_report=statistics"}
     )
@@ -51,7 +53,7 @@ def right(size: int) -> bytes:
 def test_many_small_writes_become_few_and_are_there_when_others_are_told(
     mpi: Mpi, program: str, nodes: str, tmp_path: Path
 ) -> None:
-    lines = said(mpi, program, "behind", BEHIND, tmp_path, PARIO_NODES=nodes)
+    lines = run_program(mpi, program, "behind", BEHIND, tmp_path, PARIO_NODES=nodes)
     for rank in range(RANKS):
         mine = [line for line in lines if line.startswith(f"rank {rank}: ")]
         assert mine == [f"rank {rank}: slot of the neighbour: same"] * 2 + [
@@ -71,7 +73,7 @@ def test_many_small_writes_become_few_and_are_there_when_others_are_told(
 def test_collective_writes_become_one_exchange(
     mpi: Mpi, program: str, nodes: str, tmp_path: Path
 ) -> None:
-    lines = said(mpi, program, "merged", MERGE, tmp_path, PARIO_NODES=nodes)
+    lines = run_program(mpi, program, "merged", MERGE, tmp_path, PARIO_NODES=nodes)
     for rank in range(RANKS):
         mine = [line for line in lines if line.startswith(f"rank {rank}: ")]
         assert mine == [f"rank {rank}: own row: same", f"rank {rank}: all arrays: same"], lines
@@ -83,5 +85,5 @@ def test_collective_writes_become_one_exchange(
 def test_nothing_is_lost_when_a_file_is_never_closed(
     mpi: Mpi, program: str, tmp_path: Path
 ) -> None:
-    said(mpi, program, "left", f"{BEHIND}:{MERGE}", tmp_path)
+    run_program(mpi, program, "left", f"{BEHIND}:{MERGE}", tmp_path)
     assert (tmp_path / "kept").read_bytes() == right((4 * ROWS + SLOTS) * ROW * RANKS)

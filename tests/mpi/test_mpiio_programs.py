@@ -67,7 +67,7 @@ def test_modes_hints_and_types(mpi: Mpi, ranks: int, traced: bool, tmp_path: Pat
 @both_ways
 @pytest.mark.parametrize(
     "mpi", parameters(lambda mpi: mpi.name != "openmpi-4")
-)  # which has no sessions yet
+)  # it has no sessions yet
 def test_files_of_sessions(mpi: Mpi, ranks: int, traced: bool, tmp_path: Path) -> None:
     passes(
         mpi,

@@ -1,5 +1,5 @@
-"""pario's MPI-IO in bad times (programs/troubles.c): ranks that die or come late, full disks, very
-large files and transfers."""
+"""pario's MPI-IO with dead and late ranks, full disks, very large files and transfers
+(`programs/troubles.c`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.suites.runs import under_pario
 from tests.support.commands import run_command, run_job, start_command
 
 SHARED = Path("/dev/shm")
-#: A killed rank's parent lives on until the others, so many, have said how their calls ended, else
-#: the launcher would end them too.
+#: The parent of a killed rank. It exits only after the given number of other ranks have reported
+#: their results, because the launcher would end them after its exit.
 KEEPER = """#!/bin/sh
 left=$1
 shift
@@ -49,11 +49,11 @@ def keeper(folder: Path) -> str:
 
 def environment(*, hints: str = "", nodes: int = 1) -> dict[str, str]:
     variables = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
-    # With cma, UCX ends a rank of MPICH 4 that is reading from one that dies.
+    # With cma, UCX ends a rank of MPICH 4 that reads from a rank that dies.
     return variables | {"PARIO_NODES": str(nodes), "UCX_TLS": "^cma"}
 
 
-def said(
+def run_program(
     mpi: Mpi, command: list[str], files: Path, *, hints: str = "", ranks: int = 3, nodes: int = 1
 ) -> list[str]:
     """Returns the lines printed; a line of rank R begins with "rank R: "."""
@@ -62,7 +62,7 @@ def said(
 
 
 def find_left_memory() -> set[str]:
-    """Names of shared memory whose process has ended; other tests may run at the same time."""
+    """Finds shared memory whose process has ended; other tests may run at the same time."""
     names = [re.fullmatch(r"pario-(\d+)-\d+", path.name) for path in SHARED.glob("*pario*")]
     return {name[0] for name in names if name and not Path("/proc", name[1]).exists()}
 
@@ -74,8 +74,10 @@ def of(rank: int, lines: list[str]) -> list[str]:
 
 
 def expect_all_to_learn(lines: list[str], ranks: int, killed: int, *, silent: bool = False) -> None:
-    """Every survivor had two calls end with an error that names the killed rank, or that the MPI
-    noticed. silent: it drops their texts."""
+    """Requires that two calls of every survivor failed and named the killed rank or an MPI error.
+
+    silent: the MPI drops the texts of errors.
+    """
     for rank in set(range(ranks)) - {killed}:
         assert len(of(rank, lines)) == 2, lines
         for line in of(rank, lines):
@@ -102,7 +104,7 @@ def test_the_others_learn_which_rank_was_killed(
     mpi: Mpi, program: str, call: str, tmp_path: Path
 ) -> None:
     before = find_left_memory()
-    lines = said(
+    lines = run_program(
         mpi, [keeper(tmp_path), "2", program, str(tmp_path), "killed", call, "1"], tmp_path
     )
     expect_all_to_learn(lines, 3, 1, silent=mpi.name == "mpich-4")
@@ -143,12 +145,12 @@ def test_all_nodes_learn_which_rank_was_killed(
         call,
         str(killed),
     ]
-    lines = said(mpi, command, tmp_path, ranks=ranks, nodes=nodes)
+    lines = run_program(mpi, command, tmp_path, ranks=ranks, nodes=nodes)
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
 
 def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> list[str]:
-    """What a run prints in which rank 1 comes when the watchdog has spoken."""
+    """Returns the output of a run in which rank 1 arrives after the watchdog's message."""
     job = mpi.start(program, str(tmp_path), how, ranks=3)
     variables = environment(hints="pario_watchdog=0.5", nodes=nodes)
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": variables}
@@ -158,7 +160,7 @@ def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) 
         for line in running.stdout:
             lines.append(line.rstrip("\n"))
             if "has waited" in line:
-                (tmp_path / "troubles-come").touch()  # rank 1 comes
+                (tmp_path / "troubles-come").touch()  # lets rank 1 continue
     return lines
 
 
@@ -194,7 +196,7 @@ def test_the_watchdog_names_the_rank_that_has_not_come(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for two megabytes."""
+    """A file system of two megabytes."""
     if os.geteuid() != 0:
         pytest.skip("needs root: a small file system is mounted")
     folder = tmp_path / "small"
@@ -213,7 +215,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_every_rank_is_told_that_there_is_no_space(
     mpi: Mpi, program: str, manner: str, small_disk: Path
 ) -> None:
-    lines = said(mpi, [program, str(small_disk), "full", manner], small_disk)
+    lines = run_program(mpi, [program, str(small_disk), "full", manner], small_disk)
     for rank in range(3):
         write, *then = of(rank, lines)
         assert write.startswith("write: MPI_ERR_NO_SPACE: "), lines
@@ -221,7 +223,7 @@ def test_every_rank_is_told_that_there_is_no_space(
 
 
 def test_bytes_far_behind_2_to_the_40(mpi: Mpi, program: str, tmp_path: Path) -> None:
-    lines = said(mpi, [program, str(tmp_path), "far"], tmp_path)
+    lines = run_program(mpi, [program, str(tmp_path), "far"], tmp_path)
     size = 3 * 1_048_500
     for rank in range(3):
         assert of(rank, lines) == [
@@ -234,7 +236,7 @@ def test_bytes_far_behind_2_to_the_40(mpi: Mpi, program: str, tmp_path: Path) ->
 
 @pytest.fixture
 def large_place() -> Iterator[Path]:
-    """A folder in memory with room for a file of two gigabytes beside the memory of its reader."""
+    """A folder in memory for a file of two gigabytes; skips if memory for its reader is missing."""
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if not SHARED.is_dir() or min(shutil.disk_usage(SHARED).free, available) < 8 << 30:
         pytest.skip("needs 8 GiB of free memory in /dev/shm")
@@ -254,7 +256,7 @@ def test_one_rank_moves_more_than_two_gigabytes(
 ) -> None:
     mpi = MPIS[name]
     made = str(compile_program(mpi, PROGRAMS / "troubles.c", tmp_path))
-    lines = said(mpi, [made, str(large_place), "large"], large_place, ranks=2)
+    lines = run_program(mpi, [made, str(large_place), "large"], large_place, ranks=2)
     for rank in range(2):
         assert of(rank, lines) == [
             "write: good",

@@ -1,4 +1,4 @@
-"""pario's collective calls sleep; what the program has under way in the MPI must move on
+"""pario's collective calls sleep; the program's own messages in flight must progress
 nevertheless."""
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Room comm on real MPIs: comm_ranks (tests/unit, built by `make unit`) on several ranks and
+"""Module comm on real MPIs: runs comm_ranks (tests/unit, built by `make unit`) on several ranks and
 pretended nodes."""
 
 import os
@@ -19,8 +19,10 @@ LIBRARIES = {
 
 
 def program() -> str:
-    """PARIO_TEST_RANKS, or that of preset dev: libraries of an MPI do not all load beside a
-    sanitizer's."""
+    """Returns PARIO_TEST_RANKS, or the program of preset dev.
+
+    Builds with sanitizers do not work with the libraries of all MPIs.
+    """
     path = Path(os.environ.get("PARIO_TEST_RANKS", ROOT / "build/dev/tests/unit/comm_ranks"))
     if not path.exists():
         pytest.skip(f"{path} is not built (make unit)")
@@ -28,7 +30,7 @@ def program() -> str:
 
 
 def library(mpi: Mpi) -> str:
-    """That of a wheel lies beside its launcher; the system knows where the others are."""
+    """Returns the MPI's library: beside the launcher in a wheel, else a name for the loader."""
     name = LIBRARIES[mpi.name]
     beside = Path(mpi.launcher).parent.parent / "lib" / name
     return str(beside) if beside.exists() else name

@@ -1,5 +1,5 @@
-"""pario records shuffle by several ranks: the bytes of one process, an error of one is one of all,
-one speaks."""
+"""``pario records shuffle`` by several ranks: the bytes of one process; an error of one rank is an
+error of all; one rank prints."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
 
-# The Pythons of other MPIs have an mpi4py of their own and no pario: they are shown the one of this
-# Python, behind what is theirs.
+# The Pythons of other MPIs have their own mpi4py and no pario: they use this Python's pario, after
+# their own packages.
 PARIO = (
     f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); from pario.cli import"
     " main; sys.exit(main(sys.argv[1:]))"

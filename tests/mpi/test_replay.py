@@ -40,7 +40,7 @@ def mpiexec() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpiexec()
     directory = tmp_path_factory.mktemp("badio")
     programs.build(directory, *CHOSEN)
@@ -51,8 +51,8 @@ Record = Callable[[str], Job]
 
 
 @pytest.fixture(scope="module")
-def record(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """Runs a bad program, once per module, and reads its log: ``record("one_rank")``."""
+def record(programs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Runs a program of tests/badio, once per module, and reads its log: ``record("one_rank")``."""
     library = programs.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
@@ -64,14 +64,14 @@ def record(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
         work, log = place / "work", place / "log"
         work.mkdir()
         log.mkdir()
-        programs.prepare(program, built, work, SMALL)
-        programs.run(program, built, work, scale=SMALL, tracing=Tracing(library, log))
+        programs.prepare(program, programs_folder, work, SMALL)
+        programs.run(program, programs_folder, work, scale=SMALL, tracing=Tracing(library, log))
         return log
 
     return lambda name: read([run(name)])
 
 
-def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
+def play_job(job: Job, place: Path) -> tuple[Script, Job, bool]:
     script = script_of(job)
     performance = perform(script, place, Manner(mpiexec=mpiexec()))
     return script, performance.job, fidelity(job, script, performance).exact
@@ -82,7 +82,7 @@ def played(job: Job, place: Path) -> tuple[Script, Job, bool]:
 @pytest.mark.parametrize("name", CHOSEN)
 def test_calls_and_bytes_are_the_same(name: str, record: Record, tmp_path: Path) -> None:
     job = record(name)
-    script, _, exact = played(job, tmp_path)
+    script, _, exact = play_job(job, tmp_path)
     assert exact
     assert script.mpiio == (
         "as MPI-IO calls" if (job.records["layer"] == LAYERS.index("mpiio")).any() else ""
@@ -92,7 +92,7 @@ def test_calls_and_bytes_are_the_same(name: str, record: Record, tmp_path: Path)
 @pytest.mark.system
 @needs_mpi4py
 def test_a_rank_pauses_for_its_computation_before_a_barrier(record: Record) -> None:
-    """Otherwise ranks would leave the barrier at different times."""
+    """Without it ranks would leave the barrier at different times."""
     for seat in script_of(record("missing_collectives")).seats:
         barriers = np.flatnonzero(seat["verb"] == BARRIER)
         after_another = barriers[1:][np.diff(barriers) == 1]
@@ -101,7 +101,7 @@ def test_a_rank_pauses_for_its_computation_before_a_barrier(record: Record) -> N
 
 @needs_mpi4py
 def test_blocking_transfers_are_played_natively() -> None:
-    """In a process of its own, because it starts MPI."""
+    """Runs in a separate process, because it starts MPI."""
     words = """if True:
         import numpy as np
         from pario.prove.replay.ranks import Ranks
@@ -110,9 +110,13 @@ def test_blocking_transfers_are_played_natively() -> None:
         names = ["Open", "Write_at_all", "Read", "Iwrite_at"]
         calls = Ranks().prepare({"groups": [], "paths": [], "names": names, "views": []})
         operations = np.zeros(5, OPERATION)
-        operations["verb"], operations["other"], operations["length"] = MPI, (0, 1, 2, 3, 1), (0, 8, 8, 8, 1 << 31)
-        print(*calls.native(operations)["verb"] - [MPI, numbers()["mpi_transfer_at"], numbers()["mpi_transfer"], MPI, MPI])
-    """  # noqa: E501
+        operations["verb"], operations["other"] = MPI, (0, 1, 2, 3, 1)
+        operations["length"] = 0, 8, 8, 8, 1 << 31
+        verbs = numbers()
+        expected = [MPI, verbs["mpi_transfer_at"], verbs["mpi_transfer"], MPI, MPI]
+        print(*calls.native(operations)["verb"] - expected)
+    """
+
     library = programs.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
@@ -124,11 +128,11 @@ def test_blocking_transfers_are_played_natively() -> None:
 @pytest.mark.system
 @needs_mpi4py
 def test_a_log_without_all_calls_is_replayed_without_mpi_io(record: Record) -> None:
-    """Otherwise ranks would wait for calls that are missing."""
+    """With it ranks would wait for missing calls."""
     job = record("healthy_collective")
     job.processes["lost"][0] = 1
     script = script_of(job, partial=True)
-    assert script.mpiio == "as the POSIX calls that they became: the log does not hold all calls"
+    assert script.mpiio == "as POSIX calls: the log lacks some calls"
     assert not script.names
 
 
@@ -136,7 +140,7 @@ def test_a_log_without_all_calls_is_replayed_without_mpi_io(record: Record) -> N
 @needs_mpi4py
 def test_the_holes_of_a_view_are_left_in_a_replay_too(record: Record, tmp_path: Path) -> None:
     job = record("hole_rmw")
-    _, replay, _ = played(job, tmp_path)
+    _, replay, _ = play_job(job, tmp_path)
 
     def beneath(of: Job) -> set[tuple[int, int]]:
         rows = [
@@ -187,7 +191,7 @@ def test_without_mpi4py_the_posix_calls_beneath_would_be_played(
     job = record(name)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     script = script_of(job)
-    assert script.mpiio == "as the POSIX calls that they became: mpi4py is not installed"
+    assert script.mpiio == "as POSIX calls: mpi4py is not installed"
     assert script.names == []
 
 

@@ -1,4 +1,4 @@
-"""The tables of constants and handles agree with the mpi.h of each MPI that is here."""
+"""The tables of constants and handles agree with the mpi.h of each MPI of this machine."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ def rows(table: str, kind: str) -> list[list[str]]:
 
 
 def constants(mpi: Mpi) -> list[tuple[str, str]]:
-    """The names that this MPI has, with the table's values."""
+    """Returns the names that this MPI has, with the table's values."""
     return [
         (row[0], row[COLUMNS[mpi.name]])
         for row in rows("constants.def", "PARIO_CONSTANT")
@@ -35,9 +35,8 @@ def handles(mpi: Mpi) -> list[tuple[str, str]]:
     ]
 
 
-def defined(mpi: Mpi, place: Path) -> set[str]:
-    """Names of the standard that its mpi.h has, without MPI_; not those that are only there to be
-    refused."""
+def list_defined(mpi: Mpi, place: Path) -> set[str]:
+    """Returns the names of the standard in mpi.h, without MPI_ and without removed functions."""
     source = place / "header.c"
     source.write_text("#include <mpi.h>\n")
     text = ""
@@ -48,7 +47,7 @@ def defined(mpi: Mpi, place: Path) -> set[str]:
 
 
 def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
-    """Which of these conditions of C do not hold under this MPI."""
+    """Returns the names of the C conditions that do not hold under this MPI."""
     lines = [f'  if (!({condition})) puts("{name}");' for name, condition in checks.items()]
     source = place / "check.c"
     source.write_text(
@@ -71,7 +70,7 @@ def differences(mpi: Mpi, place: Path, checks: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize("mpi", parameters())
 def test_constants_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
     need(mpi)
-    known = defined(mpi, tmp_path)
+    known = list_defined(mpi, tmp_path)
     checks = {
         name: f"(long long)MPI_{name} == {value}" for name, value in constants(mpi) if name in known
     }
@@ -82,14 +81,14 @@ def test_constants_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mpi", parameters())
 def test_handles_are_those_of_the_header(mpi: Mpi, tmp_path: Path) -> None:
     need(mpi)
-    known = defined(mpi, tmp_path)
+    known = list_defined(mpi, tmp_path)
     checks = {}
     for name, value in handles(mpi):
         if value.startswith('"') and name in known:
             checks[name] = f"(void*)MPI_{name} == (void*)&{value.strip(chr(34))}"
         elif name in known:
             checks[name] = f"(unsigned)(size_t)MPI_{name} == {value}u"
-    if mpi.name == "mpich-4":  # has the name, but no such type
+    if mpi.name == "mpich-4":  # has the name, but not the type
         del checks["INTEGER16"]
     assert len(checks) > 60
     assert differences(mpi, tmp_path, checks) == []

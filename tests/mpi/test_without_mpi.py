@@ -1,4 +1,4 @@
-"""The definitions of MPI functions in programs that have no MPI, or only a part of it."""
+"""pario's definitions of MPI functions in programs with no MPI, or only a part of it."""
 
 import pytest
 

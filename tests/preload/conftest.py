@@ -20,7 +20,7 @@ COMPILERS = {".c": ["gcc"], ".cpp": ["g++", "-std=c++17"], ".f90": ["gfortran"]}
 
 
 def summary(counter: str) -> Callable[[Iterable[int]], int]:
-    """How a counter is put together from several processes."""
+    """Returns the function that combines a counter of several processes."""
     return (
         max
         if counter.startswith(
@@ -63,7 +63,7 @@ class Run:
         }
 
     def calls(self, function: str) -> int:
-        """How often a function was called, in all processes."""
+        """Returns the number of calls of a function in all processes."""
         job = self.job
         return sum(
             int(row["calls"])
@@ -72,13 +72,13 @@ class Run:
         )
 
     def paths(self, layer: str = "posix") -> set[str]:
-        """The files that calls of a layer were counted on."""
+        """Returns the files with counted calls of a layer."""
         return {
             self.job.path(row["file"]) for row in self.job.records if LAYERS[row["layer"]] == layer
         }
 
     def events(self, path: Path | str, function: str) -> list[tuple[int, int]]:
-        """Offset and length of a function's events on a file, in order of time."""
+        """Returns offset and length of a function's events on a file, in order of time."""
         job = self.job
         chosen = [
             row
@@ -89,7 +89,7 @@ class Run:
         return [(int(row["offset"]), int(row["length"])) for row in chosen]
 
     def process(self, pid: int) -> list[tuple[int, int]]:
-        """How the images of a process ended: kind and code, in order of time."""
+        """Returns kind and code of the ends of a process's images, in order of time."""
         rows = sorted(
             (row for row in self.job.processes if row["pid"] == pid), key=lambda row: row["start"]
         )

@@ -1,4 +1,4 @@
-"""Languages with their own I/O library: the calls counted are those of the kernel (strace)."""
+"""Languages with their own I/O library: the counters equal the kernel's view (strace)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ LINE = re.compile(r"^(?:\d+ +)?(\w+)\(\d+<([^>]*)>.*\) += (\d+)")
 
 
 def whole_lines(listing: str) -> Iterator[str]:
-    """The calls of a listing; those that strace shows in two parts, because another process came
-    between, in one."""
+    """Yields the calls of strace's listing; joins calls that another process's line split."""
     begun: dict[str, str] = {}
     for line in listing.splitlines():
         process, _, call = line.partition(" ")
@@ -32,8 +31,8 @@ def whole_lines(listing: str) -> Iterator[str]:
             yield line
 
 
-def witnessed(command: list[str], folder: Path) -> dict[str, tuple[int, int]]:
-    """Bytes read and written per file below `folder`, as strace sees them."""
+def count_by_strace(command: list[str], folder: Path) -> dict[str, tuple[int, int]]:
+    """Counts the bytes read and written per file below `folder` with strace."""
     folder.mkdir()
     listing = folder.with_suffix(".strace")
     calls = ",".join(READS + WRITES)
@@ -49,8 +48,8 @@ def witnessed(command: list[str], folder: Path) -> dict[str, tuple[int, int]]:
     return {path: (read, written) for path, (read, written) in moved.items()}
 
 
-def traced(run: Run, folder: Path) -> dict[str, tuple[int, int]]:
-    """The same as the log has it, POSIX and stdio together."""
+def count_by_log(run: Run, folder: Path) -> dict[str, tuple[int, int]]:
+    """Reads the same counts from the log, POSIX and stdio together."""
     moved = {}
     for path in run.paths("posix") | run.paths("stdio"):
         layers = [run.counts(path, layer) for layer in ("posix", "stdio")]
@@ -72,7 +71,7 @@ def test_iostreams(trace: Trace, build: Compile, work: Path, tmp_path: Path) -> 
     program = build("fstream.cpp")
     run = trace(program)
     assert run.status == 0
-    assert traced(run, work) == witnessed([str(program)], tmp_path / "bare")
+    assert count_by_log(run, work) == count_by_strace([str(program)], tmp_path / "bare")
     assert run.counts(work / "out.bin")["bytes_written"] == 800000 + 101 + 10
 
 
@@ -81,7 +80,7 @@ def test_fortran(trace: Trace, build: Compile, work: Path, tmp_path: Path) -> No
     program = build("records.f90")
     run = trace(program)
     assert (run.status, run.stdout) == (0, " done\n")
-    assert traced(run, work) == witnessed([str(program)], tmp_path / "bare")
+    assert count_by_log(run, work) == count_by_strace([str(program)], tmp_path / "bare")
     assert run.counts(work / "formatted.txt")["bytes_written"] == 1000 * 23
     assert run.counts(work / "unformatted.bin")["bytes_read"] == 10 * 8008
 
@@ -97,9 +96,10 @@ with open("raw.bin", "wb", buffering=0) as f:
     for i in range(100): f.write(bytes(100))
     f.seek(500); f.write(b"x" * 50)
 lines = sum(1 for _ in open("text.txt"))
-done = subprocess.run(["sh", "-c", "cat text.txt | cat > copy.txt; wc -l < copy.txt"], capture_output=True, text=True, close_fds=True)
+shell = ["sh", "-c", "cat text.txt | cat > copy.txt; wc -l < copy.txt"]
+done = subprocess.run(shell, capture_output=True, text=True, close_fds=True)
 json.dump([lines, int(done.stdout)], sys.stdout)
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.system
@@ -109,11 +109,10 @@ def test_python_with_numpy_and_subprocesses(trace: Trace, work: Path, tmp_path: 
     run = trace(*command)
     assert (run.status, run.stdout) == (0, "[1000, 1000]")
     assert run.counts(work / "raw.bin")["writes"] == 101
-    ours = traced(run, work)
+    ours = count_by_log(run, work)
     assert ours["copy.txt"][1] == len("".join(f"line {i}\n" for i in range(1000)))
-    witness = witnessed(
-        command, tmp_path / "bare"
-    )  # reads differ: numpy reads through stdio, ahead
+    # reads differ: numpy reads ahead, through stdio
+    witness = count_by_strace(command, tmp_path / "bare")
     assert {path: both[1] for path, both in ours.items()} == {
         path: both[1] for path, both in witness.items()
     }
@@ -123,10 +122,11 @@ H5PY = """
 import h5py, numpy as np
 with h5py.File("data.h5", "w") as f:
     for i in range(20):
-        f.create_dataset(f"set{i}", data=np.full((100, 100), i, "f8"), chunks=(10, 100) if i % 2 else None)
+        chunks = (10, 100) if i % 2 else None
+        f.create_dataset(f"set{i}", data=np.full((100, 100), i, "f8"), chunks=chunks)
 with h5py.File("data.h5") as f:
     print(sum(float(f[name][0, 0]) for name in f))
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.system
@@ -136,4 +136,4 @@ def test_h5py(trace: Trace, work: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", H5PY]
     run = trace(*command)
     assert (run.status, run.stdout) == (0, "190.0\n")
-    assert traced(run, work) == witnessed(command, tmp_path / "bare")
+    assert count_by_log(run, work) == count_by_strace(command, tmp_path / "bare")

@@ -25,7 +25,7 @@ STATUSES = [(0, 0), (1, 1), (255, 255), (256, 0), (-1, 255), (-(2**31), 0)]
 
 
 def check_end(run: Run, work: Path, status: int, end: tuple[int, int]) -> None:
-    """The program ended as without the tracer, and its log holds all that it did."""
+    """The program ended as without the tracer, and its log is complete."""
     assert run.status == status
     assert run.counts(work / "ends")["writes"] == 1000
     assert run.counts(work / "ends")["bytes_written"] == 10000

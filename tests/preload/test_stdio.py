@@ -15,7 +15,7 @@ FLAGS = pytest.mark.parametrize(
 )
 
 
-def picked(counts: dict[str, int], **expected: int) -> dict[str, int]:
+def select_counts(counts: dict[str, int], **expected: int) -> dict[str, int]:
     return {name: counts[name] for name in expected}
 
 
@@ -25,11 +25,12 @@ def test_blocks_strings_and_formats_are_counted(
 ) -> None:
     run = trace(build("stdio.c", *flags), "blocks")
     expected = {
-        "opens": 1, "closes": 1, "writes": 5, "bytes_written": 1039, "reads": 4, "bytes_read": 100 + 14 + 1039, "seeks": 2,  # noqa: E501
-        "flushes": 1, "formatted_calls": 1, "zero_reads": 1, "end_written": 1039, "failed": 0,
-    }  # fmt: skip
+        **{"opens": 1, "closes": 1, "writes": 5, "bytes_written": 1039, "end_written": 1039},
+        **{"reads": 4, "bytes_read": 100 + 14 + 1039, "zero_reads": 1, "seeks": 2},
+        **{"flushes": 1, "formatted_calls": 1, "failed": 0},
+    }
     assert run.status == 0
-    assert picked(run.counts(work / "blocks", "stdio"), **expected) == expected
+    assert select_counts(run.counts(work / "blocks", "stdio"), **expected) == expected
 
 
 def test_streams_know_their_place(trace: Trace, build: Compile, work: Path) -> None:
@@ -54,7 +55,7 @@ def test_lines_and_scans_are_counted_with_their_bytes(
         "failed": 0,
     }
     assert run.status == 0
-    assert picked(run.counts(work / "text", "stdio"), **expected) == expected
+    assert select_counts(run.counts(work / "text", "stdio"), **expected) == expected
 
 
 @FLAGS
@@ -63,11 +64,12 @@ def test_every_character_is_counted_inlined_or_not(
 ) -> None:
     run = trace(build("stdio.c", *flags), "characters")
     expected = {
-        "writes": 15078, "bytes_written": 15177, "bytes_read": 15178, "reads": 15000 + 1 + 1 + 77 + 1, "zero_reads": 1, "failed": 0,  # noqa: E501
-        "end_written": 15177, "end_read": 15177,
-    }  # fmt: skip
+        **{"writes": 15078, "bytes_written": 15177, "end_written": 15177, "failed": 0},
+        **{"reads": 15000 + 1 + 1 + 77 + 1, "bytes_read": 15178, "end_read": 15177},
+        "zero_reads": 1,
+    }
     assert run.status == 0
-    assert picked(run.counts(work / "characters", "stdio"), **expected) == expected
+    assert select_counts(run.counts(work / "characters", "stdio"), **expected) == expected
 
 
 def test_characters_of_a_stream_that_is_never_closed_are_counted(
@@ -151,4 +153,4 @@ def test_wide_characters_are_counted_in_bytes_of_the_file(
     }
     assert run.status == 0
     assert (work / "wide").stat().st_size == size
-    assert picked(run.counts(work / "wide", "stdio"), **expected) == expected
+    assert select_counts(run.counts(work / "wide", "stdio"), **expected) == expected

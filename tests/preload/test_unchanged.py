@@ -1,4 +1,4 @@
-"""Ordinary programs say, write and return the same with and without the library."""
+"""Ordinary programs print, write and return the same with and without the library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def prepare(folder: Path) -> None:
 
 
 def outcome(script: Path, folder: Path, environment: dict[str, str]) -> tuple[object, ...]:
-    """The output, the status and the files of a script."""
+    """Returns the output, the status and the files of a script."""
     prepare(folder)
     environment = {**environment, "LC_ALL": "C", "HOME": str(folder), "PATH": PATH}
     done = run_command(["bash", script], cwd=folder, env=environment, text=False)

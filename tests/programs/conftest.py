@@ -1,5 +1,5 @@
-"""Runs a command plain and under pario's library, each in a directory of its own, and keeps what
-can be compared."""
+"""Runs a command plain and under pario's library, each in a directory of its own, and compares
+output, exit status and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.support.commands import run_command
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and the files it left: path below its directory -> digest."""
+    """The exit status, output and files of a command; ``files``: path below its directory ->
+    digest."""
 
     status: int
     stdout: str
@@ -30,14 +31,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Traced:
-    """What pario's log says of a command that ran in ``directory``."""
+    """The trace of a command that ran in ``directory``."""
 
     job: Job
     directory: Path
 
     def count(self, counter: str, path: str, layer: str = "posix") -> int:
-        """The sum of a counter over the files of this name below the directory (``*`` stands for
-        anything)."""
+        """Sums a counter over the files of this name below the directory (``*`` stands for any
+        text)."""
         pattern = re.compile(re.escape(str(self.directory / path)).replace(r"\*", ".*"))
         rows = (
             row
@@ -72,13 +73,13 @@ def run(command: list[str], directory: Path, environment: dict[str, str]) -> End
 
 @pytest.fixture
 def same_under_pario(library: Path, tmp_path: Path) -> Compare:
-    """Runs ``command`` plain and traced; output, exit status and files must be equal. Returns what
-    was traced.
+    """Runs ``command`` plain and traced; output, exit status and files must be equal. Returns the
+    trace.
 
     Both run in a directory of the same name (one after the other), so that paths in outputs and
-    files are equal too. ``hide`` is a pattern of what differs between any two runs (times, process
-    numbers); ``ignore`` of files that do. Output that is not ``ordered`` is compared as its
-    letters: ranks print into each other's lines.
+    files are equal too. ``hide`` is a pattern of the text that differs between any two runs (times,
+    process ids); ``ignore`` of the files that differ. If the output is not ``ordered``, its sorted
+    characters are compared, because ranks print into each other's lines.
     """
 
     def compare(
@@ -98,7 +99,7 @@ def same_under_pario(library: Path, tmp_path: Path) -> Compare:
                 work.rename(tmp_path / "plain")
             work.mkdir()
             prepare(work)
-            ends.append(masked(run(command, work, environment), hide, ignore, ordered))
+            ends.append(mask_output(run(command, work, environment), hide, ignore, ordered))
         assert ends[0].status == status, ends[0].stdout + ends[0].stderr
         assert ends[1] == ends[0]
         return Traced(read([log]), work)
@@ -106,7 +107,7 @@ def same_under_pario(library: Path, tmp_path: Path) -> Compare:
     return compare
 
 
-def masked(ended: Ended, hide: str, ignore: str, ordered: bool) -> Ended:
+def mask_output(ended: Ended, hide: str, ignore: str, ordered: bool) -> Ended:
     def mask(text: str) -> str:
         shown = re.sub(hide, "", text)
         return shown if ordered else "".join(sorted("".join(shown.split())))

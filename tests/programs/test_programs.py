@@ -1,4 +1,4 @@
-"""Programs nobody here wrote behave the same under pario, and pario counts what they did."""
+"""Programs of others behave the same under pario, and pario counts their I/O."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_gcc(same_under_pario: Compare) -> None:
     source = '#include <stdio.h>\nint main(void) { return puts("made") < 0; }\n'
     same_under_pario(
         ["sh", "-c", "gcc -c -o a.o a.c && gcc a.o && ./a.out"],
-        lambda directory: void((directory / "a.c").write_text(source)),
+        lambda directory: discard((directory / "a.c").write_text(source)),
     )
 
 
@@ -168,7 +168,7 @@ def test_fio_counts(same_under_pario: Compare) -> None:
     ]
     traced = same_under_pario(
         ["fio", "--name=job", *job, "--output=out.json", "--output-format=json"],
-        lambda directory: void((directory / "data").write_bytes(bytes(4 << 20))),
+        lambda directory: discard((directory / "data").write_bytes(bytes(4 << 20))),
         ignore="out.json|data",
     )
     told = json.loads((traced.directory / "out.json").read_text())["jobs"][0]
@@ -242,5 +242,5 @@ def test_torch_loader(same_under_pario: Compare) -> None:
     assert read == SAMPLES * SAMPLE
 
 
-def void(_: object) -> None:
-    """Makes a preparation of an expression."""
+def discard(_: object) -> None:
+    """Turns an expression into a preparation, which returns None."""

@@ -1,5 +1,5 @@
-"""HDF5's and PnetCDF's own parallel tests pass under pario's tracing and say the same
-(tests/suites: under pario's MPI-IO)."""
+"""The parallel tests of HDF5 and PnetCDF pass under pario's tracing and print the same
+(tests/suites runs them with pario's MPI-IO)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHOSEN = {
         "varn_int",
     ],
 }
-#: Addresses, times, and what ranks print into each other's lines.
+#: Addresses, times, and lines in which the output of several ranks is mixed.
 DIFFERENT = r"0x[0-9a-f]+|\d+\.\d+ ?s(ec\w*)?\b|MPI-process \d\.|hostname=\S+"
 
 #: The suites share a folder of sources and programs.

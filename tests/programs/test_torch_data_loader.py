@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader over a Loader gives the Loader's batches, epoch after epoch."""
+"""PyTorch's DataLoader over a Loader yields the Loader's batches in every epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 COUNT, BATCH = 203, 4
 Batches = list[list[int]]
-#: Worker processes of a DataLoader, and whether they persist.
+#: Number of worker processes of a DataLoader, and whether they are persistent.
 LOOPS = [
     (0, False),
     (1, False),
@@ -32,7 +32,7 @@ LOOPS = [
     (4, False),
     (4, True),
 ]
-#: Batches after which a pass ends with ``break``.
+#: Numbers of batches after which a pass ends with ``break``.
 FEW = 3
 
 
@@ -43,7 +43,7 @@ def torch() -> Any:
 
 @pytest.fixture(scope="module")
 def stateful(torch: Any) -> Any:
-    """torchdata's StatefulDataLoader."""
+    """Returns torchdata's StatefulDataLoader class, or skips the test."""
     reason = "torchdata is not installed"
     return pytest.importorskip("torchdata.stateful_dataloader", reason=reason).StatefulDataLoader
 
@@ -65,13 +65,13 @@ def make_loader(dataset: Dataset, world: int = 1, rank: int = 0, **options: Any)
 
 
 def list_epochs(dataset: Dataset, count: int) -> list[list[int]]:
-    """The order of one process, without PyTorch."""
+    """Returns the record numbers of each epoch in the order of one process, without PyTorch."""
     loader = make_loader(dataset)
     return [join(map(numbers, loader)) for _ in range(count)]
 
 
 def start(kind: Any, loader: Loader, loop: tuple[int, bool], **options: Any) -> Any:
-    """A DataLoader of a class over the Loader."""
+    """Makes a DataLoader of a class over the Loader."""
     workers, persistent = loop
     options = {"collate_fn": numbers} | options
     return kind(
@@ -84,17 +84,17 @@ def start(kind: Any, loader: Loader, loop: tuple[int, bool], **options: Any) -> 
 
 
 def take(data_loader: Any, count: int | None = None) -> Batches:
-    """The batches of one pass, or its first batches."""
+    """Returns the batches of one pass, or its first ``count`` batches."""
     return list(islice(iter(data_loader), count))
 
 
 def join(*batches: Iterable[list[int]]) -> list[int]:
-    """Their records, one after the other."""
+    """Joins the records of batches."""
     return [number for one in chain(*batches) for number in one]
 
 
 class Ranks:
-    """The ranks of a job: ``measured`` ones load with DataLoaders, the others with Loaders
+    """The ranks of a job: those in ``measured`` load with DataLoaders, the others with Loaders
     alone."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Ranks:
             self.data_loaders[rank] = start(kind, self.loaders[rank], loop)
 
     def take(self, epoch: int, done: int = 0, count: int | None = None) -> list[Batches]:
-        """For each rank the batches of a pass, which is to begin behind ``done`` steps."""
+        """Returns for each rank the batches of a pass that is to begin after ``done`` steps."""
         place = {"epoch": epoch, "position": done * BATCH * len(self.loaders)}
         for loader in self.others:
             loader.load_state_dict(loader.state_dict() | place)
@@ -271,7 +271,7 @@ def test_workers_agree_however_they_are_started(
 def test_a_program_that_seeds_each_epoch_alike_gets_the_next_one(
     torch: Any, dataset: Dataset, loop: tuple[int, bool]
 ) -> None:
-    """The number by which workers know each other is then the same in each pass."""
+    """The seed by which workers recognize each other is then the same in each pass."""
     data_loader = start(torch.utils.data.DataLoader, make_loader(dataset), loop)
     for order in list_epochs(dataset, 3):
         torch.manual_seed(0)
@@ -279,7 +279,7 @@ def test_a_program_that_seeds_each_epoch_alike_gets_the_next_one(
 
 
 def note_record(record: memoryview) -> int:
-    """Appends the record to a file, so that a test sees all that was read."""
+    """Appends the record to a file, so that a test sees every record that was read."""
     with open(os.environ["NOTED_RECORDS"], "ab", buffering=0) as file:  # noqa: PTH123
         file.write(record)
     return int.from_bytes(record, "little")
@@ -315,7 +315,8 @@ class TestTorchdata:
     def test_states_at_the_ends_of_an_epoch(
         self, stateful: Any, dataset: Dataset, loop: tuple[int, bool], taken: int | None
     ) -> None:
-        """Before the first batch, after the last one, and after the end was noticed."""
+        """Saves the state before the first batch, after the last batch, and after the end of the
+        iteration."""
         first, second = list_epochs(dataset, 2)
         data_loader, after = (start(stateful, make_loader(dataset), loop) for _ in range(2))
         begun = [number for batch in islice(iter(data_loader), taken) for number in batch]

@@ -1,4 +1,4 @@
-"""Files that several tests need."""
+"""Files that several test modules use."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Writes Darshan logs (format 3.21) with what a test asks for; the modules that logs in the darshan
-package do not have."""
+"""Writes Darshan logs (format 3.21) with given records, also of modules that no log in the darshan
+package has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES = {
     "DXT_POSIX": 9,
     "DXT_MPIIO": 10,
     "HEATMAP": 14,
-}  # numbers in format 3.21
+}  # module numbers in format 3.21
 VERSIONS = {"POSIX": 4, "MPI-IO": 3, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2, "HEATMAP": 1}
 SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
 _SLOTS = 16
@@ -31,7 +31,7 @@ def posix_record(
     counters: dict[int, int] | None = None,
     times: dict[int, float] | None = None,
 ) -> bytes:
-    """A POSIX record; counters and times by their index in Darshan's tables."""
+    """Makes a POSIX record; counters and times are given by their indices in Darshan's tables."""
     ints = [(counters or {}).get(i, 0) for i in range(_POSIX_COUNTERS)]
     floats = [(times or {}).get(i, 0.0) for i in range(_POSIX_TIMES)]
     return struct.pack(f"<Qq{_POSIX_COUNTERS}q{_POSIX_TIMES}d", record, rank, *ints, *floats)
@@ -55,7 +55,7 @@ def segments(number: int, first: float = 0.0, step: float = 0.001, length: int =
 
 @dataclass
 class DarshanLog:
-    """A log to be written."""
+    """The content of a Darshan log."""
 
     nprocs: int = 1
     jobid: int = 42

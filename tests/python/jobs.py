@@ -46,7 +46,7 @@ def make_job(
     has: Iterable[str] = ALL_KNOWN,
     **facts: Any,
 ) -> Job:
-    """A job of ``ranks`` processes that start at 0 and end at ``wall``, without I/O. ``mpi``
+    """Makes a job of ``ranks`` processes that start at 0, end at ``wall`` and do no I/O. ``mpi``
     defaults to ``ranks > 1``; without it the processes are plain ones (rank -1). ``facts`` go to
     the Job (``command=...``, ``exit_status=...``).
     """
@@ -93,8 +93,8 @@ def add_filesystem(
 
 
 def file_row(job: Job, path: str, **fields: Any) -> int:
-    """The row of ``path`` in ``job.files``, added when new. ``fields``: folded, stream, filesystem,
-    layout."""
+    """Returns the row of ``path`` in ``job.files`` and adds it if it is new. ``fields``: folded,
+    stream, filesystem, layout."""
     if path in job.paths:
         number = job.paths.index(path)
     else:
@@ -131,7 +131,7 @@ def add_record(
     job: Job, process: int | Iterable[int], path: str, layer: str = "posix", **counters: Any
 ) -> None:
     """Adds one row per process. ``read_sizes``/``write_sizes`` may be a mapping {bytes: calls}.
-    ``process=-1``: a shared-file sum."""
+    ``process=-1``: the sum over the ranks of a shared file."""
     processes = np.atleast_1d(np.asarray(process if isinstance(process, int) else list(process)))
     rows = new_records(len(processes))
     rows["process"] = processes
@@ -163,9 +163,9 @@ def add_events(
     function: str | None = None,
     **fields: Any,
 ) -> None:
-    """Adds events on a file; kind ``communicate`` is an MPI call, then ``path`` is not used and
-    ``file=0`` is the world. Arrays broadcast against each other; ``process`` too. Events stay
-    sorted by start.
+    """Adds events on a file; kind ``communicate`` is an MPI call, whose ``path`` is ignored and
+    whose ``file=0`` is MPI_COMM_WORLD. Arrays broadcast against each other and ``process``. Events
+    stay sorted by start.
     """
     communicate = kind == "communicate"
     processes = np.asarray(process if isinstance(process, int) else list(process))

@@ -57,8 +57,8 @@ RECORD_FIELDS, PROCESS_FIELDS = _fields("counters.def"), _fields("process.def")
 
 
 def ticks(seconds: float) -> int:
-    """Ticks of a moment (seconds since the process started) or of a duration. Moments begin at
-    RATE, so that none is 0."""
+    """Returns the ticks of a moment (seconds since the process started) or of a duration. Moments
+    begin at RATE, so that none is 0."""
     return round(seconds * RATE)
 
 
@@ -84,8 +84,8 @@ def block(
 
 
 def encode(events: np.ndarray) -> bytes:
-    """The columns of a chunk: differences to the previous row, byte-transposed, as one zstd
-    frame."""
+    """Encodes the columns of a chunk as one zstd frame: differences to the previous row,
+    byte-transposed."""
     columns = []
     for name in EVENT.names or ():
         column = np.ascontiguousarray(events[name])
@@ -96,7 +96,7 @@ def encode(events: np.ndarray) -> bytes:
 
 @dataclass
 class ProcessLog:
-    """A process log to be written."""
+    """The content of a process log."""
 
     host: str = "node0"
     boot: str = ""
@@ -106,8 +106,8 @@ class ProcessLog:
     pid: int = 1000
     start_mono_ns: int = 50_000_000_000
     start_realtime_ns: int = 1_700_000_000_000_000_000
-    end: float | None = 10.0  # seconds since the start; None: killed
-    process: dict[str, int] = field(default_factory=dict)  # further fields
+    end: float | None = 10.0  # seconds since the start; None for a killed process
+    process: dict[str, int] = field(default_factory=dict)  # other fields of the process block
     records: list[dict[str, Any]] = field(default_factory=list)
     functions: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     chunks: list[np.ndarray] = field(default_factory=list)
@@ -210,7 +210,7 @@ def events(
     step: float = 0.001,
     **fields: Any,
 ) -> np.ndarray:
-    """``number`` events, one every ``step`` seconds."""
+    """Makes ``number`` events, one every ``step`` seconds."""
     rows = np.zeros(number, EVENT)
     rows["start"] = moment(first) + (np.arange(number) * ticks(step)).astype("<u8")
     rows["duration"] = ticks(step / 2)

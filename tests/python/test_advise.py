@@ -1,4 +1,4 @@
-"""From findings to a settings file."""
+"""Settings files made from findings (``pario advise``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def finding(
 
 
 def lines(analysis: Analysis, *allowed: str) -> list[str]:
-    """The settings file without its comments."""
+    """Returns the lines of the settings file without its comments."""
     text = render(analysis, advise(analysis, allowed))
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
@@ -61,7 +61,7 @@ def test_settings_of_the_whole_run_come_first_and_once() -> None:
     assert lines(analysis).count("mpiio = true") == 1
 
 
-def test_findings_about_the_same_files_share_a_section_and_the_dearer_decides() -> None:
+def test_findings_about_the_same_files_share_a_section_and_the_costlier_decides() -> None:
     other = replace(SMALL, value="1M")
     assert lines(run(finding(SMALL, seconds=2.0), finding(other, KEPT))) == [
         "[[file]]",
@@ -80,14 +80,14 @@ def test_risky_settings_are_comments_unless_they_are_allowed() -> None:
     assert "streams.ignoreflush = true" not in lines(analysis, "another")
 
 
-def test_a_finding_with_risky_settings_alone_is_held_back() -> None:
+def test_a_finding_with_risky_settings_alone_is_not_applied() -> None:
     advice = advise(run(finding(FLUSH)))
     assert (advice.acts, len(advice.held_back)) == (False, 1)
     assert lines(run(finding(FLUSH))) == []
     assert advise(run(finding(FLUSH)), ["ignoreflush"]).acts
 
 
-def test_what_needs_a_change_of_the_program_is_said_with_the_change_and_the_reason() -> None:
+def test_a_finding_without_settings_names_the_change_of_the_program_and_the_reason() -> None:
     bad = replace(
         finding(title="one rank does it all"),
         why_not="only it has the data",
@@ -102,7 +102,7 @@ def test_what_needs_a_change_of_the_program_is_said_with_the_change_and_the_reas
     assert "There is nothing to set." in text
 
 
-def test_where_the_program_is_not_to_blame_it_is_not_blamed() -> None:
+def test_causes_outside_the_program_ask_for_no_change_of_it() -> None:
     bad = replace(finding(title="a disk is slow"), fixes=(Fix("code", "Tell the administrators."),))
     text = render(run(bad), advise(run(bad)))
     assert "a disk is slow. No setting repairs it. Tell the administrators." in text.replace(
@@ -111,7 +111,7 @@ def test_where_the_program_is_not_to_blame_it_is_not_blamed() -> None:
     assert "change of the program" not in text
 
 
-def test_every_finding_is_told_with_what_is_done_about_it() -> None:
+def test_every_finding_is_listed_with_its_repair() -> None:
     rank = replace(
         finding(title="one rank does it all"),
         why_not="only it has the data",
@@ -158,7 +158,7 @@ def test_patterns_are_exact_for_one_file_and_join_numbered_ones(
         ("./app", ("all",), ["./app"]),
     ],
 )
-def test_what_follows_allow_is_keys_or_the_next_word_of_the_command(
+def test_allow_is_followed_by_keys_or_the_next_word_of_the_command(
     said: str, keys: tuple[str, ...], words: list[str]
 ) -> None:
     assert parse_allowed(said) == (keys, words)
@@ -175,7 +175,7 @@ def test_more_patterns_than_fit_into_their_variable_are_comments(tmp_path: Path)
     path.write_text(render(analysis, advise(analysis)), encoding="utf-8")
     assert 6 <= len(load(path).sections) <= 8
     assert len(variables(load(path), {})["PARIO_STREAMS"]) <= 1023
-    assert path.read_text().count("no room for more patterns") == 16 - len(load(path).sections)
+    assert path.read_text().count("no space for more patterns") == 16 - len(load(path).sections)
 
 
 def test_a_pattern_does_not_mean_files_that_several_ranks_write() -> None:
@@ -183,7 +183,7 @@ def test_a_pattern_does_not_mean_files_that_several_ranks_write() -> None:
     assert patterns(("/out/a1", "/out/a2"), 2, ["/out/a3"]) == ("/out/a1", "/out/a2")
 
 
-def test_what_is_written_is_in_order_whatever_names_there_are(tmp_path: Path) -> None:
+def test_written_settings_are_ordered_for_any_names(tmp_path: Path) -> None:
     names = tuple(row.path for row in analyses.hostile().files)
     analysis = run(*(finding(SMALL, files=(name,), title=name) for name in names))
     path = tmp_path / "pario.toml"
@@ -192,7 +192,7 @@ def test_what_is_written_is_in_order_whatever_names_there_are(tmp_path: Path) ->
 
 
 @pytest.mark.system
-def test_the_command_writes_the_file_and_says_what_it_is_for(tmp_path: Path) -> None:
+def test_the_command_writes_the_file_and_prints_its_use(tmp_path: Path) -> None:
     pario = [sys.executable, "-m", "pario"]
     run_command([*pario, "run", "--no-report", "-o", "log", "--", "true"], cwd=tmp_path, status=0)
     done = run_command([*pario, "advise", "log", "-o", "pario.toml"], cwd=tmp_path)

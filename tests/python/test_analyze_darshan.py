@@ -1,5 +1,4 @@
-"""The logs inside the darshan package: all are analysed, and the known ones give the known
-answer."""
+"""The logs in the darshan package: all of them are analyzed, and known ones give known results."""
 
 from __future__ import annotations
 

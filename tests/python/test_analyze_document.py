@@ -1,4 +1,4 @@
-"""docs/findings.md says what the table of rules says."""
+"""docs/findings.md agrees with the table of rules."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
-"""Interval sets and spreading: checked against brute force on random intervals."""
+"""Interval sets and spreading, checked against brute force on random intervals."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pario.see.analyze.intervals import Intervals, IntervalSet, spread
+from pario.see.analyze.intervals import Intervals, IntervalSet, spread_weights
 
 interval = st.tuples(st.integers(0, 90), st.integers(0, 20), st.integers(0, 2))
 
@@ -38,7 +38,7 @@ def test_measure_counts_overlapping_intervals_once(
 
 
 @given(st.lists(interval, max_size=30))
-def test_runs_are_disjoint_and_cover_what_the_intervals_cover(
+def test_runs_are_disjoint_and_cover_the_same_points_as_the_intervals(
     rows: list[tuple[int, int, int]],
 ) -> None:
     start, end, lane = IntervalSet(of(rows), 120.0).runs()
@@ -51,11 +51,13 @@ def test_runs_are_disjoint_and_cover_what_the_intervals_cover(
 @given(st.lists(interval, max_size=30))
 def test_spreading_keeps_the_sum(rows: list[tuple[int, int, int]]) -> None:
     weight = np.arange(1.0, len(rows) + 1)
-    binned = spread(of(rows), weight, np.linspace(0, 120, 13), 3)
+    binned = spread_weights(of(rows), weight, np.linspace(0, 120, 13), 3)
     assert binned.sum() == pytest.approx(weight.sum(), rel=1e-4)
     assert binned.shape == (3, 12)
 
 
 def test_spreading_puts_weight_where_the_interval_lies() -> None:
-    binned = spread(of([(10, 20, 1)]), np.array([4.0]), np.array([0.0, 20.0, 30.0, 40.0]), 2)
+    binned = spread_weights(
+        of([(10, 20, 1)]), np.array([4.0]), np.array([0.0, 20.0, 30.0, 40.0]), 2
+    )
     assert binned == pytest.approx(np.array([[0, 0, 0], [2, 2, 0]]))

@@ -1,4 +1,4 @@
-"""What became of hints, and the figures of pario's own MPI-IO."""
+"""The outcomes of hints and the figures of pario's own MPI-IO."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_state_of_a_hint(values, state):
     assert (row.state, row.reason, row.files) == (state, values[3], ("/scratch/c",))
 
 
-def test_harmless_reasons_are_those_of_the_library():
+def test_harmless_reasons_equal_the_librarys():
     source = "".join(
         (ROOT / "src" / name).read_text()
         for name in (
@@ -91,7 +91,7 @@ def test_harmless_reasons_are_those_of_the_library():
     assert [text for text, _ in _HARMLESS if text not in source] == []
 
 
-def test_rows_that_differ_in_their_file_only_are_one_and_the_worst_come_first():
+def test_rows_that_differ_only_in_their_file_are_joined_and_the_worst_come_first():
     made = job()
     for number in range(20):
         add_outcome(made, "cb_nodes", "4", "4", "4", path=f"/scratch/{number}")
@@ -112,7 +112,7 @@ def test_a_stripe_count_that_the_file_system_did_not_give_is_a_finding_with_its_
     assert 14 <= found.seconds <= 16
 
 
-def test_the_audit_and_what_was_read_back_make_one_finding():
+def test_the_audit_and_the_values_read_back_make_one_finding():
     made = job()
     add_outcome(made, "striping_factor", "8", "8", "2", "existing file: its stripes are fixed")
     add_hint(made, "/scratch/c", "striping_factor", "8", "requested")
@@ -120,7 +120,7 @@ def test_the_audit_and_what_was_read_back_make_one_finding():
     assert [found.rule for found in analyze(made).findings].count("hints-not-effective") == 1
 
 
-def test_a_misspelt_hint_is_a_finding_where_it_would_have_counted():
+def test_a_misspelt_hint_is_a_finding_if_it_would_have_had_an_effect():
     made = job()
     add_figures(made)
     add_outcome(made, "cb_nods", "4", reason=GUESS)
@@ -143,7 +143,7 @@ def test_a_misspelt_hint_is_a_finding_where_it_would_have_counted():
     assert "cb_nodes" in found.fixes[0].text
 
 
-def test_a_misspelt_hint_that_could_change_nothing_costs_nothing():
+def test_a_misspelt_hint_without_effect_costs_nothing():
     one_node, no_stripes = job(), job()
     add_figures(one_node, nodes=1)
     add_outcome(one_node, "cb_nods", "4", reason=GUESS)
@@ -160,7 +160,7 @@ def test_a_misspelt_hint_that_could_change_nothing_costs_nothing():
     assert finding(no_stripes) is not None
 
 
-def test_an_impossible_value_costs_nothing_that_could_be_told():
+def test_an_impossible_value_has_no_known_cost():
     made = job()
     add_figures(made)
     add_outcome(

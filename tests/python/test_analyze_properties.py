@@ -1,5 +1,5 @@
-"""Whatever a log holds: analysis ends, splits sum to the wall time, findings never give back more
-than there was."""
+"""Properties of any log: its analysis ends, splits sum to the wall time, and findings save no more
+than the time that was spent."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from tests.python.jobs import (
     set_layout,
 )
 
-COUNTS = ("opens closes reads writes seeks stats syncs flushes maps zero_reads bytes_read bytes_written bytes_mapped end_read end_written "  # noqa: E501
-          "nested_reads nested_writes unaligned_writes sync_writes buffer_size formatted_calls sampled_writes sampled_numbers "  # noqa: E501
-          "collective_writes collective_reads block_size").split()  # fmt: skip
+COUNTS = (
+    "opens closes reads writes seeks stats syncs flushes maps zero_reads bytes_read bytes_written"
+    " bytes_mapped end_read end_written nested_reads nested_writes unaligned_writes sync_writes"
+    " buffer_size formatted_calls sampled_writes sampled_numbers collective_writes"
+    " collective_reads block_size"
+).split()
 TIMES = (
     "open_time close_time read_time write_time seek_time stat_time sync_time flush_time"
     " nested_read_time nested_write_time".split()
@@ -122,8 +125,8 @@ def test_any_job_is_analysed_within_its_bounds(job: Job) -> None:
 
 
 def test_large_job_takes_seconds() -> None:
-    """A thousand ranks, ten thousand files; the bound is loose: it catches loops over rows, not
-    slow machines."""
+    """A thousand ranks and ten thousand files; the limit is loose, so that it fails for loops over
+    rows and not on slow machines."""
     job = make_job(1000, 100.0)
     add_filesystem(job, "/net", "lustre", network=True)
     for rank in range(0, 1000, 100):

@@ -1,4 +1,4 @@
-"""When a repair is in question: what the evidence has to say for it."""
+"""The evidence that rules require before they propose a repair."""
 
 from __future__ import annotations
 

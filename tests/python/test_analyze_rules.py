@@ -1,4 +1,4 @@
-"""Every rule fires on the job it is for, names the seconds, and is silent on its control."""
+"""Every rule fires on its own job, states the seconds, and is silent on its control."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNTERS = {
     "alignment",
     "sampled",
     "hints",
-}  # a log without events
+}  # the tables of a log without events
 
 
 def job(ranks: int = 1, wall: float = 100.0, kind: str = "ext4") -> Job:
@@ -46,8 +46,8 @@ def job(ranks: int = 1, wall: float = 100.0, kind: str = "ext4") -> Job:
 
 @dataclass
 class Case:
-    """A job a rule is for, with the least and most seconds it may claim, and the control that must
-    stay silent."""
+    """A job on which a rule fires, the least and most seconds it may claim, and a control on which
+    it must stay silent."""
 
     bad: Callable[[Job], None]
     control: Callable[[Job], None]
@@ -90,7 +90,7 @@ def flush(made: Job, flushes: int, seconds: float) -> None:
     add_record(made, 0, "/scratch/log", "stdio", flushes=flushes, flush_time=seconds, **counts)
 
 
-def opened(made: Job, opens: int) -> None:
+def open_and_close(made: Job, opens: int) -> None:
     times = {"open_time": opens * 1e-3, "close_time": opens * 1e-3}
     add_record(
         made,
@@ -125,7 +125,7 @@ def stats(made: Job, calls: int) -> None:
     add_record(made, 0, "/scratch/f", stats=calls, stat_time=calls * 1e-4)
 
 
-def queued(made: Job, last: float) -> None:
+def queue_opens(made: Job, last: float) -> None:
     add_record(
         made,
         range(16),
@@ -221,7 +221,7 @@ def empty(made: Job, empty: int) -> None:
     )
 
 
-def mapped(made: Job, faults: int) -> None:
+def map_file(made: Job, faults: int) -> None:
     add_record(made, 0, "/scratch/model", opens=1, maps=1, bytes_mapped=10 * GIB)
     made.processes["major_faults"] = faults
 
@@ -244,7 +244,7 @@ def text(made: Job, formatted: bool) -> None:
     )
 
 
-def buffered(made: Job, size: int, mode: int, seconds: float) -> None:
+def write_stream(made: Job, size: int, mode: int, seconds: float) -> None:
     counts = {
         "writes": 500_000,
         "bytes_written": 50_000_000,
@@ -333,7 +333,7 @@ def exchange(made: Job, storage: float) -> None:
 
 
 def late(made: Job, last: list[int]) -> None:
-    """Ten collective calls to which the given ranks in turn come four seconds late."""
+    """Adds ten collective calls; the ranks in ``last`` take turns in arriving four seconds late."""
     made.has.add("events")
     for call in range(10):
         starts = np.full(4, call * 10.0)
@@ -366,7 +366,7 @@ def late(made: Job, last: list[int]) -> None:
     )
 
 
-def hinted(made: Job, effective: int) -> None:
+def request_hint(made: Job, effective: int) -> None:
     add_record(
         made,
         range(4),
@@ -407,7 +407,7 @@ def targets(made: Job, slow: float, directory: str = "/scratch") -> None:
         set_layout(made, f"{directory}/o.{rank}", MIB, [rank % 8])
 
 
-def striped(made: Job, stripes: int) -> None:
+def write_striped(made: Job, stripes: int) -> None:
     add_record(
         made,
         range(8),
@@ -421,7 +421,7 @@ def striped(made: Job, stripes: int) -> None:
     set_layout(made, "/scratch/big", MIB, range(stripes))
 
 
-def unaligned(made: Job, off: int) -> None:
+def write_unaligned(made: Job, off: int) -> None:
     counts = {"writes": 100, "unaligned_writes": off, "bytes_written": 100 * MIB, "block_size": MIB}
     add_record(made, range(4), "/scratch/shared", opens=1, write_time=20.0, **counts)
     set_layout(made, "/scratch/shared", MIB, range(4))
@@ -474,12 +474,16 @@ CASES = {
     "small-reads": small("read"),
     "sync-storm": Case(lambda j: sync(j, 1000, 30.0), lambda j: sync(j, 1, 0.5), (29, 30)),
     "flush-storm": Case(lambda j: flush(j, 5000, 20.0), lambda j: flush(j, 1, 0.01), (19, 20)),
-    "open-close-loop": Case(lambda j: opened(j, 5000), lambda j: opened(j, 1), (9.9, 10.02)),
+    "open-close-loop": Case(
+        lambda j: open_and_close(j, 5000), lambda j: open_and_close(j, 1), (9.9, 10.02)
+    ),
     "many-small-files": Case(
         lambda j: small_files(j, 1000), lambda j: small_files(j, 1), (29, 30.1)
     ),
     "stat-storm": Case(lambda j: stats(j, 100_000), lambda j: stats(j, 20), (9.9, 10)),
-    "metadata-queue": Case(lambda j: queued(j, 20.0), lambda j: queued(j, 0.6), (19, 20), ranks=16),
+    "metadata-queue": Case(
+        lambda j: queue_opens(j, 20.0), lambda j: queue_opens(j, 0.6), (19, 20), ranks=16
+    ),
     "all-ranks-read-one-file": Case(
         lambda j: all_read(j, 8), lambda j: all_read(j, 1), (6.9, 8), ranks=8
     ),
@@ -491,11 +495,11 @@ CASES = {
     ),
     "empty-reads": Case(lambda j: empty(j, 1_000_000), lambda j: empty(j, 1), (9.9, 10.1)),
     "mmap-network": Case(
-        lambda j: mapped(j, 40_000), lambda j: mapped(j, 10), (15, 25), kind="lustre"
+        lambda j: map_file(j, 40_000), lambda j: map_file(j, 10), (15, 25), kind="lustre"
     ),
     "text-output": Case(lambda j: text(j, True), lambda j: text(j, False), (4.5, 5)),
     "stdio-buffer": Case(
-        lambda j: buffered(j, 64, 0, 10.0), lambda j: buffered(j, MIB, 0, 0.06), (9, 10)
+        lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)
     ),
     "stdio-per-value": Case(lambda j: values(j, 10_000_000), lambda j: values(j, 10), (2.5, 3)),
     "hole-read-modify-write": Case(
@@ -510,15 +514,25 @@ CASES = {
     "collective-waiting": Case(
         lambda j: late(j, [3]), lambda j: late(j, [0, 1, 2, 3]), (29, 31), ranks=4
     ),
-    "hints-not-effective": Case(lambda j: hinted(j, 2), lambda j: hinted(j, 8), (14, 16), ranks=4),
+    "hints-not-effective": Case(
+        lambda j: request_hint(j, 2), lambda j: request_hint(j, 8), (14, 16), ranks=4
+    ),
     "slow-target": Case(
         lambda j: targets(j, 50.0), lambda j: targets(j, 2.2), (47, 49), ranks=32, kind="lustre"
     ),
     "one-stripe": Case(
-        lambda j: striped(j, 1), lambda j: striped(j, 8), (17, 18), ranks=8, kind="lustre"
+        lambda j: write_striped(j, 1),
+        lambda j: write_striped(j, 8),
+        (17, 18),
+        ranks=8,
+        kind="lustre",
     ),
     "unaligned-shared-writes": Case(
-        lambda j: unaligned(j, 100), lambda j: unaligned(j, 0), (5, 15), ranks=4, kind="lustre"
+        lambda j: write_unaligned(j, 100),
+        lambda j: write_unaligned(j, 0),
+        (5, 15),
+        ranks=4,
+        kind="lustre",
     ),
     "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
 }
@@ -551,7 +565,7 @@ def test_rule_names_cause_and_seconds(name: str) -> None:
     )
 
 
-#: Settings that repair the finding of a case; of the others there are none.
+#: The settings that repair the finding of a case; the findings of other cases have none.
 SETTINGS = {
     "one-stripe": ["striping.striping_factor", "striping.striping_unit"],
     "hole-read-modify-write": ["run.mpiio", "mpiio.pario_write_behind"],
@@ -615,7 +629,7 @@ def test_files_that_several_processes_write_are_not_kept_in_buffers(
     assert bool(found.settings) == repaired
 
 
-def test_writes_and_seeks_that_come_one_by_one_with_an_open_are_a_matter_of_the_opens() -> None:
+def test_writes_and_seeks_with_an_open_each_are_attributed_to_the_opens() -> None:
     made = job()
     opened = {
         "opens": 50_000,
@@ -635,7 +649,7 @@ def test_writes_and_seeks_that_come_one_by_one_with_an_open_are_a_matter_of_the_
     assert found.seconds == pytest.approx(5.0, abs=0.2)
 
 
-def test_a_finding_without_settings_says_why_the_program_has_to_change() -> None:
+def test_a_finding_without_settings_gives_the_reason_to_change_the_program() -> None:
     made = job(4)
     add_record(
         made,
@@ -654,7 +668,7 @@ def test_a_finding_without_settings_says_why_the_program_has_to_change() -> None
     )
 
 
-def test_settings_that_the_run_had_already_are_not_proposed_again() -> None:
+def test_settings_of_the_run_are_not_proposed_again() -> None:
     environment = {
         "PARIO_MPIIO": "1",
         "PARIO_HINTS": "*:pario_write_behind=1M:ds_write=enable",
@@ -689,7 +703,7 @@ def test_small_pieces_are_written_as_windows_where_they_fill_the_file(
     assert ("romio_ds_write" in [one.key for one in found.settings]) == dense
 
 
-def test_a_file_with_one_stripe_gets_as_many_as_the_policy_says() -> None:
+def test_a_file_with_one_stripe_gets_the_stripe_count_of_the_policy() -> None:
     made = job(16, kind="lustre")
     for layer in ("mpiio", "posix"):
         add_record(
@@ -710,7 +724,7 @@ def test_a_file_with_one_stripe_gets_as_many_as_the_policy_says() -> None:
     ]
 
 
-def test_the_first_thing_to_do_is_what_pario_can_do_itself() -> None:
+def test_the_first_repair_is_one_that_pario_can_make() -> None:
     made = job(CASES["small-writes"].ranks, kind=CASES["small-writes"].kind)
     CASES["small-writes"].bad(made)
     fix = analyze(made).findings[0].fixes[0]
@@ -731,11 +745,11 @@ def test_control_stays_silent(name: str) -> None:
     assert name not in found(made)
 
 
-def test_unbuffered_and_line_buffered_streams_are_told_apart() -> None:
+def test_unbuffered_and_line_buffered_streams_are_distinguished() -> None:
     titles = []
     for mode in (1, 2):
         made = job()
-        buffered(made, 0, mode, 10.0)
+        write_stream(made, 0, mode, 10.0)
         titles.append(analyze(made).findings[0].title)
     assert "line-buffered" in titles[0] and "unbuffered" in titles[1]
 
@@ -756,9 +770,7 @@ def test_text_is_recognised_from_samples_where_nothing_was_formatted() -> None:
     assert list(found(made)) == ["text-output"]
 
 
-def test_text_that_is_written_line_by_line_is_small_writes_because_the_calls_cost_more_than_the_digits() -> (  # noqa: E501
-    None
-):
+def test_text_written_line_by_line_is_small_writes_because_calls_cost_more_than_digits() -> None:
     made = job()
     sampled = {"sampled_writes": 20, "sampled_text": 20, "sampled_numbers": 18}
     sizes = {"bytes_written": 40 * MIB, "write_sizes": {40: MIB}, "end_written": 40 * MIB}
@@ -766,7 +778,7 @@ def test_text_that_is_written_line_by_line_is_small_writes_because_the_calls_cos
     assert list(found(made)) == ["small-writes"]
 
 
-def test_slow_target_is_named_with_what_to_type() -> None:
+def test_slow_target_is_named_with_the_commands_to_type() -> None:
     made = job(32, kind="lustre")
     targets(made, 50.0)
     (finding,) = analyze(made).findings
@@ -777,8 +789,8 @@ def test_slow_target_is_named_with_what_to_type() -> None:
 
 
 def test_stronger_cause_leaves_nothing_to_a_weaker_one() -> None:
-    """Values written one by one through MPI-IO are missing collectives, not small POSIX writes as
-    well."""
+    """A program that writes its values one by one through MPI-IO lacks collective calls; the POSIX
+    writes below do not count as small writes as well."""
     made = job(4)
     add_record(
         made,
@@ -807,7 +819,7 @@ def test_stronger_cause_leaves_nothing_to_a_weaker_one() -> None:
 )
 def test_view_that_cuts_a_call_into_pieces_counts_as_pieces(extent: int, named: list[str]) -> None:
     """Four independent calls per rank that the library turned into 10,000 writes; a collective call
-    helps only where the pieces meet."""
+    helps only if the pieces of the ranks are adjacent."""
     made = job(4)
     add_record(
         made,
@@ -892,7 +904,7 @@ def test_small_files_in_many_directories_are_one_storm() -> None:
     assert finding.seconds == pytest.approx(20, rel=0.05)
 
 
-def test_files_over_the_limit_are_small_files_and_not_one_that_is_used_again_and_again() -> None:
+def test_files_over_the_limit_are_small_files_and_not_one_reused_file() -> None:
     made = job()
     made.processes["files_folded"] = 50_000
     file_row(made, "/scratch/d/*", folded=1)
@@ -919,7 +931,7 @@ def test_files_over_the_limit_are_small_files_and_not_one_that_is_used_again_and
     assert finding.seconds == pytest.approx(37, rel=0.05)
 
 
-def test_bytes_of_one_rank_count_once_whatever_lies_below_mpi_io() -> None:
+def test_bytes_of_one_rank_count_once_for_any_layers_below_mpi_io() -> None:
     made = job(4)
     counts = {"writes": 10, "bytes_written": 256_000_000, "write_time": 30.0}
     add_record(made, 0, "/scratch/s", "mpiio", **counts)

@@ -1,4 +1,4 @@
-"""What is the program's own I/O, and what the launcher's, the MPI library's or the kernel's."""
+"""Separation of the program's own I/O from that of the launcher, the MPI library and the kernel."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_files_touched_inside_mpi_calls_alone_are_the_librarys() -> None:
     assert (groups(job)["library"].files, groups(job)["library"].bytes_written) == (2, 400)
 
 
-def test_what_python_reads_because_pario_is_there_is_left_out() -> None:
+def test_reads_of_python_caused_by_pario_are_left_out() -> None:
     job = make_job(1, wall=10.0)
     for path in (
         "/opt/lib/pario/launch/hook/sitecustomize.py",
@@ -66,7 +66,7 @@ def test_what_python_reads_because_pario_is_there_is_left_out() -> None:
     )
 
 
-def test_known_files_of_the_library_are_told_without_events() -> None:
+def test_known_files_of_the_library_are_recognised_without_events() -> None:
     job = make_job(2, wall=10.0, has={"posix"})
     add_record(job, range(2), "/dev/shm/vader_segment.node.1", opens=1, open_time=0.1)
     add_record(job, range(2), "/home/ada/ucx.conf", failed_opens=1, failed=1, open_time=0.1)
@@ -87,7 +87,7 @@ def test_nonblocking_mpi_io_that_ends_in_a_wait_is_io() -> None:
     assert analysis.verdict.critical.communication == pytest.approx(1.0)
 
 
-def test_what_was_looked_for_and_not_found_is_one_row_and_no_file() -> None:
+def test_missing_paths_are_one_row_and_no_file() -> None:
     job = make_job(1, wall=10.0)
     for number in range(30):
         add_record(
@@ -99,7 +99,7 @@ def test_what_was_looked_for_and_not_found_is_one_row_and_no_file() -> None:
     assert groups(job)["missing"].files == 30
 
 
-def test_functions_inside_others_say_so() -> None:
+def test_nested_functions_are_marked() -> None:
     job = make_job(2, wall=10.0)
     add_function(job, range(2), "MPI_File_write_at", "mpiio", calls=1, seconds=5.0)
     add_function(job, range(2), "pwrite", "posix", calls=1, seconds=4.0)
@@ -132,7 +132,7 @@ def test_threads_side_by_side_take_no_more_than_the_run() -> None:
     assert (row.seconds, row.share) == (40.0, pytest.approx(0.5))
 
 
-def test_without_mpi_a_function_has_the_share_that_it_has_of_the_process_with_most() -> None:
+def test_without_mpi_a_function_has_its_largest_share_of_a_process() -> None:
     job = make_job(4, wall=10.0, mpi=False)
     add_function(job, range(4), "fsync", "posix", calls=1, seconds=[6.0, 1.0, 0.0, 0.0])
     (row,) = analyze(job).functions
@@ -143,7 +143,7 @@ def test_without_mpi_a_function_has_the_share_that_it_has_of_the_process_with_mo
     ("path", "told"),
     [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)],
 )
-def test_where_sqlite_syncs_the_advice_is_for_sqlite(path: str, told: bool) -> None:
+def test_syncs_of_sqlite_get_advice_for_sqlite(path: str, told: bool) -> None:
     job = make_job(1)
     add_record(
         job,

@@ -1,4 +1,5 @@
-"""The tables: functions, files, file systems, sizes, timeline, phases, contention."""
+"""The tables of an analysis: functions, files, file systems, sizes, timeline, phases,
+contention."""
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_filesystems_and_sizes_sum_their_files() -> None:
     assert analysis.sizes[0].writes == (0, 6, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
-def test_hints_pair_what_was_requested_with_what_is_in_force() -> None:
+def test_hints_pair_requested_with_effective_values() -> None:
     job = make_job(2)
     add_hint(job, "/a.h5", "cb_nodes", "8", "requested")
     add_hint(job, "/a.h5", "cb_nodes", "2", "effective")
@@ -146,7 +147,7 @@ def test_timeline_from_events_is_exact() -> None:
     assert sum(timeline.bytes_written) == pytest.approx(1500, rel=1e-3)
 
 
-def test_timeline_from_counters_says_so() -> None:
+def test_timeline_from_counters_is_marked() -> None:
     job = make_job(1, wall=100.0, has={"posix"})
     add_record(job, 0, "/f", writes=10, write_time=5.0, first_write=50.0, last_write=60.0)
     timeline = analyze(job).timeline

@@ -1,4 +1,4 @@
-"""Where the time went: lanes, waiting, the critical path, the split and its sentence."""
+"""The verdict: lanes, waiting, the critical path, the split of the wall time and its sentence."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ COLLECTIVE = 8
 
 
 def barrier(job: Job, number: int, arrivals: list[float]) -> None:
-    """All ranks meet: each waits from its arrival to the last one."""
+    """A barrier of all ranks: each waits from its arrival to the last arrival."""
     arrived = np.array(arrivals)
     last = arrived.max() + 1e-6
     add_events(
@@ -174,7 +174,7 @@ def test_job_that_sleeps_is_idle() -> None:
     assert analyze(job).verdict.bound == "idle"
 
 
-def test_missing_knowledge_is_said() -> None:
+def test_missing_data_is_reported() -> None:
     job = make_job(4, wall=10.0, has={"posix"})
     add_record(job, range(4), "/f", writes=1, write_time=1.0, bytes_written=100)
     assert any("MPI communication" in text for text in analyze(job).verdict.not_known)
@@ -198,12 +198,12 @@ def test_sum_over_ranks_gives_the_slowest_rank_its_own_time() -> None:
     assert (verdict.slowest_rank, verdict.slowest.io) == (2, pytest.approx(6.0))
 
 
-def test_job_without_anything_has_a_verdict() -> None:
+def test_job_without_data_has_a_verdict() -> None:
     verdict = analyze(Job(source="x", format="pario")).verdict
     assert verdict.bound == "unknown"
 
 
-def test_short_run_with_hardly_any_io_is_told_so() -> None:
+def test_short_run_with_hardly_any_io_gets_a_short_verdict() -> None:
     job = make_job(1, wall=0.003)
     add_record(job, 0, "/etc/passwd", reads=1, read_time=0.002, bytes_read=100)
     verdict = analyze(job).verdict
@@ -213,7 +213,7 @@ def test_short_run_with_hardly_any_io_is_told_so() -> None:
     )
 
 
-def test_sentence_says_what_to_gain_and_by_what_in_one_line() -> None:
+def test_sentence_names_the_gain_and_the_repair_in_one_line() -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/out.dat", writes=1_000_000, bytes_written=8_000_000, write_time=8.0)
     analysis = analyze(job)

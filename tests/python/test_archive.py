@@ -1,5 +1,5 @@
-"""Directories as shards: nothing of them is lost, ordinary tar reads them, members are read
-alone."""
+"""Archives of directories: nothing is lost, ordinary tar reads the shards, and single members can
+be read."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ needs_tar = pytest.mark.skipif(
 
 
 def facts_of(root: Path) -> dict[str, tuple[object, ...]]:
-    """All that is to survive, by name."""
+    """Returns the facts that an archive must preserve, by name."""
     found = {}
     first: dict[int, str] = {}
     for path in sorted([root, *root.rglob("*")]):
@@ -71,7 +71,7 @@ def attributes_of(path: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """One of everything."""
+    """Makes a directory with one file of each kind."""
     root = tmp_path / "tree"
     (root / "deep" / ("long" * 40) / "empty").mkdir(parents=True)
     (root / "text").write_text("hello")
@@ -165,7 +165,7 @@ def test_a_part_is_unpacked(
     assert capfdbinary.readouterr().out == b"hello"
 
 
-def test_a_hard_link_alone_is_an_error_that_says_what_is_missing(
+def test_a_hard_link_alone_is_an_error_that_names_the_missing_member(
     tree: Path, tmp_path: Path
 ) -> None:
     pack(tree, tmp_path / "out")
@@ -192,7 +192,7 @@ def test_an_output_that_exists_stays(
     assert "is within" in capsys.readouterr().err
 
 
-def test_a_failure_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failure_names_the_file_and_removes_the_output(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     with pytest.raises(OSError, match="missing"):
         pack(tmp_path / "missing", tmp_path / "out")
@@ -228,7 +228,7 @@ def test_an_index_that_names_other_bytes_is_noticed(tmp_path: Path) -> None:
     index = bytearray((tmp_path / "out" / "index").read_bytes())
     rows = [
         64 + 64 * number + 8 for number in (1, 2)
-    ]  # behind the directory's: where the offsets of a and b are
+    ]  # the offsets of a and b; the directory's row comes first
     first, second = (bytes(index[at : at + 8]) for at in rows)
     index[rows[0] : rows[0] + 8], index[rows[1] : rows[1] + 8] = second, first
     (tmp_path / "out" / "index").write_bytes(index)
@@ -244,7 +244,7 @@ def test_a_directory_may_be_named_by_a_link(tmp_path: Path) -> None:
     assert Archive(tmp_path / "out").read("file") == b"1"
 
 
-def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
+def test_stale_files_of_a_killed_pack_are_removed(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(2000):
         (tmp_path / "tree" / str(number)).write_bytes(os.urandom(4000))
@@ -261,7 +261,7 @@ def test_what_a_killed_pack_left_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_what_a_killed_unpack_left_goes(tmp_path: Path) -> None:
+def test_stale_files_of_a_killed_unpack_are_removed(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(3000):
         (tmp_path / "tree" / str(number)).write_bytes(b"1" * 4000)
@@ -295,7 +295,7 @@ def test_a_private_directory_stays_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who alone gives files away")
-def test_a_group_is_the_one_that_was_packed_and_not_the_directorys(tmp_path: Path) -> None:
+def test_the_packed_group_is_restored_and_not_the_directorys(tmp_path: Path) -> None:
     tree, shared = tmp_path / "tree", tmp_path / "shared"
     for directory in (tree, shared):
         directory.mkdir()
@@ -310,7 +310,7 @@ def test_a_group_is_the_one_that_was_packed_and_not_the_directorys(tmp_path: Pat
 
 
 def default_acl(*permissions: int) -> bytes:
-    """Of the owner, the group and others, as the kernel takes it."""
+    """Makes a default ACL of the owner, the group and others in the kernel's format."""
     entries = (
         struct.pack("<HHI", tag, allowed, 0xFFFFFFFF)
         for tag, allowed in zip((0x01, 0x04, 0x20), permissions, strict=True)
@@ -318,7 +318,7 @@ def default_acl(*permissions: int) -> bytes:
     return struct.pack("<I", 2) + b"".join(entries)
 
 
-def test_permissions_are_those_that_were_packed_whatever_a_directory_gives_to_new_files(
+def test_packed_permissions_are_restored_under_any_default_permissions_of_a_directory(
     tmp_path: Path,
 ) -> None:
     tree, shared = tmp_path / "tree", tmp_path / "shared"
@@ -348,7 +348,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.system
-def test_where_no_more_can_be_written_nothing_stays(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(3):
         (tmp_path / "tree" / str(number)).write_bytes(random.Random(number).randbytes(500_000))
@@ -370,7 +370,7 @@ def test_sockets_are_left_out_and_names_may_have_any_byte(
     tree.mkdir()
     for name in (b"a\nline", b"tab\t", b"\xff\xfe", b" ", b"-x", b"n" * 255, b"back\\slash"):
         (tree / os.fsdecode(name)).write_bytes(name)
-    monkeypatch.chdir(tree)  # names of sockets are short
+    monkeypatch.chdir(tree)  # paths of sockets have to be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
         pack(tree, tmp_path / "out", shards=3)
@@ -397,7 +397,7 @@ def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
     os.geteuid() != 0 or not shutil.which("setpriv"),
     reason="needs root, and setpriv to be less than that",
 )
-def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
+def test_members_that_this_user_cannot_create_are_counted(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "tool").write_text("1")
@@ -425,10 +425,11 @@ def test_what_this_user_cannot_make_is_counted(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["tool"]
     assert (
         tmp_path / "back" / "tool"
-    ).stat().st_mode & 0o7777 == 0o755  # nobody else's program acts as us
+        # a file of another user must not run as this user: no set-user-ID bit
+    ).stat().st_mode & 0o7777 == 0o755
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a").write_bytes(b"1")
 
@@ -465,7 +466,7 @@ def test_any_tree_survives(
         path = root.joinpath(*map(os.fsdecode, parts))
         with contextlib.suppress(
             OSError
-        ):  # a name is a directory in one and a file in another, or too long
+        ):  # the name is a directory in one file's path and a file in another's, or too long
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(random.Random(size).randbytes(size))
             path.chmod(mode | 0o400)
@@ -476,7 +477,7 @@ def test_any_tree_survives(
     shutil.rmtree(place)
 
 
-def test_who_has_read_enough_of_the_list_hears_of_no_error(tree: Path, tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_list_early_causes_no_error(tree: Path, tmp_path: Path) -> None:
     pack(tree, tmp_path / "out")
     reads, writes = os.pipe()
     os.close(reads)
@@ -498,7 +499,7 @@ def test_shards_that_were_sent_in_part_are_completed(tree: Path, tmp_path: Path)
     assert facts_of(tmp_path / "back") == facts_of(tree)
 
 
-def test_a_flat_directory_is_spread_and_gathered(tmp_path: Path) -> None:
+def test_a_flat_directory_is_divided_into_subdirectories_and_joined(tmp_path: Path) -> None:
     flat = tmp_path / "flat"
     flat.mkdir()
     for number in range(100):
@@ -530,7 +531,7 @@ def test_an_even_spread_is_even(tmp_path: Path) -> None:
     assert (tmp_path / "3" / "f75").exists()
 
 
-def test_a_file_named_like_a_subdirectory_is_in_the_way(
+def test_a_file_named_like_a_subdirectory_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(6):

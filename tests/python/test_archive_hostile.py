@@ -1,4 +1,4 @@
-"""Archives of strangers: impossible members are refused by name before anything is made."""
+"""Hostile archives: impossible members are refused by name before any file is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _round(state: int, value: int) -> int:
 
 
 def xxh64(data: bytes, seed: int) -> int:
-    """The published hash, of data of any length."""
+    """Returns the published xxHash64 of data of any length."""
     one, two, three, four, five = _PRIMES
     at, result = 0, seed + five
     if len(data) >= 32:
@@ -67,7 +67,7 @@ def xxh64(data: bytes, seed: int) -> int:
 
 @dataclass
 class Index:
-    """An index that is taken apart, to be put together with a fitting checksum."""
+    """The parts of an index, which write() puts together with a valid checksum."""
 
     rows: list[dict[str, int]]
     names: bytearray
@@ -98,7 +98,7 @@ class Index:
         raise KeyError(name)
 
     def rename(self, name: bytes, other: bytes) -> None:
-        """To another name of the same length."""
+        """Changes the name of a member to another name of the same length."""
         at = self.row(name)["name"]
         self.names[at : at + len(name)] = other
 
@@ -108,7 +108,7 @@ Change = Callable[[Index], object]
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """The members ".", "aa", "bb" and "cc"."""
+    """An archive with the members ".", "aa", "bb" and "cc"."""
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in ("aa", "bb", "cc"):
@@ -175,13 +175,13 @@ def test_ls_shows_no_impossible_member_as_a_good_one(
     status = main(["ls", "-l", str(archive)])
     shown = capsys.readouterr()
     assert "\0" not in shown.out + shown.err
-    if case in ("above", "zero", "root"):  # names that only unpack refuses
+    if case in ("above", "zero", "root"):  # names that only unpack rejects
         assert (status, len(shown.out.splitlines())) == (0, 4)
     else:
         assert status in (1, 2) and re.search(HOSTILE[case][1], shown.err)
 
 
-def test_ls_says_that_the_index_is_verified(
+def test_ls_states_that_the_index_is_verified(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["ls", str(archive)]) == 0
@@ -190,7 +190,7 @@ def test_ls_says_that_the_index_is_verified(
     assert shown.err == f"{archive}: 4 members in 1 shard, index verified\n"
 
 
-def test_ls_lists_what_a_missing_shard_had_and_says_so(
+def test_ls_lists_the_members_of_a_missing_shard_and_names_it(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (archive / "00000.tar.zst").unlink()
@@ -210,7 +210,7 @@ def test_ls_refuses_an_index_with_a_wrong_checksum(
     assert shown.out == "" and "checksum" in shown.err
 
 
-def test_names_never_reach_the_terminal_as_they_are(
+def test_names_are_escaped_on_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree = tmp_path / "tree"
@@ -274,9 +274,10 @@ import pathlib, re, sys
 from pario.cli import main
 status = main(sys.argv[1:])
 # Not ru_maxrss, which counts the process that this one was forked from.
-print(re.search("VmHWM:.*?([0-9]+) kB", pathlib.Path("/proc/self/status").read_text())[1], file=sys.stderr)
+status_text = pathlib.Path("/proc/self/status").read_text()
+print(re.search("VmHWM:.*?([0-9]+) kB", status_text)[1], file=sys.stderr)
 sys.exit(status)
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.system

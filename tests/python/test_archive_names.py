@@ -1,4 +1,4 @@
-"""Paths that no single call can name are packed and unpacked as others are."""
+"""Packs and unpacks paths that are too long for a single system call."""
 
 import os
 import stat
@@ -9,8 +9,8 @@ from tests.support.commands import run_command
 
 
 def make_deep(root: Path, levels: int) -> Path:
-    """Directories whose path no call takes; a hard link, a symbolic one, a pipe and a sparse file
-    are in the last."""
+    """Makes nested directories whose path is too long for a system call; the last one holds a hard
+    link, a symbolic link, a pipe and a sparse file."""
     here = os.open(root, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d" * 200, dir_fd=here)
@@ -35,7 +35,7 @@ def make_deep(root: Path, levels: int) -> Path:
 
 
 def deep_facts(root: Path) -> list[tuple[object, ...]]:
-    """What os.fwalk finds, which follows any depth."""
+    """Lists the files below ``root`` with os.fwalk, which works at any depth."""
     found: list[tuple[object, ...]] = []
     for path, directories, files, descriptor in os.fwalk(root):
         for name in sorted(directories + files):

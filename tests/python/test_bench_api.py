@@ -1,5 +1,4 @@
-"""``pario bench api``: what is measured, what is said of it, the picture, and the history of a file
-system."""
+"""``pario bench api``: measurements, verdicts, pictures, and the history of a file system."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def document(**rates: dict[int, list[float]]) -> dict[str, Any]:
-    """A result of reading in order from memory, by way."""
+    """Makes a result of reading from memory in order; ``rates``: way -> piece size -> rates."""
     rows = [
         {"way": way, "condition": IN_ORDER, "piece": piece, "rates": values}
         for way, by in rates.items()
@@ -48,11 +47,11 @@ def document(**rates: dict[int, list[float]]) -> dict[str, Any]:
     }
 
 
-def said(**rates: dict[int, list[float]]) -> list[str]:
+def list_verdicts(**rates: dict[int, list[float]]) -> list[str]:
     return dict(verdicts(result_of(document(**rates))))[IN_ORDER]
 
 
-def test_every_way_is_measured_under_every_condition_that_suits_it(tmp_path: Path) -> None:
+def test_every_way_is_measured_under_every_applicable_condition(tmp_path: Path) -> None:
     result = measure(Request(tmp_path, size=256 << 10, pieces=(4096,), repeat=2, seconds=0.01))
     missing = {what.split(", read ")[0].split(", write ")[0] for what in result["missing"]}
     measured = {(row["way"], row["condition"]) for row in result["rows"]}
@@ -67,7 +66,7 @@ def test_every_way_is_measured_under_every_condition_that_suits_it(tmp_path: Pat
     assert all(len(row["rates"]) == 2 and min(row["rates"]) > 0 for row in result["rows"])
 
 
-def test_a_file_of_words_that_know_their_place(tmp_path: Path) -> None:
+def test_each_word_of_the_file_holds_its_offset(tmp_path: Path) -> None:
     make_file(tmp_path / "file", 9 << 20)
     data = (tmp_path / "file").read_bytes()
     assert len(data) == 9 << 20
@@ -76,7 +75,7 @@ def test_a_file_of_words_that_know_their_place(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_wrong_in_the_file_is_seen(tmp_path: Path) -> None:
+def test_wrong_bytes_in_the_file_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     make_file(path, 64 << 10)
     with path.open("r+b") as file:
@@ -92,10 +91,10 @@ def test_what_is_wrong_in_the_file_is_seen(tmp_path: Path) -> None:
         )
 
 
-def test_the_break_even_points_are_told_in_words() -> None:
+def test_the_break_even_points_are_stated_in_words() -> None:
     read = {512: [100.0, 110.0], 4096: [800.0, 820.0], 65536: [1000.0, 1010.0]}
     stdio = {512: [400.0, 410.0], 4096: [790.0, 815.0], 65536: [500.0, 510.0]}
-    first, largest, enough, pair = said(read=read, stdio=stdio)
+    first, largest, enough, pair = list_verdicts(read=read, stdio=stdio)
     assert first == "Pieces of 512 B: stdio is fastest, 405 B/s."
     assert largest == "Pieces of 64 KiB: read is fastest, 1.00 kB/s."
     assert (
@@ -108,9 +107,9 @@ def test_the_break_even_points_are_told_in_words() -> None:
     )
 
 
-def test_what_repetitions_do_not_separate_is_no_difference() -> None:
+def test_overlapping_repetitions_are_no_difference() -> None:
     assert (
-        said(mmap={4096: [100.0, 300.0]}, pread={4096: [200.0, 250.0]})[-1]
+        list_verdicts(mmap={4096: [100.0, 300.0]}, pread={4096: [200.0, 250.0]})[-1]
         == "mmap and pread do not differ clearly."
     )
     assert Rates((3.0, 4.0)).beats(Rates((1.0, 2.0))) and not Rates((2.0, 4.0)).beats(
@@ -191,7 +190,7 @@ def test_the_command_prints_plots_keeps_and_compares(
         ),
     ],
 )
-def test_errors_name_what_was_wrong(
+def test_errors_name_the_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert main(["bench", "api", str(tmp_path), *words]) == 2
@@ -199,7 +198,7 @@ def test_errors_name_what_was_wrong(
 
 
 @pytest.mark.parametrize("pieces", ["4", "12", "2G", "4K,"])
-def test_pieces_that_no_call_can_move_are_refused(
+def test_pieces_larger_than_a_call_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], pieces: str
 ) -> None:
     with pytest.raises(SystemExit):
@@ -241,7 +240,7 @@ def test_changes_are_clear_when_no_repetition_is_between() -> None:
         ),
     ],
 )
-def test_what_is_no_earlier_result_is_refused_before_anything_is_measured(
+def test_an_invalid_earlier_result_is_refused_before_the_measurement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], document: str, said: str
 ) -> None:
     (tmp_path / "earlier.json").write_text(document)
@@ -256,7 +255,7 @@ PANELS = [
 
 
 @pytest.mark.system
-def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
+def test_a_picture_has_the_format_of_its_suffix(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for suffix, begin in (
         (".svg", b"<svg "),
@@ -273,10 +272,10 @@ def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
 
     assert not pyplot.get_fignums()
     height, width, _ = pyplot.imread(tmp_path / "picture.png").shape
-    assert width > height > 800  # two panels across, two rows
+    assert width > height > 800  # two panels side by side, in two rows
 
 
-def test_without_matplotlib_png_is_refused_before_anything_is_measured(
+def test_without_matplotlib_png_is_refused_before_the_measurement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -17,7 +17,7 @@ BUILD = ROOT / "build" / "release"
 
 @pytest.fixture(scope="module")
 def pattern_bench() -> Path:
-    """The folder of the built programs."""
+    """Returns the folder of the built benchmark programs."""
     if not shutil.which("cmake") or not shutil.which("ninja"):
         pytest.skip("cmake or ninja is not on the PATH")
     if not Path("/usr/include/benchmark/benchmark.h").exists():

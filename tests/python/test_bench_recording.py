@@ -25,7 +25,7 @@ ENVIRONMENT = {"command": "python bench/toy.py", "commit": "0123456789abcdef", "
 
 
 def count_up() -> Iterator[datetime]:
-    """Times that are 2.5 s apart."""
+    """Makes a clock whose times are 2.5 s apart."""
     now = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
     while True:
         yield now
@@ -54,7 +54,7 @@ def record(results: Path, *seconds: float, way: str = "fast", probes: Probes | N
 
 
 def read_folder(results: Path) -> str:
-    """The content of every recorded file."""
+    """Returns the content of every recorded file."""
     files = sorted(path for path in results.rglob("*") if path.is_file())
     return "".join(f"== {path.relative_to(results)}\n{path.read_text()}" for path in files)
 

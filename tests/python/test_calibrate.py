@@ -1,5 +1,5 @@
-"""What ``pario bench --calibrate`` measures says what it is, and nobody waits for a process that
-has failed."""
+"""``pario bench --calibrate`` states how it measured each rate and does not wait for a failed
+process."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tests.support.commands import run_command
 
 
 @pytest.mark.parametrize(("left", "said"), [(0.5, True), (0.0, False)])
-def test_a_rate_of_what_stayed_in_memory_says_so(
+def test_a_rate_measured_in_memory_is_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float, said: bool
 ) -> None:
     monkeypatch.setattr(calibrate, "resident", lambda _: left)
     found = dict(
         islice(calibrate.measure(tmp_path, 1, lambda path, _: path.touch(), 4 << 20, 0.001), 2)
     )
-    assert ("stayed in memory" in found["read_rate"].how) == said
-    assert "stayed in memory" not in found["write_rate"].how
+    assert ("stayed in the page cache" in found["read_rate"].how) == said
+    assert "stayed in the page cache" not in found["write_rate"].how
 
 
 @pytest.mark.parametrize(("first", "second"), [("no/a", "b"), ("a", "no/b")])
-def test_of_two_that_write_in_turn_one_that_fails_ends_both(
+def test_a_failing_process_of_two_that_write_in_turn_ends_both(
     tmp_path: Path, first: str, second: str
 ) -> None:
     with pytest.raises(OSError, match="no/"):
-        calibrate._in_turn(tmp_path / first, tmp_path / second)
+        calibrate._time_alternating(tmp_path / first, tmp_path / second)
 
 
-def test_one_that_answers_ends_quietly_when_nobody_listens_any_more(tmp_path: Path) -> None:
+def test_an_answering_process_ends_quietly_when_its_peer_has_ended(tmp_path: Path) -> None:
     here, there = multiprocessing.Pipe()
     others = here.__class__(os.dup(here.fileno()))
     here.send(0)
@@ -46,7 +46,7 @@ def test_one_that_answers_ends_quietly_when_nobody_listens_any_more(tmp_path: Pa
     assert (tmp_path / "mine").stat().st_size > 0
 
 
-def test_a_result_that_cannot_be_written_is_kept_and_said(
+def test_a_result_that_cannot_be_written_is_kept_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -70,7 +70,7 @@ def test_a_result_that_cannot_be_written_is_kept_and_said(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_nothing_stays_of_a_comparison_that_a_signal_ends(
+def test_a_comparison_ended_by_a_signal_leaves_no_files(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     program = """\

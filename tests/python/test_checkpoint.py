@@ -1,5 +1,5 @@
-"""Checkpoints: what is saved in any decomposition is loaded in any other, bit by bit; errors name
-array, rank and extent, on every rank."""
+"""Checkpoints are loaded bit by bit in any decomposition; errors name array, rank and extent on
+every rank."""
 
 import re
 import resource
@@ -31,7 +31,7 @@ def save(path: Path, step: int, arrays, attrs=None, **options) -> Path:
 
 
 def part(array: np.ndarray, ranks, **options) -> checkpoint.arrays.Saved:
-    """A rank's even share."""
+    """Returns the even share of a rank."""
     box = checkpoint.divide(array.shape, ranks.size, ranks.rank)
     return block(array[box.within(whole(array.shape))], array.shape, box.begin, **options)
 
@@ -70,7 +70,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     st.data(),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
+def test_saved_arrays_are_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
     boxes = {name: data.draw(tilings(array.shape)) for name, array in arrays.items()}
@@ -117,7 +117,7 @@ def test_whatever_is_saved_is_loaded_in_any_decomposition(tmp_path_factory, arra
                 assert same(array[box.within(whole(array.shape))], piece)
 
 
-def test_state_comes_back_as_it_was(tmp_path):
+def test_a_state_is_restored_unchanged(tmp_path):
     attrs = {
         "time": 0.5,
         "steps": 7,
@@ -177,7 +177,7 @@ def test_a_file_of_another_program_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_next_checkpoint_is_made_like_the_one_before(tmp_path, ranks):
-    """Its file is no copy: arrays and attributes are its own."""
+    """The layout is reused, but the new file has arrays and attributes of its own."""
 
     def program(ranks):
         with Writer(ranks, tmp_path, durable=False) as writer:
@@ -212,7 +212,7 @@ def test_ghost_cells_stay_out(tmp_path):
     assert (load(None, tmp_path)["T"].reshape(-1) == np.arange(60)).all()
 
 
-def test_arrays_take_what_is_read_as_they_are(tmp_path):
+def test_arrays_of_other_types_receive_the_elements_read(tmp_path):
     save(tmp_path, 0, {"T": GRID, "when": np.array(["2026-11-22"], "M8[D]")})
     state = load(None, tmp_path)
     same_type, other, days = np.empty_like(GRID), np.empty_like(GRID, "f4"), np.empty(1, "M8[D]")
@@ -223,14 +223,13 @@ def test_arrays_take_what_is_read_as_they_are(tmp_path):
         state.read_many({"when": None}, {"when": days})["when"] is days
         and str(days[0]) == "2026-11-22"
     )
-    with pytest.raises(
-        CheckpointError, match=r"the part has shape \[6, 8, 10\], what shall take it \[3\]"
-    ):
+    with pytest.raises(CheckpointError, match=r"the part has shape \[6, 8, 10\], its target \[3\]"):
         state.read("T", out=np.empty(3))
 
 
 def errors(tmp_path, size, arrays, step=lambda ranks: 2):
-    """What each rank is told when ``arrays(ranks)`` is saved. A good checkpoint before it stays."""
+    """Returns the error of each rank when ``arrays(ranks)`` is saved. The checkpoint before it
+    stays."""
 
     def program(ranks):
         with Writer(ranks, tmp_path, durable=False) as writer:
@@ -294,7 +293,7 @@ def test_types_shapes_and_names_that_differ(tmp_path):
     assert told == ["array 'seed': not the same on rank 2 as on rank 0"] * 3
 
 
-def test_what_a_rank_raises_is_raised_on_all(tmp_path):
+def test_an_error_of_one_rank_is_raised_on_all(tmp_path):
     told = errors(tmp_path, 3, lambda ranks: {"T": object() if ranks.rank == 1 else 1.0})
     assert all("array 'T': elements of type object cannot be saved" in one for one in told)
     assert "rank 1: " in told[0] and "rank 1: " in told[2]
@@ -335,7 +334,7 @@ def test_attributes_of_the_next_checkpoint_differ_however_little(tmp_path):
     )
 
 
-def test_copies_that_are_written_together_are_few(monkeypatch):
+def test_batches_of_copies_are_bounded(monkeypatch):
     monkeypatch.setattr(transfer, "_AT_HAND", 100)
     columns = np.zeros((5, 10), "u1")[:, :4]  # 20 bytes each, with ghost cells
     moves = [
@@ -344,12 +343,12 @@ def test_copies_that_are_written_together_are_few(monkeypatch):
     assert [sum(map(len, together)) for _, together in transfer._batches(moves)] == [100, 100, 40]
 
 
-def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(
+def test_a_directory_is_released_when_all_saves_have_ended_also_after_a_failed_one(
     tmp_path, monkeypatch
 ):
     begun, opened, write = threads.threading.Event(), threads.threading.Event(), transfer.write
 
-    def troubled(comm, path, moves, **options):
+    def write_or_fail(comm, path, moves, **options):
         if "step-00000001" in path:
             assert begun.wait(PATIENCE)
             raise OSError(28, "No space left on device")
@@ -360,7 +359,7 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(
     monkeypatch.setattr(container, "LARGE", 0)
     writer = Writer(None, tmp_path, durable=False, in_flight=2)
     writer.save(0, {"T": GRID})
-    monkeypatch.setattr(transfer, "write", troubled)
+    monkeypatch.setattr(transfer, "write", write_or_fail)
     for step in (1, 2):
         writer.save_async(step, {"T": GRID + step})
     begun.set()
@@ -381,7 +380,7 @@ def test_a_directory_is_given_back_when_all_is_written_also_beside_what_failed(
     assert (load(None, tmp_path)["T"] == GRID + 2).all()
 
 
-def test_what_is_no_name_and_no_place_is_told(tmp_path):
+def test_invalid_names_and_offsets_are_reported(tmp_path):
     assert (
         "array 3: expected a name, which is a string"
         in errors(tmp_path, 2, lambda ranks: {3: 1})[1]
@@ -390,7 +389,7 @@ def test_what_is_no_name_and_no_place_is_told(tmp_path):
         block(np.zeros(3), (9,), (4.5,))
 
 
-def test_a_writer_that_is_closed_says_so(tmp_path):
+def test_a_closed_writer_is_an_error(tmp_path):
     def program(ranks):
         writer = Writer(ranks, tmp_path, durable=False)
         writer.close()
@@ -402,7 +401,7 @@ def test_a_writer_that_is_closed_says_so(tmp_path):
     assert threads.run(2, program) == [None, None]
 
 
-def test_a_disk_without_room_is_noticed_before_anything_is_written(tmp_path):
+def test_a_full_disk_is_detected_before_the_first_write(tmp_path):
     huge = np.broadcast_to(np.float64(1), (10**7, 10**7))
     told = errors(
         tmp_path, 2, lambda ranks: {"T": block(huge, (2 * 10**7, 10**7), (ranks.rank * 10**7, 0))}
@@ -416,7 +415,7 @@ def test_ranks_that_save_different_steps(tmp_path):
             writer.save(5 + ranks.rank, {"T": 1})
 
     assert {str(one) for one in threads.run(2, program)} == {
-        "rank 1 has come to save(step 6), rank 0 to save(step 5)"
+        "rank 1 has called save(step 6), rank 0 save(step 5)"
     }
     assert (
         "step -1; expected a number from 0 on"
@@ -425,8 +424,8 @@ def test_ranks_that_save_different_steps(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["save", "save_async"])
-def test_a_disk_that_is_full_leaves_what_was_there(tmp_path, how):
-    """Under a limit on the size of files, which is as good as a full disk."""
+def test_a_full_disk_leaves_earlier_checkpoints(tmp_path, how):
+    """A limit on the size of files stands for a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Writer(None, tmp_path, durable=False) as writer:
         writer.save(1, {"T": np.zeros(100_000)})
@@ -446,7 +445,7 @@ def test_a_disk_that_is_full_leaves_what_was_there(tmp_path, how):
 
 def test_only_the_newest_are_kept(tmp_path):
     with Writer(None, tmp_path, keep=2, durable=False) as writer:
-        for step in (5, 6, 7, 2):  # the program went back
+        for step in (5, 6, 7, 2):  # the program returned to an earlier step
             writer.save(step, {"T": GRID})
     assert sorted(path.name for path in tmp_path.glob("*.h5")) == [
         "step-00000002.h5",
@@ -456,7 +455,7 @@ def test_only_the_newest_are_kept(tmp_path):
     assert load(None, tmp_path).step == 2
 
 
-def test_damaged_and_unfinished_ones_are_skipped_by_name(tmp_path):
+def test_damaged_and_unfinished_checkpoints_are_skipped_by_name(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, step, {"T": GRID + step})
     with (tmp_path / "step-00000003.h5").open("r+b") as file:
@@ -469,7 +468,7 @@ def test_damaged_and_unfinished_ones_are_skipped_by_name(tmp_path):
     assert any("step-00000004.h5.part: not finished" in str(one.message) for one in told)
 
 
-def test_bytes_that_changed_are_noticed_however_they_are_read(tmp_path):
+def test_changed_bytes_are_detected_by_every_way_to_read(tmp_path):
     threads.run(
         4,
         lambda ranks: Writer(ranks, tmp_path, durable=False).save(
@@ -509,7 +508,7 @@ def test_a_directory_has_one_writer(tmp_path):
     Writer(None, tmp_path).close()
 
 
-def test_what_cannot_be_read_says_what_there_is(tmp_path):
+def test_a_failed_read_names_the_available_arrays(tmp_path):
     with pytest.raises(CheckpointError, match="no complete checkpoint"):
         load(None, tmp_path)
     save(tmp_path, 1, {"T": GRID})

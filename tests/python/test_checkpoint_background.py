@@ -1,4 +1,4 @@
-"""Checkpoints that are written while the program goes on."""
+"""Checkpoints that are written in the background while the program continues."""
 
 import errno
 import os
@@ -32,30 +32,30 @@ WHOLE = (12, 7)
 
 
 class Program:
-    """A rank's part of a field that changes with every step."""
+    """Returns a rank's part of a field that changes with every step."""
 
     def __init__(self, ranks) -> None:
         self.box = checkpoint.divide(WHOLE, ranks.size, ranks.rank)
         self.field = np.zeros(self.box.shape)
 
     def step(self, number: int) -> dict[str, checkpoint.arrays.Saved]:
-        self.field[...] = expected(number)[self.box.within(whole(WHOLE))]
+        self.field[...] = field_at(number)[self.box.within(whole(WHOLE))]
         return {"T": block(self.field, WHOLE, self.box.begin), "step": number}
 
 
-def expected(number: int) -> np.ndarray:
+def field_at(number: int) -> np.ndarray:
     return np.arange(84.0).reshape(WHOLE) + number
 
 
 @pytest.fixture(autouse=True)
-def _unpacked(monkeypatch):
-    """No array is small: each rank writes its own."""
+def _no_small_arrays(monkeypatch):
+    """Treats no array as small, so that each rank writes its own blocks."""
     monkeypatch.setattr(container, "LARGE", 0)
 
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Nothing is written until it is opened."""
+    """Delays all writes until this event is set."""
     opened, write = threading.Event(), transfer.write
 
     def late(*arguments, **options):
@@ -68,7 +68,7 @@ def gate(monkeypatch):
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
 @pytest.mark.parametrize("in_flight", [1, 3])
-def test_what_is_saved_is_what_was_there_at_the_call(tmp_path, threads, in_flight):
+def test_a_save_holds_the_arrays_as_they_were_at_the_call(tmp_path, threads, in_flight):
     def program(ranks):
         mine = Program(ranks)
         with Writer(ranks, tmp_path, durable=False, in_flight=in_flight) as writer:
@@ -82,14 +82,14 @@ def test_what_is_saved_is_what_was_there_at_the_call(tmp_path, threads, in_fligh
     assert run(3, program, threads=threads) == [(tmp_path / "step-00000007.h5", True)] * 3
     for number in range(8):
         state = load(None, tmp_path, step=number)
-        assert (state["T"] == expected(number)).all() and state.attrs["time"] == number
+        assert (state["T"] == field_at(number)).all() and state.attrs["time"] == number
 
 
-def test_the_program_goes_on_meanwhile_until_memory_is_used_up(tmp_path, gate):
+def test_the_program_continues_until_the_memory_of_snapshots_is_used_up(tmp_path, gate):
     with Writer(None, tmp_path, in_flight=2, durable=False) as writer:
-        first, second = (writer.save_async(number, {"T": expected(number)}) for number in range(2))
+        first, second = (writer.save_async(number, {"T": field_at(number)}) for number in range(2))
         assert not first.done() and not second.done() and not list(tmp_path.glob("*.h5"))
-        third = threading.Thread(target=writer.save_async, args=(2, {"T": expected(2)}))
+        third = threading.Thread(target=writer.save_async, args=(2, {"T": field_at(2)}))
         third.start()
         third.join(0.2)
         assert third.is_alive()
@@ -99,7 +99,7 @@ def test_the_program_goes_on_meanwhile_until_memory_is_used_up(tmp_path, gate):
     assert [load(None, tmp_path, step=number).step for number in range(3)] == [0, 1, 2]
 
 
-def test_it_appears_without_another_call_where_ranks_may_meet_in_threads(tmp_path):
+def test_a_save_completes_without_another_call_if_ranks_may_meet_in_threads(tmp_path):
     def program(ranks):
         writer = Writer(ranks, tmp_path, durable=False)
         pending = writer.save_async(1, Program(ranks).step(1))
@@ -112,9 +112,7 @@ def test_it_appears_without_another_call_where_ranks_may_meet_in_threads(tmp_pat
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
-    tmp_path, monkeypatch, threads
-):
+def test_a_full_disk_is_a_deferred_error_on_every_rank(tmp_path, monkeypatch, threads):
     write = exchange.write_for_all
 
     def program(ranks):
@@ -149,9 +147,9 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
 
     first, second = run(2, program, threads=threads)
     for told in (first, second):
-        assert "No space left on device" in told[0]  # asked for
-        assert told[1] == "Pending" and "No space left on device" in told[2]  # not asked for
-    assert "rank 0: " in second[0]  # which writes for both
+        assert "No space left on device" in told[0]  # from the pending save
+        assert told[1] == "Pending" and "No space left on device" in told[2]  # from the next call
+    assert "rank 0: " in second[0]  # rank 0 writes for both ranks
     assert sorted(path.name for path in tmp_path.glob("step*")) == [
         "step-00000001.h5",
         "step-00000005.h5",
@@ -160,7 +158,7 @@ def test_a_disk_that_fills_meanwhile_is_an_error_of_the_next_call_on_every_rank(
 
 @pytest.fixture
 def first_fails(monkeypatch):
-    """There is no room for step 1."""
+    """Fails the writes of step 1 with ENOSPC."""
     write = exchange.write_for_all
 
     def some(path, by_rank, **options):
@@ -173,7 +171,7 @@ def first_fails(monkeypatch):
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
 @pytest.mark.parametrize("keep", [None, 1])
-def test_the_newest_is_the_one_that_was_saved_last_whichever_is_asked_for(tmp_path, threads, keep):
+def test_the_last_saved_checkpoint_is_the_newest_in_any_order_of_waiting(tmp_path, threads, keep):
     def program(ranks):
         mine = Program(ranks)
         with Writer(ranks, tmp_path, durable=False, in_flight=3, keep=keep) as writer:
@@ -186,7 +184,7 @@ def test_the_newest_is_the_one_that_was_saved_last_whichever_is_asked_for(tmp_pa
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_what_went_wrong_is_an_error_of_the_next_call_while_there_is_memory_for_more(
+def test_a_failed_save_is_an_error_of_the_next_call_while_memory_is_left(
     tmp_path, first_fails, threads
 ):
     def program(ranks):
@@ -202,11 +200,11 @@ def test_what_went_wrong_is_an_error_of_the_next_call_while_there_is_memory_for_
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_closing_finishes_what_can_be_finished(tmp_path, first_fails, threads):
+def test_close_completes_the_saves_that_can_be_completed(tmp_path, first_fails, threads):
     def program(ranks):
         mine = Program(ranks)
         writer = Writer(ranks, tmp_path, durable=False, in_flight=2)
-        writer._keep_at_most = lambda step: 1  # as where the first one fails after the call
+        writer._keep_at_most = lambda step: 1  # as if the first save failed only after the call
         for number in (1, 2):
             writer.save_async(number, mine.step(number))
         with pytest.raises(CheckpointError, match="No space left on device"):
@@ -216,9 +214,9 @@ def test_closing_finishes_what_can_be_finished(tmp_path, first_fails, threads):
     assert sorted(path.name for path in tmp_path.glob("step*")) == ["step-00000002.h5"]
 
 
-def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
+def test_pending_saves_are_completed_when_a_program_fails(tmp_path, gate):
     with pytest.raises(ZeroDivisionError), Writer(None, tmp_path, durable=False) as writer:
-        writer.save_async(3, {"T": expected(3)})
+        writer.save_async(3, {"T": field_at(3)})
         gate.set()
         raise ZeroDivisionError
     assert load(None, tmp_path).step == 3
@@ -226,8 +224,8 @@ def test_what_was_begun_is_finished_when_a_program_fails(tmp_path, gate):
 
 @pytest.fixture
 def writing(monkeypatch) -> list[tuple[str, list[int]]]:
-    """What is written in the background: for each call that writes anything, the file and where
-    blocks begin."""
+    """Records the background writes: for each call that writes, the file and the offsets of its
+    blocks."""
     found, write = [], exchange.write_for_all
 
     def noting(path, by_rank, **options):
@@ -241,7 +239,7 @@ def writing(monkeypatch) -> list[tuple[str, list[int]]]:
 
 
 def save_twice(tmp_path, monkeypatch, nodes=1, **options):
-    """By three ranks, which have the rows from 0, 4 and 8 on, and are on so many nodes."""
+    """Saves twice from three ranks on ``nodes`` nodes; their blocks start at rows 0, 4 and 8."""
     here = threading.local()
     monkeypatch.setattr(relay, "node_name", lambda: here.name)
 
@@ -253,7 +251,7 @@ def save_twice(tmp_path, monkeypatch, nodes=1, **options):
 
     assert run(3, program) == [None] * 3
     for number in range(2):
-        assert (load(None, tmp_path, step=number)["T"] == expected(number)).all()
+        assert (load(None, tmp_path, step=number)["T"] == field_at(number)).all()
 
 
 def test_one_rank_of_a_node_writes_for_all(tmp_path, monkeypatch, writing):
@@ -274,7 +272,7 @@ def test_one_rank_of_a_node_writes_all_parts(tmp_path, monkeypatch, writing):
 
 
 def test_rows_of_all_ranks_of_a_node_are_joined(tmp_path, monkeypatch, writing):
-    """What each rank has of the cube are short rows, of the line a long one."""
+    """The rows of a rank are short in the cube and long in the line."""
     monkeypatch.setattr(exchange, "_ROUND", 5000)
     alone = []
     monkeypatch.setattr(
@@ -309,9 +307,11 @@ def test_rows_of_all_ranks_of_a_node_are_joined(tmp_path, monkeypatch, writing):
 
 
 @pytest.mark.parametrize("hidden", [1, 2])
-def test_ranks_whose_copies_are_not_seen_write_them(tmp_path, monkeypatch, writing, hidden):
-    see, count = relay.seen, iter(range(3))
-    monkeypatch.setattr(relay, "seen", lambda place: see(place) if next(count) >= hidden else None)
+def test_ranks_without_shared_memory_write_their_own_copies(tmp_path, monkeypatch, writing, hidden):
+    see, count = relay.map_memory, iter(range(3))
+    monkeypatch.setattr(
+        relay, "map_memory", lambda place: see(place) if next(count) >= hidden else None
+    )
     save_twice(tmp_path, monkeypatch)
     whose = [[0, 8], [4]] if hidden == 1 else [[0], [4], [8]]
     assert sorted(writing) == [
@@ -319,20 +319,19 @@ def test_ranks_whose_copies_are_not_seen_write_them(tmp_path, monkeypatch, writi
     ]
 
 
-def test_a_rank_that_has_no_memory_to_show_writes_its_own(tmp_path, monkeypatch, writing):
-    def refused(*_):
+def test_a_rank_that_cannot_share_memory_writes_its_own_blocks(tmp_path, monkeypatch, writing):
+    def refuse(*_):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
-    monkeypatch.setattr(background, "Memory", refused)
+    monkeypatch.setattr(background, "Memory", refuse)
     save_twice(tmp_path, monkeypatch)
     assert sorted(writing) == [
         (f"step-0000000{number}", [begin]) for number in range(2) for begin in (0, 4, 8)
     ]
 
 
-def test_copies_are_made_where_others_are_arranged(tmp_path):
-    """The same memory for other arrays, larger and smaller ones, and for those that were there
-    before."""
+def test_copies_reuse_memory_of_other_arrays(tmp_path):
+    """Snapshots reuse their memory for larger, smaller and earlier sets of arrays."""
 
     def program(ranks):
         with Writer(ranks, tmp_path, durable=False, in_flight=2) as writer:
@@ -354,13 +353,13 @@ def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
         mine = Program(ranks)
         writer = Writer(ranks, tmp_path, durable=False)
         if ranks.rank == 1:
-            monkeypatch.setattr(writer._snapshots[0], "copy", refused)
+            monkeypatch.setattr(writer._snapshots[0], "copy", refuse)
         with pytest.raises((CheckpointError, MemoryError), match="no memory"):
             writer.save_async(1, mine.step(1))
         writer.save(2, mine.step(2))
         writer.close()
 
-    def refused(given):
+    def refuse(given):
         raise MemoryError("no memory")
 
     assert run(2, program) == [None, None]
@@ -369,14 +368,14 @@ def test_a_rank_that_cannot_copy_is_an_error_on_all(tmp_path, monkeypatch):
 
 @pytest.fixture
 def two_complete(tmp_path) -> store.Store:
-    """What looks like two checkpoints."""
+    """A directory of two empty files with the names of checkpoints."""
     for number in range(2):
         path = tmp_path / f"step-0000000{number}.h5"
         path.touch()
     return store.Store(tmp_path)
 
 
-def test_who_waits_for_what_is_removed_may_come_while_that_begins(two_complete, monkeypatch):
+def test_a_wait_for_a_removal_may_begin_while_the_removal_starts(two_complete, monkeypatch):
     start = threading.Thread.start
     monkeypatch.setattr(
         threading.Thread, "start", lambda thread: (two_complete.await_removal(), start(thread))
@@ -386,23 +385,23 @@ def test_who_waits_for_what_is_removed_may_come_while_that_begins(two_complete, 
     assert [path.name for path in two_complete.directory.glob("step*")] == ["step-00000001.h5"]
 
 
-def test_what_is_removed_when_python_ends_is_removed_at_once(two_complete, monkeypatch):
-    def refused(_):
+def test_a_removal_at_the_end_of_python_is_done_at_once(two_complete, monkeypatch):
+    def refuse(_):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     two_complete.prune(1)
     assert [path.name for path in two_complete.directory.glob("step*")] == ["step-00000001.h5"]
 
 
-def test_what_is_no_memory_of_a_rank_is_not_waited_for(tmp_path):
+def test_a_pipe_in_place_of_a_ranks_memory_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "fifo")
-    assert relay.seen((str(tmp_path / "fifo"), 0, 0)) is None
+    assert relay.map_memory((str(tmp_path / "fifo"), 0, 0)) is None
 
 
 @pytest.fixture
 def removal(monkeypatch):
-    """What is removed stays until it is allowed."""
+    """Delays the deletion of removed checkpoints until this event is set."""
     allowed, delete = threading.Event(), store._delete_all
 
     def wait(paths):
@@ -412,17 +411,17 @@ def removal(monkeypatch):
     return allowed
 
 
-def test_the_program_does_not_wait_for_what_is_removed(tmp_path, removal):
+def test_the_program_does_not_wait_for_removals(tmp_path, removal):
     with Writer(None, tmp_path, keep=1, durable=False) as writer:
         for number in range(2):
-            writer.save(number, {"T": expected(number)})
-        pending = writer.save_async(2, {"T": expected(2)})
+            writer.save(number, {"T": field_at(number)})
+        pending = writer.save_async(2, {"T": field_at(2)})
         assert not pending.done()
         removal.set()
         assert load(None, pending.result()).step == 2
 
 
-def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, monkeypatch, removal):
+def test_a_save_waits_for_a_removal_if_it_needs_the_space(tmp_path, monkeypatch, removal):
     def full(path, needed):
         if not removal.is_set():
             removal.set()
@@ -431,17 +430,15 @@ def test_room_that_is_being_freed_is_waited_for_where_it_is_needed(tmp_path, mon
 
     with Writer(None, tmp_path, keep=1, durable=False) as writer:
         for number in range(2):
-            writer.save(number, {"T": expected(number)})
+            writer.save(number, {"T": field_at(number)})
         monkeypatch.setattr(writer_module, "check_space", full)
-        writer.save(2, {"T": expected(2)})
+        writer.save(2, {"T": field_at(2)})
     assert load(None, tmp_path).step == 2
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("slow", [0, 2])
-def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_gets_on(
-    tmp_path, monkeypatch, slow
-):
+def test_a_rank_that_progresses_is_waited_for_beyond_the_patience(tmp_path, monkeypatch, slow):
     monkeypatch.setattr(pario.ranks, "_GRACE", 0.0)
     write = exchange.write_for_all
 
@@ -459,12 +456,12 @@ def test_one_that_writes_longer_than_others_are_patient_is_waited_for_while_it_g
     monkeypatch.setattr(exchange, "write_for_all", slowly)
 
     def program(ranks):
-        monkeypatch.setattr(background, "Memory", refused)  # each rank writes its own
+        monkeypatch.setattr(background, "Memory", refuse)  # each rank writes its own blocks
         with Writer(ranks, tmp_path, durable=False, patience=4) as writer:
             writer.save_async(1, Program(ranks).step(1)).result()
 
-    def refused(size):
+    def refuse(size):
         raise OSError(errno.ENOMEM, "no memory")
 
     assert run(3, program, patience=4.0) == [None] * 3
-    assert (load(None, tmp_path)["T"] == expected(1)).all()
+    assert (load(None, tmp_path)["T"] == field_at(1)).all()

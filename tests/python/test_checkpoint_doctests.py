@@ -6,7 +6,7 @@ import pytest
 
 from pario import checkpoint
 
-#: Errors need no example.
+#: Exceptions need no example.
 OBJECTS = [name for name in checkpoint.__all__ if name != "CheckpointError"]
 
 

@@ -1,4 +1,4 @@
-"""What the ranks of a node move together, in memory that they share."""
+"""Transfers of the ranks of a node through shared memory."""
 
 import threading
 import time
@@ -10,7 +10,15 @@ import pytest
 
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, node
-from pario.checkpoint.exchange import Piece, Stored, divided, places, regions, rounds, share
+from pario.checkpoint.exchange import (
+    Piece,
+    Stored,
+    find_joint_arrays,
+    places,
+    regions,
+    rounds,
+    share,
+)
 from pario.checkpoint.geometry import Box, whole
 from pario.interrupts import check
 from tests.python.support.threads import comms
@@ -20,13 +28,13 @@ SHAPE = (40, 30, 200)
 ARRAY = Stored(1000, (0, 0, 0), SHAPE, 8)
 
 
-def held(ranks: int) -> list[dict[Stored, list[Box]]]:
-    """Blocks of all axes."""
+def make_blocks(ranks: int) -> list[dict[Stored, list[Box]]]:
+    """Returns for each rank the blocks of a division along all axes."""
     return [{ARRAY: [checkpoint.divide(SHAPE, ranks, rank)]} for rank in range(ranks)]
 
 
 def elements(pieces: list[Piece]) -> np.ndarray:
-    """How often each element of the array is in some pieces."""
+    """Counts how often the pieces hold each element of the array."""
     found = np.zeros(SHAPE, int)
     for piece in pieces:
         found[piece.box.within(whole(SHAPE))] += 1
@@ -34,12 +42,12 @@ def elements(pieces: list[Piece]) -> np.ndarray:
 
 
 def test_a_node_alone_moves_all_of_an_array_in_one_run():
-    assert regions(held(8), [0] * 8, frozenset([ARRAY]), writing=True) == [
+    assert regions(make_blocks(8), [0] * 8, frozenset([ARRAY]), writing=True) == [
         [Piece(ARRAY, whole(SHAPE))]
     ]
 
 
-def test_each_of_several_nodes_moves_what_its_ranks_have():
+def test_each_of_several_nodes_moves_the_blocks_of_its_ranks():
     ranks = [
         {ARRAY: [Box((20 * (rank // 2), 0, 100 * (rank % 2)), (20, 30, 100))]} for rank in range(4)
     ]
@@ -47,11 +55,12 @@ def test_each_of_several_nodes_moves_what_its_ranks_have():
     assert found == [[Piece(ARRAY, Box((20 * node, 0, 0), (20, 30, 200)))] for node in range(2)]
 
 
-def test_nodes_that_have_short_runs_or_write_what_others_have_leave_it_to_mpi_io():
+def test_nodes_with_short_runs_or_overlapping_blocks_use_mpi_io():
     assert (
-        regions(held(8), [rank % 2 for rank in range(8)], frozenset([ARRAY]), writing=True) is None
+        regions(make_blocks(8), [rank % 2 for rank in range(8)], frozenset([ARRAY]), writing=True)
+        is None
     )
-    some = held(8)[:5]
+    some = make_blocks(8)[:5]
     assert regions(some, [0] * 5, frozenset([ARRAY]), writing=True) is None
     assert regions(some, [0] * 5, frozenset([ARRAY]), writing=False) is not None
     assert (
@@ -65,12 +74,13 @@ def test_nodes_that_have_short_runs_or_write_what_others_have_leave_it_to_mpi_io
     )
 
 
-def test_arrays_of_which_all_have_long_runs_are_left_to_each_rank():
+def test_arrays_with_long_runs_on_all_ranks_are_moved_by_each_rank():
     slabs = Stored(10**7, (0, 0), (4, 100_000), 8)
     ranks = [
-        {**theirs, slabs: [Box((rank, 0), (1, 100_000))]} for rank, theirs in enumerate(held(4))
+        {**theirs, slabs: [Box((rank, 0), (1, 100_000))]}
+        for rank, theirs in enumerate(make_blocks(4))
     ]
-    assert divided(ranks) == {ARRAY}
+    assert find_joint_arrays(ranks) == {ARRAY}
 
 
 @pytest.mark.system
@@ -106,7 +116,7 @@ def test_rounds_are_made_one_by_one():
     ]
 
 
-def test_ranks_meet_again_after_some_have_not_waited():
+def test_ranks_meet_again_after_a_missed_meeting():
     mine = comms(2)
 
     def program(rank: int) -> list[int]:
@@ -114,12 +124,12 @@ def test_ranks_meet_again_after_some_have_not_waited():
         alone = node.Node(mine[rank])
         assert (alone.rank, alone.size, alone.numbers) == (rank, 2, [0, 0])
         memory = alone.memory(8)
-        for _ in range(2 - rank):  # rank 1 does not come to the second one
+        for _ in range(2 - rank):  # rank 1 skips the second meeting
             meeting = alone.arrive()
         if rank == 0:
             with pytest.raises(CheckpointError, match="did not come within"):
                 alone.wait(meeting, 0.01)
-        barrier.wait(PATIENCE)  # as ranks meet before they exchange again
+        barrier.wait(PATIENCE)  # ranks meet before the next exchange
         found = []
         for number in range(1, 5):
             memory = alone.memory(8)

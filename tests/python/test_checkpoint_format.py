@@ -26,7 +26,7 @@ SAVES = ("5f0c1d6a3b1e4c55a4f1c3d2e7b80912", "0d9be4f1a7c2431b8c6e5a902f4d7e31")
 GRID = np.arange(6 * 8 * 10, dtype="f8").reshape(6, 8, 10)
 
 
-def test_examples_are_those_of_the_document():
+def test_examples_equal_those_of_the_document():
     document = (Path(__file__).parents[2] / "docs" / "checkpoint-format.md").read_text(
         encoding="utf-8"
     )
@@ -63,7 +63,7 @@ def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
         assert load(None, tmp_path).step == 3
 
 
-def test_a_manifest_comes_back_unless_it_is_damaged():
+def test_a_manifest_is_read_as_written_unless_it_is_damaged():
     known = Manifest(17, (Listed(0, "step-00000099.h5", ""), Listed(17, "step-00000120", SAVES[1])))
     text = store.encode_manifest(known)
     assert store.decode_manifest(text) == known
@@ -114,7 +114,7 @@ def test_sums_of_chunks_add_up_from_any_parts(shape, chunk_bytes, data):
 
 @given(SHAPES, st.integers(1, 60), st.data())
 @settings(max_examples=25, deadline=None)
-def test_chunks_that_nobody_read_as_a_whole_are_unproven(shape, chunk_bytes, data):
+def test_chunks_that_were_not_read_as_a_whole_are_unverified(shape, chunk_bytes, data):
     grid = grid_of(whole(shape), 4, chunk_bytes)
     boxes = data.draw(st.lists(tilings(shape).flatmap(st.sampled_from), max_size=4))
     chunks = [grid.box(index) for index in np.ndindex(*grid.counts)]
@@ -172,8 +172,8 @@ def test_a_damaged_manifest_is_named_and_written_again(tmp_path):
     assert Store(tmp_path).read_manifest()[0].last == 3
 
 
-def test_the_manifest_tells_the_order_of_damaged_files(tmp_path):
-    """So the newest one is named when it cannot be read."""
+def test_the_manifest_gives_the_order_of_damaged_files(tmp_path):
+    """The newest checkpoint is named although its file cannot be read."""
     with Writer(None, tmp_path, durable=False) as writer:
         paths = [writer.save(step, {"T": step}) for step in (3, 1)]
     paths[1].write_bytes(b"\0" * 100)
@@ -181,7 +181,7 @@ def test_the_manifest_tells_the_order_of_damaged_files(tmp_path):
         assert load(None, tmp_path).step == 3
 
 
-def test_a_manifest_that_cannot_be_written_leaves_the_one_before(tmp_path):
+def test_a_manifest_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
     with Writer(None, tmp_path, durable=False) as writer:
         writer.save(1, {"T": 1})
         (tmp_path / ".MANIFEST.part").mkdir()
@@ -196,7 +196,8 @@ def test_a_manifest_that_cannot_be_written_leaves_the_one_before(tmp_path):
 
 @pytest.fixture
 def version_1(tmp_path):
-    """A directory of checkpoints of format version 1 in one file, and one in parts."""
+    """Unpacks a directory with checkpoints of format version 1: one in a single file, one in
+    parts."""
     with tarfile.open(Path(__file__).parent / "fixtures" / "checkpoint-v1.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path

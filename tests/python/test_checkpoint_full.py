@@ -13,7 +13,7 @@ import pytest
 from pario.checkpoint import CheckpointError, Writer, block, load
 from tests.python.support.threads import run
 
-LENGTH, MOST = 200_000, 1 << 20  # elements of a rank, which are more bytes than a file may have
+LENGTH, MOST = 200_000, 1 << 20  # elements of a rank; they are larger than the limit on file sizes
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def no_large_files():
 @pytest.mark.parametrize("again", [False, True], ids=["of new shapes", "of shapes that are known"])
 @pytest.mark.parametrize("files", [1, 2, "node"])
 @pytest.mark.parametrize("way", ["save", "save_async", "stage"])
-def test_the_one_before_stays(tmp_path, way, files, again):
+def test_the_earlier_checkpoint_stays(tmp_path, way, files, again):
     stage = tmp_path / "stage" if way == "stage" else None
 
     def program(ranks):
@@ -77,7 +77,7 @@ def test_the_one_before_stays(tmp_path, way, files, again):
     assert not list(tmp_path.glob("ckpt/*00002*")) and not list(tmp_path.glob("stage/*/step*"))
 
 
-def test_an_error_of_closing_the_directory_names_it(tmp_path, monkeypatch):
+def test_an_error_on_closing_the_directory_names_it(tmp_path, monkeypatch):
     writer = Writer(None, tmp_path, durable=False)
     writer.save(1, {"T": np.arange(3)})
     close = os.close

@@ -1,4 +1,4 @@
-"""Boxes: whether they tile, where their bytes lie."""
+"""Boxes: whether they tile an array, and the file ranges of their elements."""
 
 import math
 
@@ -14,7 +14,7 @@ shapes = st.lists(st.integers(0, 7), max_size=4).map(tuple)
 
 @st.composite
 def tilings(draw, shape):
-    """Boxes that tile an array: cut in two again and again."""
+    """Boxes that tile an array, made by repeated division."""
     boxes = [whole(shape)]
     for _ in range(draw(st.integers(0, 6)) if shape else 0):
         box = boxes.pop(draw(st.integers(0, len(boxes) - 1)))
@@ -30,7 +30,7 @@ def tilings(draw, shape):
 
 @pytest.mark.system
 @given(shapes.flatmap(lambda shape: st.tuples(st.just(shape), tilings(shape))))
-def test_what_tiles_has_no_flaw(case):
+def test_boxes_that_tile_have_no_flaw(case):
     shape, boxes = case
     assert first_flaw(shape, boxes) is None
 

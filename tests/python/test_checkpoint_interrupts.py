@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pario.checkpoint import Writer, exchange, header, load, store, transfer
-from pario.checkpoint.exchange import Plan, held_by, regions
+from pario.checkpoint.exchange import Plan, list_boxes, regions
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
-from pario.interrupts import deferred, kept
+from pario.interrupts import defer_interrupt, keep_error
 
 
 def interrupt() -> None:
@@ -31,52 +31,52 @@ def _as_python_does():
 
 def test_an_interrupt_is_kept_until_the_end():
     failed, reached = [], []
-    with deferred(failed):
+    with defer_interrupt(failed):
         interrupt()
         reached.append(1)
     assert reached and [type(error) for error in failed] == [KeyboardInterrupt]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_it_is_raised_at_the_end_where_nobody_takes_it():
+def test_an_interrupt_is_raised_at_the_end_if_it_is_not_taken():
     reached = []
-    with pytest.raises(KeyboardInterrupt), deferred():
+    with pytest.raises(KeyboardInterrupt), defer_interrupt():
         interrupt()
         reached.append(1)
     assert reached
 
 
-def test_a_second_one_is_raised_at_once():
+def test_a_second_interrupt_is_raised_at_once():
     reached = []
-    with pytest.raises(KeyboardInterrupt), deferred():
+    with pytest.raises(KeyboardInterrupt), defer_interrupt():
         interrupt()
         interrupt()
         reached.append(1)
     assert not reached and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_within_another_one_the_outer_one_has_it():
+def test_a_nested_block_leaves_the_interrupt_to_the_outer_one():
     outer, inner = [], []
-    with deferred(outer):
-        with deferred(inner):
+    with defer_interrupt(outer):
+        with defer_interrupt(inner):
             interrupt()
         assert not inner
     assert len(outer) == 1
 
 
-def test_a_program_that_has_its_own_way_with_interrupts_keeps_it():
+def test_a_handler_of_the_program_is_kept():
     came, failed = [], []
     signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
-    with deferred(failed):
+    with defer_interrupt(failed):
         interrupt()
     assert came == [signal.SIGINT] and not failed
 
 
-def test_other_threads_have_nothing_to_do_with_it():
+def test_other_threads_are_not_affected():
     found = []
 
     def program():
-        with deferred():
+        with defer_interrupt():
             found.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=program)
@@ -86,25 +86,25 @@ def test_other_threads_have_nothing_to_do_with_it():
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, OSError])
-def test_whatever_is_raised_is_kept(kind):
+def test_any_exception_is_kept(kind):
     failed = []
-    with kept(failed):
+    with keep_error(failed):
         raise kind
     assert [type(error) for error in failed] == [kind]
 
 
-def test_a_second_one_is_not_kept():
+def test_a_second_exception_is_not_kept():
     failed, reached = [], []
-    with pytest.raises(KeyboardInterrupt), deferred(failed):
+    with pytest.raises(KeyboardInterrupt), defer_interrupt(failed):
         interrupt()
-        with kept(failed):
+        with keep_error(failed):
             interrupt()
         reached.append(1)
     assert not reached
 
 
 class Alone:
-    """The one rank of a node, which counts the meetings it comes to."""
+    """A node of one rank that counts its meetings."""
 
     def __init__(self):
         self.rank, self.size, self.number, self.numbers, self.met = 0, 1, 0, [0], 0
@@ -122,7 +122,7 @@ class Alone:
 
 @pytest.mark.parametrize("when", [0, 1, 3])
 @pytest.mark.parametrize("way", ["write", "read"])
-def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(
+def test_an_interrupted_rank_takes_part_in_all_meetings_of_its_node(
     tmp_path, monkeypatch, way, when
 ):
     monkeypatch.setattr(exchange, "_ROUND", 1 << 10)
@@ -135,18 +135,18 @@ def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(
         )
         for part in range(4)
     ]
-    held = held_by(columns)
-    arrays = exchange.divided([held])
+    held = list_boxes(columns)
+    arrays = exchange.find_joint_arrays([held])
     plan = Plan(arrays, regions([held], [0], arrays, writing=True))
     move, counts = exchange.transfer.write_all if way == "write" else exchange.transfer.read_all, []
 
-    def counted(*arguments):
+    def count_call(*arguments):
         counts.append(1)
         if len(counts) == when + 1:
             interrupt()
         return move(*arguments)
 
-    monkeypatch.setattr(exchange.transfer, move.__name__, counted)
+    monkeypatch.setattr(exchange.transfer, move.__name__, count_call)
     monkeypatch.setattr(exchange, "plan", lambda *_, **__: plan)
     came = []
     for interrupted in (True, False):
@@ -164,7 +164,7 @@ def test_one_that_is_interrupted_comes_to_all_meetings_of_its_node(
 
 
 class Dying:
-    """Something that is interrupted while Python removes it: what is raised there is swallowed."""
+    """An object whose removal by Python is interrupted; Python ignores exceptions there."""
 
     def __init__(self, way):
         self.way = way
@@ -190,7 +190,7 @@ SWALLOWED = ["__del__", "weak reference", "unraisable"]
 
 
 def calls_of(writer, path):
-    """Calls of the API that are interrupted, and what of checkpointing they call meanwhile."""
+    """Returns API calls to be interrupted, and an internal function that each of them calls."""
     return {
         "save": (lambda: writer.save(2, ARRAYS), transfer, "_quotas"),
         "save_async": (lambda: writer.save_async(2, ARRAYS), transfer, "_quotas"),
@@ -202,21 +202,19 @@ def calls_of(writer, path):
 
 @pytest.mark.parametrize("way", SWALLOWED)
 @pytest.mark.parametrize("call", ["save", "save_async", "load", "read", "Writer"])
-def test_an_interrupt_is_raised_also_where_python_would_swallow_it(
-    tmp_path, monkeypatch, call, way
-):
+def test_an_interrupt_is_raised_also_where_python_would_ignore_it(tmp_path, monkeypatch, call, way):
     path = tmp_path / "ckpt"
     with Writer(None, path, durable=False) as writer:
         writer.save(1, ARRAYS)
         work, holder, name = calls_of(writer, path)[call]
         called = getattr(holder, name)
 
-        def interrupted(*arguments, **options):
+        def interrupt_and_call(*arguments, **options):
             interrupt_where_it_is_swallowed(way)
             return called(*arguments, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(holder, name, interrupted)
+            patch.setattr(holder, name, interrupt_and_call)
             with pytest.raises(KeyboardInterrupt):
                 work()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -225,9 +223,9 @@ def test_an_interrupt_is_raised_also_where_python_would_swallow_it(
     assert load(None, path).step == 3
 
 
-def lines_of(work, chosen):
-    """Interrupts a call at the first line that is chosen by its number; how many lines there
-    were."""
+def interrupt_at_line(work, chosen):
+    """Interrupts a call at the first line whose number is chosen; returns the number of lines it
+    ran."""
     count = 0
 
     def trace(frame, event, argument):
@@ -254,14 +252,14 @@ def is_at(line, count):
 
 
 def check_interrupts_at_lines(path, every):
-    """A save that is interrupted at one line after the other is interrupted each time, and leaves
-    the directory as it should."""
+    """Interrupts a save at every ``every``-th line; each must raise KeyboardInterrupt and leave no
+    temporary file."""
     with Writer(None, path, durable=False, keep=2) as writer:
         writer.save(0, ARRAYS)
-        lines = lines_of(lambda: writer.save(1, ARRAYS), partial(is_at, 0))
+        lines = interrupt_at_line(lambda: writer.save(1, ARRAYS), partial(is_at, 0))
         for at in range(1, lines - 1, every):
             with pytest.raises(KeyboardInterrupt):
-                lines_of(partial(writer.save, at, ARRAYS), partial(is_at, at))
+                interrupt_at_line(partial(writer.save, at, ARRAYS), partial(is_at, at))
             assert not [one.name for one in path.iterdir() if one.name.endswith(".part")]
         writer.save(lines, ARRAYS)
     assert load(None, path).step == lines
@@ -289,7 +287,7 @@ def interrupt_soon(delay):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("way", ["save", "save_async"])
 def test_no_interrupt_of_many_is_lost(tmp_path, way):
-    """At random moments of a loop of saves, each of which makes a file of many arrays."""
+    """Interrupts a loop of saves at random moments; each save makes a file of many arrays."""
     count, lost, random = 1000, 0, np.random.default_rng(1)
     with Writer(None, tmp_path, durable=False, keep=1) as writer:
         for number in range(count):

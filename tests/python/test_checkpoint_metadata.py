@@ -1,4 +1,4 @@
-"""HDF5 may loop forever on damaged metadata: it is compared with its checksums first."""
+"""Damaged metadata is detected by its checksums before HDF5 reads it, which may loop forever."""
 
 import h5py
 import numpy as np
@@ -20,7 +20,7 @@ ARRAYS = {
 
 @pytest.fixture
 def saved(tmp_path):
-    """A checkpoint that was saved with the plan of the one before."""
+    """A checkpoint that was saved with the plan of the previous one."""
     with Writer(None, tmp_path, durable=False, keep=1) as writer:
         for step in range(2):
             path = writer.save(step, ARRAYS, {"time": 0.5 + step, "note": "x" * 5000 * step})
@@ -28,7 +28,7 @@ def saved(tmp_path):
 
 
 def extents_of(path):
-    """The rows of the metadata table: offsets in the file, and bytes."""
+    """Returns the rows of the metadata table: offset in the file and bytes."""
     with path.open("rb") as file:
         end, record = find_record(file.fileno())
         size = table_bytes_of(record)
@@ -44,8 +44,8 @@ def flip(path, offset):
 
 
 def places_of(path):
-    """Every 211th byte of the metadata, in the table and in its extents, but for the signature of
-    HDF5, without which HDF5 reads nothing."""
+    """Returns the offset of every 211th byte of the metadata table and its extents, except for the
+    HDF5 signature, without which HDF5 does not open the file."""
     extents = extents_of(path)
     extents[0] = extents[0][0] + 8, extents[0][1] - 8
     table = (extents[0][0] - 72 - 16 * len(extents) - 16, 16 * len(extents) + 16)
@@ -65,7 +65,7 @@ def test_damage_of_any_part_of_the_metadata_is_an_error_before_hdf5_reads_it(sav
     check_metadata(saved)
 
 
-def test_all_that_hdf5_has_written_is_compared(saved):
+def test_all_bytes_written_by_hdf5_are_compared(saved):
     covered = np.zeros(saved.stat().st_size, bool)
     for begin, length in extents_of(saved):
         covered[begin : begin + length] = True
@@ -101,7 +101,7 @@ def test_files_without_table_are_read(saved):
     with saved.open("rb") as file:
         end, _ = find_record(file.fileno())
     content[end - 64 : end] = encode_record(identity)
-    content[end - 100] ^= 1  # of the table, which is unused
+    content[end - 100] ^= 1  # an unused byte of the table
     saved.write_bytes(content)
     assert load(None, saved).attrs["time"] == 1.5
 

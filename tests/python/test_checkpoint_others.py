@@ -1,5 +1,5 @@
-"""Checkpoints as other programs see them, and checkpoints of a size at which 32 bits do not count
-elements or bytes."""
+"""Checkpoints read by other programs, and checkpoints with more elements and bytes than 32 bits
+count."""
 
 import shutil
 
@@ -53,15 +53,14 @@ def test_netcdf_tools_show_axes_units_and_numbers(tmp_path, files):
 
 @pytest.mark.exhaustive
 def test_more_elements_and_bytes_than_32_bits_count(tmp_path):
-    """One row again and again, which takes no memory: 2 GiB and some of single bytes, on one
-    rank."""
+    """Broadcasts one row, which takes no memory: more than 2 GiB of single bytes on one rank."""
     row = np.arange(1 << 16, dtype=np.int64).astype("i1")
     shape = ((1 << 15) + 3, row.size)
     with Writer(None, tmp_path, durable=False) as writer:
         path = writer.save(1, {"T": block(np.broadcast_to(row, shape), shape, (0, 0))})
     assert np.prod(shape) > 1 << 31
     state = checkpoint.load(None, tmp_path)
-    for first in (0, (1 << 15) - 1, shape[0] - 1):  # before, around and behind element 2^31
+    for first in (0, (1 << 15) - 1, shape[0] - 1):  # before, around and after element 2^31
         assert (state.read("T", (first, 0), (1, row.size)) == row).all()
     assert list(damages(read_header(path))) == []
-    path.unlink()  # what tests leave is kept for a while
+    path.unlink()  # pytest keeps the files of tests for some time

@@ -1,5 +1,5 @@
-"""Checkpoints in several files: they load as those in one do, HDF5 programs see one file, and
-merging makes one."""
+"""Checkpoints in several files: they load like those in one file, HDF5 programs see one file, and a
+merge makes one file."""
 
 import os
 import shutil
@@ -30,14 +30,14 @@ FORMS = (2, 3, "node", "rank")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _unpacked():
-    """No array is small: each rank writes its own."""
+def _no_small_arrays():
+    """Treats no array as small, so that each rank writes its own blocks."""
     with mock.patch.object(container, "LARGE", 0):
         yield
 
 
 def save(path: Path, files, ranks: int = 4, steps=(1,)) -> None:
-    """A grid and one of everything else."""
+    """Saves a grid and one value of each other kind."""
 
     def program(ranks):
         with Writer(ranks, path, files=files, durable=False) as writer:
@@ -59,7 +59,7 @@ def save(path: Path, files, ranks: int = 4, steps=(1,)) -> None:
     threads.run(ranks, program)
 
 
-def merged(path: Path, output: Path | None = None, ranks: int = 2) -> list[object]:
+def merge_on_ranks(path: Path, output: Path | None = None, ranks: int = 2) -> list[object]:
     return threads.run(
         ranks, lambda ranks: merge(ranks, lambda: read_header(path), output, threads=2)
     )
@@ -72,7 +72,7 @@ def merged(path: Path, output: Path | None = None, ranks: int = 2) -> list[objec
     st.data(),
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arrays, files, data):
+def test_saved_arrays_are_loaded_shown_and_merged(tmp_path_factory, arrays, files, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
     boxes = {name: data.draw(tilings(array.shape)) for name, array in arrays.items()}
@@ -90,7 +90,7 @@ def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arra
         }
         with Writer(ranks, path, files=files, durable=False) as writer:
             writer.save(2, given)
-            return writer.save(3, given)  # made of what the one before was made of
+            return writer.save(3, given)  # reuses the layout of the previous save
 
     def restore(ranks):
         state = load(ranks, path)
@@ -110,7 +110,7 @@ def test_whatever_is_saved_is_loaded_and_shown_and_merged(tmp_path_factory, arra
             box, piece, full = found[name]
             assert same(array, full)
             assert same(array[box.within(whole(array.shape))], piece)
-    assert merged(path / "step-00000003", path / "one.h5") == [path / "one.h5"] * 2
+    assert merge_on_ranks(path / "step-00000003", path / "one.h5") == [path / "one.h5"] * 2
     with h5py.File(path / "latest") as master, h5py.File(path / "one.h5") as one:
         for name in arrays:
             assert master[name].dtype == one[name].dtype and not one[name].is_virtual
@@ -129,7 +129,7 @@ def test_ranks_are_grouped_by_number_and_by_host():
 
 
 @pytest.mark.parametrize("files", [0, -2, "host", 2.5])
-def test_what_is_no_number_of_files_is_an_error_that_says_what_is_expected(tmp_path, files):
+def test_an_invalid_number_of_files_is_an_error_that_names_the_expectation(tmp_path, files):
     with pytest.raises(
         CheckpointError, match=r"files=.*; expected a number from 1 on, 'node' or 'rank'"
     ):
@@ -164,7 +164,7 @@ def test_a_checkpoint_without_one_of_its_parts_is_skipped_by_name(tmp_path, harm
     assert state.step == 1 and (state["flow/T"] == GRID + 1).all()
 
 
-def test_one_that_is_saved_again_takes_the_place_of_what_was_there(tmp_path):
+def test_a_repeated_save_of_a_step_replaces_the_earlier_one(tmp_path):
     for files in (2, "rank", 1, 2):
         with Writer(None, tmp_path, files=files, durable=False) as writer:
             for number in range(2):
@@ -173,7 +173,7 @@ def test_one_that_is_saved_again_takes_the_place_of_what_was_there(tmp_path):
         assert (load(None, tmp_path)["T"] == GRID + 1).all()
 
 
-def test_interrupted_while_it_takes_that_place_the_one_before_is_loaded(tmp_path):
+def test_after_an_interrupted_replacement_the_earlier_checkpoint_is_loaded(tmp_path):
     save(tmp_path, 2)
     (tmp_path / "step-00000001").rename(tmp_path / "step-00000001.old")
     (tmp_path / "step-00000001.part").mkdir()
@@ -189,8 +189,8 @@ def test_interrupted_while_it_takes_that_place_the_one_before_is_loaded(tmp_path
 
 
 def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
-    (tmp_path / "step-00000009.gone").mkdir()  # of a Writer that was killed while it removed it
-    (tmp_path / "step-5").mkdir()  # not pario's
+    (tmp_path / "step-00000009.gone").mkdir()  # left by a Writer that was killed during a removal
+    (tmp_path / "step-5").mkdir()  # not a directory of pario
     save(tmp_path, "rank", steps=(1, 2, 3))
     store = Store(tmp_path)
     assert [path.name for path in store.prune(1)] == ["step-00000001", "step-00000002"]
@@ -204,7 +204,7 @@ def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
     assert (tmp_path / "latest").readlink() == Path("step-00000003/master.h5")
 
 
-def test_a_failing_save_leaves_nothing(tmp_path):
+def test_a_failing_save_leaves_no_files(tmp_path):
     def program(ranks):
         with Writer(ranks, tmp_path, files="rank", durable=False) as writer:
             writer.save(1, {"T": part(GRID, ranks)})
@@ -245,9 +245,9 @@ def test_async_in_parts(tmp_path):
     assert all((load(None, tmp_path, step=step)["T"] == GRID + step).all() for step in range(4))
 
 
-def test_merged_in_place_it_keeps_its_rank_among_the_others(tmp_path):
+def test_a_merge_in_place_keeps_the_order_of_checkpoints(tmp_path):
     save(tmp_path, "rank", steps=(1, 2, 3))
-    assert merged(tmp_path / "step-00000002") == [tmp_path / "step-00000002.h5"] * 2
+    assert merge_on_ranks(tmp_path / "step-00000002") == [tmp_path / "step-00000002.h5"] * 2
     assert [found.path.name for found in Store(tmp_path).complete()] == [
         "step-00000001",
         "step-00000002.h5",
@@ -262,7 +262,7 @@ def test_merged_in_place_it_keeps_its_rank_among_the_others(tmp_path):
 
 def test_merging_keeps_attributes_axes_and_checksums(tmp_path):
     save(tmp_path, 3)
-    merged(tmp_path / "step-00000001", tmp_path / "one.h5")
+    merge_on_ranks(tmp_path / "step-00000001", tmp_path / "one.h5")
     with h5py.File(tmp_path / "latest") as master, h5py.File(tmp_path / "one.h5") as one:
         for name in ("/", "pario", "flow/T", "x", "rank", "label"):
             kept = {
@@ -282,7 +282,7 @@ def test_merging_names_damaged_blocks_and_leaves_the_parts(tmp_path):
     save(tmp_path, "rank")
     with h5py.File(tmp_path / "step-00000001" / "part-00002.h5", "r+") as file:
         file["flow/T/2"][0, 0, 0] = -1
-    told = {str(one) for one in merged(tmp_path / "step-00000001")}
+    told = {str(one) for one in merge_on_ranks(tmp_path / "step-00000001")}
     assert (
         len(told) == 1
         and "array 'flow/T': [0:6, 4:8, 0:5], saved by rank 2, is not what was saved" in told.pop()
@@ -319,7 +319,7 @@ def test_the_commands_know_checkpoints_in_parts(tmp_path, capsys):
 @pytest.mark.parametrize("most", [7, 100, 10**6])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_shares_of_ranks_make_up_an_array_in_parts(tmp_path, most, ranks):
-    """What each rank reads of an array that all want, without an MPI to exchange it."""
+    """Each rank reads a share of an array that all ranks need; MPI would exchange the shares."""
     save(tmp_path, 3)
     header = read_header(tmp_path / "step-00000001")
     entry = header.entries["flow/T"]

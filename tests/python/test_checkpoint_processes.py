@@ -1,4 +1,4 @@
-"""A Writer and the processes that its process forks."""
+"""A Writer and the child processes of its process."""
 
 import os
 import traceback
@@ -11,7 +11,7 @@ from pario.checkpoint import CheckpointError, Writer, load
 
 
 def run_in_child(program) -> str:
-    """What a program returns in a forked child of this process."""
+    """Runs a program in a forked child of this process and returns its result."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -61,7 +61,7 @@ def test_a_forked_child_cannot_go_on_with_the_writer_of_its_parent(tmp_path, act
 
 
 def test_a_child_that_lives_on_does_not_keep_the_directory(tmp_path):
-    """Its copy of the lock would be held until it ends."""
+    """The child would hold its copy of the lock until it ends."""
     writer = Writer(None, tmp_path, durable=False)
     begin, end = os.pipe()
     child = os.fork()

@@ -1,4 +1,4 @@
-"""What a person sees of long saves and loads, and nobody else."""
+"""Progress of long saves and loads, shown on a terminal only."""
 
 import errno
 import io
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def _unpacked(monkeypatch):
+def _no_small_arrays(monkeypatch):
     monkeypatch.setattr(container, "LARGE", 0)
 
 
@@ -37,7 +37,7 @@ def work(place):
     assert run(2, program) == [None] * 2
 
 
-def test_one_line_by_one_rank_that_is_erased(tmp_path, monkeypatch):
+def test_one_rank_shows_one_line_and_erases_it(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_LONG", 0.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     work(tmp_path)
@@ -49,7 +49,7 @@ def test_one_line_by_one_rank_that_is_erased(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("stderr", [Terminal, io.StringIO], ids=["short", "no terminal"])
-def test_nothing_where_it_is_short_or_nobody_looks(tmp_path, monkeypatch, stderr):
+def test_short_work_and_missing_terminals_show_nothing(tmp_path, monkeypatch, stderr):
     if stderr is io.StringIO:
         monkeypatch.setattr(progress, "_LONG", 0.0)
     else:
@@ -59,7 +59,7 @@ def test_nothing_where_it_is_short_or_nobody_looks(tmp_path, monkeypatch, stderr
     assert sys.stderr.getvalue() == ""
 
 
-def test_a_large_file_comes_to_the_disk_in_steps_that_are_shown(tmp_path, monkeypatch):
+def test_a_large_file_is_flushed_in_steps_that_are_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(transfer, "_FLUSHED", 1000)
     shown = []
     with (tmp_path / "file").open("wb") as file:
@@ -69,10 +69,10 @@ def test_a_large_file_comes_to_the_disk_in_steps_that_are_shown(tmp_path, monkey
     assert shown in (
         [(1000, 2500), (2000, 2500), (2500, 2500)],
         [],
-    )  # nothing where a file system cannot
+    )  # empty if the file system cannot flush a range
 
 
-def test_what_is_no_file_of_a_disk_has_no_steps(monkeypatch):
+def test_a_pipe_is_flushed_without_steps(monkeypatch):
     monkeypatch.setattr(transfer, "_FLUSHED", 1000)
     read, write = os.pipe()
     assert not transfer._flush_range(write, 0, 1000)
@@ -89,8 +89,8 @@ def test_what_is_no_file_of_a_disk_has_no_steps(monkeypatch):
         (errno.ENOSYS, None),
     ],
 )
-def test_what_the_disk_says_is_an_error(monkeypatch, code, said):
-    """It would not be said again."""
+def test_an_error_of_the_disk_is_raised(monkeypatch, code, said):
+    """The system reports such an error only once."""
 
     def full(*_):
         transfer.ctypes.set_errno(code)

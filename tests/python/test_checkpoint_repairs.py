@@ -1,4 +1,4 @@
-"""Checkpoints under troubles of clocks, disks and directories."""
+"""Checkpoints with wrong clocks, failing disks and unwritable directories."""
 
 import errno
 import os
@@ -62,13 +62,14 @@ from pario.checkpoint import CheckpointError, Writer
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 files = sys.argv[2] if sys.argv[2] == "rank" else int(sys.argv[2])
 with Writer(None, sys.argv[1], files=files, durable=False) as writer:
-    for limit, step, arrays in ((-1, 1, {"T": 1}), (1024, 2, {"T": 2}), (1024, 3, {"U": np.ones(9)})):
+    saves = (-1, 1, {"T": 1}), (1024, 2, {"T": 2}), (1024, 3, {"U": np.ones(9)})
+    for limit, step, arrays in saves:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1))
         try:
             writer.save(step, arrays)
         except CheckpointError as error:
             print(step, "CheckpointError")
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("files", ["1", "rank"])
@@ -135,7 +136,7 @@ def test_a_directory_that_cannot_be_flushed_keeps_the_older_checkpoint(tmp_path,
 
 
 class FaultyCall:
-    """Fails call number ``number`` of functions of ``os`` with an error of disks."""
+    """Fails call number ``number`` of some functions of ``os`` with a disk error."""
 
     def __init__(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self._left, self._lock = number, threading.Lock()
@@ -152,14 +153,14 @@ class FaultyCall:
         return function(*arguments)
 
     @property
-    def came(self) -> bool:
-        """Whether there were that many calls."""
+    def was_made(self) -> bool:
+        """True if that call was made."""
         return self._left <= 0
 
 
 @pytest.mark.parametrize("files", [1, pytest.param("rank", marks=pytest.mark.system)])
 def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
-    """Of saves of new and of known shapes; the older checkpoints stay."""
+    """Fails each call of saves with new and with reused layouts; the older checkpoints stay."""
 
     def save(ranks, step):
         array = np.full((50, 1000), step, "f8")
@@ -172,15 +173,15 @@ def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
                 writer.save(number, arrays)
 
     run_threads(2, lambda ranks: save(ranks, 1))
-    step, number, came = 3, 0, True
-    while came:
+    step, number, made = 3, 0, True
+    while made:
         number += 1
         complete = [found.key for found in Store(tmp_path).complete()]
         with pytest.MonkeyPatch.context() as patched:
             call = FaultyCall(number, patched)
             errors = run_threads(2, lambda ranks, step=step: save(ranks, step))
-            came = call.came
-        if came:
+            made = call.was_made
+        if made:
             assert all(isinstance(error, CheckpointError) for error in errors), (number, errors)
             assert all(os.strerror(call.error) in str(error) for error in errors), (number, errors)
             assert (

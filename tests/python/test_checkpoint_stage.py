@@ -1,9 +1,10 @@
-"""Checkpoints that are staged on the nodes, and drained from there."""
+"""Checkpoints that are staged on the nodes and drained from there."""
 
 import json
 import shutil
 import threading
 import warnings
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,7 +36,7 @@ HERE = threading.local()
 
 @pytest.fixture(autouse=True)
 def _node_names(monkeypatch):
-    """The ranks are on as many nodes as :func:`writer` says."""
+    """Names the nodes of the ranks, as many as :func:`writer` is given."""
     HERE.name = "node0"
     for module in (stage, pario.checkpoint.writer):
         monkeypatch.setattr(module, "node_name", lambda: HERE.name)
@@ -46,16 +47,16 @@ def writer(ranks, place, nodes=1, **options) -> Writer:
     return Writer(ranks, place / "ckpt", stage=place / HERE.name, durable=False, **options)
 
 
-def expected(number: int) -> np.ndarray:
+def field_at(number: int) -> np.ndarray:
     return np.arange(84.0).reshape(WHOLE) + number
 
 
 def part(ranks, number: int) -> checkpoint.arrays.Saved:
     box = checkpoint.divide(WHOLE, ranks.size, ranks.rank)
-    return block(expected(number)[box.within(whole(WHOLE))], WHOLE, box.begin)
+    return block(field_at(number)[box.within(whole(WHOLE))], WHOLE, box.begin)
 
 
-def staged(place) -> list[str]:
+def list_staged(place) -> list[str]:
     return sorted(path.name for path in place.glob("node*/*/step*"))
 
 
@@ -66,7 +67,7 @@ def staged(place) -> list[str]:
     ("large", "files"),
     [(0, 1), (container.LARGE, 1), (0, 2), (0, "node"), (0, "rank"), (container.LARGE, "rank")],
 )
-def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large, files):
+def test_staged_checkpoints_are_drained(tmp_path, monkeypatch, nodes, threads, large, files):
     monkeypatch.setattr(container, "LARGE", large)
 
     def program(ranks):
@@ -86,16 +87,16 @@ def test_what_is_staged_is_drained(tmp_path, monkeypatch, nodes, threads, large,
     ]
     assert run(3, program, threads=threads) == [tuple(names)] * 3
     for number in range(4):
-        assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
+        assert (load(None, tmp_path / "ckpt", step=number)["T"] == field_at(number)).all()
     assert load(None, names[0])["rank"].tolist() == [0, 1, 2] and load(None, names[0]).attrs == {
         "time": 2
     }
     parts = {1: 0, 2: 2, "node": nodes, "rank": 3}[files]
     assert len(list(names[1].glob("part*"))) == parts
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
-def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_path, monkeypatch):
+def test_a_save_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_path, monkeypatch):
     opened, drain = threading.Event(), stage.Stage.drain
 
     def late(*arguments, **options):
@@ -103,31 +104,31 @@ def test_saving_ends_when_it_is_staged_and_waits_while_the_stage_is_full(tmp_pat
         drain(*arguments, **options)
 
     with writer(None, tmp_path) as ckpt:
-        ckpt.save(0, {"T": expected(0)})
+        ckpt.save(0, {"T": field_at(0)})
     size = (tmp_path / "ckpt" / "step-00000000.h5").stat().st_size
     monkeypatch.setattr(stage.Stage, "drain", late)
     with writer(None, tmp_path, stage_bytes=2 * size) as ckpt:
         for number in (1, 2):
-            ckpt.save(number, {"T": expected(number)})
-        assert staged(tmp_path) == [
+            ckpt.save(number, {"T": field_at(number)})
+        assert list_staged(tmp_path) == [
             f"step-0000000{number}.{end}" for number in (1, 2) for end in ("h5", "json")
         ]
-        third = threading.Thread(target=ckpt.save, args=(3, {"T": expected(3)}))
+        third = threading.Thread(target=ckpt.save, args=(3, {"T": field_at(3)}))
         third.start()
         third.join(0.2)
         assert third.is_alive() and not list(tmp_path.glob("ckpt/step-0000000[123].h5"))
         opened.set()
         third.join(PATIENCE)
         assert not third.is_alive()
-    assert (load(None, tmp_path / "ckpt")["T"] == expected(3)).all()
+    assert (load(None, tmp_path / "ckpt")["T"] == field_at(3)).all()
 
 
-def broken(*_, **options):
+def fail_to_drain(*_, **options):
     raise OSError(28, "No space left on device", "there")
 
 
-def leave(place, nodes, monkeypatch, *steps, **options):
-    """What Writers leave in the stages that cannot drain."""
+def leave_staged(place, nodes, monkeypatch, *steps, **options):
+    """Saves steps that cannot be drained, so that Writers leave them in the stages."""
 
     def program(ranks):
         ckpt = writer(ranks, place, nodes, **options)
@@ -137,26 +138,26 @@ def leave(place, nodes, monkeypatch, *steps, **options):
         ckpt.close()
 
     with monkeypatch.context() as patched:
-        patched.setattr(stage.Stage, "drain", broken)
+        patched.setattr(stage.Stage, "drain", fail_to_drain)
         assert run(nodes, program) == [None] * nodes
     assert not list(place.glob("ckpt/*.part"))
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_what_was_left_is_drained_by_the_next_writer(tmp_path, monkeypatch, nodes):
-    leave(tmp_path, nodes, monkeypatch, 1, 2)
+def test_leftovers_are_drained_by_the_next_writer(tmp_path, monkeypatch, nodes):
+    leave_staged(tmp_path, nodes, monkeypatch, 1, 2)
     with pytest.warns(UserWarning) as told:
         run(nodes + 1, lambda ranks: writer(ranks, tmp_path, nodes).close())
     assert [str(one.message).split(": ")[1] for one in told] == [
         f"step {step} was left in the stage; it is drained" for step in (1, 2)
     ]
     for number in (1, 2):
-        assert (load(None, tmp_path / "ckpt", step=number)["T"] == expected(number)).all()
-    assert load(None, tmp_path / "ckpt").step == 2 and staged(tmp_path) == []
+        assert (load(None, tmp_path / "ckpt", step=number)["T"] == field_at(number)).all()
+    assert load(None, tmp_path / "ckpt").step == 2 and list_staged(tmp_path) == []
 
 
-def on(*names, place, **options):
-    """A Writer on nodes of these names is made, and closed."""
+def open_writer_on(*names, place, **options):
+    """Makes and closes a Writer on nodes of these names."""
 
     def program(ranks):
         HERE.name = names[ranks.rank]
@@ -165,23 +166,23 @@ def on(*names, place, **options):
     assert run(len(names), program) == [None] * len(names)
 
 
-def test_what_was_left_is_drained_where_the_first_node_is_a_new_one(tmp_path, monkeypatch):
-    """It is newer than the checkpoints that were there when it was staged, so it is kept."""
+def test_leftovers_are_drained_if_the_first_node_is_new(tmp_path, monkeypatch):
+    """The staged checkpoint is newer than those that existed when it was staged, so it is kept."""
     with Writer(None, tmp_path / "ckpt", durable=False) as ckpt:
         early = ckpt.save(1, {"T": 1})
-    leave(tmp_path, 1, monkeypatch, 2)
+    leave_staged(tmp_path, 1, monkeypatch, 2)
     with pytest.warns(UserWarning, match="step 2 was left in the stage; it is drained"):
-        on("node7", "node0", place=tmp_path, keep=1)
-    assert (load(None, tmp_path / "ckpt")["T"] == expected(2)).all() and not early.exists()
-    assert staged(tmp_path) == []
+        open_writer_on("node7", "node0", place=tmp_path, keep=1)
+    assert (load(None, tmp_path / "ckpt")["T"] == field_at(2)).all() and not early.exists()
+    assert list_staged(tmp_path) == []
 
 
-def test_what_another_save_of_a_step_has_left_stays_out(tmp_path, monkeypatch):
-    """Of a Writer on two nodes, on one of which nobody has been since."""
-    leave(tmp_path, 2, monkeypatch, 5)
+def test_leftovers_of_another_save_of_the_step_are_ignored(tmp_path, monkeypatch):
+    """The first save ran on two nodes; one of them has had no Writer since."""
+    leave_staged(tmp_path, 2, monkeypatch, 5)
     with pytest.warns(UserWarning, match="1 of 2 nodes are not here"):
-        on("node0", place=tmp_path)
-    leave(tmp_path, 1, monkeypatch, 5)
+        open_writer_on("node0", place=tmp_path)
+    leave_staged(tmp_path, 1, monkeypatch, 5)
     drained, drain = [], stage.Stage.drain
 
     def noting(self, step, target, **options):
@@ -190,20 +191,20 @@ def test_what_another_save_of_a_step_has_left_stays_out(tmp_path, monkeypatch):
 
     monkeypatch.setattr(stage.Stage, "drain", noting)
     with pytest.warns(UserWarning, match="it is drained"):
-        on("node0", "node1", place=tmp_path)
-    assert drained == ["node0"] and staged(tmp_path) == []
-    assert (load(None, tmp_path / "ckpt")["T"] == expected(5)).all()
+        open_writer_on("node0", "node1", place=tmp_path)
+    assert drained == ["node0"] and list_staged(tmp_path) == []
+    assert (load(None, tmp_path / "ckpt")["T"] == field_at(5)).all()
 
 
-def test_what_was_left_is_found_by_another_name_of_the_directory(tmp_path, monkeypatch):
-    leave(tmp_path, 1, monkeypatch, 1)
+def test_leftovers_are_found_by_another_name_of_the_directory(tmp_path, monkeypatch):
+    leave_staged(tmp_path, 1, monkeypatch, 1)
     (tmp_path / "link").symlink_to(tmp_path / "ckpt")
     with pytest.warns(UserWarning, match="step 1 was left in the stage; it is drained"):
         Writer(None, tmp_path / "link", stage=tmp_path / "node0", durable=False).close()
     assert load(None, tmp_path / "ckpt").step == 1
 
 
-def test_two_saves_of_a_step_are_told_apart(tmp_path, monkeypatch):
+def test_two_saves_of_a_step_are_distinguished(tmp_path, monkeypatch):
     kept = []
     monkeypatch.setattr(
         stage.Stage, "remove", lambda self, step: kept.append(self.read_note(step).save)
@@ -214,7 +215,7 @@ def test_two_saves_of_a_step_are_told_apart(tmp_path, monkeypatch):
     assert len(set(kept)) == 2
 
 
-def test_each_node_needs_room_for_its_own_part(tmp_path, monkeypatch):
+def test_each_node_needs_space_for_its_own_part(tmp_path, monkeypatch):
     asked = []
     for module in (plan, writer_module):
         monkeypatch.setattr(module, "check_space", lambda path, needed: asked.append(needed))
@@ -226,11 +227,11 @@ def test_each_node_needs_room_for_its_own_part(tmp_path, monkeypatch):
 
     assert run(2, program) == [None, None]
     assert (
-        all(0 < needed - expected(0).nbytes // 2 < 1 << 17 for needed in asked) and len(asked) == 2
+        all(0 < needed - field_at(0).nbytes // 2 < 1 << 17 for needed in asked) and len(asked) == 2
     )
 
 
-def test_what_cannot_be_noted_takes_no_room(tmp_path, monkeypatch):
+def test_a_save_that_cannot_be_noted_takes_no_space(tmp_path, monkeypatch):
     def program(ranks):
         with writer(ranks, tmp_path, 2) as ckpt:
             if ranks.rank:
@@ -240,7 +241,7 @@ def test_what_cannot_be_noted_takes_no_room(tmp_path, monkeypatch):
             ckpt.save(1, {"T": part(ranks, 1)})
 
     assert all("No such file" in str(one) for one in run(2, program))
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
 def test_a_writer_that_cannot_be_made_claims_nothing(tmp_path, monkeypatch):
@@ -248,9 +249,9 @@ def test_a_writer_that_cannot_be_made_claims_nothing(tmp_path, monkeypatch):
     HERE.name = "node0"
     with pytest.raises(CheckpointError, match="expected a directory"):
         Writer(None, tmp_path / "ckpt", stage=tmp_path / "file")
-    leave(tmp_path, 1, monkeypatch, 1)
+    leave_staged(tmp_path, 1, monkeypatch, 1)
     with monkeypatch.context() as patched, pytest.warns(UserWarning, match="it is drained"):
-        patched.setattr(stage.Stage, "drain", broken)
+        patched.setattr(stage.Stage, "drain", fail_to_drain)
         with pytest.raises(OSError, match="No space left"):
             writer(None, tmp_path)
     with pytest.warns(UserWarning, match="it is drained"):
@@ -258,8 +259,8 @@ def test_a_writer_that_cannot_be_made_claims_nothing(tmp_path, monkeypatch):
     assert load(None, tmp_path / "ckpt").step == 1
 
 
-def test_what_is_not_there_as_a_whole_is_named_and_removed(tmp_path, monkeypatch):
-    leave(tmp_path, 2, monkeypatch, 1)
+def test_incomplete_leftovers_are_named_and_removed(tmp_path, monkeypatch):
+    leave_staged(tmp_path, 2, monkeypatch, 1)
     for path in tmp_path.glob("node1/*/*"):
         path.unlink()
     with pytest.warns(
@@ -267,11 +268,11 @@ def test_what_is_not_there_as_a_whole_is_named_and_removed(tmp_path, monkeypatch
         match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed",
     ):
         run(2, lambda ranks: writer(ranks, tmp_path, 2).close())
-    assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
+    assert list_staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
 
 
-def test_what_is_older_than_the_newest_is_named_and_removed(tmp_path, monkeypatch):
-    leave(tmp_path, 1, monkeypatch, 1)
+def test_leftovers_older_than_the_newest_are_named_and_removed(tmp_path, monkeypatch):
+    leave_staged(tmp_path, 1, monkeypatch, 1)
     with Writer(None, tmp_path / "ckpt", durable=False) as ckpt:
         ckpt.save(2, {"T": 1})
     with pytest.warns(
@@ -279,11 +280,12 @@ def test_what_is_older_than_the_newest_is_named_and_removed(tmp_path, monkeypatc
         match="step 1 was left in the stage, and a newer one was saved since; it is removed",
     ):
         writer(None, tmp_path).close()
-    assert staged(tmp_path) == [] and load(None, tmp_path / "ckpt").step == 2
+    assert list_staged(tmp_path) == [] and load(None, tmp_path / "ckpt").step == 2
 
 
-def test_what_was_drained_before_a_newer_one_was_staged_is_older(tmp_path, monkeypatch):
-    """Whenever it got where it belongs: the newer one is drained, not removed."""
+def test_a_checkpoint_drained_late_is_older_than_one_staged_later(tmp_path, monkeypatch):
+    """The order of saving counts, not the order of draining: the newer one is drained, not
+    removed."""
     drain = stage.Stage.drain
 
     def slow(self, step, target, **options):
@@ -295,7 +297,7 @@ def test_what_was_drained_before_a_newer_one_was_staged_is_older(tmp_path, monke
     with monkeypatch.context() as patched:
         patched.setattr(stage.Stage, "drain", slow)
         ckpt = writer(None, tmp_path)
-        first, second = (ckpt.save_async(step, {"T": expected(step)}) for step in (1, 2))
+        first, second = (ckpt.save_async(step, {"T": field_at(step)}) for step in (1, 2))
         first.result()
         with pytest.raises(OSError, match="No space left"):
             second.result()
@@ -306,22 +308,22 @@ def test_what_was_drained_before_a_newer_one_was_staged_is_older(tmp_path, monke
     assert load(None, tmp_path / "ckpt").step == 2
 
 
-def test_one_that_was_drained_and_not_removed_is_removed(tmp_path, monkeypatch):
+def test_a_drained_leftover_is_removed(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(stage.Stage, "remove", lambda *_: None)
         with writer(None, tmp_path) as ckpt:
             ckpt.save(1, {"T": 1})
-    assert staged(tmp_path) == ["step-00000001.h5", "step-00000001.json"]
+    assert list_staged(tmp_path) == ["step-00000001.h5", "step-00000001.json"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         writer(None, tmp_path).close()
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
-def test_what_was_half_removed_is_removed(tmp_path, monkeypatch):
+def test_a_half_removed_leftover_is_removed(tmp_path, monkeypatch):
     unlinked, unlink = [], Path.unlink
 
-    def killed(self, **options):
+    def fail_second_unlink(self, **options):
         if unlinked:
             raise InterruptedError
         unlinked.append(self)
@@ -333,14 +335,14 @@ def test_what_was_half_removed_is_removed(tmp_path, monkeypatch):
         ckpt.save(1, {"T": 1})
     monkeypatch.setattr(stage.Stage, "remove", remove)
     with monkeypatch.context() as patched, pytest.raises(InterruptedError):
-        patched.setattr(Path, "unlink", killed)
+        patched.setattr(Path, "unlink", fail_second_unlink)
         ckpt._draining._stage.remove(1)
-    assert len(staged(tmp_path)) == 1
+    assert len(list_staged(tmp_path)) == 1
     writer(None, tmp_path).close()
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
-def test_a_half_written_one_is_no_leftover(tmp_path):
+def test_a_half_written_file_is_no_leftover(tmp_path):
     with writer(None, tmp_path) as ckpt:
         place = ckpt._target
     place.part(7).write_bytes(b"half")
@@ -349,10 +351,10 @@ def test_a_half_written_one_is_no_leftover(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         writer(None, tmp_path).close()
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
-def test_what_is_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
+def test_a_checkpoint_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
     def program(ranks):
         with writer(ranks, tmp_path, 2, stage_bytes=1000) as ckpt:
             ckpt.save(5, {"T": part(ranks, 5)})
@@ -361,21 +363,21 @@ def test_what_is_larger_than_the_stage_is_an_error_on_every_rank(tmp_path):
     assert all("step 5 has" in str(one) and "the stage takes 1000" in str(one) for one in told), (
         told
     )
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize(("left", "later"), [("rank", 1), (1, "node")])
-def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(
+def test_leftover_parts_are_drained_by_writers_of_files_or_parts(
     tmp_path, monkeypatch, nodes, left, later
 ):
-    """As one file, too; and what was one file by one that saves parts."""
-    leave(tmp_path, nodes, monkeypatch, 1, 2, files=left)
+    """Parts are drained by a Writer of single files, and single files by a Writer of parts."""
+    leave_staged(tmp_path, nodes, monkeypatch, 1, 2, files=left)
     with pytest.warns(UserWarning, match="it is drained"):
         run(nodes, lambda ranks: writer(ranks, tmp_path, nodes, files=later).close())
     for step in (1, 2):
-        assert (load(None, tmp_path / "ckpt", step=step)["T"] == expected(step)).all()
-    assert staged(tmp_path) == []
+        assert (load(None, tmp_path / "ckpt", step=step)["T"] == field_at(step)).all()
+    assert list_staged(tmp_path) == []
     with writer(None, tmp_path, files=left) as ckpt:
         for number in (1, 3):
             ckpt.save(2, {"T": number})
@@ -383,22 +385,20 @@ def test_parts_that_were_left_are_drained_whatever_the_next_writer_saves(
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(
+def test_undrained_checkpoints_take_no_more_than_the_space_of_the_stage(
     tmp_path, monkeypatch, threads
 ):
-    """The oldest goes first; all go when a newer one is drained."""
+    """The oldest checkpoint is removed first; the others follow when a newer one is drained."""
     with writer(None, tmp_path) as ckpt:
-        ckpt.save(0, {"T": expected(0)})
+        ckpt.save(0, {"T": field_at(0)})
     size = (tmp_path / "ckpt" / "step-00000000.h5").stat().st_size
     drain, seen = stage.Stage.drain, []
 
     def program(ranks):
         ckpt = writer(ranks, tmp_path, 2, stage_bytes=2 * size + size // 2)
         for step in range(1, 6):
-            ranks.agree(
-                "",
-                lambda: monkeypatch.setattr(stage.Stage, "drain", broken if step < 5 else drain),  # noqa: B023
-            )
+            drain_step = fail_to_drain if step < 5 else drain
+            ranks.agree("", partial(monkeypatch.setattr, stage.Stage, "drain", drain_step))
             pending = ckpt.save_async(step, {"T": part(ranks, step)})
             if step < 5:
                 with pytest.raises((CheckpointError, OSError), match="No space left"):
@@ -409,7 +409,7 @@ def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(
             ranks.agree(
                 "",
                 lambda: seen.append(
-                    [name[12] for name in staged(tmp_path) if name.endswith(".json")]
+                    [name[12] for name in list_staged(tmp_path) if name.endswith(".json")]
                 ),
             )
         ckpt.close()
@@ -427,13 +427,13 @@ def test_what_cannot_be_drained_takes_no_more_room_than_the_stage_has(
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["meeting in threads", "meeting in calls"])
-def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(
+def test_the_next_call_reports_failed_drains_and_completes_the_others(
     tmp_path, monkeypatch, threads
 ):
     drain = stage.Stage.drain
 
     def some(self, step, *arguments, **options):
-        (broken if step == 1 else drain)(self, step, *arguments, **options)
+        (fail_to_drain if step == 1 else drain)(self, step, *arguments, **options)
 
     monkeypatch.setattr(stage.Stage, "drain", some)
 
@@ -449,7 +449,7 @@ def test_the_next_call_tells_what_could_not_be_drained_and_completes_what_was(
     assert run(2, program, threads=threads) == [3, 3]
 
 
-def test_saving_ends_when_it_is_staged_whatever_is_being_removed(tmp_path, monkeypatch):
+def test_a_save_ends_when_it_is_staged_also_during_a_removal(tmp_path, monkeypatch):
     allowed, waited, delete = threading.Event(), list[bool](), store._delete_all
 
     def wait(paths):
@@ -459,22 +459,22 @@ def test_saving_ends_when_it_is_staged_whatever_is_being_removed(tmp_path, monke
     monkeypatch.setattr(store, "_delete_all", wait)
     with writer(None, tmp_path, keep=1) as ckpt:
         for number in range(2):
-            ckpt.save_async(number, {"T": expected(number)}).result()
-        ckpt.save(2, {"T": expected(2)})
+            ckpt.save_async(number, {"T": field_at(number)}).result()
+        ckpt.save(2, {"T": field_at(2)})
         allowed.set()
     assert waited == [True, True]
     assert [path.name for path in tmp_path.glob("ckpt/step*")] == ["step-00000002.h5"]
 
 
-def test_parts_that_are_not_there_as_a_whole_are_named_and_removed(tmp_path, monkeypatch):
-    leave(tmp_path, 2, monkeypatch, 1, files="node")
+def test_incomplete_leftover_parts_are_named_and_removed(tmp_path, monkeypatch):
+    leave_staged(tmp_path, 2, monkeypatch, 1, files="node")
     shutil.rmtree(tmp_path / "node1")
     with pytest.warns(
         UserWarning,
         match="step 1 was left in the stage, and 1 of 2 nodes are not here; it is removed",
     ):
         run(2, lambda ranks: writer(ranks, tmp_path, 2, files="node").close())
-    assert staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
+    assert list_staged(tmp_path) == [] and not list(tmp_path.glob("ckpt/*"))
 
 
 def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
@@ -486,14 +486,14 @@ def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
         patched.setattr(container, "LARGE", 0)
         told = run(2, program)
     assert all("the stage takes 100000" in str(one) for one in told), told
-    assert staged(tmp_path) == []
+    assert list_staged(tmp_path) == []
 
 
 @pytest.mark.system
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), min_size=1), st.integers(41, 50))
 @settings(deadline=None)
 def test_each_byte_of_a_file_is_drained_once(pieces, size):
-    """Ranges between sorted places, owned by three ranks on three nodes or by nobody."""
+    """Ranges between sorted offsets, each owned by one of three ranks on three nodes or by none."""
     places = sorted({place for place, _ in pieces})
     owners = dict(pieces)
     between = [(pair, owners[pair[0]]) for pair in pairwise(places)]

@@ -40,14 +40,14 @@ def equal(one, other) -> bool:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_nested_dictionary_comes_back(tmp_path, background):
+def test_a_nested_dictionary_is_restored(tmp_path, background):
     with Writer(None, tmp_path, durable=False) as writer:
         checkpoint.save_state_dict(writer, 3, STATE, {"epoch": 2}, background=background)
     assert equal(checkpoint.load_state_dict(None, tmp_path), STATE)
     assert checkpoint.load(None, tmp_path).attrs == {"epoch": 2}
 
 
-def test_what_is_divided_among_ranks_is_loaded_whole(tmp_path):
+def test_distributed_tensors_are_loaded_whole(tmp_path):
     full = np.arange(35.0).reshape(7, 5)
 
     def program(ranks):
@@ -66,7 +66,7 @@ def test_what_is_divided_among_ranks_is_loaded_whole(tmp_path):
     assert equal(checkpoint.load_state_dict(None, tmp_path), {"w": full, "b": full[0]})
 
 
-def test_what_cannot_be_saved_is_named(tmp_path):
+def test_unsupported_values_are_named(tmp_path):
     with Writer(None, tmp_path) as writer:
         with pytest.raises(CheckpointError, match="state/a/0: set cannot be saved"):
             checkpoint.save_state_dict(writer, 1, {"a": [{1, 2}]})
@@ -78,7 +78,7 @@ def test_what_cannot_be_saved_is_named(tmp_path):
 
 
 class Local:
-    """A tensor of this rank, as far as those that are divided are concerned."""
+    """The part of a distributed tensor that this rank holds."""
 
     def __init__(self, shape) -> None:
         self.held = np.zeros(shape)
@@ -92,7 +92,7 @@ class Local:
 
 
 class Divided:
-    """As PyTorch's ShardedTensor is: rows that may lie far apart."""
+    """A stand-in for PyTorch's ShardedTensor: rows that may lie far apart."""
 
     def __init__(self, rows, shape) -> None:
         self._shape = shape
@@ -118,19 +118,17 @@ class Divided:
     [[[0, 999], [500]], [[3, 998], []], [[7, 8], [8, 7]]],
     ids=["apart", "one has none", "the same"],
 )
-def test_parts_that_lie_far_apart_are_read_without_what_is_between(
-    tmp_path, monkeypatch, rows, kind
-):
+def test_distant_parts_are_read_without_the_bytes_between(tmp_path, monkeypatch, rows, kind):
     full = np.arange(5000.0).reshape(1000, 5)
     with Writer(None, tmp_path, durable=False, files=kind) as writer:
         writer.save(1, {"w": full})
     rooms, empty = [], np.empty
 
-    def counted(shape, *arguments, **options):
+    def count_elements(shape, *arguments, **options):
         rooms.append(int(np.prod(shape)))
         return empty(shape, *arguments, **options)
 
-    monkeypatch.setattr(reader.np, "empty", counted)
+    monkeypatch.setattr(reader.np, "empty", count_elements)
 
     def program(ranks):
         mine = Divided(rows[ranks.rank], full.shape)
@@ -144,10 +142,10 @@ def test_parts_that_lie_far_apart_are_read_without_what_is_between(
         return [shard.tensor.held[0].tolist() for shard in mine.shards]
 
     assert run(2, program) == [[full[row].tolist() for row in theirs] for theirs in rows]
-    assert max(rooms) < 50  # what numpy itself makes has few, too
+    assert max(rooms) < 50  # numpy itself makes few such arrays
 
 
-def test_pieces_of_a_damaged_file_that_together_are_all_of_an_array_are_noticed(tmp_path):
+def test_damage_is_detected_by_pieces_that_together_hold_an_array(tmp_path):
     full = np.arange(5000.0).reshape(1000, 5)
     with Writer(None, tmp_path, durable=False) as writer:
         path = writer.save(1, {"w": full})
@@ -164,7 +162,7 @@ def test_pieces_of_a_damaged_file_that_together_are_all_of_an_array_are_noticed(
 
 
 @pytest.mark.system
-def test_tensors_of_all_types_come_back_as_tensors(tmp_path):
+def test_tensors_of_all_types_are_restored_as_tensors(tmp_path):
     torch = pytest.importorskip("torch")
     kinds = (
         torch.float32,
@@ -202,7 +200,7 @@ def test_a_tensor_that_is_trained_is_a_block(tmp_path):
 
 
 class OfCuPy:
-    """As CuPy's arrays are."""
+    """A stand-in for an array of CuPy."""
 
     __cuda_array_interface__: dict = {}  # noqa: RUF012
 
@@ -211,13 +209,13 @@ class OfCuPy:
 
 
 class OfNumba:
-    """An array that tells where it is, and cannot be asked for a copy."""
+    """A device array that has an interface but no method to copy it to the host."""
 
     __cuda_array_interface__: dict = {}  # noqa: RUF012
 
 
 class Exported:
-    """An array with nothing but DLPack, on a device."""
+    """An array on a device that can only be exported with DLPack."""
 
     def __init__(self, device):
         self._device = device
@@ -232,8 +230,8 @@ class Exported:
 HOST, CUDA = 1, 2
 
 
-def saved(path, array):
-    """What is loaded when it was saved."""
+def save_and_load(path, array):
+    """Saves an array and returns its loaded elements."""
     with Writer(None, path, durable=False) as writer:
         writer.save(1, {"w": block(array, (3,), (0,))})
     return checkpoint.load(None, path)["w"].tolist()
@@ -243,7 +241,7 @@ def saved(path, array):
     "array", [OfCuPy(), Exported(HOST), [0, 1, 2]], ids=["CuPy", "DLPack", "list"]
 )
 def test_arrays_of_other_libraries_are_saved(tmp_path, array):
-    assert saved(tmp_path, array) == [0, 1, 2]
+    assert save_and_load(tmp_path, array) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +253,7 @@ def test_arrays_of_other_libraries_are_saved(tmp_path, array):
         (Exported(CUDA), "torch", "from_dlpack", "cpu"),
     ],
 )
-def test_what_an_accelerator_holds_is_fetched_by_who_can(
+def test_arrays_of_an_accelerator_are_copied_by_an_installed_library(
     tmp_path, monkeypatch, array, module, take, fetch
 ):
     for name in ("cupy", "torch"):
@@ -265,11 +263,11 @@ def test_what_an_accelerator_holds_is_fetched_by_who_can(
         **{take: lambda given, **options: taken if given is array else None}, Tensor=OfNumba
     )
     monkeypatch.setitem(sys.modules, module, library)
-    assert saved(tmp_path, array) == [0, 1, 2]
+    assert save_and_load(tmp_path, array) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("array", [OfNumba(), Exported(CUDA)])
-def test_what_nobody_can_fetch_says_what_is_missing(monkeypatch, array):
+def test_arrays_that_cannot_be_copied_name_the_missing_library(monkeypatch, array):
     for name in ("cupy", "torch"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
@@ -289,7 +287,7 @@ ARRAYS = {
 }
 
 
-def test_a_safetensors_file_comes_back(tmp_path):
+def test_a_safetensors_file_is_restored(tmp_path):
     checkpoint.write_safetensors(tmp_path / "a.safetensors", ARRAYS, {"format": "pt"})
     found = checkpoint.read_safetensors(tmp_path / "a.safetensors")
     assert list(found) == list(ARRAYS)

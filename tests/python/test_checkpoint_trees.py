@@ -1,5 +1,5 @@
-"""Nested states: every type that save_state_dict takes comes back, and the others are refused on
-every rank."""
+"""Nested states: every type that save_state_dict accepts is restored; others are refused on every
+rank."""
 
 import collections
 import enum
@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 class Size(tuple):
-    """As torch.Size is."""
+    """A stand-in for torch.Size."""
 
 
 class Color(enum.IntEnum):
@@ -40,7 +40,7 @@ class Tags(list):
 
 
 def equal(one, other) -> bool:
-    """The same types, and values of which those that are no numbers are equal, too."""
+    """True for equal types and values; NaN equals NaN."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -93,7 +93,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("state", EXAMPLES.values(), ids=EXAMPLES)
-def test_all_types_come_back(tmp_path, state):
+def test_all_types_are_restored(tmp_path, state):
     found = round_trip(tmp_path, state)
     if "another name" in str(state) or "Local" in str(state):
         assert found["p"] == state["p"] and found["p"]._asdict() == state["p"]._asdict()
@@ -101,7 +101,7 @@ def test_all_types_come_back(tmp_path, state):
         assert equal(found, state)
 
 
-def test_sizes_of_tensors_come_back(tmp_path, monkeypatch):
+def test_sizes_of_tensors_are_restored(tmp_path, monkeypatch):
     monkeypatch.setattr(Size, "__module__", "torch")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Size=Size, Tensor=Point))
     state = {"shape": Size((2, 3))}
@@ -119,7 +119,7 @@ def test_sizes_of_tensors_come_back(tmp_path, monkeypatch):
     ],
     ids=["defaultdict", "mapping", "enum"],
 )
-def test_other_mappings_and_numbers_come_back_as_plain_ones(tmp_path, given, found):
+def test_other_mappings_and_numbers_are_restored_as_plain_ones(tmp_path, given, found):
     assert equal(round_trip(tmp_path, {"v": given}), {"v": found})
 
 
@@ -179,8 +179,9 @@ def test_a_class_that_a_file_names_is_neither_imported_nor_called(tmp_path, monk
     assert not called and "antigravity" not in sys.modules
 
 
-def test_states_that_were_saved_before_come_back(tmp_path):
-    """Without classes, and with names of arrays that two keys could have."""
+def test_states_in_the_older_format_are_restored(tmp_path):
+    """A state in the older format: without classes, and with array names that two keys could
+    have."""
     tree = {
         "dict": [
             ["w", {"array": "state/w"}],
@@ -216,7 +217,7 @@ ARRAYS = DTYPES.flatmap(
 
 
 def elements(dtype):
-    """No text that ends in zeros, which numpy drops."""
+    """Returns a strategy without texts that end in zeros, which numpy drops."""
     return st.text("aé", max_size=3) if dtype.kind == "U" else None
 
 
@@ -277,14 +278,14 @@ def test_any_state_is_rebuilt_from_its_description(state):
 
 @settings(max_examples=10, deadline=None, database=None)
 @given(state=STATES)
-def test_any_state_comes_back(writer, state):
+def test_any_state_is_restored(writer, state):
     check(writer, state)
 
 
 @pytest.mark.exhaustive
 @settings(max_examples=2000, deadline=None, database=None)
 @given(state=STATES)
-def test_any_of_many_states_comes_back(writer, state):
+def test_any_of_many_states_is_restored(writer, state):
     check(writer, state)
 
 

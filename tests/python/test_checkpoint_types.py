@@ -1,4 +1,4 @@
-"""Elements of odd types, and arrays of odd forms: what is loaded is what was saved, or it is
+"""Elements of unusual types and arrays of unusual forms: they are loaded as they were saved, or
 refused."""
 
 import sys
@@ -43,7 +43,7 @@ WAYS = {
 }
 
 
-def loaded(path, given, *, background=False) -> np.ndarray:
+def save_and_load(path, given, *, background=False) -> np.ndarray:
     with Writer(None, path, durable=False) as writer:
         (writer.save_async if background else writer.save)(1, {"x": given})
     return checkpoint.load(None, path)["x"]
@@ -61,7 +61,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("files", [1, "rank"])
 @pytest.mark.parametrize("way", WAYS)
-def test_arrays_of_odd_forms_come_back(tmp_path, way, files, background):
+def test_arrays_of_unusual_forms_are_restored(tmp_path, way, files, background):
     with Writer(None, tmp_path, durable=False, files=files) as writer:
         save = writer.save_async if background else writer.save
         save(1, {name: WAYS[way](array) for name, array in ARRAYS.items()})
@@ -86,7 +86,7 @@ BYTE_ORDERED = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("files", [1, "rank"])
-def test_byte_orders_come_back(tmp_path, files, way):
+def test_byte_orders_are_restored(tmp_path, files, way):
     given = {str(number): array for number, array in enumerate(BYTE_ORDERED)}
     with Writer(None, tmp_path, durable=False, files=files) as writer:
         writer.save(1, {name: WAYS[way](array) for name, array in given.items()})
@@ -109,19 +109,19 @@ def test_elements_of_another_byte_order_are_converted_into_the_target(tmp_path):
     [None, 2**70, np.array([1, "a"], object), np.zeros(2, [("a", object)])],
     ids=["None", "huge", "objects", "within"],
 )
-def test_what_has_no_type_of_its_own_is_refused(tmp_path, array):
+def test_arrays_without_a_stored_type_are_refused(tmp_path, array):
     with pytest.raises(CheckpointError, match=r"array 'x': elements of type .* cannot be saved"):
-        loaded(tmp_path, array)
+        save_and_load(tmp_path, array)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "int4"])
-def test_types_of_ml_dtypes_come_back(tmp_path, kind, way, background):
+def test_types_of_ml_dtypes_are_restored(tmp_path, kind, way, background):
     types = pytest.importorskip("ml_dtypes")
     array = np.arange(6).reshape(2, 3).T.astype(getattr(types, kind))
-    found = loaded(tmp_path, WAYS[way](array), background=background)
+    found = save_and_load(tmp_path, WAYS[way](array), background=background)
     assert (
         found.dtype == array.dtype
         and (found == (array[None] if way == "per rank" else array)).all()
@@ -150,7 +150,7 @@ def test_without_ml_dtypes_its_types_are_an_error_that_names_it(tmp_path, monkey
     "note",
     ["float8_e4m3fn", "finfo", "__name__", "|O", "<f8", "<M8[s]", "<i8,<i8", "<U3", "<nothing", 7],
 )
-def test_elements_that_cannot_be_what_a_damaged_file_says_are_an_error(tmp_path, note):
+def test_an_impossible_type_in_a_damaged_file_is_an_error(tmp_path, note):
     pytest.importorskip("ml_dtypes")
     with Writer(None, tmp_path, durable=False) as writer:
         path = writer.save(1, {"x": np.arange(8, dtype="u2")})
@@ -165,12 +165,12 @@ def test_elements_that_cannot_be_what_a_damaged_file_says_are_an_error(tmp_path,
 def test_types_of_ml_dtypes_in_structures_are_refused(tmp_path):
     types = pytest.importorskip("ml_dtypes")
     with pytest.raises(CheckpointError, match="elements of type bfloat16 cannot be saved"):
-        loaded(tmp_path, np.zeros(2, [("a", types.bfloat16)]))
+        save_and_load(tmp_path, np.zeros(2, [("a", types.bfloat16)]))
 
 
 def test_equal_bytes_of_other_types_differ(tmp_path):
     headers = []
     for unit in ("s", "D"):
-        loaded(tmp_path / unit, np.array([1, 2], f"M8[{unit}]"))
+        save_and_load(tmp_path / unit, np.array([1, 2], f"M8[{unit}]"))
         headers.append(read_header(tmp_path / unit / "step-00000001.h5"))
     assert list(differences(*headers, 0.0)) == ["array 'x': type <M8[s], <M8[D]"]

@@ -11,7 +11,7 @@ import pytest
 from pario import cli
 from pario.cli import COMMANDS, GROUPS, build_parser, main
 
-#: Modules of pario.cli that are not commands but parts of them.
+#: Modules of pario.cli that are parts of commands.
 PARTS = {
     "__main__",
     "arguments",
@@ -83,7 +83,7 @@ def test_help_imports_no_command_and_a_command_only_its_own() -> None:
         (["--nosuch"], "COMMAND"),
     ],
 )
-def test_without_a_command_pario_says_what_is_expected(
+def test_without_a_command_pario_prints_the_expectation(
     words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

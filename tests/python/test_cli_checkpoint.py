@@ -1,4 +1,4 @@
-"""``pario checkpoint``: what it prints, and how it ends."""
+"""``pario checkpoint``: its output and exit statuses."""
 
 import json
 
@@ -16,7 +16,7 @@ FIELD = np.arange(60.0).reshape(3, 4, 5)
 
 @pytest.fixture
 def directory(tmp_path):
-    """Two checkpoints of two ranks, the second with another number in one place."""
+    """Makes two checkpoints of two ranks that differ in one element."""
 
     def program(ranks):
         box = checkpoint.divide(FIELD.shape, ranks.size, ranks.rank)
@@ -41,7 +41,7 @@ def cli(capsys, *arguments):
     return status, *capsys.readouterr()
 
 
-def test_ls_names_all_and_what_is_wrong_with_them(directory, capsys):
+def test_ls_names_all_checkpoints_and_their_damage(directory, capsys):
     (directory / "step-00000011.h5.part").write_bytes(b"half")
     (directory / "step-00000012.h5").write_bytes(b"no HDF5")
     status, out, _ = cli(capsys, "ls", directory)
@@ -60,11 +60,11 @@ def test_ls_names_all_and_what_is_wrong_with_them(directory, capsys):
     ]
 
 
-def test_ls_of_nothing(tmp_path, capsys):
+def test_ls_of_an_empty_directory(tmp_path, capsys):
     assert cli(capsys, "ls", tmp_path) == (1, "", f"{tmp_path}: no checkpoints\n")
 
 
-def test_ls_of_one_tells_of_that(directory, capsys):
+def test_ls_of_one_checkpoint_describes_it(directory, capsys):
     status, out, _ = cli(capsys, "ls", directory / "step-00000005.h5")
     assert status == 0 and out.split()[0] == "5" and out.split()[-1] == "step-00000005.h5"
     status, _, told = cli(capsys, "ls", directory / "none")
@@ -89,7 +89,7 @@ def test_diff_of_single_numbers(tmp_path, capsys):
     )
 
 
-def test_show_tells_what_is_in_it(directory, capsys):
+def test_show_describes_the_content(directory, capsys):
     status, out, _ = cli(capsys, "show", directory, "--step", 5)
     assert status == 0
     assert (
@@ -117,7 +117,7 @@ def test_verify_names_the_damaged_block(directory, capsys):
     ]
 
 
-def test_diff_tells_where_and_by_how_much(directory, capsys):
+def test_diff_reports_the_place_and_size_of_differences(directory, capsys):
     one, other = directory / "step-00000005.h5", directory / "step-00000010.h5"
     status, out, _ = cli(capsys, "diff", one, other)
     assert (status, out.splitlines()) == (
@@ -137,7 +137,7 @@ def test_prune_keeps_the_newest(directory, capsys):
     assert cli(capsys, "prune", directory, "--keep", 0)[0] == 2
 
 
-def test_prune_counts_no_damaged_ones_and_leaves_what_is_being_written(directory, capsys):
+def test_prune_counts_no_damaged_checkpoints_and_leaves_unfinished_ones(directory, capsys):
     with (directory / "step-00000010.h5").open("r+b") as file:
         file.truncate(3000)
     (directory / "step-00000020.h5.part").write_bytes(b"half")
@@ -168,9 +168,7 @@ def test_prune_makes_no_directory(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_merge_into_a_directory_that_is_not_there_is_an_error_that_names_it(
-    directory, capsys, tmp_path
-):
+def test_merge_into_a_missing_directory_is_an_error_that_names_it(directory, capsys, tmp_path):
     status, _, err = cli(capsys, "merge", directory, "-o", tmp_path / "none" / "one.h5")
     assert (status, err) == (
         2,
@@ -195,13 +193,13 @@ def test_plot_draws_a_slice(directory, capsys, tmp_path):
     )
 
 
-def test_plot_of_an_axis_that_is_not_there(directory, capsys):
+def test_plot_of_a_missing_axis(directory, capsys):
     pytest.importorskip("matplotlib")
     status, _, told = cli(capsys, "plot", directory, "flow/T", "--axis", 3)
     assert status == 2 and "array 'flow/T' of shape [3, 4, 5] has no axis 3" in told
 
 
-def test_what_is_no_checkpoint_is_an_error_that_names_it(tmp_path, capsys):
+def test_a_path_without_a_checkpoint_is_an_error_that_names_it(tmp_path, capsys):
     for name in ("verify", "show"):
         status, _, err = cli(capsys, name, tmp_path / "nothing")
         assert status == 2 and f"{tmp_path}/nothing: no such file" in err

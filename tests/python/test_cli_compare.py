@@ -1,4 +1,4 @@
-"""``pario compare``, and what ``pario run --repeat --verify`` leaves for it."""
+"""``pario compare``, and the files of ``pario run --repeat --verify``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_each_repetition_reads_a_file_as_standard_input_from_its_beginning(tmp_p
     assert done.stdout == "hello\nhello\n"
 
 
-def test_a_pipe_as_standard_input_cannot_be_read_again_and_that_is_said(tmp_path: Path) -> None:
+def test_a_pipe_as_standard_input_that_cannot_be_read_again_is_reported(tmp_path: Path) -> None:
     done = pario("run", "--no-report", "--repeat", "3", "--", "cat", cwd=tmp_path, input="hello\n")
     assert done.stdout == "hello\n"
     assert done.stderr.count("standard input is a pipe") == 1
@@ -110,7 +110,7 @@ def test_outputs_that_differ_fail_the_verification_and_are_named(tmp_path: Path)
 
 
 @pytest.mark.system
-def test_an_output_that_the_second_run_left_alone_proves_nothing(tmp_path: Path) -> None:
+def test_an_output_that_the_second_run_did_not_write_proves_nothing(tmp_path: Path) -> None:
     record(tmp_path, "before", "echo hello > a.txt", "--verify", "*.txt")
     record(tmp_path, "after", "true", "--verify", "*.txt")
     done = pario("compare", "before", "after", "--verify", "*.txt", cwd=tmp_path)
@@ -119,7 +119,7 @@ def test_an_output_that_the_second_run_left_alone_proves_nothing(tmp_path: Path)
 
 
 @pytest.mark.system
-def test_verifying_what_was_not_recorded_is_an_error(tmp_path: Path) -> None:
+def test_verification_without_recorded_outputs_is_an_error(tmp_path: Path) -> None:
     record(tmp_path, "before", "echo hello > a.txt")
     done = pario("compare", "before", "before", "--verify", "*", cwd=tmp_path)
     assert done.returncode == 2
@@ -127,7 +127,7 @@ def test_verifying_what_was_not_recorded_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_what_is_no_run_is_named(tmp_path: Path) -> None:
+def test_an_argument_without_a_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, words in (("none", "no such file"), ("empty", "without logs")):
         done = pario("compare", path, path, cwd=tmp_path)
@@ -149,7 +149,7 @@ def test_darshan_logs_are_compared_each_a_run_or_a_directory_of_repetitions(tmp_
     assert [document["measures"][0][side]["values"] for side in "ab"] == [
         [11.0],
         [7.0],
-    ]  # whole seconds, the last one begun
+    ]  # whole seconds, rounded up
     assert "system_writes" not in {row["key"] for row in document["measures"]}
     assert (
         json.loads(pario("compare", "1.darshan", "runs", "--json", cwd=tmp_path).stdout)["b"][

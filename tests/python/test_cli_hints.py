@@ -1,4 +1,4 @@
-"""``pario hints`` lists the table of the library."""
+"""``pario hints`` lists the table of hints of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Wrong input of commands: one line that names the value and the expectation, exit status 2."""
+"""Invalid arguments of commands: one line that names the value and the expectation, exit status
+2."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from pario.cli import main
 LOGS = "expected run.pario directories"
 PACKED = "expected a directory written by pario pack"
 RECORDS = "expected a file or directory of records"
-#: Commands with a path that does not exist ({none}), an empty directory ({empty}) or a file of
-#: garbage ({junk}), and the message.
+#: Commands with a missing path ({none}), an empty directory ({empty}) or a file of garbage
+#: ({junk}), and the message.
 PATHS = [
     ("report {none}", LOGS),
     ("report {empty}", LOGS),

@@ -1,4 +1,4 @@
-"""``pario join``: subfiles become one file."""
+"""``pario join``: it joins subfiles to one file."""
 
 from pathlib import Path
 
@@ -31,12 +31,12 @@ def test_the_file_has_all_bytes_and_the_subfiles_are_gone(subfiled):
     assert [entry.name for entry in subfiled.parent.iterdir()] == ["data.bin"]
 
 
-def test_nothing_is_shown_where_there_is_no_terminal(subfiled, capfd):
+def test_nothing_is_shown_without_a_terminal(subfiled, capfd):
     main(["join", str(subfiled)])
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_an_interrupted_join_left_is_not_in_the_way(subfiled):
+def test_stale_files_of_an_interrupted_join_do_no_harm(subfiled):
     subfiled.with_name("data.bin.joining").write_bytes(b"half of it")
     assert main(["join", str(subfiled)]) == 0
     assert subfiled.read_bytes() == DATA
@@ -53,6 +53,6 @@ def test_a_file_without_subfiles_is_an_error_that_names_it(tmp_path, capsys):
     assert plain.read_bytes() == b"x"
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path, capsys):
+def test_a_missing_file_is_an_error(tmp_path, capsys):
     assert main(["join", str(tmp_path / "nothing")]) == 2
     assert "no such file or directory; expected a file" in capsys.readouterr().err

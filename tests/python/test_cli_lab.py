@@ -1,4 +1,4 @@
-"""``pario lab`` where nothing is mounted: what it says then, and how times are read."""
+"""``pario lab`` without a mounted lab: its errors and the parsing of times."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_times(text: str, nanoseconds: int) -> None:
         ["--rate", "50X"],
     ],
 )
-def test_what_is_no_lab_is_refused(option: list[str], tmp_path: Path) -> None:
+def test_a_directory_without_a_lab_is_refused(option: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["lab", "up", str(tmp_path / "lab"), *option])
     assert raised.value.code == 2 and not any(tmp_path.iterdir())
 
 
-def test_without_its_program_it_says_what_is_missing(
+def test_a_missing_program_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("PARIO_LAB", raising=False)

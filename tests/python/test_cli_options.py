@@ -1,4 +1,4 @@
-"""The options of ``pario run`` and the tables that they refer to."""
+"""The options of ``pario run`` and the tables to which they refer."""
 
 from __future__ import annotations
 

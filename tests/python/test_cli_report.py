@@ -1,4 +1,4 @@
-"""What ``pario report`` says to logs and targets that it cannot use: one line, exit status 2."""
+"""Messages of ``pario report`` about unusable logs and targets: one line, exit status 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION_AT = 6  # in a block's header
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``pario run`` left of a small program."""
+    """Runs a small program under ``pario run`` and returns its log directory."""
     place = tmp_path_factory.mktemp("run")
     run_command(
         [*PARIO, "run", "--no-report", "-o", "run.pario", "--", "cat", "/etc/hostname"],
@@ -94,7 +94,7 @@ def test_logs_of_two_tools_or_two_runs_are_refused(run: Path, tmp_path: Path) ->
 @pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
 )
-def test_log_of_somebody_else_is_refused(run: Path, tmp_path: Path) -> None:
+def test_log_of_another_user_is_refused(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "private.plog"
     path.write_bytes(log_of(run))
     path.chmod(0o600)
@@ -117,7 +117,7 @@ def test_log_of_somebody_else_is_refused(run: Path, tmp_path: Path) -> None:
         (".", "Is a directory"),
     ],
 )
-def test_html_that_cannot_be_written_is_said_after_the_report(
+def test_an_html_write_error_is_printed_after_the_report(
     run: Path, tmp_path: Path, target: str, reason: str
 ) -> None:
     done = report(tmp_path, str(run), "--html", target)

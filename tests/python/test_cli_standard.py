@@ -1,5 +1,5 @@
-"""Standard streams that are closed or full: programs keep their exit status, and pario says what it
-can."""
+"""Closed or full standard streams: programs keep their exit status, and pario reports its errors
+where it still can."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.system
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize(("program", "status"), [("exit 5", 5), ("kill -TERM $$", 128 + 15)])
-def test_a_run_whose_report_nobody_can_see_ends_as_the_program(
+def test_a_run_with_closed_output_ends_like_the_program(
     tmp_path: Path, broken: str, program: str, status: int
 ) -> None:
     done = shell(f"$PARIO run -- sh -c 'echo ran >ran; {program}' {broken}; exit $?", tmp_path)
@@ -30,7 +30,7 @@ def test_a_run_whose_report_nobody_can_see_ends_as_the_program(
     assert "Traceback" not in done.stderr
 
 
-def test_a_warning_that_nobody_can_see_keeps_no_program_from_running(tmp_path: Path) -> None:
+def test_a_warning_that_cannot_be_printed_does_not_stop_the_program(tmp_path: Path) -> None:
     run_command(
         ["cc", "-static", "-o", "still", "-xc", "-"],
         input="int main(void) { return 7; }",
@@ -40,7 +40,7 @@ def test_a_warning_that_nobody_can_see_keeps_no_program_from_running(tmp_path: P
     assert shell("$PARIO run -- ./still 2>/dev/full", tmp_path).returncode == 7
 
 
-def test_a_full_device_under_standard_output_is_said(tmp_path: Path) -> None:
+def test_a_full_device_under_standard_output_is_reported(tmp_path: Path) -> None:
     ProcessLog(records=[{"path": "/a"}]).write(tmp_path)
     done = shell("$PARIO report . >/dev/full", tmp_path)
     assert (done.returncode, done.stderr) == (

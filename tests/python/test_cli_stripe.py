@@ -1,5 +1,5 @@
-"""``pario fs`` and ``pario stripe`` where there are no stripes, and what they say before they ask a
-file system."""
+"""``pario fs`` and ``pario stripe`` on a file system without stripes, and checks of their
+arguments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pario.fix.stripe.filesystem import facts_of
 from tests.python.jobs import add_record, make_job, set_layout
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> str:
+def run_stripe(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> str:
     assert main(["stripe", *map(str, arguments)]) == status
     captured = capsys.readouterr()
     return captured.err if status else captured.out
 
 
-def test_fs_tells_kind_mount_and_room(capsys, tmp_path):
+def test_fs_prints_kind_mount_and_free_space(capsys, tmp_path):
     assert main(["fs", str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert page.startswith(f"{tmp_path}: ")
@@ -59,25 +59,27 @@ def test_fs_of_nowhere_is_an_error(capsys):
 
 
 def test_files_without_stripes_are_shown_as_such(capsys, tmp_path):
-    assert "no stripes" in said(capsys, "show", tmp_path)
-    (told,) = json.loads(said(capsys, "show", "--json", tmp_path))
+    assert "no stripes" in run_stripe(capsys, "show", tmp_path)
+    (told,) = json.loads(run_stripe(capsys, "show", "--json", tmp_path))
     assert told["directory"] and told["parts"] == []
 
 
 def test_stripes_that_cannot_be_set_leave_no_file(capsys, tmp_path):
-    assert "has no stripes that can be set" in said(
+    assert "has no stripes that can be set" in run_stripe(
         capsys, "set", "--count", "4", tmp_path / "new", status=2
     )
-    assert "has no stripes that can be set" in said(
+    assert "has no stripes that can be set" in run_stripe(
         capsys, "set", "--count", "4", tmp_path, status=2
     )
-    assert "has no stripes that can be set" in said(capsys, "set", "--inherit", tmp_path, status=2)
+    assert "has no stripes that can be set" in run_stripe(
+        capsys, "set", "--inherit", tmp_path, status=2
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_without_stripes_are_not_copied(capsys, tmp_path):
     (tmp_path / "data").write_bytes(b"as it was")
-    assert "has no stripes that can be set" in said(
+    assert "has no stripes that can be set" in run_stripe(
         capsys, "restripe", "--count", "4", tmp_path / "data", status=2
     )
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [
@@ -87,7 +89,7 @@ def test_files_without_stripes_are_not_copied(capsys, tmp_path):
 
 def test_discarding_nothing(capsys, tmp_path):
     (tmp_path / "data").touch()
-    assert "nothing was left" in said(capsys, "restripe", "--discard", tmp_path / "data")
+    assert "nothing was left" in run_stripe(capsys, "restripe", "--discard", tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,8 @@ def test_discarding_nothing(capsys, tmp_path):
         (["--part", "100K:4", "--part", "end:1"], "multiple of 64 KiB"),
     ],
 )
-def test_what_cannot_be_meant(options, text, capsys, tmp_path):
-    assert text in said(capsys, "set", *options, tmp_path / "new", status=2)
+def test_impossible_layouts(options, text, capsys, tmp_path):
+    assert text in run_stripe(capsys, "set", *options, tmp_path / "new", status=2)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +118,14 @@ def test_what_cannot_be_meant(options, text, capsys, tmp_path):
         ["--part", "64M"],
     ],
 )
-def test_what_cannot_be_read(options, capsys, tmp_path):
+def test_unparsable_values(options, capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["stripe", "set", *options, str(tmp_path / "new")])
     assert "expected" in capsys.readouterr().err
 
 
 def test_advice_has_a_reason_and_the_commands(capsys, tmp_path):
-    text = said(
+    text = run_stripe(
         capsys,
         "advise",
         "--size",
@@ -142,15 +144,15 @@ def test_advice_has_a_reason_and_the_commands(capsys, tmp_path):
     assert "--hint striping_factor=80 --hint striping_unit=4M" in text
 
 
-def test_advice_where_nothing_can_be_set_says_so(capsys, tmp_path):
-    assert "no stripes that can be set: nothing to do" in said(
+def test_advice_without_settable_stripes_states_it(capsys, tmp_path):
+    assert "no stripes that can be set: nothing to do" in run_stripe(
         capsys, "advise", "--size", "1G", tmp_path / "chk"
     )
 
 
 def test_advice_as_json(capsys, tmp_path):
     told = json.loads(
-        said(
+        run_stripe(
             capsys,
             "advise",
             "--json",
@@ -168,7 +170,7 @@ def test_advice_as_json(capsys, tmp_path):
 
 
 def test_advice_needs_a_size_or_a_log(capsys, tmp_path):
-    assert "--size" in said(capsys, "advise", tmp_path / "chk", status=2)
+    assert "--size" in run_stripe(capsys, "advise", tmp_path / "chk", status=2)
 
 
 def log_of(monkeypatch: pytest.MonkeyPatch, layouts: bool) -> None:
@@ -183,7 +185,7 @@ def log_of(monkeypatch: pytest.MonkeyPatch, layouts: bool) -> None:
 
 def test_advice_on_a_log_is_a_table_and_commands(capsys, tmp_path, monkeypatch):
     log_of(monkeypatch, layouts=True)
-    lines = said(capsys, "advise", tmp_path).splitlines()
+    lines = run_stripe(capsys, "advise", tmp_path).splitlines()
     assert [line.split() for line in lines[:3]] == [
         ["File", "size", "processes", "stripes", "should", "be", "of", "rule"],
         ["/scratch/out.h5", "8.00", "GB", "8", "1", "8", "4", "MiB", "shared"],
@@ -194,5 +196,5 @@ def test_advice_on_a_log_is_a_table_and_commands(capsys, tmp_path, monkeypatch):
 
 def test_advice_on_a_log_without_layouts_asks_for_the_kind(capsys, tmp_path, monkeypatch):
     log_of(monkeypatch, layouts=False)
-    assert "--kind lustre" in said(capsys, "advise", tmp_path)
-    assert "ceph.dir.layout" in said(capsys, "advise", "--kind", "ceph", tmp_path)
+    assert "--kind lustre" in run_stripe(capsys, "advise", tmp_path)
+    assert "ceph.dir.layout" in run_stripe(capsys, "advise", "--kind", "ceph", tmp_path)

@@ -1,4 +1,4 @@
-"""Comparing runs: figures, noise, findings, files, outputs; and the pages about them."""
+"""Comparisons of runs: figures, noise, findings, files, outputs, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def sides(
     b: Sequence[Analysis],
     outputs: tuple[Sequence[object], Sequence[object]] = ((), ()),
 ) -> Comparison:
-    return compare(Runs("A", "before", a, outputs[0]), Runs("B", "after", b, outputs[1]))  # type: ignore[arg-type]
+    before = Runs("A", "before", a, outputs[0])  # type: ignore[arg-type]
+    after = Runs("B", "after", b, outputs[1])  # type: ignore[arg-type]
+    return compare(before, after)
 
 
 # --- noise
@@ -95,7 +97,7 @@ def test_chance_does_not_depend_on_which_side_is_named_first(a: list[int], b: li
 # --- the whole run
 
 
-def test_a_faster_run_is_told_with_seconds_share_and_io() -> None:
+def test_a_faster_run_is_reported_with_seconds_share_and_io() -> None:
     it = sides([run(4.0)], [run(1.0)])
     assert (
         it.sentence
@@ -132,7 +134,7 @@ def test_figures_that_a_log_does_not_know_are_left_out() -> None:
     }
 
 
-def test_a_run_that_failed_is_not_praised() -> None:
+def test_a_failed_run_is_not_called_faster() -> None:
     it = sides([run(4.0)], [run(0.1, exit_status=3)])
     assert it.sentence == "B failed and may not have done all the work: 0.10 s instead of 4.00 s."
     assert any("exit status 3" in message for message in it.messages)
@@ -145,7 +147,7 @@ def test_system_calls_of_waited_for_children_and_before_exec_count_once() -> Non
         10,
         11,
         12,
-    ]  # a shell, the same after exec, its child, and a process of another shell
+    ]  # a shell, its image after exec, its child, and a process of another shell
     job.processes["parent"] = [1, 1, 10, 2]
     job.processes["syscalls_write"] = [5, 105, 100, 7]
     assert analyze(job).job.system_writes == 112
@@ -157,7 +159,7 @@ def test_system_calls_are_not_known_unless_those_of_all_processes_are() -> None:
     assert analyze(job).job.system_writes == -1
 
 
-def test_other_commands_and_rank_counts_are_said() -> None:
+def test_other_commands_and_rank_counts_are_reported() -> None:
     messages = sides([run()], [run(command="./other", ranks=4)]).messages
     assert [message.split(" differ")[0] for message in messages] == [
         "the commands",

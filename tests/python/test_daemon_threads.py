@@ -1,5 +1,4 @@
-"""Daemon threads that are in pario's own code when Python ends: the process ends as if they were
-not there."""
+"""Daemon threads that run pario's own code when Python ends: the process ends normally."""
 
 import sys
 
@@ -15,7 +14,7 @@ from pario.records import Dataset, Loader
 dataset = Dataset(sys.argv[1], format="fixed", size=8)
 begun = threading.Semaphore(0)
 """
-#: What lives on when Python has ended all else, and sleeps: time for the threads to want back.
+#: An object that is destroyed last when Python ends; it sleeps, so that the threads try to return.
 _END = """
 class Last:
     def __del__(self, sleep=time.sleep):
@@ -49,7 +48,7 @@ def work():
 def test_the_process_ends_well(tmp_path, work):
     path = tmp_path / "numbers"
     path.write_bytes(bytes(8000))
-    Dataset(path, format="fixed", size=8)  # its index
+    Dataset(path, format="fixed", size=8)  # makes the index
     ended = run_command([sys.executable, "-c", _BEGIN + _WORK[work] + _END, path])
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "terminate" not in ended.stderr

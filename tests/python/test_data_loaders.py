@@ -1,4 +1,4 @@
-"""What training loops wait for: from the notes of the log to the rows of the reports."""
+"""Waiting of training loops: from the notes in a log to the rows of the reports."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_loaders_of_one_description_are_one_row_and_the_longest_waited_for_comes
     "damaged",
     [{"timers_ns": None}, {"batches": "many"}, {"workers": None, "batch": -1.5}, {"id": [1]}],
 )
-def test_damaged_notes_harm_nothing(damaged: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_notes_do_no_harm(damaged: dict[str, Any], tmp_path: Path) -> None:
     analysis_of(tmp_path, [note() | damaged])
 
 

@@ -1,5 +1,5 @@
-"""The examples in the docstrings of the public Python API run, and every public function says what
-it returns."""
+"""The examples in the docstrings of the public Python API run, and every public function documents
+its result."""
 
 from __future__ import annotations
 

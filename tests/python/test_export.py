@@ -1,4 +1,4 @@
-"""Exports: what other tools need is there."""
+"""Exports hold the data that other tools need."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_perfetto_has_a_named_process_per_rank_and_a_slice_per_event(tmp_path, j
     }
 
 
-def test_perfetto_tells_messages_from_collectives(tmp_path, job):
+def test_perfetto_distinguishes_messages_and_collectives(tmp_path, job):
     slices = [e for e in trace_of(job, tmp_path / "t.json")["traceEvents"] if e.get("cat") == "mpi"]
     by_name = {e["name"]: e["args"] for e in slices}
     assert by_name["MPI_Send"] == {"communicator": 0, "peer": 1, "tag": 7, "bytes": 80}
@@ -123,7 +123,7 @@ def test_parquet_writes_events_in_row_groups(tmp_path, monkeypatch):
     assert (file.metadata.num_row_groups, file.metadata.num_rows) == (3, 250)
 
 
-def test_json_holds_every_table_but_events_and_leaves_out_what_is_not_known(job):
+def test_json_holds_every_table_but_events_and_leaves_out_unknown_values(job):
     document = json.loads(export.json(job))
     assert document["schema"] == 1
     assert document["job"]["ranks"] == 2

@@ -1,4 +1,4 @@
-"""The table of file systems, beside the native one (src/core/layout/layout.def)."""
+"""The Python table of file systems agrees with the native table (src/core/layout/layout.def)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HDF5 files of others name files of this user: nothing of those is read."""
+"""HDF5 files of others that name files of this user: the named files are not read."""
 
 import ast
 import json
@@ -13,14 +13,15 @@ import pario
 from pario.checkpoint import CheckpointError, Writer, block, load
 from pario.cli import main
 
-#: The bytes of a file of the user that no hostile file may show.
+#: The content of the user's file, which no hostile file may reveal.
 SECRET = b"secret of the user" * 4
 NUMBERS = np.frombuffer(SECRET, np.uint8)
 
 
 @pytest.fixture
 def secret(tmp_path):
-    """A file of the user elsewhere: plain bytes; beside it, the same in HDF5."""
+    """Makes a file of the user outside of the checkpoint's directory, and the same bytes in
+    HDF5."""
     home = tmp_path / "home"
     home.mkdir()
     with h5py.File(home / "secret.h5", "w") as file:
@@ -32,19 +33,19 @@ def secret(tmp_path):
 
 @pytest.fixture
 def here(tmp_path):
-    """The directory of the hostile file."""
+    """Makes the directory of the hostile file."""
     path = tmp_path / "hostile"
     path.mkdir()
     return path
 
 
 def add_external(group, name, path):
-    """A dataset whose raw data is another file."""
+    """Adds a dataset whose raw data is stored in another file."""
     group.create_dataset(name, NUMBERS.shape, "u1", external=[(str(path), 0, NUMBERS.nbytes)])
 
 
 def add_virtual(group, name, path, dataset="x"):
-    """A dataset whose elements are those of another HDF5 file."""
+    """Adds a dataset whose elements are stored in another HDF5 file."""
     layout = h5py.VirtualLayout(NUMBERS.shape, "u1")
     layout[:] = h5py.VirtualSource(path, dataset, NUMBERS.shape)
     group.create_virtual_dataset(name, layout)
@@ -195,7 +196,7 @@ HOSTILE = [
 
 @pytest.fixture
 def hostile(request, here, secret, monkeypatch):
-    monkeypatch.chdir(here)  # some of them change it
+    monkeypatch.chdir(here)  # some cases change the working directory
     with h5py.File(here / "step-00000001.h5", "w") as file:
         file["harmless"] = np.arange(3)
         request.param(file, secret)
@@ -238,7 +239,7 @@ def test_the_newest_file_that_is_refused_is_skipped(here, secret):
 
 
 def test_a_master_reads_no_files_but_parts(here, secret):
-    """Parts are read past HDF5, which would have noticed that they are none."""
+    """pario reads parts without HDF5, so it has to check itself that a file is a part."""
     with Writer(None, here, durable=False, files="rank") as writer:
         master = (
             writer.save(
@@ -271,11 +272,11 @@ def test_virtual_datasets_of_files_beside_them_are_read(here):
 
 
 def test_only_one_module_opens_hdf5_files():
-    """Other modules could read files of others without a check."""
+    """Other modules could read files that a hostile file names without a check."""
     found = []
     for path in sorted(Path(pario.__file__).parent.rglob("*.py")):
         calls = (
             node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
         )
         found += [path.name for call in calls if ast.unparse(call.func).endswith("h5py.File")]
-    assert found == ["hdf5.py"] * 2  # to read a file, and to make one in memory
+    assert found == ["hdf5.py"] * 2  # one call reads a file, the other makes one in memory

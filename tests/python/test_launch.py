@@ -1,5 +1,5 @@
-"""The launcher: the command's streams, exit status and signals are its own; launchers of one job
-share a directory."""
+"""The launcher keeps the command's streams, exit status and signals; launchers of one job share a
+directory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_command_that_cannot_run_is_named(
     assert not list(tmp_path.glob("*.pario"))
 
 
-def test_an_argument_that_is_too_long_for_a_name_is_one_like_any_other(tmp_path: Path) -> None:
+def test_an_argument_too_long_for_a_file_name_is_accepted(tmp_path: Path) -> None:
     assert pario_run("sh", "-c", "echo out " + "#" * 5000, cwd=tmp_path).stdout == "out\n"
 
 
@@ -116,7 +116,7 @@ def test_a_directory_with_content_is_not_reused(tmp_path: Path) -> None:
     assert done.returncode == 2 and "mine" in done.stderr and "exists" in done.stderr
 
 
-def test_unwritable_place_is_said(tmp_path: Path) -> None:
+def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = pario_run("true", cwd=tmp_path, options=("-o", "file/run"))
     assert done.returncode == 2 and "file/run" in done.stderr and "-o" in done.stderr
@@ -163,7 +163,8 @@ def test_second_job_does_not_join_the_first(
         ({}, Seat(0, 1)),
         ({"PMI_RANK": "2", "PMI_SIZE": "4"}, Seat(2, 4)),
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_RANK": "1"}, Seat(1, 2)),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Seat(0, 1)),  # a batch script, not a step
+        # of a batch script, not of a step
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Seat(0, 1)),
         ({"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, Seat(3, 8)),
     ],
 )
@@ -214,7 +215,7 @@ def test_mpiio_is_the_programs_own_unless_asked_for():
     assert "PARIO_MPIIO" not in environment and "PARIO_HINTS" not in environment
 
 
-def test_open_mpi_is_told_to_hand_the_variables_to_other_hosts(tmp_path: Path) -> None:
+def test_open_mpi_gets_options_to_pass_the_variables_to_other_hosts(tmp_path: Path) -> None:
     (tmp_path / "prted").touch()
     environment = traced_environment(
         {"OMPI_MCA_mca_base_env_list": "MINE"}, Path("/logs"), Settings(), tmp_path / "mpirun"
@@ -222,7 +223,7 @@ def test_open_mpi_is_told_to_hand_the_variables_to_other_hosts(tmp_path: Path) -
     assert environment["OMPI_MCA_mca_base_env_list"] == "MINE;LD_PRELOAD;PARIO_TRACE_DIR"
 
 
-def test_open_mpi_4_is_not_told_in_the_way_that_forbids_mpirun_x(tmp_path: Path) -> None:
+def test_open_mpi_4_gets_no_option_that_forbids_mpirun_x(tmp_path: Path) -> None:
     (tmp_path / "orted").touch()
     environment = traced_environment({}, Path("/logs"), Settings(), tmp_path / "mpirun")
     assert environment["OMPI_MCA_mca_base_env_list_internal"] == "LD_PRELOAD;PARIO_TRACE_DIR"
@@ -271,7 +272,7 @@ def test_library_is_preloaded_once_under_another_pario_run() -> None:
         ),
     ],
 )
-def test_bad_options_are_said_once_before_the_run(
+def test_bad_options_are_reported_once_before_the_run(
     tmp_path: Path, variables: dict[str, str], options: list[str], complaint: str
 ) -> None:
     words = [*PARIO, *options, "--", "sh", "-c", "echo ran"]
@@ -289,6 +290,6 @@ def test_bad_options_are_said_once_before_the_run(
         ("*.h5:cb_nodes=x", "cb_nodes"),
     ],
 )
-def test_a_bad_hint_is_said_before_the_run_starts(hint, expected):
+def test_a_bad_hint_is_reported_before_the_run_starts(hint, expected):
     with pytest.raises(ParioError, match=expected):
         check({}, Settings(hints=(hint,)))

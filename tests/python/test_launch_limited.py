@@ -1,5 +1,5 @@
-"""Commands with a limit: they and all that they have started end with it, and with who has started
-them."""
+"""Commands with a time limit end with all their descendants at the limit, and when their starter
+ends."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
 
 SHELL = Path("/bin/sh")
-#: A family of three, one of them in a session of its own, one that is asked in vain; their numbers
-#: in files.
+#: Three processes: the first, one in a session of its own, and one that ignores SIGTERM. Each
+#: writes its process id to a file.
 FAMILY = """
 import os, signal, subprocess, sys, time
 def tell(name):
@@ -36,7 +36,7 @@ NAMES = ("first", "deaf", "apart")
 
 
 def alive(place: Path) -> list[str]:
-    """Those of the family that are not gone."""
+    """Returns the names of the family's processes that still run."""
 
     def state(name: str) -> str:
         try:
@@ -64,27 +64,28 @@ def family(place: Path) -> list[str]:
     return ["sh", "-c", f"cd '{place}'; exec '{sys.executable}' -c '{FAMILY}'"]
 
 
-#: Runs the family with a limit that begins when all are there.
+#: Runs the family with a limit that begins when all its processes run.
 WITH_FAMILY = """
 import os, signal, sys
 from pathlib import Path
 from pario.see.launch import limited
 from tests.python import test_launch_limited as own
-place, over = Path(sys.argv[1]), limited._over
+place, over = Path(sys.argv[1]), limited._wait_for_end
 def later(child, seconds):
     own.wait_for_family(place)
     return over(child, seconds)
-limited._over, limited.GRACE_SECONDS = later, 0.3
+limited._wait_for_end, limited.GRACE_SECONDS = later, 0.3
 def asked(number, _frame):
     raise SystemExit(128 + number)
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, asked)
-assert limited.run_limited(own.SHELL, own.family(place), os.environ, limited.Limit(float(sys.argv[2]), place / "said")).late
-"""  # noqa: E501
+limit = limited.Limit(float(sys.argv[2]), place / "said")
+assert limited.run_limited(own.SHELL, own.family(place), os.environ, limit).late
+"""
 
 
 @pytest.mark.parametrize(("script", "status", "number"), [("exit 3", 3, 0), ("kill -9 $$", 137, 9)])
-def test_what_ends_in_time_has_its_own_status(
+def test_a_command_that_ends_in_time_keeps_its_status(
     tmp_path: Path, script: str, status: int, number: int
 ) -> None:
     ending = run_limited(SHELL, ["sh", "-c", script], os.environ, Limit(inf, tmp_path / "said"))
@@ -92,7 +93,7 @@ def test_what_ends_in_time_has_its_own_status(
 
 
 @pytest.mark.system
-def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
+def test_a_command_over_the_limit_ends_with_its_descendants(tmp_path: Path) -> None:
     ending = run_limited(
         SHELL, ["sh", "-c", "sleep 1000"], os.environ, Limit(0.1, tmp_path / "said")
     )
@@ -103,7 +104,7 @@ def test_what_takes_longer_ends_with_all_that_it_has_started(tmp_path: Path) -> 
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_terminated_launcher_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     with start_command([sys.executable, "-c", WITH_FAMILY, tmp_path, "inf"]) as process:
         wait_for_family(tmp_path)
         process.send_signal(number)
@@ -112,8 +113,8 @@ def test_who_is_asked_to_end_leaves_no_process(tmp_path: Path, number: signal.Si
 
 
 @pytest.mark.system
-def test_who_is_asked_twice_leaves_no_process(tmp_path: Path) -> None:
-    """Also where the second signal comes to another thread, as libraries begin them."""
+def test_a_launcher_terminated_twice_leaves_no_process(tmp_path: Path) -> None:
+    """The second signal may be delivered to another thread, such as those that libraries start."""
     again = """
 import threading, time
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
@@ -137,7 +138,7 @@ def process(pid: int, parent: int, start: str, state: str = "S") -> limited._Pro
     return limited._Process(pid, state, parent, pid, 1, start)
 
 
-def test_who_has_the_number_of_one_that_has_ended_is_left_alone(
+def test_a_process_with_a_recycled_pid_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known: dict[int, str] = {}
@@ -153,7 +154,7 @@ def test_who_has_the_number_of_one_that_has_ended_is_left_alone(
     assert [one.pid for one in limited._family(10, known)] == [12]
 
 
-def test_a_command_ends_also_where_processes_are_not_shown(
+def test_a_command_ends_also_without_a_list_of_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limited, "_processes", lambda: iter(()))
@@ -163,7 +164,7 @@ def test_a_command_ends_also_where_processes_are_not_shown(
     assert ending.late and ending.signal == signal.SIGKILL
 
 
-def test_it_reads_no_terminal_and_says_all_into_a_file(
+def test_a_limited_command_reads_no_terminal_and_prints_to_a_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert (

@@ -1,4 +1,4 @@
-"""One file of those that each process wrote."""
+"""``pario merge``: one file made of the files of all processes."""
 
 import errno
 import os
@@ -149,7 +149,8 @@ def test_a_write_error_of_hdf5_metadata_is_an_error(tmp_path: Path) -> None:
 
 
 def write_blocks(tmp_path: Path, array: np.ndarray, cuts: list[list[int]], fortran: bool) -> None:
-    """Each block in a file, ranks in the order of C; rows of blocks of different lengths."""
+    """Writes each block to a file, ranks in row-major order; the rows of blocks have different
+    lengths."""
     rows = np.split(array, cuts[0], axis=0)
     blocks = [block for row in rows for block in np.split(row, cuts[1], axis=1)]
     for rank, block in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""What the model predicts for published figures."""
+"""The model's predictions of published figures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pario.errors import ParioError
 from pario.prove.model.fit import fit
 from pario.prove.model.load import Flow, Phase, call, cost, job_on, turns
 from pario.prove.model.machine import WHOLE, Machine, load, names, text_of
-from pario.prove.model.page import missed, page
+from pario.prove.model.page import list_misses, page
 from pario.prove.model.published import Table, off, tables
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
-#: Machines of which too little was published to check more rows than there are parameters.
+#: Machines with too few published figures to check more rows than there are parameters.
 SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf", "hal"}
 TABLES = list(tables())
 
@@ -24,7 +24,7 @@ TABLES = list(tables())
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_predictions_are_within_a_quarter_or_known_to_miss(table: Table) -> None:
     machine = load(table.machine)
-    assert [row.name for row in missed(machine, table)] == [
+    assert [row.name for row in list_misses(machine, table)] == [
         row.name for row in table.rows if row.reason
     ]
 
@@ -32,7 +32,7 @@ def test_predictions_are_within_a_quarter_or_known_to_miss(table: Table) -> None
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_rows_that_parameters_are_fitted_to_are_met(table: Table) -> None:
     machine = load(table.machine)
-    # What counts things can be off by half a thing, and what is fitted with it gives way.
+    # A fitted count is off by up to one half, and the rates fitted with it absorb the difference.
     whole = [machine.values[key] for key in machine.fitted if key in WHOLE]
     near = 0.5 / min(whole) if whole else 0.01
     assert all(

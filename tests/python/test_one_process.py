@@ -1,4 +1,4 @@
-"""Commands under launchers: one that does a single job works as one process, or refuses in one
+"""Commands for one process under launchers: a single process works, several are refused with one
 line."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEP = {
     "SLURM_STEP_TASKS_PER_NODE": "8",
 }
 TORCHRUN = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
-#: Environments of a process that is alone.
+#: Environments of a single process.
 ALONE: dict[str, dict[str, str]] = {
     "no launcher": {},
     "mpiexec -n 1": {"PMI_RANK": "0", "PMI_SIZE": "1"},
@@ -83,7 +83,7 @@ SEVERAL: dict[str, Callable[[str], dict[str, str]]] = {
         "TORCHELASTIC_RUN_ID": "none",
     },
 }
-#: One job each; the output is "out", in the directory of the data.
+#: Commands that write one output, "out" in the directory of the data.
 WRITERS = {
     "records index": "records index lines.txt",
     "records pack": "records pack tree -o out",
@@ -96,7 +96,7 @@ WRITERS = {
     "stage in": "stage in tree --to out",
     "checkpoint prune": "checkpoint prune tree --keep 1",
 }
-#: Their processes have jobs of their own, or look at the ranks themselves.
+#: Commands whose processes do separate jobs, or that look at the ranks themselves.
 SHARED = {"run", "records shuffle", "checkpoint merge"}
 
 
@@ -194,7 +194,7 @@ def test_several_processes_refuse_in_one_line(
 
 
 def commands_of(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """All commands with their actions: "report", "records index" and so on."""
+    """Yields all commands with their actions: "report", "records index" and so on."""
     for name, command in subparsers_of(parser).items():
         actions = subparsers_of(command)
         yield from (f"{name} {action}" for action in actions) if actions else (name,)

@@ -1,5 +1,5 @@
-"""Paths with a scheme, such as s3://bucket/key, are refused wherever a path is taken: else a
-directory "s3:" would be made."""
+"""Paths with a scheme, such as s3://bucket/key, are refused by all commands and functions, which
+would otherwise make a directory "s3:"."""
 
 import argparse
 import dataclasses
@@ -16,7 +16,7 @@ from pario.paths import local_path
 
 REMOTE = "s3://bucket/key"
 
-#: Arguments of commands that are text, but no paths: a new one is a path, or stands here.
+#: Text arguments of commands that are not paths. A new argument is either a path or listed here.
 NO_PATHS = {
     "run --events-limit",
     "run --files-limit",
@@ -41,10 +41,10 @@ NO_PATHS = {
     "bench s3d --mpiexec",
     "replay --mpiexec",
     "tune --mpiexec",
-    "tune what",  # files or a command: pario.see.tables.read refuses
+    "tune what",  # files or a command; pario.see.tables.read refuses a scheme
 }
 
-#: The Python API: all of their functions that have a parameter for a path.
+#: The modules of the Python API whose functions are checked if they have a parameter for a path.
 MODULES = [
     "pario.move.archive",
     "pario.move.archive.subdirs",
@@ -65,7 +65,7 @@ MODULES = [
     "pario.see.tables",
 ]
 
-#: Their functions that take paths of pario's own making, or of files that were found.
+#: Functions whose paths come from pario itself or from a search for files.
 INTERNAL = {
     "pario.checkpoint.store.document",
     "pario.checkpoint.store.read_identity",
@@ -133,7 +133,7 @@ def test_no_directory_is_made_of_a_scheme(tmp_path, monkeypatch):
 
 
 def arguments_of(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()):
-    """All arguments of all commands that take text: words of the command, and the argument."""
+    """Yields all text arguments of all commands: words of the command, and the argument."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, one in action.choices.items():
@@ -146,7 +146,7 @@ def name_of(words, action) -> str:
     return " ".join([*words, (action.option_strings or [action.dest])[-1]])
 
 
-#: Types of arguments that pass text on.
+#: Types of arguments that keep the text as it is.
 PASSING = (None, str, Path)
 PATHS = [
     (words, action)
@@ -155,7 +155,7 @@ PATHS = [
 ]
 
 
-def test_every_argument_that_is_text_is_a_path_or_known_to_be_none():
+def test_every_text_argument_is_a_path_or_listed_as_none():
     found = {
         name_of(words, action) for words, action in arguments_of(PARSER) if action.type in PASSING
     }
@@ -173,8 +173,8 @@ def test_every_command_refuses_a_scheme(words, action, tmp_path, monkeypatch, ca
 
 
 def functions():
-    """Functions, methods and constructors of the Python API: full name, signature, and what calls
-    it."""
+    """Yields functions, methods and constructors of the Python API: full name, signature, and a
+    call."""
     for module in map(importlib.import_module, MODULES):
         own = [
             name
@@ -203,7 +203,7 @@ def is_path(parameter) -> bool:
     return "Path" in str(parameter.annotation) and "Callable" not in parameter.annotation
 
 
-#: Each parameter of each of them that is a path.
+#: Each path parameter of each of these functions.
 PARAMETERS = {
     f"{name}({one.name})": (call, signature, one.name)
     for name, signature, call in functions()

@@ -1,4 +1,4 @@
-"""The language check: which texts each rule finds, and the limits that never rise."""
+"""The language check: the texts that each rule finds, and the limits, which never rise."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_comments_after_a_hash(path):
     assert list_texts(path, 'x = "# no" # yes\n') == [("comment", [1], ["yes"])]
 
 
-def test_what_is_found_in_prose_and_not_in_citations():
+def test_rules_apply_to_prose_and_not_to_citations():
     source = Source("a.md", 'What it is, `what` and "what" and what-if.\nAnd so\nwhat else.')
     assert [found.line for found in rules.find_what([source])] == [1, 3]
 
@@ -138,7 +138,7 @@ def told_by(): ...
     ]
 
 
-def test_docstrings_that_say_nothing():
+def test_empty_docstrings():
     text = 'def f():\n    """Of it."""\n\n\ndef g():\n    """Return the sum."""\n'
     found = [str(each) for each in rules.find_empty_docstrings([Source("a.py", text)])]
     assert found == ["a.py:2: Of it."]

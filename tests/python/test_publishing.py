@@ -1,5 +1,5 @@
-"""Files that take their names when they are whole: what is in the way of a temporary file, and what
-an error leaves behind."""
+"""Publication of complete files: links in the place of a temporary file, and the state after an
+error."""
 
 import errno
 import os
@@ -15,14 +15,14 @@ from pario.checkpoint import Writer, block, examine, load, write_safetensors
 from pario.checkpoint.header import find
 from pario.errors import ParioError
 from pario.move import merge
-from pario.move.archive.subdirs import spread
+from pario.move.archive.subdirs import distribute
 from pario.move.staging import Staged, copy_verified
 from pario.progress import silent
 from pario.ranks import OneRank
 from pario.see.launch import directory as logs
 from tests.python.support import threads
 
-#: The bytes of a file of the user's that links in the way of temporary files point to.
+#: The content of a user's file to which links in the place of temporary files point.
 PRECIOUS = b"precious"
 
 
@@ -61,7 +61,7 @@ def note_staging(source, target):
 
 def note_spreading(source, target):
     (target / "a").write_bytes(b"a")
-    return lambda: spread(target, 2, "even", silent)
+    return lambda: distribute(target, 2, "even", silent)
 
 
 def note_job(source, target):
@@ -95,7 +95,7 @@ sys.addaudithook(note_opened)
 
 @pytest.fixture(params=PUBLICATIONS, ids=lambda one: one.__name__)
 def publish(request, tmp_path):
-    """Publishes a file in a directory."""
+    """Returns a function that publishes a file in a directory."""
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
     target.mkdir()
@@ -103,8 +103,8 @@ def publish(request, tmp_path):
 
 
 def temporary_names(publish, target):
-    """Names that a publication uses for files which are not there afterwards. The directory is as
-    before."""
+    """Returns the names of the temporary files of a publication, which must leave the other files
+    of the directory as they were."""
     before = {path: path.read_bytes() for path in target.iterdir()}
     _opened.append([])
     try:
@@ -122,7 +122,7 @@ def temporary_names(publish, target):
 
 
 @pytest.mark.parametrize("kind", ["file", "directory", "dangling"])
-def test_a_link_in_the_way_is_removed_and_not_followed(publish, kind, tmp_path):
+def test_a_link_in_place_of_a_temporary_file_is_removed_and_not_followed(publish, kind, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "directory").mkdir(parents=True)
     (elsewhere / "file").write_bytes(PRECIOUS)
@@ -138,7 +138,7 @@ def test_a_link_in_the_way_is_removed_and_not_followed(publish, kind, tmp_path):
     assert not [name for name in names if os.path.lexists(tmp_path / "target" / name)]
 
 
-def test_an_error_leaves_nothing_behind_and_names_the_file(publish, tmp_path, monkeypatch, capsys):
+def test_an_error_leaves_no_file_and_names_the_file(publish, tmp_path, monkeypatch, capsys):
     target = tmp_path / "target"
     before = set(target.iterdir())
 
@@ -168,7 +168,9 @@ def test_an_error_leaves_nothing_behind_and_names_the_file(publish, tmp_path, mo
 @pytest.mark.parametrize("kind", ["file", "directory", "dangling"])
 @pytest.mark.parametrize("when", ["before the Writer", "before the save", "before the next save"])
 @pytest.mark.parametrize("files", [1, 2], ids=["one file", "parts"])
-def test_a_link_in_the_way_of_a_checkpoint_is_removed_and_not_followed(tmp_path, files, when, kind):
+def test_a_link_in_place_of_a_checkpoints_temporary_file_is_removed_and_not_followed(
+    tmp_path, files, when, kind
+):
     elsewhere, directory = tmp_path / "elsewhere", tmp_path / "ckpt"
     (elsewhere / "directory").mkdir(parents=True)
     (elsewhere / "file").write_bytes(PRECIOUS)

@@ -1,4 +1,4 @@
-"""Meetings of ranks: what one of them waits for, and how long."""
+"""Meetings of ranks: how long a rank waits for the others, and for which messages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Script:
         self.keep_alives.append((self.now, interval))
 
 
-def scripted(
+def make_scripted(
     monkeypatch: pytest.MonkeyPatch, rank: int, script: list[tuple[float, Any]]
 ) -> tuple[Ranks, Script]:
     made = Script(rank, script)
@@ -66,7 +66,7 @@ def scripted(
 
 
 def keep_alives(until: float) -> list[tuple[float, Any]]:
-    """Those of a rank that progresses until then."""
+    """Returns the keep-alives of a rank that progresses until then."""
     return [(float(at), KEEP_ALIVE) for at in range(50, int(until), 50)]
 
 
@@ -75,7 +75,7 @@ def test_rank_0_waits_as_long_as_another_one_progresses(
     monkeypatch: pytest.MonkeyPatch, until: float, said: str
 ) -> None:
     came = (5000.0, (1, ("a save", "", 7)))
-    first, script = scripted(monkeypatch, 0, [*keep_alives(until), came])
+    first, script = make_scripted(monkeypatch, 0, [*keep_alives(until), came])
     if said:
         with pytest.raises(ParioError, match=said):
             first.together("a save", lambda: 5, sum)
@@ -88,7 +88,7 @@ def test_rank_0_waits_as_long_as_another_one_progresses(
 def test_others_wait_as_long_as_rank_0_progresses(
     monkeypatch: pytest.MonkeyPatch, until: float, said: str
 ) -> None:
-    other, script = scripted(monkeypatch, 1, [*keep_alives(until), (5000.0, (1, "", 12))])
+    other, script = make_scripted(monkeypatch, 1, [*keep_alives(until), (5000.0, (1, "", 12))])
     if said:
         with pytest.raises(ParioError, match=said):
             other.together("a save", lambda: 7, sum)
@@ -97,11 +97,11 @@ def test_others_wait_as_long_as_rank_0_progresses(
         assert other.together("a save", lambda: 7, sum) == 12
 
 
-def test_a_rank_that_stands_still_is_not_waited_for_because_it_progressed_once(
+def test_a_rank_that_stopped_progressing_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     came = (5000.0, (1, ("a save", "", 7)))
-    first, script = scripted(monkeypatch, 0, [*keep_alives(300), came])
+    first, script = make_scripted(monkeypatch, 0, [*keep_alives(300), came])
     with pytest.raises(ParioError, match="rank 1 did not come within"):
         first.together("a save", lambda: 5, sum)
     assert script.now == 250 + PATIENCE
@@ -110,9 +110,9 @@ def test_a_rank_that_stands_still_is_not_waited_for_because_it_progressed_once(
 def test_an_early_message_of_the_next_meeting_does_not_lengthen_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Patience counts from the begin of the meeting."""
-    gone = (PATIENCE / 2, (1, None))  # a rank that no longer waits for an earlier answer
-    first, script = scripted(monkeypatch, 0, [gone])
+    """Patience counts from the start of the meeting."""
+    gone = (PATIENCE / 2, (1, None))  # a rank that has stopped waiting for an earlier answer
+    first, script = make_scripted(monkeypatch, 0, [gone])
     with pytest.raises(ParioError, match="rank 1 did not come within"):
         first.together("a save", lambda: 5, sum)
     assert script.now == PATIENCE
@@ -122,7 +122,7 @@ def test_an_early_message_of_the_next_meeting_does_not_lengthen_the_wait(
 def test_a_rank_that_works_long_sends_keep_alives(
     monkeypatch: pytest.MonkeyPatch, rank: int
 ) -> None:
-    (mine, script), shown = scripted(monkeypatch, rank, []), list[int]()
+    (mine, script), shown = make_scripted(monkeypatch, rank, []), list[int]()
     show = mine.moving(lambda done, whole: shown.append(done))
     for done in range(1000):
         script.now = float(done)
@@ -134,7 +134,7 @@ def test_a_rank_that_works_long_sends_keep_alives(
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_dead_rank_ends_the_meeting(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
     dead = ProcessLookupError(errno.ESRCH, "rank 1 (1 of the program) has died")
-    mine, script = scripted(monkeypatch, rank, [(1.0, dead)])
+    mine, script = make_scripted(monkeypatch, rank, [(1.0, dead)])
     with pytest.raises(ParioError, match=r"^a save: rank 1 \(1 of the program\) has died$"):
         mine.together("a save", lambda: 5, sum)
     assert script.now == 1.0
@@ -142,7 +142,7 @@ def test_a_dead_rank_ends_the_meeting(monkeypatch: pytest.MonkeyPatch, rank: int
 
 @pytest.mark.parametrize("where", [0, 1, 2])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_of_one_is_told_to_all(where: int, kind: type[BaseException]) -> None:
+def test_an_interrupt_of_one_rank_is_sent_to_all(where: int, kind: type[BaseException]) -> None:
     def program(mine: Ranks) -> str:
         def work() -> None:
             if mine.rank == where:
@@ -162,10 +162,10 @@ def test_an_interrupt_of_one_is_told_to_all(where: int, kind: type[BaseException
 
 
 @pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])
-def test_one_that_is_interrupted_does_not_wait_for_those_that_never_come(
+def test_an_interrupted_rank_does_not_wait_for_absent_ranks(
     monkeypatch: pytest.MonkeyPatch, rank: int, most: float
 ) -> None:
-    mine, script = scripted(monkeypatch, rank, [])
+    mine, script = make_scripted(monkeypatch, rank, [])
 
     def work() -> None:
         raise KeyboardInterrupt
@@ -175,18 +175,18 @@ def test_one_that_is_interrupted_does_not_wait_for_those_that_never_come(
     assert script.now == most and mine.patience == PATIENCE
 
 
-def test_an_interrupt_while_rank_0_waits_is_told_to_those_that_have_come() -> None:
+def test_an_interrupt_of_waiting_rank_0_is_sent_to_the_ranks_that_have_arrived() -> None:
     def program(mine: Ranks) -> str:
         if mine.rank == 0:
             receive, came = mine._receive, []
 
-            def interrupted(rank: int, begin: float, patience: float) -> Any:
+            def receive_once(rank: int, begin: float, patience: float) -> Any:
                 if came:
                     raise KeyboardInterrupt
                 came.append(1)
                 return receive(rank, begin, patience)
 
-            mine._receive = interrupted  # type: ignore[method-assign]
+            mine._receive = receive_once  # type: ignore[method-assign]
         if mine.rank == 2:
             return "elsewhere"
         try:

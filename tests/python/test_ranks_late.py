@@ -1,4 +1,4 @@
-"""Ranks that come late, or not at all, to a meeting of a checkpoint."""
+"""Ranks that arrive late, or never, at a meeting of a checkpoint."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.python.support import threads
 from tests.support.waiting import PATIENCE
 
 
-def test_a_rank_that_does_not_come_is_named(tmp_path):
+def test_an_absent_rank_is_named(tmp_path):
     together = threads.threading.Barrier(2)
 
     def program(ranks):
@@ -20,7 +20,7 @@ def test_a_rank_that_does_not_come_is_named(tmp_path):
     assert third is None
 
 
-def test_an_answer_that_comes_too_late_is_no_answer_to_what_is_asked_next(monkeypatch):
+def test_a_late_answer_is_not_taken_for_the_next_one(monkeypatch):
     monkeypatch.setattr("pario.ranks._GRACE", 0)
     gone = threads.threading.Event()
 
@@ -39,8 +39,8 @@ def test_an_answer_that_comes_too_late_is_no_answer_to_what_is_asked_next(monkey
     assert threads.run(2, program) == [2, 2]
 
 
-def test_what_nobody_waits_for_any_more_is_forgotten(monkeypatch):
-    """Rank 0 never came to it: the next meetings are as if it had not been."""
+def test_an_abandoned_meeting_is_forgotten(monkeypatch):
+    """Rank 0 never arrived at the first meeting, which does not affect the next ones."""
     monkeypatch.setattr("pario.ranks._GRACE", 0)
     gone = threads.threading.Barrier(3)
 
@@ -56,7 +56,7 @@ def test_what_nobody_waits_for_any_more_is_forgotten(monkeypatch):
     assert threads.run(3, program) == [[3, 3]] * 3
 
 
-def test_who_comes_too_late_is_told_and_the_others_go_on():
+def test_a_late_rank_gets_an_error_and_the_others_continue():
     gone = threads.threading.Event()
 
     def program(ranks):
@@ -72,6 +72,6 @@ def test_who_comes_too_late_is_told_and_the_others_go_on():
             gone.set()
         return told, [ranks.together(what, lambda: 1, sum) for what in ("second", "third")]
 
-    first, second, third = threads.run(3, program)  # the third may be late, too
+    first, second, third = threads.run(3, program)  # the third meeting may be late, too
     assert "did not come" in first[0] and "rank 1 came too late" in second[0]
     assert first[1] == second[1] == third[1] == [3, 3]

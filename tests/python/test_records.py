@@ -1,5 +1,5 @@
-"""``pario records`` and ``pario.records``: records by number, files that are read by others, what
-becomes of trouble."""
+"""``pario records`` and ``pario.records``: access by number, files readable by other programs, and
+errors."""
 
 import io
 import json
@@ -92,7 +92,7 @@ class TestDataset:
             dataset[np.ones(5, bool)]
 
     @pytest.mark.parametrize("numbers", [[1.5], np.array([1.0]), [[1, 2]], ["1"], [None]], ids=str)
-    def test_what_is_no_list_of_whole_numbers_is_refused(self, lines, numbers):
+    def test_lists_of_other_values_than_whole_numbers_are_refused(self, lines, numbers):
         with pytest.raises(TypeError, match="expected a list of whole ones"):
             Dataset(lines)[numbers]
 
@@ -103,14 +103,14 @@ class TestDataset:
         assert np.array_equal(np.frombuffer(dataset[7], dtype=np.float32), numbers[70:80])
 
     @pytest.mark.parametrize("number", [2000, -2001])
-    def test_a_number_that_is_none_is_named(self, lines, number):
+    def test_an_invalid_number_is_named(self, lines, number):
         with pytest.raises(IndexError, match=f"record {number} of 2000"):
             Dataset(lines)[number]
         with pytest.raises(IndexError, match=f"record {number} of 2000"):
             Dataset(lines)[[0, number]]
 
     @pytest.mark.system
-    def test_threads_and_forked_and_spawned_processes_share_it(self, lines):
+    def test_threads_and_forked_and_spawned_processes_share_a_dataset(self, lines):
         dataset = Dataset(lines)
         with ThreadPoolExecutor(8) as pool:
             assert [bytes(record) for record in pool.map(dataset.__getitem__, range(2000))] == LINES
@@ -122,7 +122,7 @@ class TestDataset:
                 )
         assert bytes(pickle.loads(pickle.dumps(dataset))[1]) == LINES[1]
 
-    def test_a_directory_is_read_as_it_is(self, tree):
+    def test_a_directory_is_read_without_packing(self, tree):
         dataset = Dataset(tree)
         assert {
             dataset.name(number): bytes(dataset[number]) for number in range(len(dataset))
@@ -137,7 +137,7 @@ class TestDataset:
             "cls": b"7",
         }
 
-    def test_a_stale_index_is_an_error_that_says_how(self, lines):
+    def test_a_stale_index_is_an_error_with_the_remedy(self, lines):
         assert records("index", lines) == 0
         with lines.open("ab") as file:
             file.write(b"one more\n")
@@ -192,7 +192,7 @@ class TestPack:
         assert records("verify", path) == 1
         assert "wrong checksum of its data" in capsys.readouterr().out
 
-    def test_a_file_that_cannot_be_read_leaves_nothing(self, tree, tmp_path, capsys):
+    def test_a_file_that_cannot_be_read_leaves_no_output(self, tree, tmp_path, capsys):
         if os.geteuid() == 0:
             pytest.skip("root reads everything")
         (tree / "class0" / "0.bin").chmod(0)
@@ -240,7 +240,7 @@ class TestShuffle:
             range(50)
         )
 
-    def test_packed_and_raw_files_keep_what_their_index_says(self, tree, tmp_path):
+    def test_packed_and_raw_files_keep_the_data_of_their_index(self, tree, tmp_path):
         records("pack", tree, "-o", tmp_path / "a.prec")
         for way in ("memory", "gather", "buckets"):
             assert (
@@ -261,18 +261,18 @@ class TestShuffle:
         assert records("shuffle", tmp_path / "raw", "-o", tmp_path / "raw2", "--format", "raw") == 0
         assert list(map(bytes, Dataset(tmp_path / "raw2"))) == list(map(bytes, shuffled))
 
-    def test_the_plan_is_explained_and_nothing_done(self, lines, tmp_path, capsys):
+    def test_the_plan_is_explained_without_a_shuffle(self, lines, tmp_path, capsys):
         assert records("shuffle", lines, "-o", tmp_path / "out", "--explain") == 0
         assert capsys.readouterr().out.startswith("way: memory, because it fits into memory\n")
         assert not (tmp_path / "out").exists()
 
-    def test_too_little_memory_says_how_much_is_needed(self, lines, tmp_path, capsys):
+    def test_too_little_memory_names_the_required_amount(self, lines, tmp_path, capsys):
         assert records("shuffle", lines, "-o", tmp_path / "out", "--memory", "1M") == 2
         assert "of memory are needed" in capsys.readouterr().err
 
     @pytest.mark.system
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-    def test_killed_it_leaves_nothing(self, tmp_path, record_count, number):
+    def test_a_killed_shuffle_leaves_no_file(self, tmp_path, record_count, number):
         record_count("kills", 3)
         big = tmp_path / "big.txt"
         big.write_bytes(b"\n".join(b"%099d" % value for value in range(500_000)) + b"\n")
@@ -288,7 +288,7 @@ class TestShuffle:
             "--way",
             "buckets",
         ]
-        for delay in (0, 0.03, 0.1):  # any moment will do
+        for delay in (0, 0.03, 0.1):  # the interrupt may come at any moment
             with start_command(command, stderr=subprocess.DEVNULL) as process:
                 wait_until(
                     lambda: len(list(tmp_path.iterdir())) > 1 or process.poll() is not None,
@@ -330,7 +330,7 @@ class TestConversions:
             last = tmp_path / kind
         assert last.read_bytes() == lines.read_bytes()
 
-    def test_a_record_that_is_no_line_is_named(self, tree, tmp_path, capsys):
+    def test_a_record_with_a_newline_is_named(self, tree, tmp_path, capsys):
         assert records("convert", tree, "-o", tmp_path / "out.txt", "--to", "lines") == 2
         assert (
             "holds a line feed" in capsys.readouterr().err and not (tmp_path / "out.txt").exists()

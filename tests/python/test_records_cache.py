@@ -1,4 +1,4 @@
-"""Indexes of files whose directory cannot be written: made once, kept in the cache directory."""
+"""Indexes of files in read-only directories: they are made once and kept in the cache directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.commands import run_command, start_command
 
 SIZE = 4 << 20
 COUNT = SIZE // 64
-#: Prints how many bytes were read to open the records, and how many records there are.
+#: Prints the number of bytes read to open the records, and the number of records.
 OPEN = """
 import sys
 import numpy  # whose files are not counted
@@ -49,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def read_only(data: Path) -> list[str]:
-    """The beginning of a command that sees the directory of the data on a read-only mount."""
+    """Returns the beginning of a command line that mounts the data's directory read-only."""
     user = [] if os.getuid() == 0 else ["--map-root-user"]
     words = ["unshare", "--mount", *user, "sh", "-c", READ_ONLY, str(data.parent)]
     if not shutil.which("unshare") or run_command([*words, "true"]).returncode != 0:
@@ -82,7 +82,7 @@ def test_only_the_first_process_searches_the_file(
 
 
 @pytest.mark.system
-def test_a_format_that_is_asked_for_has_its_own_entry(data: Path, cache: Path) -> None:
+def test_a_requested_format_has_its_own_entry(data: Path, cache: Path) -> None:
     (other := data.with_name("numbers")).write_bytes(data.read_bytes())
     reads = [open_by_process([], other, "lines")[0] for _ in range(2)]
     assert reads[1] < SIZE // 4 <= reads[0]

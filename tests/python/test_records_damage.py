@@ -1,4 +1,4 @@
-"""Damaged records: every reader of every format that has checksums notices a flipped bit."""
+"""Damaged records: every reader of every format with checksums detects a flipped bit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pario.cli import main, records_look, records_make
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
 
-#: The first is longer than a bucket's buffer, and than the pieces of a checksum.
+#: The first record is longer than a bucket's buffer and than the range of one checksum.
 LENGTHS = [1_300_000, *range(1, 40)]
 DATA = [random.Random(number).randbytes(length) for number, length in enumerate(LENGTHS)]
-#: Records that are damaged.
+#: Numbers of the records to be damaged.
 LONG, SHORT = 0, 7
 
 
@@ -60,7 +60,7 @@ def begin_of(number: int, frame: int = 0) -> int:
 
 
 def section_of_prec(path: Path, kind: int) -> int:
-    """Offset in the file of a section of the index."""
+    """Returns the file offset of a section of the index."""
     image = path.read_bytes()
     (index,) = struct.unpack_from("<Q", image, len(image) - 32)
     sections = (struct.unpack_from("<IIQQQ", image, index + 56 + 32 * i) for i in range(6))
@@ -68,7 +68,7 @@ def section_of_prec(path: Path, kind: int) -> int:
 
 
 def make_tar(directory: Path) -> Path:
-    """Samples of two members, the second behind an extended header."""
+    """Makes a tar file of samples with two members, the second with an extended header."""
     path = directory / "b.tar"
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         for number in range(20):
@@ -81,7 +81,8 @@ def make_tar(directory: Path) -> Path:
 
 @dataclass(frozen=True)
 class Format:
-    """How a file is made, and where its bytes are by the name of the damage."""
+    """Makes a file of a format, and locates the bytes of each kind of damage to record
+    ``number``."""
 
     make: Callable[[Path], Path]
     data: Callable[[Path, int], int]
@@ -108,8 +109,8 @@ DAMAGES = ("data", "length", "checksum", "cut off")
 
 
 def damage(path: Path, format: Format, kind: str, number: int) -> None:
-    """Changes one bit as a disk does, which leaves the time of modification, or cuts the end
-    off."""
+    """Flips one bit without a change of the modification time, as a disk error does, or cuts off
+    the end."""
     facts = path.stat()
     with path.open("r+b") as file:
         if kind == "cut off":
@@ -166,7 +167,8 @@ def options_of(options: dict[str, object]) -> list[str]:
 
 
 def read_back(path: Path, format: str, verify: object) -> list[bytes]:
-    """The records of an output. Damage that is found only now was not noticed by the command."""
+    """Returns the records of an output file. Damage that is found only here was missed by the
+    command."""
     try:
         plain = format == "prec" or Path(f"{path}.pidx").exists()
         return read_in_order(path, verify=verify, **({} if plain else {"format": format}))
@@ -175,7 +177,7 @@ def read_back(path: Path, format: str, verify: object) -> list[bytes]:
 
 
 def output_of(*action: str) -> Callable[..., list[bytes]]:
-    """A command that writes records into a file."""
+    """Returns a function that runs a command and reads the records it wrote."""
 
     def read(path: Path, **options: object) -> list[bytes]:
         output = path.with_name("out")
@@ -224,7 +226,7 @@ READERS: dict[str, Callable[..., list[bytes]]] = {
     "shuffle, buckets": output_of("shuffle", "--way", "buckets", "--memory", "2G"),
     "shuffle, fused": output_of("shuffle", "--fused"),
 }
-#: Actions of ``pario records`` that give no records, or make what they give of files.
+#: Actions of ``pario records`` that yield no records, or whose input is not records.
 OTHERS = {"index", "stat", "bench", "pack"}
 
 
@@ -285,7 +287,7 @@ def test_damage_of_each_kind_is_an_error(
                 READERS[reader](path)
 
 
-#: Readers whose results the functions above return.
+#: Readers that return records.
 RETURNING = [case for case in CASES if case.values[1] not in ("head", "get", "verify")]
 
 
@@ -316,7 +318,7 @@ def test_no_checksum_is_compared_on_request(
 
 @pytest.mark.parametrize("kind", ["length", "cut off"])
 @pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
-def test_a_search_goes_on_behind_a_damaged_length(
+def test_a_search_continues_after_a_damaged_length(
     kind: str, reader: str, file_of: Callable[[str], Path]
 ) -> None:
     path = file_of("tfrecord")

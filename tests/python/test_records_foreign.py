@@ -1,5 +1,5 @@
-"""Record files and the libraries of others: what those write is read as they read it, what pario
-writes they read, and Parquet and ArrayRecord become records."""
+"""Record files and libraries of other projects: each side reads the files of the other, and Parquet
+and ArrayRecord files are converted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def records(*arguments: object) -> int:
 
 @pytest.fixture
 def packed(tmp_path: Path) -> Path:
-    """Samples of two files each, packed."""
+    """Makes packed samples of two files each."""
     directory = tmp_path / "tree"
     directory.mkdir()
     for number, record in enumerate(RECORDS):

@@ -1,5 +1,4 @@
-"""``pario records shuffle --fused`` and what a Loader makes of its files; temporary files that are
-compressed."""
+"""``pario records shuffle --fused``, Loaders over its files, and compressed temporary files."""
 
 import ctypes
 import random
@@ -24,15 +23,16 @@ def shuffle(path: Path, out: Path, *options: object) -> int:
     return main(["records", "shuffle", str(path), "-o", str(out), *map(str, options)])
 
 
-def loaded(loader: Loader) -> list[bytes]:
-    """The records of the rest of the epoch."""
+def read_records(loader: Loader) -> list[bytes]:
+    """Returns the records of the rest of the epoch."""
     return [bytes(record) for batch in loader for record in batch]
 
 
-def test_a_loader_gives_what_the_whole_shuffle_would_have_written(lines, fused, tmp_path):
+def test_a_loader_yields_the_records_of_the_whole_shuffle(lines, fused, tmp_path):
     assert shuffle(lines, tmp_path / "whole.jsonl", "--seed", 7) == 0
     assert (
-        loaded(Loader(Dataset(fused), 32)) == (tmp_path / "whole.jsonl").read_bytes().splitlines()
+        read_records(Loader(Dataset(fused), 32))
+        == (tmp_path / "whole.jsonl").read_bytes().splitlines()
     )
 
 
@@ -48,15 +48,15 @@ def test_stat_names_the_shuffle(fused, capsys):
 
 def test_epochs_are_other_orders_of_all_records(fused):
     loader = Loader(Dataset(fused), 100, shuffle=True, seed=3)
-    first, second = loaded(loader), loaded(loader)
+    first, second = read_records(loader), read_records(loader)
     assert sorted(first) == sorted(second) == sorted(LINES)
-    assert first != second != loaded(Loader(Dataset(fused), 100))
-    assert loaded(Loader(Dataset(fused), 7, shuffle=True, seed=3, prefetch=1)) == first
+    assert first != second != read_records(Loader(Dataset(fused), 100))
+    assert read_records(Loader(Dataset(fused), 7, shuffle=True, seed=3, prefetch=1)) == first
 
 
-def test_it_resumes_anywhere_on_any_number_of_ranks(fused):
+def test_a_loader_resumes_anywhere_on_any_number_of_ranks(fused):
     chance, dataset = random.Random(1), Dataset(fused)
-    expected, seen = loaded(Loader(dataset, 10, shuffle=True, seed=5)), []
+    expected, seen = read_records(Loader(dataset, 10, shuffle=True, seed=5)), []
     state = Loader(dataset, shuffle=True, seed=5).state_dict()
     while state["epoch"] == 0:
         world, batch = chance.randint(1, 4), chance.randint(1, 90)
@@ -76,14 +76,14 @@ def test_it_resumes_anywhere_on_any_number_of_ranks(fused):
     assert seen == expected
 
 
-def test_what_differs_in_its_buckets_is_another_order(lines, fused, tmp_path):
+def test_a_state_of_other_buckets_is_refused(lines, fused, tmp_path):
     state = Loader(Dataset(fused), shuffle=True).state_dict()
     assert shuffle(lines, tmp_path / "other.jsonl", "--fused", "--seed", 8) == 0
     with pytest.raises(ParioError, match="order were"):
         Loader(Dataset(tmp_path / "other.jsonl"), shuffle=True).load_state_dict(state)
 
 
-def test_it_is_loaded_by_itself(lines, fused):
+def test_a_fused_file_is_loaded_alone_or_interleaved(lines, fused):
     assert (
         len(Loader([Dataset(lines), Dataset(fused)], 10, interleave=(2, 4))) == 2 * len(LINES) // 10
     )

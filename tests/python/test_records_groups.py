@@ -1,5 +1,5 @@
-"""Parquet and ArrayRecord by number: records are those that a conversion gives, whatever the
-groups, and a Loader gives each once."""
+"""Access to Parquet and ArrayRecord by number: records equal those of a conversion for any groups,
+and a Loader yields each record once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pario.records.groups import GroupedFile
 from tests.python.support.forks import expect_child_begins_its_own
 from tests.support.waiting import PATIENCE, wait_until
 
-#: Rows of each group of the file; one has none.
+#: Rows of each group of the file; one group is empty.
 GROUPS = (7, 1, 0, 40, 23, 30, 2)
 COUNT = sum(GROUPS)
 
@@ -73,14 +73,14 @@ def parquet(tmp_path: Path) -> Path:
     return write_parquet(tmp_path / "a.parquet")
 
 
-def converted(path: Path, *options: object) -> list[bytes]:
+def convert(path: Path, *options: object) -> list[bytes]:
     out = path.with_suffix(".converted")
     assert records("convert", path, "-o", out, "--to", "prec", *options) == 0
     return list(map(bytes, Dataset(out)))
 
 
 def decoding(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The groups that are decoded from now on."""
+    """Returns a list to which each later decoding appends its group."""
     seen: list[int] = []
     decode = GroupedFile.decode
     monkeypatch.setattr(
@@ -92,10 +92,10 @@ def decoding(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 class TestDataset:
     @pytest.mark.parametrize("indexed", [False, True])
     @pytest.mark.parametrize("column", ["", "image", "text"])
-    def test_records_are_those_of_a_conversion(
+    def test_records_equal_those_of_a_conversion(
         self, parquet: Path, indexed: bool, column: str
     ) -> None:
-        expected = converted(parquet, *(("--column", column) if column else ()))
+        expected = convert(parquet, *(("--column", column) if column else ()))
         assert not indexed or records("index", parquet) == 0
         dataset = Dataset(parquet, column=column)
         assert dataset.indexed == indexed and len(dataset) == COUNT and dataset.format == "parquet"
@@ -138,8 +138,8 @@ class TestDataset:
         assert seen[4:] == [0, 1, 3, 4, 5, 6]
 
     @pytest.mark.system
-    def test_threads_and_forked_and_spawned_processes_share_it(self, parquet: Path) -> None:
-        expected, dataset = converted(parquet), Dataset(parquet, memory=1)
+    def test_threads_and_forked_and_spawned_processes_share_a_dataset(self, parquet: Path) -> None:
+        expected, dataset = convert(parquet), Dataset(parquet, memory=1)
         with ThreadPoolExecutor(8) as pool:
             assert [
                 bytes(record) for record in pool.map(dataset.__getitem__, range(COUNT))
@@ -153,8 +153,8 @@ class TestDataset:
         text = Dataset(parquet, column="text")
         assert bytes(pickle.loads(pickle.dumps(text))[1]) == b"zw\xc3\xb6lf 1"
 
-    def test_a_child_of_a_fork_waits_for_nobody(self, parquet: Path) -> None:
-        """The parent decodes, and holds its locks, when it forks."""
+    def test_a_child_of_a_fork_does_not_wait_for_the_parents_locks(self, parquet: Path) -> None:
+        """The parent holds the lock of its groups, as while it decodes, when it forks."""
         dataset = Dataset(parquet)
         with dataset.file._kept._held.lock:  # type: ignore[union-attr]
             child = os.fork()
@@ -162,7 +162,7 @@ class TestDataset:
                 os._exit(0 if len(dataset[5]) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
-    def test_an_error_is_told_to_all_who_wait_and_the_group_is_tried_again(
+    def test_an_error_is_raised_in_all_waiting_threads_and_the_group_is_tried_again(
         self, parquet: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         dataset, begun, go = Dataset(parquet), threading.Event(), threading.Event()
@@ -243,9 +243,9 @@ class TestArrayRecord:
             "group_size:9,uncompressed",
         ],
     )
-    def test_records_are_those_that_were_written(self, tmp_path: Path, options: str) -> None:
-        """Some chunks are longer than the blocks of the format, and headers of blocks lie in
-        headers of chunks."""
+    def test_records_equal_the_written_ones(self, tmp_path: Path, options: str) -> None:
+        """Some chunks are longer than the format's blocks, so that block headers interrupt chunk
+        headers."""
         expected = [random.Random(number).randbytes(number * 37 % 5000) for number in range(300)]
         path = write_array_record(tmp_path / "a.arrayrecord", expected, options)
         for _ in range(2):
@@ -259,7 +259,7 @@ class TestArrayRecord:
                 expected[number] for number in (299, 3, 3, 100)
             ]
             assert records("index", path) == 0
-        assert converted(path) == expected and records("verify", path) == 0
+        assert convert(path) == expected and records("verify", path) == 0
         loaded = [bytes(record) for batch in Loader(dataset, 32, shuffle=True) for record in batch]
         assert sorted(loaded) == sorted(expected) != loaded
         with multiprocessing.get_context("fork").Pool(2) as processes:
@@ -268,9 +268,7 @@ class TestArrayRecord:
                 == expected[::50]
             )
 
-    def test_chunks_that_say_of_more_records_than_there_are_are_refused(
-        self, tmp_path: Path
-    ) -> None:
+    def test_chunks_that_claim_too_many_records_are_refused(self, tmp_path: Path) -> None:
         path = write_array_record(
             tmp_path / "a.arrayrecord", [b"one", b"two", b"three"], "group_size:2"
         )
@@ -308,7 +306,7 @@ class TestCommands:
 
     @pytest.mark.parametrize("action", [("shuffle",), ("split", "--shards", 2), ("merge",)])
     @pytest.mark.parametrize("indexed", [False, True])
-    def test_what_copies_records_names_the_conversion(
+    def test_actions_that_copy_records_name_the_conversion(
         self,
         parquet: Path,
         action: tuple[object, ...],
@@ -357,7 +355,7 @@ class TestCommands:
 
 
 def numbers(loader: Loader) -> list[int]:
-    """Those of the rest of the epoch, which are also what the records hold."""
+    """Returns the record numbers of the rest of the epoch, which are also stored in the records."""
     batches = list(loader)
     found = [json.loads(bytes(record))["id"] for batch in batches for record in batch]
     assert found == [number for batch in batches for number in batch.numbers.tolist()]
@@ -366,7 +364,7 @@ def numbers(loader: Loader) -> list[int]:
 
 @pytest.fixture
 def several(tmp_path: Path) -> list[Dataset]:
-    """Three files whose records are numbered through."""
+    """Three files whose records are numbered consecutively."""
     groups = ((20, 3, 30), (50,), (1, 1, 40, 10))
     firsts = np.cumsum([0, *map(sum, groups)]).tolist()
     return [
@@ -383,7 +381,7 @@ class TestLoader:
         assert numbers(Loader(several, 8, memory=1)) == list(range(155))
         assert len(seen) == 8
 
-    def test_a_rank_decodes_no_group_of_which_it_has_no_record(
+    def test_a_rank_decodes_only_groups_with_records_of_its_own(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         dataset, seen = (
@@ -431,7 +429,7 @@ class TestLoader:
         inside = [number for number in found if 53 <= number < 103]
         assert inside != sorted(inside)
 
-    def test_a_full_permutation_is_that_of_other_formats_and_its_price_is_told(
+    def test_a_full_permutation_equals_that_of_other_formats_and_its_cost_is_reported(
         self, several: list[Dataset], tmp_path: Path
     ) -> None:
         with pytest.warns(UserWarning, match="about 19 records decoded"):
@@ -511,7 +509,7 @@ class TestLoader:
                 order[: 155 - 155 % world] if remainder == "drop" else order
             )
 
-    def test_another_process_goes_on_with_a_pickled_one(self, several: list[Dataset]) -> None:
+    def test_another_process_continues_a_pickled_loader(self, several: list[Dataset]) -> None:
         loader = Loader(several, 8, shuffle=True, groups=2)
         loader.load_state_dict({**loader.state_dict(), "position": 24})
         copy = pickle.loads(pickle.dumps(loader))
@@ -534,7 +532,7 @@ class TestLoader:
         monkeypatch.setattr("pario.records.group_loader._MIXED", 1)
         assert Loader(several, shuffle=True)._blocks[1] == 1
 
-    def test_left_in_the_middle_it_ends(self, several: list[Dataset]) -> None:
+    def test_an_abandoned_iteration_ends(self, several: list[Dataset]) -> None:
         before = threading.active_count()
         running = iter(Loader(several, 8, shuffle=True))
         next(running)
@@ -558,7 +556,7 @@ class TestLoader:
         found = [n for batch in Loader(several, 8, transform=len, workers=2) for n in batch]
         assert found == [len(record) for one in several for record in one]
 
-    def test_what_does_not_fit_is_refused(self, several: list[Dataset], tmp_path: Path) -> None:
+    def test_unsuitable_options_are_refused(self, several: list[Dataset], tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_bytes(b"one\n")
         lines = Dataset(tmp_path / "a.txt")
         with pytest.raises(

@@ -1,4 +1,4 @@
-"""Decoded groups that are kept: each is decoded by one, and memory is bounded."""
+"""The cache of decoded groups: one thread decodes a group, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.waiting import PATIENCE
 
 @pytest.fixture
 def several(tmp_path: Path) -> list[Dataset]:
-    """Three files of four groups of five records, of which one group is kept."""
+    """Three files of four groups of five records; the memory suffices for one group."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
 
@@ -37,19 +37,19 @@ def several(tmp_path: Path) -> list[Dataset]:
 
 
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many groups are in memory after each that is decoded from now on."""
+    """Returns a list to which each later decoding appends the number of groups in memory."""
     counts: list[int] = []
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     decode = GroupedFile.decode
 
-    def decoded(self: GroupedFile, group: int) -> Decoded:
+    def count_decoded(self: GroupedFile, group: int) -> Decoded:
         memory, offsets = decode(self, group)
         memory = memory.copy().view(_Counted)
         alive.add(memory)
         counts.append(len(alive))
         return Decoded(memory, offsets)
 
-    monkeypatch.setattr(GroupedFile, "decode", decoded)
+    monkeypatch.setattr(GroupedFile, "decode", count_decoded)
     return counts
 
 
@@ -61,19 +61,19 @@ def of_bytes(size: int) -> Decoded:
     return Decoded(np.zeros(size, dtype=np.uint8), np.array([0, size], dtype=np.int64))
 
 
-def nobody(group: int) -> Decoded:
+def fail_if_decoded(group: int) -> Decoded:
     raise AssertionError(f"group {group} is decoded again")
 
 
 class TestMemory:
-    def test_a_list_of_records_keeps_no_group_that_is_done_with(
+    def test_a_list_of_records_keeps_no_finished_group(
         self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         counts = in_memory(monkeypatch)
         assert len(several[0][[0, 5, 11, 19, 15, 1]]) == 6
         assert len(counts) == 4 and max(counts) <= 2
 
-    def test_many_files_keep_together_what_one_does(
+    def test_many_files_together_keep_as_much_as_one(
         self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         counts = in_memory(monkeypatch)
@@ -84,19 +84,19 @@ class TestMemory:
 
 
 class TestKept:
-    def test_who_fails_leaves_alone_what_another_has_decoded_since(self) -> None:
+    def test_a_failed_decoding_keeps_a_group_that_another_thread_has_decoded_since(self) -> None:
         kept, again = Kept(0), of_bytes(8)
 
         def slowly(group: int) -> Decoded:
-            kept.get(2, lambda _: of_bytes(1))  # drives out what is not there yet
+            kept.get(2, lambda _: of_bytes(1))  # evicts group 1, which is not decoded yet
             assert kept.get(group, lambda _: again) is again
             raise ParioError("no")
 
         with pytest.raises(ParioError, match="no"):
             kept.get(1, slowly)
-        assert kept.get(1, nobody) is again
+        assert kept.get(1, fail_if_decoded) is again
 
-    def test_memory_is_counted_whoever_comes_first(self) -> None:
+    def test_memory_is_counted_in_any_order_of_threads(self) -> None:
         kept = Kept(40_000)
         with ThreadPoolExecutor(8) as pool:
             for got in pool.map(
@@ -106,10 +106,10 @@ class TestKept:
                 assert got.memory.size < 3100
         assert_counted(kept, 40_000)
 
-    def test_one_that_is_interrupted_leaves_the_group_to_one_that_waits(self) -> None:
+    def test_an_interrupted_thread_leaves_the_group_to_a_waiting_one(self) -> None:
         kept, begun, asked = Kept(40_000), threading.Event(), threading.Event()
 
-        def interrupted(group: int) -> Decoded:
+        def raise_interrupt(group: int) -> Decoded:
             begun.set()
             assert asked.wait(PATIENCE)
             raise KeyboardInterrupt
@@ -122,13 +122,13 @@ class TestKept:
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(wait)
             with pytest.raises(KeyboardInterrupt):
-                kept.get(1, interrupted)
-            assert waiting.result(PATIENCE) is kept.get(1, nobody)
+                kept.get(1, raise_interrupt)
+            assert waiting.result(PATIENCE) is kept.get(1, fail_if_decoded)
         assert_counted(kept, 40_000)
 
-    def test_an_error_is_told_to_those_that_wait_and_the_next_one_tries_again(self) -> None:
+    def test_an_error_is_raised_in_waiting_threads_and_the_next_request_tries_again(self) -> None:
         kept, begun, asked = Kept(0), threading.Event(), threading.Event()
-        slow = kept.get  # who waits has asked for the group, or will try itself
+        slow = kept.get  # a waiting thread has requested the group, or will try itself
 
         def fails(group: int) -> Decoded:
             begun.set()
@@ -146,9 +146,7 @@ class TestKept:
         assert kept.get(1, lambda _: of_bytes(8)).memory.size == 8
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_interrupts_anywhere_leave_nothing_locked_and_all_that_is_kept_counted(
-        self, seed: int
-    ) -> None:
+    def test_interrupts_anywhere_leave_no_lock_and_correct_memory_counts(self, seed: int) -> None:
         kept, steps = Kept(5000), random.Random(seed)
 
         def interrupt(frame: Any, event: str, argument: Any) -> Any:
@@ -174,8 +172,8 @@ class TestKept:
 
 
 def is_checked(frame: Any) -> bool:
-    """Whether Python looks for signals before it does what comes next: behind calls, and where
-    functions begin."""
+    """True if Python checks for signals before the next instruction: after calls and at the start
+    of functions."""
     done = {
         each.offset: before.opname
         for before, each in itertools.pairwise(

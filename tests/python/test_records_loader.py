@@ -1,5 +1,5 @@
-"""The Loader: every record once, in an order that depends on nothing but seed, epoch and position;
-resumed anywhere by anybody."""
+"""The Loader yields every record once, in an order that depends only on seed, epoch and position,
+and resumes at any position on any number of ranks."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def contents(batches) -> list[int]:
 
 
 def numbers(loader: Loader) -> list[int]:
-    """Those of the rest of the epoch, which are also what the records hold."""
+    """Returns the record numbers of the rest of the epoch, which are also stored in the records."""
     batches = list(loader)
     assert contents(batches) == [number for batch in batches for number in batch.numbers.tolist()]
     return contents(batches)
@@ -51,8 +51,9 @@ def test_shuffled_epochs_differ_and_repeat(dataset, how):
     assert all(sorted(epoch) == list(range(COUNT)) for epoch in epochs)
 
 
-def test_files_take_turns_and_go_on_anywhere(tmp_path):
-    """As tf.data's interleave(cycle_length=2, block_length=4) on ones to fives, six of each."""
+def test_files_are_interleaved_and_resume_anywhere(tmp_path):
+    """The order of tf.data's interleave(cycle_length=2, block_length=4) on files with six ones,
+    twos, ... fives."""
     sets = []
     for number in range(1, 6):
         path = tmp_path / str(number)
@@ -117,7 +118,8 @@ def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(
 
 
 def test_ranks_share_one_order(dataset):
-    """Batch by batch, what the ranks have together is what one has alone with a batch as large."""
+    """The batches of all ranks together equal the batch of one process that is as large as their
+    sum."""
     whole = list(Loader(dataset, 12, shuffle=True, seed=3))
     ranks = [
         list(Loader(dataset, 4, shuffle=True, seed=3, rank=rank, world=3, remainder="exact"))
@@ -131,8 +133,8 @@ def test_ranks_share_one_order(dataset):
 
 @pytest.mark.parametrize("remainder", ["exact", "pad"])
 def test_resumes_anywhere_on_any_number_of_ranks(dataset, remainder):
-    """Killed again and again: each record comes in the order of one process, and repeated in the
-    last step only."""
+    """After each kill the records continue in the order of one process; only the last step repeats
+    some."""
     chance = random.Random(1)
     expected, seen = numbers(Loader(dataset, 1, shuffle=True, seed=5)), []
     state = Loader(dataset, 1, shuffle=True, seed=5).state_dict()
@@ -191,7 +193,7 @@ def test_a_transform_that_fails_names_the_record_or_skips_it(dataset, workers):
     assert loader.stats.skipped == 1
 
 
-def test_records_that_are_gone(dataset):
+def test_missing_records(dataset):
     os.truncate(dataset.path, 40 * 500 + 1)
     with pytest.raises(ParioError, match=r"record 500: .*numbers.bin.*shorter than its index says"):
         list(Loader(dataset, 10))
@@ -201,8 +203,9 @@ def test_records_that_are_gone(dataset):
 
 
 @pytest.mark.parametrize("caching", ["page_cache", "direct"])
-def test_a_file_that_takes_the_name_is_not_read(tmp_path, caching):
-    """What a Dataset has opened stays what it reads: its index says nothing about another file."""
+def test_a_file_that_replaces_an_open_one_is_not_read(tmp_path, caching):
+    """A Dataset keeps its file open, because its index does not describe a new file of the same
+    name."""
     path = tmp_path / "data"
     path.write_bytes(b"a" * 200_000)
     loader = Loader(Dataset(path, format="fixed", size=50_000), 2, caching=caching)
@@ -224,21 +227,21 @@ def test_arrays(dataset, tmp_path):
         next(iter(Loader(Dataset(tmp_path / "lines", format="lines"), 2))).array()
 
 
-def test_batches_stay_when_the_loader_is_gone(dataset):
+def test_batches_outlive_the_loader(dataset):
     kept = list(Loader(dataset, 10, shuffle=True, memory=1000))
     assert sorted(contents(kept)) == list(range(COUNT))
 
 
-def test_left_in_the_middle_and_forked(dataset):
-    """A child that inherits an iteration can drop it, is told when it goes on in it, and can begin
-    its own."""
+def test_an_abandoned_iteration_in_a_forked_child(dataset):
+    """A child that inherits an iteration can drop it, gets an error from it, and can begin its
+    own."""
     held = [iter(Loader(dataset, 10, shuffle=True))]
     next(held[0])
     expect_child_begins_its_own(held, lambda: len(contents(Loader(dataset, 10))) == COUNT)
     assert len(contents(held[0])) == COUNT - 10
 
 
-def test_an_iteration_that_is_left_goes_on_with_what_it_left(dataset):
+def test_an_abandoned_iteration_resumes_at_its_position(dataset):
     loader = Loader(dataset, 10, shuffle=True)
     first = contents(islice(loader, 3))
     assert sorted(first + numbers(loader)) == list(range(COUNT))
@@ -246,7 +249,8 @@ def test_an_iteration_that_is_left_goes_on_with_what_it_left(dataset):
 
 
 def test_behind_the_last_batch_begins_the_next_epoch(dataset):
-    """Also for who left the loop at the last batch, and for a state of then."""
+    """Also after a loop that ended with ``break`` at the last batch, and from a state saved
+    there."""
     loader, resumed = Loader(dataset, 10, shuffle=True), Loader(dataset, 10, shuffle=True)
     for _batch in islice(loader, len(loader)):
         state = loader.state_dict()
@@ -291,7 +295,7 @@ def test_damaged_states_are_refused_and_change_nothing(dataset, how, words):
     assert loader.state_dict() == state
 
 
-def test_states_are_plain_whatever_the_arguments_were(dataset):
+def test_states_are_plain_for_any_arguments(dataset):
     loader = Loader(dataset, np.int64(10), shuffle=True, seed=np.uint64(2**64 - 1))
     next(iter(loader))
     resumed = Loader(dataset, 10, shuffle=True)
@@ -323,8 +327,8 @@ def test_ranks_get_equal_numbers_of_batches_and_records(dataset, world, how):
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 8, 600])
 @pytest.mark.parametrize("remainder", ["pad", "drop", "exact"])
 def test_ranks_divide_the_order_of_one_process(dataset, remainder, world):
-    """Without the repetitions of padding they have its records in its order, with "drop" all but
-    the last few."""
+    """Without the repetitions of padding, the ranks yield the records of one process in its order;
+    "drop" omits the last few."""
     order = numbers(Loader(dataset, 1, shuffle=True, seed=3))
     loaders = [
         Loader(dataset, 10, shuffle=True, seed=3, rank=rank, world=world, remainder=remainder)
@@ -344,7 +348,7 @@ def test_ranks_divide_the_order_of_one_process(dataset, remainder, world):
     "how",
     [{"drop_last": True}, {"batch_size": 1, "rank": 0, "world": COUNT + 1, "remainder": "exact"}],
 )
-def test_who_never_gets_a_batch_does_not_wait_for_one_for_ever(dataset, how):
+def test_a_rank_without_batches_does_not_wait_for_ever(dataset, how):
     assert list(Loader(dataset, **({"batch_size": 1000} | how)).forever()) == []
 
 
@@ -360,7 +364,7 @@ def test_batches_and_blocks_larger_than_the_data_and_files_without_records(datas
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_stats_add_up(dataset, workers):
-    """Over loops that are left, too: each record was given or skipped."""
+    """Each record was yielded or skipped, also over loops that ended early."""
     os.truncate(dataset.path, 40 * 500)
     loader = Loader(
         dataset, 10, shuffle=True, transform=fail_on_seven, workers=workers, errors="skip"

@@ -1,4 +1,4 @@
-"""Workers of DataLoaders agree on the place of each pass, in whatever order they ask for it."""
+"""Workers of DataLoaders agree on the position of each pass, in any order of their requests."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def epochs_from(place: Place, count: int) -> list[Place]:
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("seed", range(10))
 def test_late_workers_join_the_pass_that_they_were_started_for(seed: int, persistent: bool) -> None:
-    """A program may have left up to three passes before a worker begins the first one."""
+    """A program may have abandoned up to three passes before a worker begins the first one."""
     chance, count = random.Random(seed), 8
     events = [(float(number), number, 0) for number in range(count)]
     for worker in range(1, 4):
         time = 0.0
         for number in range(count):
             time = max(time if persistent else 0.0, number + 3 * chance.random())
-            if persistent or chance.random() < 0.8:  # others are killed before they begin
+            if persistent or chance.random() < 0.8:  # other workers are killed before they begin
                 events.append((time, number, worker))
     passes, expected = Passes(FIRST), epochs_from(FIRST, count)
     for _, number, worker in sorted(events):

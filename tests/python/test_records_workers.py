@@ -1,5 +1,4 @@
-"""Transforms of a Loader in threads and processes: what goes wrong there is told, with the
-record."""
+"""Transforms of a Loader in threads and processes: an error there is raised with the record."""
 
 import multiprocessing
 import os
@@ -37,12 +36,12 @@ def fails_at_77(record: bytes) -> int:
 
 @pytest.mark.system
 @pytest.mark.parametrize("errors", ["raise", "skip"])
-def test_a_process_that_ends_is_told_with_the_record(dataset, errors):
+def test_an_ended_process_is_an_error_with_the_record(dataset, errors):
     with pytest.raises(ParioError, match=r"record(s.*)? 77\b.*: transform: its process ended"):
         list(Loader(dataset, 10, transform=ends_at_77, workers=2, processes=True, errors=errors))
 
 
-def test_what_cannot_be_sent_to_processes_is_told(dataset):
+def test_functions_that_cannot_be_sent_to_processes_are_an_error(dataset):
     with pytest.raises(
         ParioError,
         match=r"transform: expected a function of a module, which processes can import: .*lambda",
@@ -64,7 +63,7 @@ def test_a_record_that_cannot_be_transformed(dataset, workers, processes):
 
 
 def test_processes_of_a_worker_of_a_data_loader_are_refused(dataset):
-    """Where processes may have no children of their own."""
+    """A daemonic worker process may have no child processes."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(False)
     loader = Loader(dataset, 10, transform=fails_at_77, workers=1, processes=True)
@@ -83,15 +82,16 @@ def send_error(loader: Loader, sender) -> None:
         sender.send(f"{type(error).__name__}: {error}")
 
 
-def test_a_program_that_processes_cannot_import_is_told(dataset, tmp_path):
-    """Without a main part, each process would begin the program anew."""
+def test_a_program_that_processes_cannot_import_is_an_error(dataset, tmp_path):
+    """Without a ``__main__`` guard each process would run the program again."""
     program = tmp_path / "program.py"
     program.write_text(f"""
 from pario.records import Dataset, Loader
 def same(record):
     return record
-list(Loader(Dataset({str(dataset.path)!r}, format="fixed", size=1), 10, transform=same, workers=1, processes=True))
-""")  # noqa: E501
+data = Dataset({str(dataset.path)!r}, format="fixed", size=1)
+list(Loader(data, 10, transform=same, workers=1, processes=True))
+""")
     ended = run_command([sys.executable, program])
     assert ended.returncode == 1
     assert (

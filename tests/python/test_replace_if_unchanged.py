@@ -1,4 +1,4 @@
-"""A published file never replaces one that appeared or changed meanwhile, on any file system."""
+"""Publication never replaces a file that appeared or changed meanwhile, on any file system."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from pario import publishing
 from pario.publishing import identity_of, publish_new, replace_if_unchanged
 
 
-def cannot(_source: Path, _target: Path, _flags: int) -> bool:
+def cannot_exchange(_source: Path, _target: Path, _flags: int) -> bool:
     return False
 
 
@@ -20,9 +20,9 @@ def cannot_link(*_words: object, **_named: object) -> None:
 
 @pytest.fixture(params=["exchange", "link", "neither"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the file system can."""
+    """The operation that the file system supports."""
     if request.param != "exchange":
-        monkeypatch.setattr(publishing, "_rename", cannot)
+        monkeypatch.setattr(publishing, "_rename", cannot_exchange)
     if request.param == "neither":
         monkeypatch.setattr(os, "link", cannot_link)
     return str(request.param)
@@ -106,7 +106,7 @@ def test_a_file_written_at_the_last_moment_is_put_back(
     aside, target = files
     target.write_text("before")
     before = identity_of(target)
-    monkeypatch.setattr(publishing, "_rename", cannot)
+    monkeypatch.setattr(publishing, "_rename", cannot_exchange)
     rename = Path.rename
 
     def rename_late(self: Path, to: Path) -> Path:

@@ -1,5 +1,5 @@
-"""``pario replay``: the calls and bytes of a run again, in the same order, in files that are made
-as they were."""
+"""``pario replay`` repeats the calls and bytes of a run in the same order, in files created like
+those of the run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 
 from pario._native import ReplayPlayer
 from pario.prove.replay import ReplayError, Script, collective, fidelity, perform, script_of
-from pario.prove.replay.order import meetings, waits
+from pario.prove.replay.order import find_barriers, waits
 from pario.prove.replay.perform import Manner
-from pario.prove.replay.player import largest_of, settle
+from pario.prove.replay.player import close_files, largest_of
 from pario.prove.replay.script import END, OPERATION, WAIT, below
 from pario.prove.replay.slots import Calls, assign
 from pario.prove.replay.verbs import numbers, verb_of
@@ -71,8 +71,8 @@ libc.fclose(stream)
 """
 
 
-def recorded(place: Path, program: str, *options: str) -> Path:
-    """The log of a Python program that runs in ``place``."""
+def record_run(place: Path, program: str, *options: str) -> Path:
+    """Runs a Python program in ``place`` and returns its log."""
     words = [
         sys.executable,
         "-m",
@@ -95,7 +95,7 @@ def recorded(place: Path, program: str, *options: str) -> Path:
 def job(tmp_path: Path) -> Job:
     (tmp_path / "found.dat").write_bytes(b"f" * 10_000)
     (tmp_path / "short.txt").write_text("short\n")
-    return read([recorded(tmp_path, PROGRAM)])
+    return read([record_run(tmp_path, PROGRAM)])
 
 
 def counts(found: Any) -> dict[tuple[str, str], tuple[int, int]]:
@@ -115,7 +115,7 @@ def test_calls_and_bytes_are_the_same(job: Job, tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_nothing_of_a_replay_stays(job: Job, tmp_path: Path) -> None:
+def test_a_replay_removes_its_files(job: Job, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     perform(script_of(job), tmp_path)
     assert sorted(tmp_path.iterdir()) == before
@@ -147,7 +147,7 @@ def test_pauses_are_those_of_the_program(tmp_path: Path) -> None:
         'import os, time\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nos.write(out,'
         ' b"1")\ntime.sleep(0.4)\nos.write(out, b"2")\n'
     )
-    script = script_of(read([recorded(tmp_path, program)]))
+    script = script_of(read([record_run(tmp_path, program)]))
     writes = script.seats[0][script.seats[0]["verb"] == numbers()["write"]]
     assert writes["pause"][-1] >= 0.39e9
     assert perform(script, tmp_path, Manner(pauses=True)).longest >= 0.39
@@ -158,11 +158,13 @@ def test_a_process_that_began_when_another_had_ended_waits_for_it(tmp_path: Path
     program = """\
 import os, subprocess, sys, time
 write = 'import os; out = os.open("one", os.O_CREAT | os.O_WRONLY); os.write(out, b"1")'
-both = [subprocess.Popen([sys.executable, "-c", f"{write}; import time; time.sleep(0.5)"]) for _ in range(2)]
+command = [sys.executable, "-c", f"{write}; import time; time.sleep(0.5)"]
+both = [subprocess.Popen(command) for _ in range(2)]
 for one in both: one.wait()
-subprocess.run([sys.executable, "-c", 'import os; found = os.open("one", os.O_RDONLY); os.read(found, 10)'])
-"""  # noqa: E501
-    job = read([recorded(tmp_path, program)])
+read = 'import os; found = os.open("one", os.O_RDONLY); os.read(found, 10)'
+subprocess.run([sys.executable, "-c", read])
+"""
+    job = read([record_run(tmp_path, program)])
     script = script_of(job)
     verbs = np.concatenate([seat["verb"] for seat in script.seats])
     assert (verbs == END).any() and (verbs == WAIT).any()
@@ -182,7 +184,7 @@ def test_of_barriers_without_io_in_between_the_first_and_the_last_are_played() -
         )
         events["offset"], events["start"] = number, (start, start + 0.5)
         job.events = np.concatenate([job.events, events])
-    found = meetings(job, job.events["process"].astype(np.int64), 2, np.array([0.5, 5.0]))
+    found = find_barriers(job, job.events["process"].astype(np.int64), 2, np.array([0.5, 5.0]))
     assert sorted((float(job.events["start"][rows[0]]), ranks) for ranks, rows in found) == [
         (1.0, (0, 1)),
         (3.0, (0, 1)),
@@ -191,7 +193,7 @@ def test_of_barriers_without_io_in_between_the_first_and_the_last_are_played() -
 
 
 def of_one_file(*calls: tuple[str, str, int]) -> Job:
-    """MPI-IO calls of a process, one after the other: function, kind and offset."""
+    """Makes MPI-IO calls of one process in this order: function, kind and offset."""
     job = make_job(1, mpi=True)
     for number, (function, kind, offset) in enumerate((("open", "open", 1), *calls)):
         add_events(
@@ -211,13 +213,13 @@ def of_one_file(*calls: tuple[str, str, int]) -> Job:
     ("function", "offset", "known"),
     [("write", 8, True), ("write", -1, False), ("write_shared", -1, True)],
 )
-def test_where_a_call_begins_has_to_be_known_unless_ranks_share_the_pointer(
+def test_the_offset_of_a_call_has_to_be_known_unless_ranks_share_the_pointer(
     function: str, offset: int, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: "found")
     job = of_one_file((function, "write", offset))
     why = collective.why_not(job, np.arange(2), np.zeros(2, int))
-    assert why == ("" if known else "the log does not say where all calls begin")
+    assert why == ("" if known else "the log lacks the offsets of some calls")
 
 
 def test_a_seek_goes_to_the_next_call_with_a_pointer_of_ones_own() -> None:
@@ -232,7 +234,7 @@ def test_a_seek_goes_to_the_next_call_with_a_pointer_of_ones_own() -> None:
     assert made["offset"].tolist()[1] == 77
 
 
-def test_who_waits_for_whom() -> None:
+def test_waits_between_processes() -> None:
     job = Job("x", "pario", processes=new_processes(3))
     job.processes["start"], job.processes["end"] = [0, 0, 5], [4, 6, 9]
     assert waits(job, np.arange(3), np.array([0, 1, 2])) == {2: [0]}
@@ -246,24 +248,22 @@ def test_who_waits_for_whom() -> None:
         (("--files-limit", "3"), "files are not kept"),
     ],
 )
-def test_a_log_that_does_not_have_all_is_refused(
-    tmp_path: Path, options: tuple[str, ...], said: str
-) -> None:
+def test_an_incomplete_log_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
     program = (
         'import os\nfor number in range(200): os.close(os.open(f"file{number}", os.O_CREAT |'
         " os.O_WRONLY))\n"
     )
     with pytest.raises(ReplayError, match=said) as raised:
-        script_of(read([recorded(tmp_path, program, *options)]))
+        script_of(read([record_run(tmp_path, program, *options)]))
     assert "record again with pario run" in str(raised.value)
 
 
-def test_a_log_that_was_cut_off_is_refused_for_that(tmp_path: Path) -> None:
+def test_a_truncated_log_is_refused_with_that_reason(tmp_path: Path) -> None:
     program = (
         'import os\nout = os.open("a", os.O_CREAT | os.O_WRONLY)\nfor _ in range(2000):'
         ' os.write(out, b"1")\n'
     )
-    (log,) = recorded(tmp_path, program).glob("*.plog")
+    (log,) = record_run(tmp_path, program).glob("*.plog")
     os.truncate(log, log.stat().st_size // 2)
     with pytest.raises(
         ReplayError,
@@ -275,7 +275,7 @@ def test_a_log_that_was_cut_off_is_refused_for_that(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_the_run_of_a_process_that_was_killed_is_played_up_to_there(tmp_path: Path) -> None:
+def test_the_run_of_a_killed_process_is_replayed_up_to_its_end(tmp_path: Path) -> None:
     program = """\
 import os, signal
 out = os.open("a", os.O_CREAT | os.O_WRONLY)
@@ -285,7 +285,7 @@ if os.fork() == 0:
     os.kill(os.getpid(), signal.SIGKILL)
 os.wait()
 """
-    job = read([recorded(tmp_path, program)])
+    job = read([record_run(tmp_path, program)])
     assert any("killed" in message for message in job.messages)
     script = script_of(job)
     found = fidelity(job, script, perform(script, tmp_path))
@@ -293,7 +293,7 @@ os.wait()
 
 
 @pytest.mark.system
-def test_the_command_says_what_is_the_same(job: Job, tmp_path: Path) -> None:
+def test_the_command_reports_the_agreement(job: Job, tmp_path: Path) -> None:
     words = [
         sys.executable,
         "-m",
@@ -360,8 +360,8 @@ def test_a_descriptor_from_elsewhere_is_attached_and_used_at_offsets() -> None:
 
 
 def darshan(place: Path, reads: int, writes: int, traced: int) -> Job:
-    """A Darshan log of one process that wrote a file and then read it; of its writes so many were
-    traced."""
+    """Makes a Darshan log of one process that wrote a file and then read it; ``traced`` of its
+    writes have segments."""
     record = posix_record(1, 0, {0: 1, 3: reads, 4: writes, 14: 512 * reads, 15: 512 * writes})
     trace = dxt_record(1, 0, segments(traced), segments(reads, first=1.0))
     log = DarshanLog(names={1: str(place / "data")}, modules={"POSIX": record, "DXT_POSIX": trace})
@@ -394,7 +394,7 @@ def test_a_place_that_is_no_directory_is_refused(job: Job, tmp_path: Path) -> No
 
 @pytest.mark.system
 @pytest.mark.parametrize(("total", "refused"), [(1 << 20, True), (0, False)])
-def test_a_place_without_room_is_refused_unless_it_does_not_tell_its_size(
+def test_a_full_directory_is_refused_unless_its_size_is_unknown(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, refused: bool
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=total, free=0))
@@ -406,7 +406,7 @@ def test_a_place_without_room_is_refused_unless_it_does_not_tell_its_size(
 
 
 @pytest.mark.system
-def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
+def test_the_error_that_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
     script = script_of(job)
     script.seats[0] = script.seats[0].copy()
     script.seats[0]["verb"][-1] = numbers()["unlink"]
@@ -427,9 +427,7 @@ def test_what_stops_a_replay_is_named(job: Job, tmp_path: Path) -> None:
         ("", "."),
     ],
 )
-def test_a_file_of_a_replay_lies_below_its_directory_whatever_its_name(
-    path: str, inside: str
-) -> None:
+def test_a_file_of_a_replay_lies_below_its_directory_for_any_name(path: str, inside: str) -> None:
     assert below(Path("/scratch"), path) == Path("/scratch") / inside
 
 
@@ -460,16 +458,14 @@ for number in range(2):
     os.close(os.open("new", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     os.rename("new", f"kept{number}")
 """
-    job = read([recorded(tmp_path, program)])
+    job = read([record_run(tmp_path, program)])
     script = script_of(job)
     assert fidelity(job, script, perform(script, tmp_path)).exact
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_stays_of_a_replay_that_a_signal_ends(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_replay_ended_by_a_signal_leaves_no_files(tmp_path: Path, number: signal.Signals) -> None:
     program = """\
 import os, signal, sys
 from pathlib import Path
@@ -505,14 +501,14 @@ def test_no_text_is_longer_than_printf_can_make_it(length: int, played: int) -> 
     assert (text["verb"], text["length"]) == (numbers()["fprintf"], played)
 
 
-def test_a_descriptor_that_cannot_be_made_is_told_with_its_own_error(tmp_path: Path) -> None:
+def test_a_descriptor_that_cannot_be_made_is_reported_with_its_own_error(tmp_path: Path) -> None:
     attached = np.zeros(1, OPERATION)
     attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR
     with pytest.raises(ReplayError, match=r"attach .*/folder: EISDIR"):
         perform(Script([attached], ["/folder"], [], ranks=0, directories=[0], slots=1), tmp_path)
 
 
-def test_what_stays_open_is_closed_where_the_directory_is_named_by_a_link_too(
+def test_open_files_are_closed_also_if_the_directory_is_named_by_a_link(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "real").mkdir()
@@ -520,7 +516,7 @@ def test_what_stays_open_is_closed_where_the_directory_is_named_by_a_link_too(
     within, beside = (
         os.open(tmp_path / name, os.O_CREAT | os.O_WRONLY) for name in ("real/file", "beside")
     )
-    settle(str(tmp_path / "link"))
+    close_files(str(tmp_path / "link"))
     os.close(beside)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(within)
@@ -542,7 +538,7 @@ del player
 """
 
 
-def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end(
+def test_the_buffer_of_an_open_stream_is_written_at_the_end(
     tmp_path: Path,
 ) -> None:
     run_command([sys.executable, "-c", LEFT_OPEN, tmp_path / "out"], status=0)
@@ -550,7 +546,7 @@ def test_what_the_buffer_of_a_stream_that_stays_open_holds_is_written_at_the_end
     assert len(written) == 1500 and 0 not in written
 
 
-def test_transfers_through_mpi_get_what_its_functions_take() -> None:
+def test_mpi_transfers_get_the_arguments_of_their_functions() -> None:
     seen: list[tuple[int, ...]] = []
     word = ctypes.c_size_t
     kinds = [word, ctypes.c_int64, word, ctypes.c_int, word, word]

@@ -1,4 +1,5 @@
-"""Replays that hang: ended after their limit, or with who plays them, with all their processes."""
+"""Replays that hang end at their limit, or with the process that started them, with all their
+processes."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ from tests.support.waiting import wait_until
 
 
 def hanging() -> Script:
-    """Waits for a process that nobody plays."""
+    """Makes a script that waits for a process that the replay does not have."""
     waiting = np.zeros(1, OPERATION)
     waiting["verb"] = WAIT
     return Script([waiting, waiting], ["/file"], [], ranks=0, waits=[[1]])
 
 
 def players(place: Path) -> list[str]:
-    """Command lines of processes that name a directory."""
+    """Returns the command lines of processes that name a directory."""
 
     def words(process: Path) -> str:
         try:
@@ -55,7 +56,7 @@ def test_a_replay_that_hangs_is_ended_after_its_limit(
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_stays_of_a_replay_that_hangs_when_a_signal_ends_it(
+def test_a_hanging_replay_ended_by_a_signal_leaves_no_files(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     program = """\
@@ -83,13 +84,13 @@ perform(hanging(), Path(sys.argv[1]))
     ("seconds", "asked", "limit"),
     [(1.0, None, 600.0), (100.0, None, 2000.0), (math.nan, None, 600.0), (100.0, 3.0, 3.0)],
 )
-def test_a_first_replay_may_take_many_times_what_the_run_took(
+def test_the_first_replay_may_take_many_times_the_time_of_the_run(
     seconds: float, asked: float | None, limit: float
 ) -> None:
     assert Limits(seconds, asked).now() == first_limit(seconds, asked) == limit
 
 
-def test_others_may_take_some_times_what_the_slowest_original_took() -> None:
+def test_later_replays_may_take_some_times_the_time_of_the_slowest_original() -> None:
     limits = Limits(1000.0)
     limits.original_took(2.0)
     assert limits.now() == 60.0

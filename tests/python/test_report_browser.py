@@ -1,4 +1,4 @@
-"""The HTML page in a real browser. Pictures stay in build/screenshots."""
+"""The HTML page in a real browser. Screenshots are kept in build/screenshots."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPARISONS = {"comparison": rich_comparison}
 
 
 class Browser:
-    """One headless chromium and the pages."""
+    """A headless chromium and the pages."""
 
     def __init__(self, folder: Path) -> None:
         options = webdriver.ChromeOptions()
@@ -196,7 +196,7 @@ def test_the_page_is_not_blank_and_its_picture_is_kept(
 
 
 def count_colours(picture: Any) -> int:
-    """Returns the number of different colours of a picture; a blank page has few."""
+    """Counts the colours of a picture; a blank page has few."""
     red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.uint32), -1, 0)
     return len(np.unique(red << 16 | green << 8 | blue))
 
@@ -222,7 +222,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, name: str, width: int
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
-def test_pointing_at_the_heat_map_tells_rank_time_and_shares(browser: Browser) -> None:
+def test_pointing_at_the_heat_map_shows_rank_time_and_shares(browser: Browser) -> None:
     browser.open("10-ranks")
     browser.hover("#timeline svg", (25 + 0.5) / analyses.BINS, 3.5 / 10)
     timeline = analyses.rich(10).timeline
@@ -231,7 +231,7 @@ def test_pointing_at_the_heat_map_tells_rank_time_and_shares(browser: Browser) -
     assert f"{round(timeline.write_share[3][25] * 100)} % writing" in browser.tip()
 
 
-def test_pointing_at_the_bandwidth_tells_the_rate(browser: Browser) -> None:
+def test_pointing_at_the_bandwidth_shows_the_rate(browser: Browser) -> None:
     browser.open("10-ranks")
     browser.hover("#bandwidth svg", (25 + 0.5) / analyses.BINS, 0.5)
     timeline = analyses.rich(10).timeline
@@ -242,7 +242,7 @@ def test_pointing_at_the_bandwidth_tells_the_rate(browser: Browser) -> None:
     )
 
 
-def test_pointing_at_bars_and_the_contention_map_tells_values(browser: Browser) -> None:
+def test_pointing_at_bars_and_the_contention_map_shows_values(browser: Browser) -> None:
     browser.open("10-ranks")
     browser.hover("#verdict .split rect.io")
     assert browser.tip() == "I/O: 91.2 s, 50 %"

@@ -1,4 +1,4 @@
-"""The HTML page as text: valid, self-contained, small, and nothing of a log is taken for markup."""
+"""The HTML page as text: valid, self-contained, small, and without markup from a log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from pario.see.analyze.model import Analysis
 from pario.see.report import html, svg
 from pario.see.report.html.charts.chart import decades, linear, round_step, span
-from pario.see.report.html.table import rendered
+from pario.see.report.html.table import render_table
 from pario.see.report.tables import run
 from tests.python.support import analyses, colour
 
@@ -40,11 +40,11 @@ def page(name: str) -> str:
 
 @cache
 def tree_of(name: str) -> Element:
-    """Parsed strictly: a mistake is an error."""
+    """Parses strictly: a mistake is an error."""
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page(name))
 
 
-def parsed(text: str) -> Element:
+def parse_html(text: str) -> Element:
     return html5lib.parse(text, namespaceHTMLElements=False)
 
 
@@ -56,7 +56,7 @@ def test_the_page_is_valid_html(name: str) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("name", MAKERS)
-def test_ids_are_unique_and_what_refers_to_them_finds_them(name: str) -> None:
+def test_ids_are_unique_and_references_resolve(name: str) -> None:
     tree = tree_of(name)
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
@@ -115,7 +115,7 @@ def test_noise_in_the_timeline_does_not_make_the_page_large() -> None:
 
 def test_nothing_of_a_log_becomes_markup() -> None:
     tree = tree_of("hostile")
-    assert len(list(tree.iter("script"))) == 2  # the page's own, and its data
+    assert len(list(tree.iter("script"))) == 2  # scripts of the page, and its data
     assert not [
         element for element in tree.iter() for key in element.attrib if key.startswith("on")
     ]
@@ -149,7 +149,7 @@ def test_the_verdict_and_the_findings_come_before_all_else() -> None:
     assert title.replace("\u00a0%", " %") == analyses.rich(10).verdict.sentence
 
 
-def test_every_finding_is_told_with_seconds_cause_and_fix() -> None:
+def test_every_finding_is_shown_with_seconds_cause_and_fix() -> None:
     text = unescape(re.sub(r"<[^>]+>", "", page("ten")))
     for finding in analyses.rich(10).findings:
         assert finding.title in text
@@ -170,7 +170,7 @@ def test_tables_have_captions_and_charts_have_descriptions() -> None:
     assert all(chart.get("role") == "img" and chart.get("aria-label") for chart in charts)
 
 
-def test_the_section_of_mpiio_tells_hints_calls_and_times() -> None:
+def test_the_section_of_mpiio_shows_hints_calls_and_times() -> None:
     section = next(
         section for section in tree_of("ten").iter("section") if section.get("id") == "mpiio"
     )
@@ -200,7 +200,7 @@ def test_many_files_of_mpiio_do_not_make_the_page_large() -> None:
     assert "50 files with most time of 5,000" in text
 
 
-def test_bytes_are_told_to_the_last_one() -> None:
+def test_byte_counts_are_exact() -> None:
     assert 'title="1,024,000,000 B">1.02 GB<' in page("small")
 
 
@@ -221,8 +221,8 @@ def test_bytes_are_told_to_the_last_one() -> None:
         ),
     ],
 )
-def test_what_is_not_known_has_no_section(analysis: Analysis) -> None:
-    sections = {section.get("id") for section in parsed(html.render(analysis)).iter("section")}
+def test_unknown_facts_have_no_section(analysis: Analysis) -> None:
+    sections = {section.get("id") for section in parse_html(html.render(analysis)).iter("section")}
     optional = {
         "over-time": analysis.timeline,
         "contention": analysis.contention,
@@ -267,7 +267,7 @@ def test_text_has_the_contrast_of_aa(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("sight", colour.SEEN_WITH)
-def test_colours_of_one_chart_are_told_apart_by_everybody(theme: str, sight: str) -> None:
+def test_colours_of_one_chart_are_distinct_for_colour_blind_readers(theme: str, sight: str) -> None:
     colours = palette(theme)
     for group in (("compute", "communication", "waiting", "io"), ("write", "read", "meta", "mpi")):
         for first, second in itertools.combinations(group, 2):
@@ -335,7 +335,7 @@ def test_attributes_and_texts_of_svg_are_escaped() -> None:
 def test_without_ranks_seconds_are_those_of_all_processes():
     analysis = analyses.small()
     row = replace(analysis.functions[0], seconds=8.0, mean=2.0, slowest=3.0, slowest_rank=-1)
-    shown = rendered(run.functions([row], many=False)).rows[0]
+    shown = render_table(run.functions([row], many=False)).rows[0]
     assert "8.00 s" in [str(cell.text) for cell in shown]
 
 
@@ -346,5 +346,5 @@ def test_a_program_without_mpi_has_processes_and_no_ranks() -> None:
         replace(analysis, job=replace(analysis.job, ranks=1, processes=2, mpi_library=""))
     )
     assert "<dt>Processes</dt><dd>2</dd>" in shown
-    assert "What each process does over time" in shown
+    assert "Activity of each process over time" in shown
     assert "mean rank" not in shown and "<dt>Ranks</dt>" not in shown

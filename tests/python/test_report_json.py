@@ -1,4 +1,4 @@
-"""The report for machines."""
+"""The JSON report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.python.support import analyses
 DOCUMENT = Path(__file__).parents[2] / "docs" / "report-json.md"
 
 
-def test_the_document_says_what_it_is() -> None:
+def test_the_document_names_its_format() -> None:
     document = json.loads(report.render(analyses.rich(10)))
     assert document["format"] == "pario-report"
     assert document["version"] == 1
@@ -37,7 +37,7 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
     assert document["job"]["wall"] is None
 
 
-def test_paths_come_back_as_they_were() -> None:
+def test_paths_are_restored_exactly() -> None:
     text = report.render(analyses.hostile())
     assert text.isascii()
     assert [row["path"] for row in json.loads(text)["files"]] == [

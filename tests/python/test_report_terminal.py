@@ -1,4 +1,4 @@
-"""The terminal page: its text, its size, and that nothing in a log can harm the terminal."""
+"""The terminal page: its text and size, and that text of a log cannot control the terminal."""
 
 from __future__ import annotations
 

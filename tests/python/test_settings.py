@@ -1,4 +1,4 @@
-"""The settings file: strict reading, which setting wins, what the library is told; and ``pario
+"""The settings file: strict parsing, precedence, the variables for the library, and ``pario
 settings``."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read(tmp_path: Path, text: str) -> SettingsFile:
     return load(path)
 
 
-# --- reading
+# --- parsing
 
 
 def test_a_file_is_read_with_sections_in_their_order(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_another_name_of_a_key_is_the_key(tmp_path: Path) -> None:
         ("[run\n", 0, ["line 1"]),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(
+def test_errors_are_named_with_their_line(
     tmp_path: Path, text: str, line: int, words: list[str]
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_named_with_its_line(
     assert [word for word in words if word not in said] == []
 
 
-#: A value that no key of a kind takes.
+#: A value that no key of a kind accepts.
 WRONG = {
     "choice": '"sometimes"',
     "bytes": "-2",
@@ -136,16 +136,17 @@ WRONG = {
 }
 
 
-def every(*wanted: Key) -> pytest.MarkDecorator:
-    """A test for each of these keys."""
+def parametrize_keys(*wanted: Key) -> pytest.MarkDecorator:
+    """Parametrizes a test with these keys."""
     return pytest.mark.parametrize("key", wanted, ids=lambda key: f"{key.table}.{key.name}")
 
 
-EVERY_KEY = every(*keys())
+EVERY_KEY = parametrize_keys(*keys())
 
 
 def refusal(tmp_path: Path, key: Key, name: str, value: str) -> str:
-    """What is said of one line of a file, behind the place, which is that line's."""
+    """Returns the message about one line of a file, without the place, which has to be that
+    line."""
     head = "\n[run]\n" if key.table == "run" else f'[[file]]\nmatch = "*"\n[file.{key.table}]\n'
     with pytest.raises(SettingsError) as caught:
         read(tmp_path, f"{head}{name} = {value}\n")
@@ -155,7 +156,7 @@ def refusal(tmp_path: Path, key: Key, name: str, value: str) -> str:
 
 
 @EVERY_KEY
-def test_every_key_refuses_what_it_does_not_take_and_says_what_it_takes(
+def test_every_key_refuses_invalid_values_and_names_the_valid_ones(
     tmp_path: Path, key: Key
 ) -> None:
     said = refusal(tmp_path, key, key.name, WRONG[key.kind])
@@ -163,7 +164,7 @@ def test_every_key_refuses_what_it_does_not_take_and_says_what_it_takes(
     assert "expected" in said
 
 
-@every(*(key for key in keys() if key.kind in ("bytes", "count")))
+@parametrize_keys(*(key for key in keys() if key.kind in ("bytes", "count")))
 def test_every_number_has_its_range(tmp_path: Path, key: Key) -> None:
     said = refusal(tmp_path, key, key.name, str(key.most + 1 if key.most else 1 << 62))
     assert said.startswith(key.name)
@@ -171,12 +172,12 @@ def test_every_number_has_its_range(tmp_path: Path, key: Key) -> None:
 
 
 @EVERY_KEY
-def test_every_mistyped_key_is_told_what_may_have_been_meant(tmp_path: Path, key: Key) -> None:
+def test_every_mistyped_key_gets_a_suggestion(tmp_path: Path, key: Key) -> None:
     said = refusal(tmp_path, key, f"{key.name[:-1]}x", "1")
     assert said == f"unknown key {key.name[:-1]}x in {key.table}; did you mean {key.name}?"
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.toml: No such file"):
         load(tmp_path / "none.toml")
 
@@ -195,10 +196,10 @@ def test_a_line_is_found_in_all_ways_to_write_a_key() -> None:
     assert [line_of(text, place) for place in places] == [5, 6, 8, 2]
 
 
-# --- what the library is told
+# --- variables for the library
 
 
-def test_hints_are_told_in_reverse_because_the_last_wins_and_streams_in_order(
+def test_hints_are_passed_in_reverse_because_the_last_wins_and_streams_in_order(
     tmp_path: Path,
 ) -> None:
     told = variables(read(tmp_path, GOOD), {})
@@ -224,7 +225,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert "PARIO_TRACE_FILES_LIMIT" not in told
 
 
-def test_sections_for_mpiio_switch_it_on_unless_the_file_says_no(tmp_path: Path) -> None:
+def test_sections_for_mpiio_enable_it_unless_the_file_disables_it(tmp_path: Path) -> None:
     assert variables(read(tmp_path, GOOD), {})["PARIO_MPIIO"] == "yes"
     assert (
         variables(read(tmp_path, GOOD.replace("[run]", "[run]\nmpiio = false")), {})["PARIO_MPIIO"]
@@ -234,10 +235,12 @@ def test_sections_for_mpiio_switch_it_on_unless_the_file_says_no(tmp_path: Path)
         assert "PARIO_MPIIO" not in variables(read(tmp_path, f'[[file]]\nmatch = "*"\n{other}'), {})
 
 
-# --- which wins
+# --- precedence
 
 
-def applied(path: str, file: SettingsFile | None, environment: dict[str, str]) -> dict[str, str]:
+def applied_settings(
+    path: str, file: SettingsFile | None, environment: dict[str, str]
+) -> dict[str, str]:
     return {
         f"{row.table}.{row.key}": row.value
         for row in explain(path, file, environment)
@@ -247,13 +250,13 @@ def applied(path: str, file: SettingsFile | None, environment: dict[str, str]) -
 
 def test_hints_are_chosen_key_by_key_and_streams_as_a_whole(tmp_path: Path) -> None:
     file = read(tmp_path, GOOD)
-    assert applied("/work/a.h5", file, {}) == {
+    assert applied_settings("/work/a.h5", file, {}) == {
         "mpiio.cb_buffer_size": "16M",
         "mpiio.cb_nodes": "4",
         "striping.striping_factor": "8",
         "streams.count": "2",
     }
-    assert applied("/scratch/a.log", file, {}) == {
+    assert applied_settings("/scratch/a.log", file, {}) == {
         "mpiio.cb_buffer_size": "4194304",
         "streams.size": "8M",
         "streams.sync": "yes",
@@ -261,7 +264,7 @@ def test_hints_are_chosen_key_by_key_and_streams_as_a_whole(tmp_path: Path) -> N
     }
 
 
-def test_every_row_says_where_it_is_from_and_what_overrules_it(tmp_path: Path) -> None:
+def test_every_row_names_its_source_and_its_override(tmp_path: Path) -> None:
     file = read(tmp_path, GOOD)
     rows = explain("/work/a.h5", file, {"PARIO_HINTS": "*.h5:cb_nodes=2"})
     nodes = [(row.value, row.origin, row.overruled) for row in rows if row.key == "cb_nodes"]
@@ -279,7 +282,7 @@ def test_variables_of_others_are_explained_too(tmp_path: Path) -> None:
         "MPICH_MPIIO_HINTS": "*:cb_nodes=5",
         "IOBUF_PARAMS": "*.h5:size=32M:verbose",
     }
-    assert applied("/work/a.h5", None, environment) == {
+    assert applied_settings("/work/a.h5", None, environment) == {
         "mpiio.cb_nodes": "5",
         "striping.striping_unit": "65536",
         "streams.size": "32M",
@@ -301,7 +304,7 @@ def test_variables_of_others_are_explained_too(tmp_path: Path) -> None:
         ("%stdout", "%stdout", True),
     ],
 )
-def test_patterns_mean_what_they_mean_to_the_library(glob: str, path: str, meant: bool) -> None:
+def test_patterns_match_as_in_the_library(glob: str, path: str, meant: bool) -> None:
     assert selects(glob, path) == meant
 
 
@@ -315,7 +318,7 @@ def test_a_pattern_made_of_a_path_means_the_path_and_can_travel(name: str) -> No
 # --- writing
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_written_settings_are_read_back(tmp_path: Path) -> None:
     h5 = (
         Line("mpiio", "cb_buffer_size", "16M"),
         Line("streams", "count", "2"),
@@ -360,7 +363,7 @@ def test_an_unknown_table_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "expected run, mpiio, striping, streams, stdio" in capsys.readouterr().err
 
 
-def test_explaining_a_file_shows_what_applies_and_why(
+def test_explain_shows_the_settings_of_a_file_and_their_reasons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pario.toml").write_text(GOOD)
@@ -423,7 +426,7 @@ def test_a_run_gets_the_settings_as_variables_and_options_win(tmp_path: Path) ->
 
 
 def refuse_run(place: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a program with the settings of a folder, which must not start."""
+    """Runs a program with the settings of a folder, which must be refused before it starts."""
     words = ["run", "--with", "pario.toml", "--", "touch", "started"]
     done = run_command([sys.executable, "-m", "pario", *words], cwd=place)
     assert done.returncode == 2

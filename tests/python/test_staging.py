@@ -1,4 +1,4 @@
-"""Staged directories: copied to a node, brought back, nothing newer overwritten."""
+"""Staged directories: copied to a node and back, without overwriting newer files."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ def stage_in(source: Path, local: Path) -> int:
     return main(["stage", "in", str(source), "--to", str(local)])
 
 
-def test_what_is_staged_in_is_the_same(source: Path, tmp_path: Path) -> None:
+def test_staged_files_are_equal(source: Path, tmp_path: Path) -> None:
     assert stage_in(source, tmp_path / "node") == 0
     here = tmp_path / "node" / "data"
     assert (here / "deep" / "b").read_bytes() == (source / "deep" / "b").read_bytes()
@@ -90,24 +90,24 @@ def test_newer_files_are_left_alone_at_both_ends(
     assert "was changed here since it was staged" in capsys.readouterr().err
 
 
-def test_a_transfer_that_was_killed_goes_on(source: Path, tmp_path: Path) -> None:
+def test_a_killed_transfer_is_continued(source: Path, tmp_path: Path) -> None:
     stage_in(source, tmp_path / "node")
     staged = Staged.open(tmp_path / "node")
     (staged.local / "data" / "a").write_bytes(b"changed")
     (staged.local / "data" / "c").write_bytes(b"new")
-    copy_verified(staged.local / "data" / "a", source / "a", 1)  # and then it was killed
+    copy_verified(staged.local / "data" / "a", source / "a", 1)  # and was killed afterwards
     outcome = staged.bring_back(lambda done, whole: None)
     assert (outcome.copied, outcome.left) == (1, [])
     assert (source / "c").read_bytes() == b"new"
 
 
 @pytest.mark.system
-def test_what_a_killed_transfer_had_copied_is_not_taken_for_changed(
+def test_copies_of_a_killed_transfer_are_not_taken_for_changed(
     source: Path, tmp_path: Path
 ) -> None:
     node = tmp_path / "node"
     Staged.make(node).add(source.name, source)
-    copy_verified(source / "a", node / "data" / "a", 1)  # and then it was killed
+    copy_verified(source / "a", node / "data" / "a", 1)  # and was killed afterwards
     assert stage_in(source, node) == 0
     assert (node / "data" / "deep" / "b").exists()
 
@@ -147,7 +147,7 @@ def test_a_process_killed_between_two_writes_leaves_no_half_file(tmp_path: Path)
 
 
 def wait_for_clock_of_files(path: Path) -> None:
-    """Waits until a change of a file gets a later time than the last change of ``path``."""
+    """Waits until a changed file gets a later time than the last change of ``path``."""
     probe = path.with_name("probe")
 
     def is_later() -> bool:
@@ -172,7 +172,7 @@ def test_bytes_decide_where_times_are_the_same(tmp_path: Path) -> None:
     assert (out / "result").read_bytes() == b"new"
 
 
-def test_an_older_file_that_somebody_has_put_there_is_left_alone(tmp_path: Path) -> None:
+def test_an_older_file_of_another_process_is_left_alone(tmp_path: Path) -> None:
     out, node = tmp_path / "out", tmp_path / "node"
     out.mkdir()
     node.mkdir()
@@ -184,7 +184,7 @@ def test_an_older_file_that_somebody_has_put_there_is_left_alone(tmp_path: Path)
     assert (out / "result").read_bytes() == b"theirs"
 
 
-def test_file_systems_with_times_in_seconds_are_no_trouble(source: Path, tmp_path: Path) -> None:
+def test_file_systems_with_times_in_seconds_work(source: Path, tmp_path: Path) -> None:
     node = tmp_path / "node"
     stage_in(source, node)
     for number in range(2):
@@ -219,7 +219,7 @@ def test_one_file_that_cannot_be_copied_stops_no_other(
     assert (source / "new").read_bytes() == b"2"
 
 
-def test_only_what_was_staged_is_removed(source: Path, tmp_path: Path) -> None:
+def test_only_staged_files_are_removed(source: Path, tmp_path: Path) -> None:
     node = tmp_path / "node"
     stage_in(source, node)
     (node / "something else").write_text("1")
@@ -254,7 +254,7 @@ def test_a_file_that_changes_there_during_the_copy_is_left_alone(
 
 
 @pytest.mark.parametrize("there_before", [False, True])
-def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it(
+def test_of_two_nodes_that_bring_a_file_back_at_once_the_second_leaves_it(
     there_before: bool, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -276,7 +276,7 @@ def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it
     def after_the_last_look(move: Move) -> str | None:
         reason = may_go(move)
         asked.append(reason)
-        if len(asked) == 2:  # before it takes its name
+        if len(asked) == 2:  # before the copy is published
             assert first.bring_back(between).left == []
         return reason
 
@@ -288,7 +288,7 @@ def test_of_two_nodes_that_bring_the_same_file_back_at_once_the_second_leaves_it
     assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "of one"}
 
 
-def test_nothing_is_put_behind_a_link_that_somebody_has_made_of_a_directory(
+def test_no_file_is_written_through_a_link_that_replaced_a_directory(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage_in(source, tmp_path / "node")
@@ -305,7 +305,7 @@ def test_nothing_is_put_behind_a_link_that_somebody_has_made_of_a_directory(
     assert (source / "a").read_text() == "changed"
 
 
-def test_a_tree_of_somebody_else_is_staged(
+def test_a_tree_of_another_user_is_staged(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Path, *_: object) -> None:
@@ -314,7 +314,7 @@ def test_a_tree_of_somebody_else_is_staged(
     monkeypatch.setattr(Path, "touch", refuse)
     assert stage_in(source, tmp_path / "node") == 0
     (tmp_path / "node" / "data" / "new").write_bytes(b"1")
-    (source / "new").write_bytes(b"2")  # when, nobody knows
+    (source / "new").write_bytes(b"2")  # at an unknown time
     assert main(["stage", "out", str(tmp_path / "node")]) == 1
     assert (source / "new").read_bytes() == b"2"
 
@@ -369,7 +369,7 @@ def test_a_file_that_changed_meanwhile_is_kept_on_the_node(tmp_path: Path) -> No
     "text",
     ["out", "=x", "out=", "o*t=/tmp", "out=$NO_SUCH_VARIABLE", "missing/deep=/tmp", "file=/tmp"],
 )
-def test_what_cannot_be_staged_is_refused(
+def test_unsuitable_directories_are_refused(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -389,7 +389,7 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     assert list((tmp_path / "node").iterdir()) == []
 
 
-def test_a_person_sees_how_far_the_files_are_that_are_brought_back(
+def test_progress_is_shown_while_files_are_brought_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[tuple[int, int] | str] = []
@@ -413,7 +413,7 @@ def test_a_person_sees_how_far_the_files_are_that_are_brought_back(
     assert shown == [f"to {tmp_path / 'out'}", (4, 4), "gone"]
 
 
-def test_a_probe_of_the_clock_that_a_killed_run_left_goes(
+def test_a_stale_clock_probe_of_a_killed_run_is_removed(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sorted(source.rglob("*"))

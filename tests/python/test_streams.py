@@ -1,4 +1,4 @@
-"""Buffered files: what became of the settings, and their figures, from the log to the pages."""
+"""Buffered files: the outcomes of their settings and their figures, from the log to the pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIGURES = {
 
 
 def note(number: int, *hints: dict[str, str]) -> dict[str, Any]:
-    """As src/layers/buffers/audit.cpp writes it."""
+    """Makes a note in the format of src/layers/buffers/audit.cpp."""
     return {"note": "stream", "id": number, "hints": list(hints)}
 
 
@@ -51,7 +51,7 @@ def job_of(directory: Path, *logs: ProcessLog) -> Job:
     return read([directory])
 
 
-def buffered(reason: str = "") -> Job:
+def buffered_job(reason: str = "") -> Job:
     job = make_job(1, 100.0)
     add_record(job, range(1), "/data/out", "posix", opens=1, **FIGURES)
     outcome = HintOutcome(
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_a_process_and_outcomes_are_kept_once(tmp_path: Pat
 
 
 @pytest.mark.parametrize("damaged", [{"id": 7}, {"hints": 3}, {"hints": ["x", {}]}])
-def test_a_damaged_note_spoils_nothing(tmp_path: Path, damaged: dict[str, Any]) -> None:
+def test_a_damaged_note_does_no_harm(tmp_path: Path, damaged: dict[str, Any]) -> None:
     log = ProcessLog(
         records=[{"path": "/data/a", "stream": 1}], notes=[note(1, hint("buffers", "*")) | damaged]
     )
@@ -126,13 +126,13 @@ def test_figures_are_sums_over_processes_and_only_of_buffered_files() -> None:
     )
 
 
-def test_a_file_that_is_not_buffered_is_said_on_the_first_screen() -> None:
-    assert "buffers=*.dat: opened with O_DIRECT" in page(buffered("opened with O_DIRECT"))
-    assert "Hints" not in page(buffered())
+def test_an_unbuffered_file_is_reported_on_the_first_screen() -> None:
+    assert "buffers=*.dat: opened with O_DIRECT" in page(buffered_job("opened with O_DIRECT"))
+    assert "Hints" not in page(buffered_job())
 
 
 def test_everything_has_the_settings_and_the_figures() -> None:
-    text = page(buffered(), everything=True)
+    text = page(buffered_job(), everything=True)
     assert "Buffered files   hints" in text
     (line,) = [
         line
@@ -143,7 +143,7 @@ def test_everything_has_the_settings_and_the_figures() -> None:
 
 
 def test_page_and_document_have_both() -> None:
-    analysis = analyze(buffered("opened with O_DIRECT"))
+    analysis = analyze(buffered_job("opened with O_DIRECT"))
     text = html.render(analysis)
     assert 'id="streams"' in text and "opened with O_DIRECT" in text and "system writes" in text
     document = json.loads(report.render(analysis))
@@ -157,13 +157,13 @@ def test_page_and_document_have_both() -> None:
 def test_system_writes_of_a_file_are_compared() -> None:
     plain = make_job(1, 100.0)
     add_record(plain, range(1), "/data/out", "posix", opens=1, writes=6000, write_time=5.0)
-    change = compare(Runs("A", "a", [analyze(plain)]), Runs("B", "b", [analyze(buffered())]))
+    change = compare(Runs("A", "a", [analyze(plain)]), Runs("B", "b", [analyze(buffered_job())]))
     assert [(row.path, row.system_writes_a, row.system_writes_b) for row in change.files] == [
         ("/data/out", 0, 3)
     ]
 
 
-def test_a_pattern_for_all_files_does_not_hide_what_became_of_other_hints() -> None:
+def test_a_pattern_for_all_files_does_not_hide_the_outcomes_of_other_hints() -> None:
     job = make_job(4, 100.0)
     counts = {"opens": 1, "writes": 10, "bytes_written": 1 << 30, "write_time": 20.0}
     add_record(job, range(4), "/scratch/c", "mpiio", collective_writes=10, **counts)

@@ -1,4 +1,4 @@
-"""What files should get: of the table, of command lines, of logs."""
+"""The stripe policy: its table, its commands, and advice on logs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_beegfs_in_its_own_words() -> None:
     ]
 
 
-def test_elsewhere_there_is_nothing_to_type() -> None:
+def test_other_file_systems_have_no_commands() -> None:
     assert commands("local", "/a", False, one(count=8)) == []
 
 
@@ -95,7 +95,7 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "M", "4X", "-1", "1e30", "nan"])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes(text: str) -> None:
     with pytest.raises(ValueError):
         size_of(text)
 
@@ -107,7 +107,7 @@ def advice(found: list[Advice]) -> dict[str, tuple[int, int, int, bool]]:
     }
 
 
-def test_a_log_says_who_used_what() -> None:
+def test_a_log_gives_the_use_of_each_file() -> None:
     job = make_job(ranks=8)
     add_record(job, range(8), "/scratch/shared.h5", bytes_written=2 * GB, end_written=16 * GB)
     set_layout(job, "/scratch/shared.h5", 1 << 20, [3])

@@ -1,4 +1,4 @@
-"""Whatever happens to a process log, reading it ends: with a job, or with a ReadError."""
+"""Reading a damaged process log always ends with a job or with a ReadError."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_a_log_cut_off_anywhere_reads_or_is_an_error(directory, end):
 
 
 @pytest.mark.parametrize("block", range(2, 8))
-def test_a_log_cut_off_at_or_behind_the_start_of_a_block_is_said_to_be(directory, block):
-    """Blocks 0 and 1, without which it is no log, and the last one, which only holds notes,
-    aside."""
+def test_a_log_cut_off_at_or_after_the_start_of_a_block_is_reported(directory, block):
+    """Except blocks 0 and 1, without which the file is not a log, and the last block, which holds
+    only notes."""
     made = ProcessLog(
         rank=-1,
         records=[{"path": f"/data/{i}"} for i in range(20)],
@@ -118,7 +118,7 @@ header_damages = st.lists(
 )
 
 
-def damaged(places: list[tuple[int, bytes]]) -> bytes:
+def damage_log(places: list[tuple[int, bytes]]) -> bytes:
     data = bytearray(LOG)
     for at, content in places:
         data[at : at + len(content)] = content
@@ -131,7 +131,7 @@ def damaged(places: list[tuple[int, bytes]]) -> bytes:
 )
 @given(places=damages)
 def test_random_damage_never_breaks_the_reader(directory, places):
-    read_bytes(directory, damaged(places))
+    read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
@@ -140,7 +140,7 @@ def test_random_damage_never_breaks_the_reader(directory, places):
 )
 @given(places=header_damages)
 def test_damaged_block_headers_never_break_the_reader(directory, places):
-    read_bytes(directory, damaged(places))
+    read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
@@ -158,7 +158,7 @@ def test_blocks_are_found_in_any_order(directory, order):
 
 def test_messages_that_differ_in_numbers_alone_are_one(directory):
     chunks = [at for at in HEADERS if LOG[at + 4] == EVENTS]
-    job = read_bytes(directory, damaged([(at + HEADER_SIZE, b"\xff" * 8) for at in chunks]))
+    job = read_bytes(directory, damage_log([(at + HEADER_SIZE, b"\xff" * 8) for at in chunks]))
     assert job is not None
     told = [text for text in job.messages if "events block" in text]
     assert len(told) == 1, job.messages

@@ -20,7 +20,7 @@ from tests.support.commands import run_command
 
 HERE = Path(package.__file__).parent
 LOGS = sorted(HERE.rglob("*.darshan"))
-#: What each log holds, as darshan-parser and PyDarshan show it: records of POSIX, STDIO and MPI-IO,
+#: Facts of each log, as darshan-parser and PyDarshan show them: records of POSIX, STDIO and MPI-IO,
 #: DXT segments, ranks.
 CONTENT = {
     "pq_app_readAB_writeC": (12, 0, 4),
@@ -129,7 +129,7 @@ def test_streams_and_file_systems_are_known():
     assert all(job.files["filesystem"][job.files["stream"] == 1] == -1)
 
 
-def test_times_are_not_split_by_kind_of_metadata_call_and_the_job_says_so():
+def test_times_are_not_split_by_kind_of_metadata_call_and_the_job_states_it():
     job = one(log("sample-goodost"))
     assert "meta_split" not in job.has
     assert {"posix", "stdio", "layout", "sizes"} <= job.has
@@ -236,7 +236,7 @@ def test_foreign_files_are_errors_naming_path_found_and_expected(tmp_path, conte
 
 @pytest.mark.system
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.3, 0.6, 0.9, 0.999])
-def test_truncated_logs_are_errors_or_say_what_is_missing(tmp_path, share):
+def test_truncated_logs_are_errors_or_name_the_missing_part(tmp_path, share):
     whole = log("ior_hdf5_example").read_bytes()
     path = tmp_path / "cut.darshan"
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -255,7 +255,7 @@ def test_a_crash_of_the_library_is_an_error_not_a_crash():
     assert "SIGABRT" in str(answer)
 
 
-def test_without_the_darshan_package_the_error_says_what_to_install(monkeypatch):
+def test_without_the_darshan_package_the_error_names_it(monkeypatch):
     real_import = builtins.__import__
 
     def refuse(name, *arguments, **options):
@@ -270,7 +270,7 @@ def test_without_the_darshan_package_the_error_says_what_to_install(monkeypatch)
 
 @pytest.mark.exhaustive
 def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
-    """Time is measured by bench/; memory has a bound here because it does not depend on the
+    """bench/ measures the time; memory has a limit here because it does not depend on the
     machine."""
 
     records = b"".join(
@@ -279,14 +279,15 @@ def test_two_million_segments_are_read_within_400_megabytes(tmp_path):
     path = DarshanLog(nprocs=10, seconds=400, modules={"DXT_POSIX": records}).write(
         tmp_path / "big.darshan"
     )
-    code = (
-        "import resource, sys; from pathlib import Path; from pario.see.tables import read; job ="
-        " read([Path(sys.argv[1])]);"
-        # ru_maxrss begins with pytest's own size
-        "own ="
-        " int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]);print(len(job.events),"  # noqa: E501
-        " 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
-    )
+    # The program's ru_maxrss starts at the size of pytest, so it reads VmHWM.
+    code = """
+import resource, sys
+from pathlib import Path
+from pario.see.tables import read
+job = read([Path(sys.argv[1])])
+own = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+print(len(job.events), 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+"""
     done = run_command([sys.executable, "-c", code, path], status=0)
     events, peak = map(int, done.stdout.split())
     assert events == 2_000_000

@@ -1,4 +1,4 @@
-"""Every number that a log can hold is read as it was meant, or named as damage."""
+"""Extreme numbers in a log are read with their meaning, or reported as damage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.python.plog import FUNCTIONS, PROCESS_FIELDS, RECORD_FIELDS, ProcessL
 
 EDGES = [0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62 - 1, 2**62, 2**63 - 1, 2**63]
 EDGES += [2**64 - 2**31, 2**64 - 2, 2**64 - 1]
-#: What relates the ticks of a log to time: without it nothing else can be told.
+#: The fields that relate the ticks of a log to time, without which the log cannot be read.
 CLOCK = {"ticks_per_second", "anchor0_ticks", "anchor0_mono_ns", "start_mono_ns"}
 CLOCK |= {"start_realtime_ns"}
 COUNTERS = [name for name, unit in RECORD_FIELDS if unit in ("count", "bytes")]
@@ -30,7 +30,7 @@ edges = st.sampled_from(EDGES)
 
 
 def read_log(directory: Path, log: ProcessLog) -> Job:
-    """Reads one log; whatever it holds, it can be analyzed and shown."""
+    """Reads one log, which must be analyzed and rendered for any content."""
     for path in directory.glob("*.plog"):
         path.unlink()
     log.write(directory)
@@ -47,7 +47,7 @@ def read_log(directory: Path, log: ProcessLog) -> Job:
         *((2**64 - 1, 255), (2**64 - 2**31, 0), (2**32 - 1, 255)),
     ],
 )
-def test_an_exit_status_is_what_the_parent_sees(
+def test_an_exit_status_equals_that_seen_by_the_parent(
     tmp_path: Path, kind: int, written: int, status: int
 ) -> None:
     job = read_log(tmp_path, ProcessLog(process={"end_kind": kind, "end_code": written}))
@@ -78,12 +78,12 @@ def test_a_counter_is_its_value_or_named_as_damage(tmp_path: Path, values: dict[
     for name in damaged:
         if counter(row, name) is None:
             continue
-        alike = re.sub(r"\d", r"\\d", name)  # messages that differ in numbers alone are one
+        alike = re.sub(r"\d", r"\\d", name)  # messages that differ only in numbers are joined
         assert any(re.search(rf"\b{alike}:", text) for text in job.messages), job.messages
 
 
 def counter(row: Any, name: str) -> int | None:
-    """A counter of a row; None where the table model leaves it out."""
+    """Returns a counter of a row; None if the table model leaves it out."""
     sizes = re.fullmatch(r"(read|write)_size_(\d)", name)
     if sizes:
         return int(row[f"{sizes[1]}_sizes"][int(sizes[2])])
@@ -121,6 +121,7 @@ def test_an_event_keeps_its_numbers(
     chunk = events(1, count=count, span=span, flags=flags)
     chunk["offset"], chunk["length"] = np.uint64(offset), np.uint64(length)
     (row,) = read_log(tmp_path, ProcessLog(records=[{"path": "/a"}], chunks=[chunk])).events
-    signed = struct.unpack("<q", struct.pack("<Q", offset))[0]  # u64 max: not known, -1 here
+    # the largest u64 means unknown, which is -1 here
+    signed = struct.unpack("<q", struct.pack("<Q", offset))[0]
     assert (row["offset"], row["length"]) == (signed, length)
     assert (row["count"], row["flags"]) == (count, flags)

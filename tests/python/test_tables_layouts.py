@@ -18,8 +18,7 @@ V1_COUNT_4 = bytes.fromhex("d00bd10b 01000000" + "00" * 16 + "00001000 0400 ffff
 
 @dataclass
 class Case:
-    """A value of lustre.lov in tests/cases/lustre.txt. now is empty for a value that is no
-    layout."""
+    """A value of lustre.lov in tests/cases/lustre.txt; ``now`` is empty for an invalid value."""
 
     name: str
     value: bytes = b""
@@ -96,6 +95,6 @@ def test_ceph_layouts():
         ("gpfs.layout", b"", "expected lustre.lov"),
     ],
 )
-def test_what_is_no_layout_says_what_is_wrong(kind, value, text):
+def test_an_invalid_layout_is_an_error_that_names_the_cause(kind, value, text):
     with pytest.raises(ValueError, match=text):
         parse_layout(kind, value)

@@ -13,7 +13,7 @@ from tests.python.plog import ROOT, ProcessLog
 
 
 def note(path: str = "/data/out", **fields: Any) -> dict[str, Any]:
-    """As src/parallel/engine/report.cpp writes it."""
+    """Makes a note in the format of src/parallel/engine/report.cpp."""
     statistics = {
         "collective_writes": 40,
         "through_windows": 40,
@@ -88,7 +88,7 @@ def test_names_are_those_of_the_library():
     assert list(MPIIO_PHASES) == ["open", *phases]
 
 
-def test_a_log_without_notes_knows_nothing_of_it(tmp_path):
+def test_a_log_without_notes_has_no_mpiio_rows(tmp_path):
     job = job_of(tmp_path)
     assert "own_mpiio" not in job.has
     assert len(job.mpiio) == len(job.audit) == 0
@@ -159,7 +159,7 @@ def test_the_outcome_of_every_hint_is_kept_once(tmp_path):
         {"record": 99},
     ],
 )
-def test_a_damaged_note_spoils_nothing(tmp_path, damaged):
+def test_a_damaged_note_does_no_harm(tmp_path, damaged):
     job = job_of(tmp_path, note(**damaged))
     assert len(job.mpiio) == 1
     assert job.audit == []

@@ -1,4 +1,4 @@
-"""pario's own logs into the table model."""
+"""pario's own logs in the table model."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_layout_and_hint_notes_belong_to_their_files(tmp_path):
     assert {"layout", "hints"} <= job.has
 
 
-def ended(tmp_path, status=128 + 15, **facts):
+def write_job(tmp_path, status=128 + 15, **facts):
     about = {
         "command": ["app"],
         "launchers": 1,
@@ -248,8 +248,8 @@ def ended(tmp_path, status=128 + 15, **facts):
     (tmp_path / "job.json").write_text(json.dumps(about))
 
 
-def test_a_command_that_was_killed_ended_when_its_launcher_saw_it(tmp_path):
-    ended(tmp_path)
+def test_the_end_of_a_killed_command_is_taken_from_its_launcher(tmp_path):
+    write_job(tmp_path)
     later = {"start_mono_ns": 51_000_000_000, "start_realtime_ns": 1_700_000_001_000_000_000}
     job = read_logs(tmp_path, ProcessLog(end=None), ProcessLog(pid=1001, end=None, **later))
     assert (job.wall, job.processes["end"][0]) == (pytest.approx(25.0), pytest.approx(25.0))
@@ -268,8 +268,8 @@ def test_a_command_that_was_killed_ended_when_its_launcher_saw_it(tmp_path):
         {"end": float("inf")},
     ],
 )
-def test_what_is_not_known_of_an_end_is_not_made_up(tmp_path, facts):
-    ended(tmp_path, **facts)
+def test_an_unknown_end_is_not_guessed(tmp_path, facts):
+    write_job(tmp_path, **facts)
     job = read_logs(tmp_path, ProcessLog(end=None))
     assert np.isnan(job.processes["end"][0])
     assert job.wall == pytest.approx(1.0)
@@ -304,7 +304,7 @@ def test_a_foreign_file_is_an_error(tmp_path, content):
         read([tmp_path])
 
 
-def test_nothing_and_an_empty_directory_are_errors(tmp_path):
+def test_a_missing_path_and_an_empty_directory_are_errors(tmp_path):
     with pytest.raises(ReadError, match=r"missing: no such file or directory; expected"):
         read([tmp_path / "missing"])
     with pytest.raises(ReadError, match=r"directory without logs"):

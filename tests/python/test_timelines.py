@@ -1,4 +1,4 @@
-"""Pictures of what ranks did over time: spans from events, and their picture."""
+"""Timelines of ranks: spans made of events, and their picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.prove.bench.timelines import KINDS, panels_of
-from pario.see.analyze.spans import Kind, Panel, merged
+from pario.see.analyze.spans import Kind, Panel, merge_spans
 from pario.see.report.picture import draw_spans
 from pario.see.report.spans import figure, ticks
 from pario.see.tables.model import Job
@@ -24,7 +24,7 @@ def add_barrier(job: Job, rank: int, start: float) -> None:
 
 
 def two_rounds() -> Job:
-    """Two ranks write and read twice, in the second round from 10 s on: of that one rank 0 alone
+    """Makes two ranks that write and read twice. In the second round, from 10 s on, only rank 0
     writes, 1000 times, and both read."""
     job = make_job(ranks=2, wall=30.0)
     for rank in range(2):
@@ -32,7 +32,7 @@ def two_rounds() -> Job:
         for start in (1.0, 5.0, 9.0, 10.0, 15.0, 20.0):
             add_barrier(job, rank, start)
         add_events(job, rank, FILE, "read", start=16.0 + rank, duration=1.0, length=8)
-        for start in (13.0 + rank, 18.5):  # done
+        for start in (13.0 + rank, 18.5):  # times at which the barrier completes
             add_events(
                 job, rank, "", "communicate", function="MPI_Ibarrier", start=start, duration=0.001
             )
@@ -72,8 +72,8 @@ def test_of_many_ranks_some_are_shown() -> None:
 
 def test_near_spans_are_one() -> None:
     begins, ends = np.array([3.0, 0.0, 1.05, 0.2]), np.array([4.0, 1.0, 2.0, 0.3])
-    assert merged(begins, ends, 0.1) == [(0.0, 2.0), (3.0, 4.0)]
-    assert merged(begins, ends, 0.01) == [(0.0, 1.0), (1.05, 2.0), (3.0, 4.0)]
+    assert merge_spans(begins, ends, 0.1) == [(0.0, 2.0), (3.0, 4.0)]
+    assert merge_spans(begins, ends, 0.01) == [(0.0, 1.0), (1.05, 2.0), (3.0, 4.0)]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_each_row_has_its_bars_where_it_was_busy(ranks: int) -> None:
 
 
 @pytest.mark.system
-def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
+def test_a_picture_has_the_format_of_its_suffix(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     panels = panels_of("one", two_rounds(), Path("/scratch"))
     for suffix, begin in (

@@ -1,4 +1,4 @@
-"""Ranks of PyTorch: their messages in a store, by a store of the test's own."""
+"""Ranks of PyTorch: their messages through a store, here a store made for the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ distributed = pytest.importorskip("torch.distributed")
 
 
 class Store:
-    """The store of ranks that are threads."""
+    """A store for ranks that are threads."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Any] = {}
@@ -68,7 +68,7 @@ class Group:
 
 
 class PerThread:
-    """The counts of a rank, which is a thread."""
+    """Counts per rank, each of which is a thread."""
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -91,8 +91,8 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def run(program: Any) -> list[Any]:
-    """What the program returns, or raises, on each of three ranks."""
-    groups = [Group(rank) for rank in range(3)]  # alive as long as the ranks are
+    """Runs a program on each of three ranks; returns its results or its exceptions."""
+    groups = [Group(rank) for rank in range(3)]  # keeps the groups alive as long as the ranks
 
     def one(rank: int) -> Any:
         try:
@@ -104,7 +104,7 @@ def run(program: Any) -> list[Any]:
         return list(pool.map(one, range(3)))
 
 
-def test_messages_keep_the_order_of_their_sender_and_leave_nothing_behind(store: Store) -> None:
+def test_messages_keep_the_order_of_their_sender_and_are_deleted(store: Store) -> None:
     first, second, third = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(3))
     for number in range(3):
         second.send(0, b"second %d" % number)
@@ -140,7 +140,7 @@ def test_ranks_of_a_group_meet_and_know_who_shares_memory() -> None:
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.usefixtures("store")
 def test_an_absent_rank_is_named(first: bool) -> None:
-    """Also if it does not come to the first meeting, in which ranks are introduced."""
+    """Also if the rank misses the first meeting, at which ranks exchange their names."""
 
     def program(group: Group) -> Any:
         if first and group.rank == 1:

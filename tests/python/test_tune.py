@@ -1,4 +1,4 @@
-"""``pario tune``: what is found is faster each time, or nothing is set."""
+"""``pario tune``: each accepted setting makes the replay faster; otherwise nothing is set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pario.see.tables import read
 from pario.see.tables.model import Job
 from pario.settings import load
 from tests.python.jobs import add_events, add_record, make_job
-from tests.python.test_replay import recorded
+from tests.python.test_replay import record_run
 from tests.support.commands import run_command
 
 SMALL_WRITES = """\
@@ -43,7 +43,7 @@ os.close(out)
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return recorded(tmp_path_factory.mktemp("recorded"), SMALL_WRITES)
+    return record_run(tmp_path_factory.mktemp("recorded"), SMALL_WRITES)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,8 @@ def job(log: Path) -> Job:
 
 
 def system_writes(job: Job, place: Path) -> Callable[[Choice], float]:
-    """Measures a choice by what reaches the kernel: the same on every machine."""
+    """Returns a function that measures a choice by its system writes, which are equal on all
+    machines."""
     script = script_of(job)
 
     def measure(choice: Choice) -> float:
@@ -81,12 +82,12 @@ def test_small_writes_become_few_system_writes(job: Job, tmp_path: Path) -> None
 
 
 @pytest.mark.system
-def test_what_is_worse_is_left(job: Job, tmp_path: Path) -> None:
+def test_a_worse_setting_is_rejected(job: Job, tmp_path: Path) -> None:
     found = tune(job, tmp_path, lambda choice: 2.0 if choice.sections else 1.0, 8, lambda _: None)
     assert found.choice == Choice() and found.gain == 0
 
 
-def test_what_is_not_better_beyond_noise_is_left(job: Job, tmp_path: Path) -> None:
+def test_a_setting_within_noise_is_rejected(job: Job, tmp_path: Path) -> None:
     times = Random(7)
     found = tune(job, tmp_path, lambda _: times.uniform(0.5, 1.5), 8, lambda _: None)
     assert found.choice == Choice() and found.trials
@@ -106,7 +107,7 @@ def test_a_knob_that_helps_stays_turned_and_the_best_is_tried_again(
     assert len(found.trials) <= 8
 
 
-def test_what_one_trial_has_shown_is_left(job: Job, tmp_path: Path) -> None:
+def test_a_single_trial_is_not_sufficient(job: Job, tmp_path: Path) -> None:
     found = tune(job, tmp_path, lambda choice: 1.0 if choice.sections else 2.0, 1, lambda _: None)
     assert len(found.trials) == 1
     assert found.choice == Choice() and found.gain == 0
@@ -115,7 +116,8 @@ def test_what_one_trial_has_shown_is_left(job: Job, tmp_path: Path) -> None:
 def failing(
     *failures: int, sides: Callable[[Choice], bool] = lambda choice: bool(choice.sections)
 ) -> Callable[[Choice], float]:
-    """Settings help; of the replays of one side those with these numbers, from 0, fail."""
+    """Returns a trial function: settings help; of the replays on one side, those with these
+    numbers, from 0, fail."""
     seen = []
 
     def measure(choice: Choice) -> float:
@@ -128,7 +130,7 @@ def failing(
     return measure
 
 
-def test_a_trial_that_fails_is_named_and_the_others_go_on(job: Job, tmp_path: Path) -> None:
+def test_a_failing_trial_is_named_and_the_others_continue(job: Job, tmp_path: Path) -> None:
     told: list[Trial] = []
     found = tune(job, tmp_path, failing(0), 8, told.append)
     assert line(told[0]) == f"{told[0].name}: failed, the others go on: no room for 0"
@@ -143,15 +145,15 @@ def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(
     limits, given = Limits(1.0), list[float]()
     module = sys.modules[
         "pario.prove.replay.perform"
-    ]  # the package has its function under the name
+    ]  # the package exports its function under the same name
 
-    def played(script: Script, directory: Path, manner: Manner) -> SimpleNamespace:
+    def play(script: Script, directory: Path, manner: Manner) -> SimpleNamespace:
         given.append(manner.limit)
         if manner.settings and len(given) == 2:
             raise LateError(f"ended after {manner.limit:.0f} s")
         return SimpleNamespace(longest=1.0 if manner.settings else 2.0)
 
-    monkeypatch.setattr(module, "perform", played)
+    monkeypatch.setattr(module, "perform", play)
     told: list[Trial] = []
     found = tune(
         job,
@@ -165,20 +167,20 @@ def test_a_trial_that_takes_too_long_is_ended_and_not_chosen(
     assert told[0].choice != found.choice != Choice()
 
 
-def test_where_all_trials_fail_nothing_is_set(job: Job, tmp_path: Path) -> None:
+def test_if_all_trials_fail_nothing_is_set(job: Job, tmp_path: Path) -> None:
     found = tune(job, tmp_path, failing(*range(100)), 8, lambda _: None)
     assert (found.choice, found.why) == (Choice(), "no trial could be played")
 
 
-def test_what_fails_when_it_is_tried_again_is_left(job: Job, tmp_path: Path) -> None:
+def test_a_setting_that_fails_again_is_rejected(job: Job, tmp_path: Path) -> None:
     trials: list[Trial] = []
     tune(job, tmp_path, failing(), 8, trials.append)
     found = tune(job, tmp_path, failing(len(trials) - 1), 8, lambda _: None)
     assert found.choice == Choice()
-    assert found.why.startswith("what was fastest failed when it was tried again: no room")
+    assert found.why.startswith("the fastest setting failed in a later trial: no room")
 
 
-def test_where_the_original_cannot_be_played_nothing_is_tried(job: Job, tmp_path: Path) -> None:
+def test_without_a_replay_of_the_original_nothing_is_tried(job: Job, tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match="no room for 0"):
         tune(job, tmp_path, failing(0, sides=lambda choice: not choice.sections), 8, lambda _: None)
 
@@ -214,7 +216,7 @@ def test_a_run_with_hardly_any_io_has_nothing_to_tune(seconds: float, worth: boo
         assert nothing_to_tune(job).endswith("; there is nothing to tune")
 
 
-def test_stripes_are_tried_where_the_number_of_targets_is_not_told(
+def test_stripes_are_tried_if_the_number_of_targets_is_unknown(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     striped = SimpleNamespace(parts=(Part(unit=1 << 22, count=1),), settable=True)
@@ -235,7 +237,7 @@ def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.system
-def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
+def test_the_command_reports_that_nothing_can_be_tuned(tmp_path: Path) -> None:
     done = pario_tune(tmp_path, "-o", "pario.toml", "--", "true")
     assert done.returncode == 0, done.stderr
     assert (
@@ -253,7 +255,7 @@ def test_the_command_says_that_there_is_nothing_to_tune(tmp_path: Path) -> None:
         (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml"),
     ],
 )
-def test_where_it_cannot_work_the_command_is_not_run(
+def test_the_command_is_not_run_if_tuning_is_impossible(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     done = pario_tune(tmp_path, *words, "--", "touch", "was_run")
@@ -264,7 +266,7 @@ def test_where_it_cannot_work_the_command_is_not_run(
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_interrupted_says_so_and_leaves_nothing(
+def test_an_interrupt_is_reported_and_leaves_no_files(
     log: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     program = """import os, sys
@@ -290,19 +292,19 @@ sys.exit(main(["tune", "--on", "scratch", "-o", "pario.toml", sys.argv[2]]))
 
 
 @pytest.mark.system
-def test_what_buffers_hold_of_files_that_stay_open_counts(tmp_path: Path) -> None:
-    """The system writes of a replay with settings are there before its log is."""
+def test_buffered_bytes_of_open_files_count(tmp_path: Path) -> None:
+    """With ``close_files``, the log counts the buffered writes of files that stay open."""
     program = (
         'import os\nout = os.open("out.dat", os.O_CREAT | os.O_WRONLY)\nfor _ in range(100):'
         ' os.write(out, b"8 bytes.")\n'
     )
-    script = script_of(read([recorded(tmp_path, program)]))
+    script = script_of(read([record_run(tmp_path, program)]))
     choice = Choice.of("*/out.dat", ("streams", "size", "8M"), ("streams", "count", "2"))
-    for settle in (False, True):
+    for close_files in (False, True):
         records = perform(
-            script, tmp_path, Manner(settings=choice.settings(), settle=settle)
+            script, tmp_path, Manner(settings=choice.settings(), close_files=close_files)
         ).job.records
-        assert records[records["writes"] == 100]["closes"].sum() == settle
+        assert records[records["writes"] == 100]["closes"].sum() == close_files
 
 
 @pytest.mark.parametrize(
@@ -321,9 +323,7 @@ def test_sizes_grow_as_far_as_they_may(table: str, key: str, value: str, larger:
     assert Choice.of("*", (table, key, value)).larger() == Choice.of("*", (table, key, larger))
 
 
-def test_what_trials_are_left_try_larger_sizes_as_long_as_these_help(
-    job: Job, tmp_path: Path
-) -> None:
+def test_remaining_trials_try_larger_sizes_as_long_as_these_help(job: Job, tmp_path: Path) -> None:
     def measure(choice: Choice) -> float:
         sizes = [
             size_of(value)
@@ -338,21 +338,21 @@ def test_what_trials_are_left_try_larger_sizes_as_long_as_these_help(
     assert "size=64M" in found.choice.text()
     assert [trial.name.endswith("writes, larger") for trial in told].count(
         True
-    ) == 1  # there is none beyond
+    ) == 1  # the largest size has no larger one
 
 
 @pytest.mark.parametrize(("length", "offered"), [(4 << 20, True), (64 << 20, False)])
-def test_large_writes_of_one_process_may_happen_behind_its_back(
+def test_large_writes_of_one_process_may_be_written_behind(
     tmp_path: Path, length: int, offered: bool
 ) -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/out", opens=1, writes=10, bytes_written=10 * length, write_time=5.0)
     names = {knob.name for knob in knobs(job, tmp_path)}
-    assert ("large writes behind the program's back" in names) is offered
+    assert ("large writes in the background" in names) is offered
     assert not any("under writes" in name for name in names)
 
 
-def test_choices_are_joined_and_the_later_one_is_right() -> None:
+def test_choices_are_joined_and_the_later_one_wins() -> None:
     one = Choice.of("/a/*.dat", ("streams", "size", "1M"), ("streams", "count", "2"))
     both = one.with_(Choice.of("", ("run", "mpiio", "yes"))).with_(
         Choice.of("/a/*.dat", ("streams", "size", "8M"))

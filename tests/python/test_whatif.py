@@ -1,4 +1,4 @@
-"""What recorded runs would take elsewhere."""
+"""Predicted times of recorded runs on other machines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
-from pario.cli.whatif import predict, told
+from pario.cli.whatif import describe, predict
 from pario.prove.model.machine import Machine, load
-from pario.prove.model.whatif import Use, outcome, phase_of, scaled, unknown, uses_of
+from pario.prove.model.whatif import Use, outcome, phase_of, scale_computation, unknown, uses_of
 from pario.see.tables.model import Job
 from tests.python.jobs import add_record, make_job
 
@@ -35,7 +35,7 @@ def test_a_day_on_16_cores_with_one_percent_serial_io_on_1024() -> None:
     assert found.io == pytest.approx(14 * 60 + 24, rel=1e-3)
     assert found.beside == pytest.approx(22 * 60 + 16.5, rel=1e-3)
     assert found.io / found.seconds == pytest.approx(0.39, abs=0.005)
-    assert scaled(100, 4, 8) == 50
+    assert scale_computation(100, 4, 8) == 50
 
 
 def test_files_are_shared_or_of_one_rank_each_or_of_one_rank() -> None:
@@ -97,7 +97,7 @@ def test_writes_that_are_not_waited_for_keep_several_targets_busy(
     ("requests", "interleaved", "depth"),
     [(64, False, 3), (64, True, 1), (4, True, 2), (1, True, 3)],
 )
-def test_a_rank_that_reads_on_or_much_has_several_requests_under_way(
+def test_a_rank_that_reads_sequentially_or_much_has_several_requests_in_flight(
     requests: int, interleaved: bool, depth: int
 ) -> None:
     machine = MACHINE.with_values({"read_ahead": 3, "read_rate": 1e6})
@@ -132,13 +132,13 @@ def test_thousands_of_ranks_on_two_targets_are_warned_of() -> None:
     assert len(many) == 1
 
 
-def test_what_a_machine_does_not_say_is_told() -> None:
+def test_missing_values_of_a_machine_are_reported() -> None:
     small = Use("/s/rows", "shared", True, 4, 1, 6400, 100, 4, interleaved=True)
     assert list(unknown(MACHINE, [dataclasses.replace(small, bytes=100 * MB)])) == []
-    assert [text.split(",")[0] for text in unknown(load("theta"), [small])] == [
+    assert [text.split(";")[0] for text in unknown(load("theta"), [small])] == [
         "theta has no rate for writing",
-        "theta does not say what a request costs beside its bytes",
-        "theta does not say what taking locks from each other costs",
+        "theta has no cost for a request in addition to its bytes",
+        "theta has no cost for lock hand-overs",
     ]
 
 
@@ -152,11 +152,11 @@ def test_only_ranks_count_and_only_where_data_is() -> None:
     ]
 
 
-def test_the_table_says_that_it_is_predicted() -> None:
+def test_the_table_is_marked_as_a_prediction() -> None:
     job = make_job(ranks=4)
     add_record(job, range(4), "/s/shared", writes=10, bytes_written=MB, write_time=1.0, opens=1)
     outcomes, _ = predict(job, MACHINE, (1, 8, 144), 8)
-    first, head, *rows = told(job, outcomes, MACHINE, 8)
+    first, head, *rows = describe(job, outcomes, MACHINE, 8)
     assert first == "./app on m, 8 ranks instead of 4: predicted, not measured"
     assert head.split()[0] == "stripes"
     assert [row.split()[0] for row in rows] == ["as", "1", "1", "8", "8"]
@@ -186,19 +186,19 @@ def test_fewer_aggregators_take_longer() -> None:
     alone, one, four = outcomes[1:]
     assert (alone.aggregators, one.aggregators, four.aggregators) == (0, 1, 4)
     assert one.io > 2 * four.io
-    assert "collective by 4" in "\n".join(told(job, outcomes, machine, 16))
+    assert "collective by 4" in "\n".join(describe(job, outcomes, machine, 16))
 
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Job:
-    """What is read, whatever the log's name."""
+    """The job that is read from any log."""
     job = make_job(ranks=1)
-    job.processes["rank"][:] = -1  # no MPI
+    job.processes["rank"][:] = -1  # without MPI
     monkeypatch.setattr("pario.see.tables.read", lambda logs: job)
     return job
 
 
-def test_a_log_without_mpi_or_without_io_is_no_trouble(
+def test_a_log_without_mpi_or_without_io_is_accepted(
     recorded: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["whatif", "x", "--machine", "shaheen", "--ranks", "64"]) == 0
@@ -211,7 +211,7 @@ def test_a_log_without_mpi_or_without_io_is_no_trouble(
 @pytest.mark.parametrize(
     ("suffix", "begin"), [("svg", b"<svg "), ("html", b"<!doctype html>"), ("png", b"\x89PNG")]
 )
-def test_pictures_are_what_their_names_say(
+def test_pictures_have_the_format_of_their_suffix(
     recorded: Job, tmp_path: Path, suffix: str, begin: bytes
 ) -> None:
     if suffix == "png":
@@ -242,7 +242,7 @@ def test_pictures_are_what_their_names_say(
         (["--plot", "io.svg"], "expected a --machine"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_questions_are_refused(
     recorded: Job, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""How numbers and names look."""
+"""The form of numbers and names in texts."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def test_ranks_are_ranges(numbers: tuple[int, ...], text: str) -> None:
 
 
 def test_a_long_path_loses_its_middle_and_keeps_its_end() -> None:
-    assert wording.elided("/lustre/work/combustion/out/chk.h5", 20) == "/lustre…n/out/chk.h5"
-    assert wording.elided("short", 5) == "short"
-    assert wording.elided("anything", 1) == "…"
+    assert wording.elide("/lustre/work/combustion/out/chk.h5", 20) == "/lustre…n/out/chk.h5"
+    assert wording.elide("short", 5) == "short"
+    assert wording.elide("anything", 1) == "…"
 
 
 def test_a_long_command_loses_directories_first() -> None:
@@ -148,7 +148,7 @@ def test_a_long_command_loses_directories_first() -> None:
         ("\U000e0001", "\\U000e0001"),
     ],
 )
-def test_what_cannot_be_shown_is_spelt_out(text: str, shown: str) -> None:
+def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
     assert wording.printable(text) == shown
 
 

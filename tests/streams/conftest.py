@@ -17,7 +17,7 @@ VICTIMS = Path(__file__).parent / "victims"
 
 @dataclass
 class Done:
-    """The exit status and outputs of a program, and the contents of its folder."""
+    """Exit status and outputs of a program, and the contents of its folder."""
 
     status: int
     stdout: str

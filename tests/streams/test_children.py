@@ -24,9 +24,8 @@ def child(work):
 LINES = b"".join(b"%d\n" % i for i in range(1000))
 
 
-def traced(start: Start, script: str) -> tuple[Done, dict[str, int], str]:
-    """Returns the run, the counters of the file in the first process, and the reason why it is
-    not buffered at the end."""
+def run_traced(start: Start, script: str) -> tuple[Done, dict[str, int], str]:
+    """Returns the run, the file's counters in the first process, and why buffering ended."""
     done = start(
         sys.executable,
         "-c",
@@ -74,7 +73,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_buffering_resumes_after_the_children_end(start: Start, end: str) -> None:
-    done, counts, reason = traced(start, f"numbers(1000)\n{end}\nnumbers(1000)")
+    done, counts, reason = run_traced(start, f"numbers(1000)\n{end}\nnumbers(1000)")
     assert done.files["out.dat"] == 2 * LINES
     assert counts["buffered_write_bytes"] > 0.9 * counts["bytes_written"]
     assert reason == ""
@@ -113,7 +112,7 @@ def read():
 
 @pytest.mark.parametrize("alive", ALIVE.values(), ids=ALIVE)
 def test_buffering_pauses_while_a_process_may_have_the_descriptor(start: Start, alive: str) -> None:
-    _, counts, reason = traced(start, f"{WAIT}\nnumbers(10)\n{alive}\nnumbers(1000)")
+    _, counts, reason = run_traced(start, f"{WAIT}\nnumbers(10)\n{alive}\nnumbers(1000)")
     assert counts["buffered_write_bytes"] == 20
     assert reason == "the program forked while it was open"
 
@@ -123,7 +122,7 @@ def test_the_parent_continues_at_an_offset_moved_by_a_child(start: Start) -> Non
         "out.write(b'parent '); os.waitpid(child(lambda: out.write(b'child ')), 0)\nfor i in"
         " range(20): out.write(b'again ')\nnumbers(1000)"
     )
-    done, counts, _ = traced(start, script)
+    done, counts, _ = run_traced(start, script)
     assert done.files["out.dat"] == b"parent child " + b"again " * 20 + LINES
     assert counts["system_writes"] == 2
 
@@ -133,7 +132,7 @@ def test_a_lock_during_the_pause_ends_buffering(start: Start) -> None:
         "import fcntl\nos.waitpid(child(lambda: None), 0)\nfcntl.flock(out,"
         " fcntl.LOCK_EX)\nnumbers(1000)"
     )
-    _, counts, reason = traced(start, script)
+    _, counts, reason = run_traced(start, script)
     assert (counts["buffered_write_bytes"], reason) == (0, "the program locks it")
 
 
@@ -146,7 +145,7 @@ def work():
 out = open('out.dat', 'w+b', 0)
 assert os.waitpid(child(work), 0)[1] == 0
 """
-    assert traced(start, script)[0].files["out.dat"] == b"by the child"
+    assert run_traced(start, script)[0].files["out.dat"] == b"by the child"
 
 
 def test_pools_of_processes_do_not_end_buffering(start: Start) -> None:
@@ -154,10 +153,11 @@ def test_pools_of_processes_do_not_end_buffering(start: Start) -> None:
 import multiprocessing
 if __name__ == '__main__':
     numbers(1000)
-    with multiprocessing.get_context('fork').Pool(3) as pool: assert pool.map(abs, range(-10, 0)) == list(range(10, 0, -1))
+    with multiprocessing.get_context('fork').Pool(3) as pool:
+        assert pool.map(abs, range(-10, 0)) == list(range(10, 0, -1))
     numbers(1000)
-"""  # noqa: E501
-    done, counts, _ = traced(start, script)
+"""
+    done, counts, _ = run_traced(start, script)
     assert done.files["out.dat"] == 2 * LINES
     assert counts["buffered_write_bytes"] > 0.9 * counts["bytes_written"]
 
@@ -182,13 +182,13 @@ os.waitpid(pid, 0)
 def test_a_reopened_file_is_not_buffered_while_a_child_has_it(
     start: Start,
 ) -> None:
-    done, counts, reason = traced(start, REOPENED)
+    done, counts, reason = run_traced(start, REOPENED)
     assert done.files["out.dat"] == b"writtenadded"
     assert counts["buffered_write_bytes"] == 0 and "forked" in reason
 
 
 def test_a_reopened_file_is_buffered_after_that_child_ends(start: Start) -> None:
-    done, counts, _ = traced(
+    done, counts, _ = run_traced(
         start,
         REOPENED + "again.close(); again = open('out.dat', 'r+b', 0); again.write(b'rewrote')",
     )

@@ -96,7 +96,7 @@ def test_reopening_a_kept_file_makes_no_system_call(
 ) -> None:
     few, many = (calls(start, HANDLES, build("reopen.c"), how, times) for times in (10, 1010))
     more = {name: many[name] - few.get(name, 0) for name in many if re.fullmatch(COME_AND_GO, name)}
-    # Each opening and closing would be two calls; a name is looked up again ten times a second.
+    # Each opening and closing would be two calls; pario looks up a name ten times a second.
     assert sum(more.values()) < 1000, more
     assert many.get("write", 0) + many.get("pwritev", 0) - few.get("write", 0) - few.get(
         "pwritev", 0

@@ -15,7 +15,9 @@ from tests.streams.conftest import Start
 Build = Callable[[str], Path]
 
 
-def traced(start: Start, *command: object, streams: str, env: dict[str, str] | None = None) -> Job:
+def read_log(
+    start: Start, *command: object, streams: str, env: dict[str, str] | None = None
+) -> Job:
     done = start(*command, streams=streams, env={"PARIO_TRACE_DIR": "log"} | (env or {}))
     assert done.status == 0, done.stderr
     return read([done.folder / "log"])
@@ -36,7 +38,7 @@ def python(
         "import ctypes, fcntl, mmap, os\nout = os.open('out.dat', os.O_CREAT |"
         " os.O_RDWR)\nos.write(out, b'x' * 100)\n"
     )
-    return traced(start, sys.executable, "-c", head + script, streams=streams, env=env)
+    return read_log(start, sys.executable, "-c", head + script, streams=streams, env=env)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_the_log_has_the_effect_of_each_key(start: Start) -> None:
 
 def test_the_log_has_the_outcome_of_stdio_streams(start: Start, build: Build) -> None:
     said = outcomes(
-        traced(start, build("lines.c"), "tiny", streams="*.txt:stdio_size=1M:count=3"), "out.txt"
+        read_log(start, build("lines.c"), "tiny", streams="*.txt:stdio_size=1M:count=3"), "out.txt"
     )
     assert said["buffers"] == ("*.txt", "yes", "yes", "")
     assert said["stdio_size"] == ("1M", "1048576", "1048576", "")
@@ -123,7 +125,7 @@ def test_the_log_has_the_outcome_of_stdio_streams(start: Start, build: Build) ->
 
 
 def test_counters_equal_the_calls(start: Start, build: Build) -> None:
-    job = traced(start, build("lines.c"), streams="*.txt:size=4K")
+    job = read_log(start, build("lines.c"), streams="*.txt:size=4K")
     (row,) = [row for row in job.records if job.path(row["file"]).endswith("/out.txt")]
     assert (
         row["writes"],

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pario.see.launch.leftovers import sweep
+from pario.see.launch.leftovers import remove_unused_memory
 from tests.streams.conftest import Start
 
-#: Reads with O_DIRECT into memory that is not aligned, which the kernel refuses: reads that succeed
-#: were served from shared memory.
+#: Reads with O_DIRECT into unaligned memory: the kernel refuses these reads, so that successful
+#: reads were served from shared memory.
 READ = """
 import hashlib, os, signal, sys
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
@@ -60,7 +60,7 @@ def test_memory_of_a_killed_process_is_reused_and_removed(start: Start, table: P
     again = start("python3", "-c", READ, table, "die", streams="*.table:read_once")
     assert again.stdout == killed.stdout
     assert len(copies(table)) == 1
-    sweep()
+    remove_unused_memory()
     assert copies(table) == []
 
 

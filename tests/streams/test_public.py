@@ -83,10 +83,11 @@ def test_sqlite_keeps_its_journal(start: Start) -> None:
     need("sqlite3")
     numbers = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000)"
     script = f"""
-    sqlite3 t.db "create table t(a, b); begin; {numbers} insert into t select x, hex(x * 7) from c; commit;
+    sqlite3 t.db "create table t(a, b);
+      begin; {numbers} insert into t select x, hex(x * 7) from c; commit;
       begin; delete from t where a % 2; rollback; vacuum; pragma integrity_check;" | grep -qx ok
     test "$(sqlite3 t.db 'select count(*) from t')" = 20000
-    """  # noqa: E501
+    """
     shell(start, script)
 
 
@@ -124,8 +125,8 @@ def test_python_passes_its_own_tests_of_files(start: Start) -> None:
     assert done.status == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-#: HDF5's own tests of files, and the sources that they need beside their own. flush2 checks the
-#: files of flush1.
+#: HDF5's own tests of files, with the additional sources that they need. flush2 checks the files of
+#: flush1.
 HDF5 = (
     "btree2 chunk_info cmpd_dset dsets dtypes enum extend external file_image fillval flush1+flush2"
     " getname istore links mount mtime ntypes unlink vds vfd"
@@ -143,9 +144,8 @@ def test_hdf5_passes_its_own_serial_tests(start: Start, names: str) -> None:
         ]
     except Unavailable as unavailable:
         pytest.skip(str(unavailable))
-    without_locks = {
-        "HDF5_USE_FILE_LOCKING": "FALSE"
-    }  # with its locks it would have its files left to the kernel
+    # HDF5's locks would end the buffering
+    without_locks = {"HDF5_USE_FILE_LOCKING": "FALSE"}
     env = {"srcdir": str(source("hdf5") / "test"), "HDF5TestExpress": "3", **without_locks}
     command = ["sh", "-ec", "\n".join(map(str, programs))]
     plain, buffered = (

@@ -1,4 +1,4 @@
-"""Buffers that survive a killed process: no byte of a write that returned is lost."""
+"""Buffers that survive a killed process: no byte of a completed write is lost."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def place_of(record: int, how: str) -> int:
     )
 
 
-def killed(program: Path, how: str, folder: Path, env: dict[str, str], seconds: float) -> int:
-    """Runs and kills the program. Returns the number of its writes that had returned."""
+def run_and_kill(program: Path, how: str, folder: Path, env: dict[str, str], seconds: float) -> int:
+    """Runs and kills the program; returns the number of its completed writes."""
     count = folder / "returned"
     with start_command([program, how], cwd=folder, env=env) as process:
         wait_until(
             lambda: (count.exists() and any(count.read_bytes())) or process.poll() is not None,
             "the first write that returns",
         )
-        time.sleep(seconds)  # the kill may come at any moment
+        time.sleep(seconds)  # at any moment of a write
         process.kill()
     assert process.returncode == -signal.SIGKILL
     return int.from_bytes(count.read_bytes(), "little")
@@ -58,7 +58,7 @@ def test_each_write_that_returned_is_in_the_file(
         "out.dat:size=4K:count=8:sync",
     ][seed % 3]
     with keeping(environment(library, f"{streams}:survive:delay=0")) as env:
-        returned = killed(build("killed.c"), how, tmp_path, env, seed * 0.003)
+        returned = run_and_kill(build("killed.c"), how, tmp_path, env, seed * 0.003)
     data = (tmp_path / "out.dat").read_bytes()
     assert returned > 0
     wrong = [

@@ -1,5 +1,5 @@
-"""How programs of the suites are built, by hand: their own build systems want to build the whole of
-the MPI."""
+"""Builds the programs of the suites by hand, because their own build systems build the whole
+MPI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.mpi.conftest import MPIS, Mpi
 from tests.suites.sources import SUITES, Failed, Unavailable, run, source
 from tests.suites.table import Program, Suite
 
-#: What MPICH's configure finds out about a Linux system with gfortran's names.
+#: The results of MPICH's configure on a Linux system with gfortran's symbol names.
 _FOUND = (
     "STDARG_H STRING_H UNISTD_H SYS_TIME_H SYS_RESOURCE_H STDINT_H INTTYPES_H MEMORY_H GETRUSAGE"
     " STRDUP LONG_DOUBLE LONG_LONG MPI_IO MPI_WIN_CREATE FORTRAN_BINDING"
@@ -25,12 +25,12 @@ _C = [
     "-DMPIO_Request=MPI_Request",
     "-DMPIO_Wait=MPI_Wait",
     "-DMPIO_Test=MPI_Test",
-]  # names of ROMIO that newer MPIs no longer have
+]  # names of ROMIO that newer MPIs have removed
 _FORTRAN = ["-O1", "-w", "-std=legacy", "-fallow-argument-mismatch", "-I."]
 
 
 def build(suite: Suite, program: Program, mpi: Mpi) -> list[str]:
-    """The command that runs a program under an MPI; builds it where that was not done yet."""
+    """Returns the command that runs a program under an MPI; builds the program if it is missing."""
     folder = SUITES / "build" / mpi.name / suite.name
     folder.mkdir(parents=True, exist_ok=True)
     return RECIPES[suite.recipe](suite, program, mpi, folder)
@@ -45,7 +45,7 @@ def _compiler(mpi: Mpi, language: str = "C") -> str:
 
 @cache
 def _mpich_harness(mpi: Mpi) -> tuple[list[str], list[Path]]:
-    """Flags for, and objects of, the library of MPICH's tests."""
+    """Returns the compiler flags for the library of MPICH's tests, and its objects."""
     tests = source("mpich") / "test/mpi"
     folder = SUITES / "build" / mpi.name / "harness"
     (folder / "include").mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def _mpich_c(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str
     return [str(made)]
 
 
-#: Programs of two sources, or whose main program is in C: name -> sources.
+#: Programs with two sources, or with a main program in C: name -> sources.
 _MIXED = {
     "c2f2ciof": ["c2f2ciof.f", "c2f2cio.c"],
     "c2f2ciof90": ["c2f2ciof90.f90", "c2f902cio.c"],
@@ -90,10 +90,10 @@ _MIXED = {
 
 
 def _mpich_fortran(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """The wheels have no Fortran. MPICH 5 takes Debian's MPICH 4 programs, which have the same
-    binary interface."""
+    """Builds a Fortran program. The wheels have no Fortran, so MPICH 5 runs the programs of
+    Debian's MPICH 4, which has the same binary interface."""
     if mpi.name == "mpich-5":
-        return [*_in_place_of_debians(mpi), *build(suite, program, MPIS["mpich-4"])]
+        return [*_replace_debian_mpi(mpi), *build(suite, program, MPIS["mpich-4"])]
     made = folder / program.name
     if made.exists():
         return [str(made)]
@@ -135,8 +135,8 @@ def _modules(folder: Path, program: Program) -> Path:
 
 
 def _write_fortran_sources(suite: Suite, folder: Path) -> None:
-    """Copies the sources, and makes those that MPICH's makefiles make: from a template, and headers
-    with the kinds of MPI's integers."""
+    """Copies the sources and makes those that MPICH's makefiles generate: one from a template, and
+    headers with the kinds of MPI's integers."""
     if (folder / ".sources").exists():
         return
     tests = source("mpich") / "test/mpi"
@@ -149,7 +149,7 @@ def _write_fortran_sources(suite: Suite, folder: Path) -> None:
         )
     if (sources / "ioharness.defn").exists():
         _merge(sources, folder)
-    else:  # as MPICH makes its releases: Fortran 90 from Fortran 77
+    else:  # MPICH's release script converts Fortran 77 to Fortran 90 in the same way
         fixed = folder / "f77"
         fixed.mkdir(exist_ok=True)
         _merge(tests / "f77/io", fixed)
@@ -162,7 +162,7 @@ def _write_fortran_sources(suite: Suite, folder: Path) -> None:
 
 
 def _merge(templates: Path, folder: Path) -> None:
-    """Makes the programs that MPICH has as one template and a list of differences."""
+    """Makes the programs that MPICH stores as one template and a list of differences."""
     tests = source("mpich") / "test/mpi"
     merge = folder / "testmerge"
     merge.write_text((tests / "maint/testmerge.in").read_text().replace("@PERL@", "/usr/bin/perl"))
@@ -189,7 +189,7 @@ def _romio(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
         try:
             run([_compiler(mpi), *_C, "-o", made, path])
         except Failed as failed:
-            raise Unavailable(f"uses what {mpi.name} no longer has") from failed
+            raise Unavailable(f"uses functions that {mpi.name} has removed") from failed
     return [str(made)]
 
 
@@ -207,15 +207,15 @@ _TESTPHDF5 = (
 
 
 def _hdf5(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """For Debian's MPIs; the newer ones have the same binary interface and are put in their
-    place."""
+    """Builds for Debian's MPIs; newer MPIs have the same binary interface and are loaded
+    instead."""
     names = _TESTPHDF5.split() if program.name == "testphdf5" else [program.name]
     made = hdf5_test(program.name, [f"testpar/{name}.c" for name in names], mpi.name.split("-")[0])
-    return [*_in_place_of_debians(mpi), str(made)]
+    return [*_replace_debian_mpi(mpi), str(made)]
 
 
 def hdf5_test(name: str, parts: Sequence[str], family: str = "mpich") -> Path:
-    """A program of HDF5's tests, built against Debian's HDF5 for a family of MPIs."""
+    """Builds a program of HDF5's tests against Debian's HDF5 for a family of MPIs."""
     library = Path(f"/usr/lib/{platform.machine()}-linux-gnu/hdf5/{family}")
     if not (library / "libhdf5.so").exists():
         raise Unavailable(f"libhdf5-{family}-dev is not installed")
@@ -244,8 +244,8 @@ def hdf5_test(name: str, parts: Sequence[str], family: str = "mpich") -> Path:
     return made
 
 
-def _in_place_of_debians(mpi: Mpi) -> list[str]:
-    """A command prefix under which a program of Debian's MPI gets a wheel's library."""
+def _replace_debian_mpi(mpi: Mpi) -> list[str]:
+    """Returns a command prefix that gives a program of Debian's MPI the library of a wheel."""
     if not mpi.cc.startswith("/"):
         return []
     wheel = Path(mpi.cc).parents[1] / "lib"
@@ -253,7 +253,7 @@ def _in_place_of_debians(mpi: Mpi) -> list[str]:
     shim.mkdir(parents=True, exist_ok=True)
     if mpi.name.startswith("mpich") and not (shim / "libmpich.so.12").exists():
         (shim / "libmpich.so.12").symlink_to(wheel / "libmpi.so.12")
-    beside = wheel / mpi.name.split("-")[0]  # what the wheel brings along
+    beside = wheel / mpi.name.split("-")[0]  # libraries that the wheel includes
     return ["env", f"LD_LIBRARY_PATH={shim}:{wheel}:{beside}"]
 
 
@@ -261,8 +261,8 @@ _DEBIANS_PNETCDF = Path(f"/usr/lib/{platform.machine()}-linux-gnu/libpnetcdf.so"
 
 
 def _pnetcdf(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """Against Debian's PnetCDF where it is (Debian makes it for its Open MPI), else against one of
-    our own."""
+    """Builds against Debian's PnetCDF where it exists (for Debian's Open MPI), else against a
+    library of our own."""
     tests = source("pnetcdf")
     include = [f"-I{tests}/test/common", f"-I{tests}/src/include"]
     if mpi.name == "openmpi-4" and _DEBIANS_PNETCDF.exists():
@@ -280,7 +280,7 @@ def _pnetcdf(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str
 
 @cache
 def _pnetcdf_library(mpi: Mpi) -> Path:
-    """PnetCDF's library, built with its own build system for an MPI (some minutes)."""
+    """Builds PnetCDF's library with its own build system for an MPI (some minutes)."""
     folder = SUITES / "build" / mpi.name / "pnetcdf-library"
     if (folder / ".complete").exists():
         return folder

@@ -19,13 +19,13 @@ from tests.support.commands import run_job
 from tests.support.waiting import FACTOR, LateError
 
 SECONDS = 180 * FACTOR
-#: What no passing program prints, whatever its status is.
+#: Text that shows a failure for any exit status.
 _WRONG = re.compile(r"Found\s+[1-9]\d* errors|fail with|FAILED|AddressSanitizer")
 
 
 @dataclass(frozen=True)
 class Result:
-    """How one run ended: passed, failed or skipped, and why."""
+    """The verdict of one run (passed, failed or skipped) and its reason."""
 
     program: Program
     verdict: str
@@ -34,17 +34,19 @@ class Result:
 
 
 def under_pario(library: Path | None, extra: dict[str, str] | None = None) -> dict[str, str]:
-    """The environment of a program whose MPI-IO is pario's (or, without a library, its MPI's)."""
+    """Returns the environment in which a program uses pario's MPI-IO, or without a library its
+    MPI's."""
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     if library:
         environment |= {"LD_PRELOAD": str(library.resolve()), "PARIO_MPIIO": "1"}
-    # Some programs take the distance of two allocations for an int, which it is in one arena only.
+    # Some programs store the distance of two allocations in an int, which works within one arena
+    # only.
     return environment | {"MALLOC_ARENA_MAX": "1"} | (extra or {})
 
 
 @cache
 def patience() -> Path:
-    """The library that lets ranks wait without keeping the others from running (patience.c)."""
+    """Builds the library with which waiting ranks leave the cores to others (patience.c)."""
     made = SUITES / "build" / "patience.so"
     made.parent.mkdir(parents=True, exist_ok=True)
     run_step(
@@ -62,7 +64,7 @@ def patience() -> Path:
     return made
 
 
-def of_suite(library: Path | None) -> dict[str, str]:
+def suite_environment(library: Path | None) -> dict[str, str]:
     environment = under_pario(library)
     environment["LD_PRELOAD"] = ":".join(
         filter(None, [environment.get("LD_PRELOAD"), str(patience())])
@@ -83,13 +85,15 @@ def run(
     except Unavailable as unavailable:
         return Result(program, "skipped", str(unavailable))
     except Failed as failed:
-        return Result(program, "failed", f"not built: {_telling(str(failed))}", str(failed))
+        return Result(program, "failed", f"not built: {_find_error_line(str(failed))}", str(failed))
     directory = SUITES / "run" / mpi.name / suite.name / f"{program.name}-{program.ranks}"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     job = mpi.start(*command, *program.arguments, ranks=program.ranks)
     try:
-        result = judge(suite, program, run_job(job, directory, of_suite(library), limit=seconds))
+        result = judge(
+            suite, program, run_job(job, directory, suite_environment(library), limit=seconds)
+        )
     except LateError as late:
         result = Result(program, "failed", f"did not end in {seconds:.0f} seconds", str(late))
     (directory.parent / f"{directory.name}.output").write_text(result.output)
@@ -106,16 +110,16 @@ def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str]
     elif wrong := _WRONG.search(done.stdout):
         why = f"prints '{wrong[0]}'"
     if why:
-        return Result(program, "failed", f"{why}: {_telling(done.stdout)}", done.stdout)
+        return Result(program, "failed", f"{why}: {_find_error_line(done.stdout)}", done.stdout)
     return Result(program, "passed", output=done.stdout)
 
 
-def _telling(output: str) -> str:
-    """The line that most probably says what is wrong."""
+def _find_error_line(output: str) -> str:
+    """Returns the line that most probably names the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [
+    likely = [
         line
         for line in lines
         if re.search(r"err|fail|abort|signal|differ|wrong|unexpected|expected", line, re.IGNORECASE)
     ]
-    return (telling or lines or [""])[0][:160]
+    return (likely or lines or [""])[0][:160]

@@ -25,19 +25,19 @@ _APT_TOOLS = ("apt-get", "dpkg-source")
 
 
 class Unavailable(Exception):
-    """Something that a suite needs cannot be had here; the text says what."""
+    """A requirement of a suite is not available here; the text names it."""
 
 
 class Failed(Exception):
-    """A step of fetching or building did not work; the text is what it was and what it said."""
+    """A step of fetching or building failed; the text holds the command and its output."""
 
 
-#: Packages that could not be fetched; they are not tried again by this process.
+#: Packages that could not be fetched; this process does not try them again.
 _NOT_FETCHED: dict[str, Unavailable | Failed] = {}
 
 
 def source(name: str) -> Path:
-    """The folder with the sources of a package, fetched if they are not there yet."""
+    """Returns the folder with the sources of a package; fetches them if they are missing."""
     folder = SUITES / name
     SUITES.mkdir(parents=True, exist_ok=True)
     with (SUITES / f"{name}.lock").open("w") as lock:
@@ -60,7 +60,7 @@ def _fetch(name: str, folder: Path) -> None:
 
 
 def run(command: list[str | Path], **options: object) -> None:
-    """Runs a step of fetching or building; its output is told only when it fails."""
+    """Runs a step of fetching or building; its output is shown only if it fails."""
     try:
         done = run_command(command, limit=_LIMIT, **options)
     except LateError as late:
@@ -81,7 +81,7 @@ def _from_debian(name: str, folder: Path) -> None:
 
 
 def _apt_options() -> list[str]:
-    """An apt configuration of our own, so that the machine's stays as it is."""
+    """Makes a separate apt configuration, so that the machine's stays as it is."""
     apt = SUITES / "apt"
     (apt / "lists" / "partial").mkdir(parents=True, exist_ok=True)
     (apt / "parts").mkdir(exist_ok=True)
@@ -104,7 +104,8 @@ def _apt_options() -> list[str]:
 
 
 def _from_pypi(name: str, folder: Path) -> None:
-    """pip reads an archive's metadata by its build system, which is installed aside for that."""
+    """pip needs an archive's build system to read its metadata, so the build system is installed
+    aside."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

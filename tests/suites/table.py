@@ -1,5 +1,4 @@
-"""The table of suites (suites.toml): which programs there are, how many ranks and which arguments
-they want."""
+"""The table of suites (suites.toml): programs, numbers of ranks, and arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Suite:
-    """Programs that others wrote."""
+    """Test programs of other projects."""
 
     name: str
     source: str

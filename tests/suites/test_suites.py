@@ -1,4 +1,4 @@
-"""Test suites that others wrote pass with pario's MPI-IO, under all MPIs.
+"""Test suites of other projects pass with pario's MPI-IO, under all MPIs.
 
 A part of each suite belongs to the tests of the real systems, the rest to `make test-all`.
 PARIO_SUITES_MPIIO=own runs them with the MPI's own MPI-IO, for comparison.
@@ -21,7 +21,7 @@ OWN = os.environ.get("PARIO_SUITES_MPIIO") == "own"
 
 
 def parameters() -> list[object]:
-    """Each program under each MPI. The id is read by tools/write_conformance.py."""
+    """Yields each program under each MPI. tools/write_conformance.py reads the id."""
     chosen = ((suite, program) for suite in suites().values() for program in suite.programs)
     return [_parameter(*pair, mpi) for pair in chosen for mpi in pair[0].mpis]
 

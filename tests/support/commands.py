@@ -56,7 +56,7 @@ class Command(subprocess.Popen[Any]):
         return subprocess.CompletedProcess(self.args, self.returncode, output, errors)
 
     def wait_for_end(self, *, limit: float = PATIENCE) -> int:
-        """Waits for the end of the program alone and returns its status; reads no output."""
+        """Waits only for the end of the program and returns its status; reads no output."""
         try:
             return self.wait(limit)
         except subprocess.TimeoutExpired:
@@ -72,7 +72,7 @@ class Command(subprocess.Popen[Any]):
             self.wait(_SECONDS_TO_CLOSE)
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream:
-                with suppress(OSError):  # bytes for a reader that has ended
+                with suppress(OSError):  # the reader has ended
                     stream.close()
 
     def _describe_delay(self) -> str:

@@ -65,7 +65,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Gives the teardown of a failed test a limit: its timers ended with the failure."""
+    """Gives the teardown of a failed test a limit, because its timers ended with the failure."""
     settings = item.stash.get(_SETTINGS, None)
     if settings and not settings.func_only:
         _set_timers(item, settings)

@@ -31,7 +31,7 @@ _OF_DESCRIPTORS = re.compile(
 
 @dataclass(frozen=True)
 class Process:
-    """One process, as /proc/PID/stat shows it."""
+    """A process, from /proc/PID/stat."""
 
     pid: int
     parent: int
@@ -89,9 +89,10 @@ def find_processes(pid: int | None = None, mark: str = "") -> list[Process]:
 
 
 def describe_processes(pid: int | None = None, mark: str = "") -> str:
-    """Describes the same processes: states, command lines, current system calls, CPU time, threads.
+    """Describes the processes of find_processes(): states, command lines, current system calls, CPU
+    time, threads.
 
-    The depth of a descendant is shown by its indent.
+    The indent shows the depth of a descendant.
     """
     processes = find_processes(pid, mark)
     if not processes:
@@ -105,11 +106,11 @@ def describe_processes(pid: int | None = None, mark: str = "") -> str:
 
 
 def end_processes(mark: str = "", pid: int | None = None) -> None:
-    """Kills the same processes, and whatever they start meanwhile."""
+    """Kills the processes of find_processes(), and those that they start meanwhile."""
     deadline = time.monotonic() + _SECONDS_TO_DIE
     while living := [process for process in find_processes(pid, mark) if process.lives]:
         for process in living:
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the process has just ended
                 os.kill(process.pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return
@@ -165,7 +166,8 @@ def _target(task: Path, descriptor: int) -> str:
 
 @cache
 def _call_names() -> dict[int, str]:
-    """System calls by number, from the headers of the C library; empty if there are none."""
+    """Returns the names of system calls by number, from the headers of the C library; empty if
+    there are none."""
     machine = platform.machine()
     headers = [
         Path(f"/usr/include/{machine}-linux-gnu/asm/unistd_64.h"),

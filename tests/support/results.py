@@ -114,7 +114,7 @@ def record_count(record_property: Any) -> Any:
 
 
 def name_test(nodeid: str) -> str:
-    """The id of a test without the group that pytest-xdist appends (--dist loadgroup)."""
+    """Returns the id of a test without the group that pytest-xdist appends (--dist loadgroup)."""
     return nodeid[: nodeid.rindex("@")] if nodeid.rfind("@") > nodeid.rfind("]") else nodeid
 
 
@@ -139,7 +139,7 @@ class Selection:
         node.workerinput["finished_tests"] = sorted(self._finished)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Resuming a complete run is no error."""
+        """Makes the resumption of a complete run a success."""
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._finished:
             session.exitstatus = pytest.ExitCode.OK
 
@@ -185,7 +185,7 @@ class Recorder:
 
 
 def judge_report(report: pytest.TestReport) -> Result:
-    """The result of one phase of a test."""
+    """Returns the result of one phase of a test."""
     expected = hasattr(report, "wasxfail")
     reason = read_reason(report)
     if report.failed:
@@ -206,7 +206,7 @@ def judge_report(report: pytest.TestReport) -> Result:
 
 
 def merge_results(first: Result | None, second: Result) -> Result:
-    """The more severe of the results of two phases, with the seconds of both."""
+    """Returns the more severe of the results of two phases, with the seconds of both."""
     if first is None:
         return second
     chosen = second if _rank_result(second) > _rank_result(first) else first
@@ -221,7 +221,8 @@ def _rank_result(result: Result) -> tuple[int, bool]:
 
 
 def read_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """The first line of the reason for which a test was skipped, failed or expected to fail."""
+    """Returns the first line of the reason for which a test was skipped, failed or expected to
+    fail."""
     if hasattr(report, "wasxfail"):
         return _find_first_line(report.wasxfail.removeprefix("reason: "))
     if isinstance(report.longrepr, tuple):
@@ -232,7 +233,7 @@ def read_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def _find_error_line(text: str) -> str:
-    """The last line marked as an error, else the first one."""
+    """Returns the last line marked as an error, else the first line."""
     marked = [line[1:] for line in text.splitlines() if line.startswith("E ")]
     return marked[-1].strip() if marked else _find_first_line(text)
 

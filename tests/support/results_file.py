@@ -3,7 +3,7 @@
 The first line is the header (run_header.py). The other lines are one of
 
     {"test": ID, "outcome": ..., "seconds": ..., "reason": ..., "markers": [...], "time": ...,
-     "counts": {...}}                    of what it did, such as kills; absent in older files
+     "counts": {...}}                    of its actions, such as kills; absent in older files
     {"selected": COUNT}                  a part of the run has chosen its tests
     {"step": NAME, "seconds": ..., "time": ...}   a step is complete
 
@@ -25,9 +25,9 @@ from typing import Any
 from tests.support.run_header import FORMAT, Commit, format_now, make_header, parse_commit
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
-#: A test with such an outcome is not run again when a run is resumed.
+#: A test with such an outcome is not repeated when a run is resumed.
 GOOD = frozenset({"passed", "skipped", "xfailed"})
-#: Exit status of a module that adds its own lines, when some are failures. An exception gives 1.
+#: Exit status of a module that adds its own lines, some of them failures. An exception gives 1.
 BROKEN = 3
 
 
@@ -74,7 +74,7 @@ class Results:
             self.failures[result.test] += 1
 
     def count(self) -> Counter[str]:
-        """The number of tests per outcome."""
+        """Counts the tests per outcome."""
         return Counter(result.outcome for result in self.latest.values())
 
 
@@ -102,7 +102,8 @@ def read_results(path: Path) -> Results:
 
 
 def iterate_rows(data: bytes, name: str, first: int = 1) -> Iterator[dict[str, Any]]:
-    """The complete lines of (a part of) a result file. `first`: the number of the first line."""
+    """Yields the complete lines of (a part of) a result file. `first`: the number of the first
+    line."""
     for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), first):
         try:
             row = json.loads(line)
@@ -168,7 +169,7 @@ def begin_results(path: Path, commit: Commit) -> ResultsWriter:
 
 
 def resume_results(path: Path, commit: Commit, anew: str) -> tuple[ResultsWriter, Results]:
-    """Goes on with a file, or begins it. `anew`: how the user begins anew, for the error."""
+    """Continues a file, or begins it. `anew`: how the user begins anew, for the error."""
     writer = ResultsWriter(path)
     try:
         if not writer.cut_torn_line():

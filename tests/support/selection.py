@@ -50,7 +50,7 @@ def starts_processes(item: pytest.Item) -> bool:
 
 
 def _list_sources(item: pytest.Item) -> Iterator[Path]:
-    """The source files of a test and of the fixtures that it uses, without those of packages."""
+    """Returns the source files of a test and of its fixtures, without those of packages."""
     yield item.path
     fixtures = getattr(item, "_fixtureinfo", None)
     for definitions in fixtures.name2fixturedefs.values() if fixtures else ():
@@ -63,7 +63,7 @@ def _list_sources(item: pytest.Item) -> Iterator[Path]:
 
 @cache
 def module_starts(path: Path) -> bool:
-    """Whether a module of the tests starts processes, itself or by the modules it imports."""
+    """True if a module of the tests starts processes, itself or by the modules it imports."""
     return any(_starts_itself(each) for each in _iterate_reachable(path))
 
 
@@ -95,7 +95,7 @@ def _parse(path: Path) -> ast.Module:
 
 @cache
 def _list_imports(path: Path) -> frozenset[str]:
-    """The names of the imported modules; `from a import b` gives both `a` and `a.b`."""
+    """Returns the names of the imported modules; `from a import b` gives both `a` and `a.b`."""
     names = set()
     for node in ast.walk(_parse(path)):
         if isinstance(node, ast.Import):
@@ -120,7 +120,8 @@ def _starts_itself(path: Path) -> bool:
 
 @cache
 def _find_source(name: str) -> Path | None:
-    """The source file of a module of Python code; None for a class, function or binary module."""
+    """Returns the source file of a module of Python code; None for a class, function or binary
+    module."""
     try:
         spec = importlib.util.find_spec(name)
     except ModuleNotFoundError:  # `name` is no module, but something in one

@@ -32,7 +32,7 @@ def test_another_status_fails_with_command_status_and_last_output() -> None:
     assert output == "x" * (LAST_OUTPUT - 4) + "end"
 
 
-#: Says something, starts a process in a session of its own, and sleeps with it.
+#: Prints a word, starts a process in a session of its own, and sleeps with it.
 FAMILY = """
 import subprocess, sys, time
 print("said", flush=True)
@@ -43,7 +43,7 @@ time.sleep(1000)
 
 
 @pytest.mark.system
-def test_at_the_limit_the_state_is_told_and_all_processes_are_ended() -> None:
+def test_at_the_limit_the_state_is_reported_and_all_processes_are_ended() -> None:
     with pytest.raises(LateError) as caught:
         run_command([*PYTHON, FAMILY], env={**os.environ, "NAME": "of the family"}, limit=2)
     text = str(caught.value)
@@ -60,7 +60,7 @@ def test_a_background_process_that_keeps_the_output_open_is_named() -> None:
     assert "sleep 1001" in str(caught.value)
 
 
-def test_the_rest_of_a_command_is_ended_where_that_is_asked_for() -> None:
+def test_descendants_of_a_command_are_ended_on_request() -> None:
     script = "sleep 1000 > /dev/null 2>&1 & echo $!"
     for end_rest in (True, False):
         number = int(run_command(["sh", "-c", script], end_rest=end_rest).stdout)

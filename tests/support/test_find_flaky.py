@@ -54,7 +54,7 @@ DRIVER += "sys.exit(main(sys.argv[1:], Path.cwd()))"
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with tests; its stress-ng writes its process id to a file and sleeps."""
+    """Makes a checkout with tests; its stress-ng writes its process id to a file and sleeps."""
     pytest.importorskip("pytest_repeat")
     options = "-p tests.support.results -p pytest_repeat -p no:cacheprovider"
     (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\n")
@@ -80,7 +80,7 @@ def start(*options: str) -> subprocess.Popen[str]:
 
 
 def run(*options: str) -> tuple[int, list[str]]:
-    """The exit status and the lines of the summary."""
+    """Returns the exit status and the lines of the summary."""
     with start(*options) as process:
         printed = process.communicate()[0].splitlines()
     place = printed.index("results: build/results.jsonl")

@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = 'pytest_plugins = ["tests.support.limits"]\n'
-#: For tests that only the second limit ends: others may need longer to print their failure.
+#: Seconds for tests that only the second limit ends; others may need longer to print their failure.
 NO_GRACE = "import tests.support.limits\ntests.support.limits.GRACE = 1.0\n"
 HANGS_IN_PYTHON = """
 import subprocess, threading, time

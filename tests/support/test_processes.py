@@ -21,7 +21,7 @@ from tests.support.processes import (
 )
 from tests.support.waiting import wait_until
 
-#: Starts a process in a session of its own, whose parent ends; tells its number.
+#: Starts a process in a session of its own, whose parent ends; prints its process id.
 ORPHAN = """
 import os, subprocess, sys
 subprocess.run(["sh", "-c", "setsid sleep 4321 & echo $!"], check=True)
@@ -35,7 +35,7 @@ def names_of_calls_are_known() -> bool:
 
 @pytest.fixture
 def reader() -> Iterator[Command]:
-    """A process that waits for bytes from a pipe, in two threads."""
+    """Starts a process that waits in two threads for bytes from a pipe."""
     code = "import os, threading\nthreading.Thread(target=lambda: os.read(0, 1)).start()\n"
     code += "print(flush=True)\nos.read(0, 1)"
     with start_command([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE) as running:
@@ -100,6 +100,6 @@ def test_a_zombie_is_shown_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
     try:
         wait_until(lambda: f"{child} (parent {os.getpid()}) Z" in describe_processes(child), "Z")
         monkeypatch.setattr(processes, "_SECONDS_TO_DIE", math.inf)
-        end_processes(pid=child)  # returns, although the zombie stays
+        end_processes(pid=child)  # returns although the zombie remains
     finally:
         os.waitpid(child, 0)

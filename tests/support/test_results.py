@@ -51,7 +51,7 @@ MIXED = """
 
 @pytest.fixture
 def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """An empty folder in which pytest has the plugin. commit_all() is left to the test."""
+    """Makes an empty folder in which pytest has the plugin. The test calls commit_all()."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -63,7 +63,7 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
 
 
 def outcomes(path: str = "results") -> dict[str, str]:
-    """The last outcome of each test, under its name without its file."""
+    """Returns the last outcome of each test, under its name without its file."""
     latest = read_results(Path(path)).latest
     return {test.rpartition("::")[2]: result.outcome for test, result in latest.items()}
 

@@ -100,7 +100,7 @@ def run_all(checkout: Path, capsys: pytest.CaptureFixture[str]):
 
 
 class Script:
-    """A step whose runs are given: one list of outcomes after the other."""
+    """A step with given runs: one list of outcomes after the other."""
 
     def __init__(self, name: str, *runs: list[str], **options: object) -> None:
         self._runs = iter(runs)
@@ -160,7 +160,7 @@ def test_complete_steps_are_not_run_again_and_steps_with_failures_are(run_all):
     )
 
 
-def test_an_interrupted_run_goes_on_with_the_interrupted_step(run_all, checkout):
+def test_an_interrupted_run_continues_with_the_interrupted_step(run_all, checkout):
     steps = [
         Script("one", ["passed"]).step,
         Script("two", ["passed", "interrupt"], ["passed"]).step,
@@ -281,7 +281,7 @@ def test_an_error_of_pytest_itself_is_a_result(checkout, run_all):
 
 @pytest.fixture
 def cmake(checkout: Path) -> Path:
-    """A checkout with unit tests of CMake that need no compiler."""
+    """Makes a checkout with unit tests of CMake that need no compiler."""
     if missing := [name for name in ("cmake", "ctest", "ninja") if not find_program(name)]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     (checkout / "CMakeLists.txt").write_text(CMAKE)
@@ -307,7 +307,7 @@ def test_results_of_unit_tests(cmake, run_all):
     (cmake / "build" / "mark").touch()
     assert run_all(steps)[1][-1] == "3 passed, 1 failed, 2 skipped"
     (cmake / "build" / "mark").unlink()
-    lines = run_all(steps)[1]  # base is good now; only hints is run
+    lines = run_all(steps)[1]  # base passes now; only hints is run
     assert lines[2] == "[1/1] unit: ended: 1 passed, 1 failed, 1 skipped in N s"
 
 

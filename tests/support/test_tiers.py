@@ -8,7 +8,7 @@ from tests.support.tiers import select_each_value, select_pairwise
 
 
 def rows_of(*counts: int) -> list[tuple[tuple[str, int], ...]]:
-    """All combinations of parameters a, b, c ... with so many values each."""
+    """Returns all combinations of parameters a, b, c ... with so many values each."""
     axes = [
         [(name, value) for value in range(count)]
         for name, count in zip("abcd", counts, strict=False)

@@ -81,9 +81,9 @@ def _select_others(matrix: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _values_of(item: Any) -> tuple[Value, ...]:
-    """The values of an item's parameters; the combinations share the values as objects.
+    """Returns the values of an item's parameters; the combinations share the values as objects.
 
-    The indices of ``callspec`` do not tell them: pytest counts combinations in them.
+    The indices of ``callspec`` are no substitute: pytest counts combinations in them.
     """
     return tuple(sorted((name, id(value)) for name, value in item.callspec.params.items()))
 

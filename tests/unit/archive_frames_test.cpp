@@ -9,7 +9,7 @@
 namespace pario::archive {
 namespace {
 
-/// A shard of three frames with 5, 10 and 15 bytes.
+/// Writes a shard of three frames with 5, 10 and 15 bytes.
 class ArchiveFrames : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +32,7 @@ class ArchiveFrames : public testing::Test {
     out.write(reinterpret_cast<const char*>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
   }
-  /// A shard of one frame, whose table says that it has `plain` bytes.
+  /// Writes a shard of one frame, with `plain` bytes in its table.
   void write_one(const Bytes& frame, std::uint32_t plain) const {
     std::ofstream out(path_, std::ios::binary);
     put(out, frame);
@@ -59,7 +59,7 @@ TEST_F(ArchiveFrames, BytesAcrossFramesAreRead) {
   EXPECT_EQ(text, "kkpp");
 }
 
-/// Its memory is used again.
+/// The memory of the longer frame is reused.
 TEST_F(ArchiveFrames, AFrameBehindALongerOneHasItsOwnBytesAlone) {
   Compressor compressor(3);
   Bytes noise(100'000);
@@ -92,7 +92,7 @@ TEST_F(ArchiveFrames, DamageOfTheTableIsSeen) {
   EXPECT_FALSE(Shard::open(path_).ok());
 }
 
-/// Memory is asked for by no table alone: it may say anything.
+/// The reader does not allocate memory only because a table, which may be wrong, asks for it.
 TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   Compressor compressor(3);
   Bytes frame = *compressor.frame(Bytes(15, std::byte{'a'}));
@@ -103,7 +103,7 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   EXPECT_TRUE(read(15).ok());
   EXPECT_EQ(read(16).error().detail, "a frame is not as long as its table says");
   EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
-  // A frame that says the same: of one block that is empty.
+  // The frame's header claims the same size; its only block is empty.
   frame.clear();
   for (const unsigned byte :
        {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
@@ -111,7 +111,7 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
 }
 
-/// A block of four bytes may be 128 KiB.
+/// A compressed block of four bytes may expand to 128 KiB.
 TEST_F(ArchiveFrames, WhatIsPackedBestIsRead) {
   for (const std::size_t size : {std::size_t{128} << 10, std::size_t{4} << 20}) {
     write_one(*Compressor(3).frame(Bytes(size)), static_cast<std::uint32_t>(size));

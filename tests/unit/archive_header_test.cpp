@@ -55,7 +55,7 @@ TEST(ArchiveHeader, WhatABlockHasNoRoomForSurvives) {
 TEST(ArchiveHeader, LargeFilesWithHolesKeepTheirSize) {
   Header header = plain();
   header.sparse = true;
-  header.stored = 9ULL << 30;  // more than the block has room for
+  header.stored = 9ULL << 30;  // more than the block can hold
   header.size = 20ULL << 30;
   const Header read = read_back(header);
   EXPECT_EQ(read.stored, header.stored);

@@ -12,7 +12,7 @@ namespace {
 
 using IndexTest = Scratch;
 
-/// As pack leaves them: files by name, then links, then directories, deep ones first.
+/// Members in the order of pack: files by name, then links, then directories, deep ones first.
 TEST_F(IndexTest, RowsThatComeInAnyOrderAreFoundByName) {
   const std::string names = "a/fc/fe/lb/lca.";
   constexpr std::uint32_t kSizes[] = {3, 3, 3, 3, 1, 1, 1};

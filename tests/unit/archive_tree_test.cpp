@@ -1,4 +1,4 @@
-// What is beneath a directory is read there, whatever somebody puts in its way.
+// Files of a directory tree are read from it, even if another process replaces parts by links.
 #include "data/archive/tree.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Archives that pario pack would not make: what of them is made, and that nothing is made
-// elsewhere.
+// Archives that pario pack would not write: the files that unpack creates from them, and that it
+// creates nothing outside of its output.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -56,8 +56,8 @@ class UnpackTest : public Scratch {
  protected:
   UnpackTest() { fs::create_directory(place_ / "outside"); }
 
-  /// One shard; frames of so many bytes. `more`: the index says that each member has so many more
-  /// bytes than it has.
+  /// Writes an archive of one shard with frames of `frame_size` bytes. `more`: bytes by which the
+  /// index overstates the size of each member.
   void make(const std::vector<Member>& members, std::size_t frame_size = 1 << 20,
             std::uint64_t more = 0) const {
     fs::remove_all(place_ / "pack");
@@ -88,13 +88,12 @@ class UnpackTest : public Scratch {
         *archive, {.output = place_ / "back", .members = {}, .threads = 3, .strict = strict}, {});
   }
 
-  void refused(const std::vector<Member>& members) const {
+  void expect_refusal(const std::vector<Member>& members) const {
     make(members);
     EXPECT_FALSE(unpack().ok());
     EXPECT_FALSE(fs::exists(place_ / "back"));
     EXPECT_TRUE(fs::is_empty(place_ / "outside"));
-    EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}),
-              2);  // the pack and what is outside
+    EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 2);  // "pack" and "outside"
   }
 
  private:
@@ -121,20 +120,21 @@ std::string read(const fs::path& path) { return read_file(path.string()); }
 TEST_F(UnpackTest, NamesThatLeadOutAreRefused) {
   const std::vector<std::string> names = {"../outside/x", "a/../../outside/x", "..",
                                           place_ / "outside/x"};
-  for (const std::string& name : names) refused({file(name, "x")});
+  for (const std::string& name : names) expect_refusal({file(name, "x")});
 }
 
 TEST_F(UnpackTest, NothingIsPutBehindLinksOfTheArchive) {
   const std::string outside = place_ / "outside";
-  refused({link("d", outside, Type::symbolic_link), file("d/x", "x")});
-  refused({file("d/x", "x"), link("d", outside, Type::symbolic_link)});
-  refused({link("x", outside + "/x", Type::symbolic_link), file("x", "through a link")});
+  expect_refusal({link("d", outside, Type::symbolic_link), file("d/x", "x")});
+  expect_refusal({file("d/x", "x"), link("d", outside, Type::symbolic_link)});
+  expect_refusal({link("x", outside + "/x", Type::symbolic_link), file("x", "through a link")});
 }
 
 TEST_F(UnpackTest, HardLinksToWhatIsNotInTheArchiveAreRefused) {
   for (const std::string target : {"../outside", "/etc/hostname", "nowhere"})
-    refused({link("l", target, Type::hard_link)});
-  refused({link("s", place_ / "outside", Type::symbolic_link), link("l", "s/x", Type::hard_link)});
+    expect_refusal({link("l", target, Type::hard_link)});
+  expect_refusal(
+      {link("s", place_ / "outside", Type::symbolic_link), link("l", "s/x", Type::hard_link)});
 }
 
 TEST_F(UnpackTest, NumbersThatRunOverAreRefused) {
@@ -175,7 +175,7 @@ TEST_F(UnpackTest, AMemberWithoutAHeaderBehindTheEndIsRefused) {
 
 TEST_F(UnpackTest, AMemberThatIsLargerThanTheIndexSaysIsRefused) {
   Member member = file("a", "1");
-  member.header.stored = kBlock;  // and with it what comes next
+  member.header.stored = kBlock;  // and the next member, too
   make({member, file("b", "2")});
   EXPECT_FALSE(unpack().ok());
   EXPECT_FALSE(fs::exists(place_ / "back"));
@@ -301,8 +301,8 @@ TEST_F(UnpackTest, PathsMayBeLongerThanACallTakes) {
 TEST_F(UnpackTest, ALongNameWithTwoSlashesInARowLeadsNowhereElse) {
   std::string name;
   while (name.size() + 200 < kLongestName) name += std::string(150, 'd') + "/";
-  name.append(kLongestName - name.size(),
-              'e');  // as long as a call takes it: what is behind it is a part of its own
+  // the longest name of a system call: the rest is a separate part
+  name.append(kLongestName - name.size(), 'e');
   name += "/" + (place_ / "outside/x").string();
   make({file(name, "1")});
   const auto done = unpack(true);
@@ -344,7 +344,8 @@ TEST_F(UnpackTest, ANameOfMoreThanCanBeFollowedIsALoss) {
 }
 
 TEST_F(UnpackTest, ADirectoryWhoseParentCannotBeWrittenIsNoLoss) {
-  const int root = ::open("/sys", O_RDONLY | O_DIRECTORY);  // where nobody makes any
+  const int root = ::open("/sys", O_RDONLY | O_DIRECTORY);  // read-only
+
   Losses losses(false);
   EXPECT_FALSE(Maker("/sys", root, losses).make_directory("none/such").ok());
   ::close(root);

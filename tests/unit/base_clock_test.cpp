@@ -11,7 +11,7 @@ namespace {
 TEST(Clock, TicksGoForwardAtTheAnnouncedRate) {
   choose_clock();
   const std::uint64_t rate = tick_rate(anchor());
-  // Each reading of the ticks lies between two of the other clock: the thread may be preempted.
+  // Each reading of the ticks lies between two readings of the clock: the thread may be preempted.
   const std::uint64_t before_start = monotonic_ns(), start = ticks(), after_start = monotonic_ns();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::uint64_t before_end = monotonic_ns(), end = ticks(), after_end = monotonic_ns();

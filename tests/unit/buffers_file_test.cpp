@@ -1,5 +1,5 @@
-// Buffered files, compared with files of the kernel: the same calls have the same results and leave
-// the same contents.
+// Buffered files, compared with files of the kernel: the same calls give the same results and
+// contents.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ hints::StreamHints small(std::uint64_t size = 64, std::uint64_t count = 3) {
 
 std::string contents(const std::string& path) { return pario::read_file(path); }
 
-/// A buffered open description; makes the calls of a wrapper.
+/// A buffered open file description; makes the calls of a wrapper.
 class Buffered {
  public:
   Buffered(const std::string& path, int flags, const hints::StreamHints& hints = small())
@@ -94,7 +94,7 @@ class Buffered {
   Handle* handle_;
 };
 
-/// An open description without buffers.
+/// An open file description without buffers.
 class Plain {
  public:
   Plain(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0644)) {}
@@ -312,7 +312,7 @@ struct Unreliable {
   }
 };
 
-/// Writes all, or until a call reports an error. True if one did.
+/// Writes all bytes, or until a call reports an error. Returns true on an error.
 bool writes_report_an_error(Buffered& file, std::string& expected) {
   for (unsigned i = 0; i < 60; ++i) {
     const std::string text(1 + (Unreliable::seed * 31 + i * 7) % 40,

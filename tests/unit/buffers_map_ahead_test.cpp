@@ -1,5 +1,5 @@
-// Read-ahead for mapped files: several threads read, each part by one process of the node, and only
-// while the file is mapped.
+// Read-ahead for mapped files: several threads read, only one process of the node reads each part,
+// and only while the file is mapped.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -52,7 +52,7 @@ class MapAhead : public testing::Test {
   void TearDown() override {
     map_ahead::stop(&here_);
     for (int i = 0; i < 5000 && counts->reading != 0; ++i) ::usleep(1000);
-    ::usleep(150'000);  // for threads that check the mapping after a call
+    ::usleep(150'000);  // time for threads that check the mapping after a call
     buffers::system_calls = plain;
     ::close(fd_);
     ::munmap(counts, sizeof *counts);

@@ -26,8 +26,8 @@ buffers::SystemCalls plain;
 std::atomic<int> reads{0}, seeks{0};
 long changes = 0;
 
-/// Status with time stamps of a clock that ticks at each change, and that lie long ago.
-int stamped(int descriptor, struct stat& status) {
+/// Replaces the time stamps of a status by old ones, different after each change.
+int status_with_old_times(int descriptor, struct stat& status) {
   const int result = plain.status(descriptor, status);
   status.st_mtim = status.st_ctim = {1'000'000 + changes, 1};
   return result;
@@ -47,7 +47,7 @@ class ProcessCopy : public testing::Test {
   void SetUp() override {
     plain = buffers::system_calls;
     reads = seeks = 0;
-    buffers::system_calls.status = stamped;
+    buffers::system_calls.status = status_with_old_times;
     buffers::system_calls.preadv = [](int descriptor, const iovec* pieces, int count,
                                       std::uint64_t offset) {
       ++reads;
@@ -70,7 +70,7 @@ class ProcessCopy : public testing::Test {
   std::string path_ = folder_ / "table";
 };
 
-/// A file that a program has open.
+/// An open file of a program.
 class Open {
  public:
   explicit Open(const std::string& path, int flags = O_RDONLY,
@@ -153,7 +153,7 @@ TEST_F(ProcessCopy, ChangesByThisProcessAreSeenAtOnce) {
   EXPECT_EQ(file.read(3), "aaa");
   struct stat status;
   ASSERT_EQ(plain.status(::open(path_.c_str(), O_RDONLY | O_CLOEXEC), status), 0);
-  buffers::flush_file(status.st_dev, status.st_ino);  // as for truncate() by name
+  buffers::flush_file(status.st_dev, status.st_ino);  // like truncate() by name
   change(std::string(50'000, 'b'));
   EXPECT_EQ(file.read(3), "bbb");
   {
@@ -235,7 +235,7 @@ TEST_F(ProcessCopy, RandomReadsAndChangesEqualThoseOfTheKernel) {
   }
 }
 
-/// Writes wait for it.
+/// Delays the writes until it is set.
 std::promise<void> go;
 
 TEST(KeptHandle, EnqueuedBytesAreWrittenWithoutAWait) {

@@ -1,5 +1,5 @@
-// The chain of a function, with layers of this test in place of the real ones. The chain of a
-// function is built once in a process: each test has a function of its own.
+// The chain of a function, with layers of this test instead of the real ones. Because a process
+// builds the chain of a function only once, each test uses another function.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

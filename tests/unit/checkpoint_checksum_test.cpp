@@ -1,5 +1,5 @@
-// The checksum of an array does not depend on how the array is divided, and on everything else it
-// does.
+// The checksum of an array depends on every element and its position, but not on the division of
+// the array.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-/// A box of an array that lies in memory as a whole.
+/// Computes the checksum of a box of an array in memory.
 template <class Element>
 std::uint64_t sum(const std::vector<Element>& array, const Counts& whole, const Counts& begin,
                   const Counts& shape) {
@@ -96,7 +96,7 @@ TEST(Checksums, OfNothingAreZeroAndOfAScalarOneTerm) {
             sum(std::vector<std::uint64_t>{7}, {1}, {0}, {1}));
 }
 
-/// The sums of all chunks of a block, from boxes of an array that lies in memory as a whole.
+/// Computes the sums of all chunks of a block from boxes of an array in memory.
 Counts chunk_sums(const std::vector<double>& array, const Counts& whole,
                   const std::vector<std::pair<Counts, Counts>>& boxes, const Grid& grid) {
   Counts sums(std::accumulate(grid.counts.begin(), grid.counts.end(), std::uint64_t{1},

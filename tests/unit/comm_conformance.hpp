@@ -161,7 +161,7 @@ inline void AKeepAliveReachesAllRanks(Comm& comm) {
       ASSERT_TRUE(comm.check(0).ok());  // receives it on leaders
       std::this_thread::yield();
     }
-    ASSERT_TRUE(comm.barrier({.interval_ns = 1'000'000}).ok());  // node 0 goes on forwarding
+    ASSERT_TRUE(comm.barrier({.interval_ns = 1'000'000}).ok());  // node 0 continues to forward
   }
 }
 

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// A leader that is another process, number 1 of two.
+/// A leader in another process, number 1 of two.
 class Other {
  public:
-  /// `leaves`: it leaves at once.
+  /// `leaves`: it says goodbye at once.
   explicit Other(bool leaves = false) {
     if (::pipe(to_) != 0 || ::pipe(from_) != 0) return;
     process_ = ::fork();
@@ -68,7 +68,7 @@ std::optional<Lifelines::Loss> lost_within(Lifelines& lines, std::uint64_t durat
                                            std::uint64_t silence_ns = 0) {
   const std::uint64_t begin = base::monotonic_ns();
   do {
-    if (auto loss = lines.lost(silence_ns)) return loss;
+    if (auto loss = lines.find_loss(silence_ns)) return loss;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   } while (base::monotonic_ns() - begin < duration_ns);
   return {};
@@ -78,13 +78,13 @@ TEST(Lifelines, AProcessThatEndsIsMissed) {
   Other other;
   Lifelines mine;
   other.meet(mine);
-  EXPECT_FALSE(mine.lost(0));
+  EXPECT_FALSE(mine.find_loss(0));
   other.kill(SIGKILL);
   const auto loss = lost_within(mine, 120 * kSecond);
   ASSERT_TRUE(loss);
   EXPECT_EQ(loss->leader, 1u);
   EXPECT_FALSE(loss->silent);
-  EXPECT_TRUE(mine.lost(0));
+  EXPECT_TRUE(mine.find_loss(0));
 }
 
 TEST(Lifelines, AProcessThatTookLeaveIsNotMissed) {
@@ -95,8 +95,8 @@ TEST(Lifelines, AProcessThatTookLeaveIsNotMissed) {
   EXPECT_FALSE(lost_within(mine, kSecond / 2, 1));
 }
 
-/// Its kernel answers for it. Long enough for the kernels to ask, and to be looked at with
-/// attention.
+/// The kernel answers for a stopped process. The test lasts longer than the silence after which the
+/// kernels send keep-alives.
 TEST(Lifelines, AProcessThatIsStoppedIsNotMissed) {
   Other other;
   Lifelines mine;

@@ -26,7 +26,7 @@ Router::Wait wait(int channel, int from, std::uint64_t patience_ns) {
           .begin_ns = base::monotonic_ns(),
           .patience_ns = patience_ns};
 }
-std::string received(Router& router, Comm& comm, int channel, int from = -1) {
+std::string receive_text(Router& router, Comm& comm, int channel, int from = -1) {
   const auto message = router.receive_message(comm, wait(channel, from, kLong));
   EXPECT_TRUE(message.ok() && *message);
   return message.ok() && *message ? std::to_string((*message)->from) + ":" + text(**message) : "";
@@ -39,10 +39,10 @@ TEST(Messages, KeepTheirOrderWithinAChannelAndDoNotMeetInOthers) {
       EXPECT_TRUE(router->send_message(0, 8, bytes("")).ok());
       EXPECT_TRUE(router->send_message(0, 7, bytes(std::string(100'000, 'x'))).ok());
     } else if (comm->rank() == 0) {
-      EXPECT_EQ(received(*router, *comm, 8), "1:");
-      EXPECT_EQ(received(*router, *comm, 7, 1), "1:first");
-      EXPECT_EQ(received(*router, *comm, 7, 1), "1:" + std::string(100'000, 'x'));
-      EXPECT_EQ(received(*router, *comm, 7), "2:other");
+      EXPECT_EQ(receive_text(*router, *comm, 8), "1:");
+      EXPECT_EQ(receive_text(*router, *comm, 7, 1), "1:first");
+      EXPECT_EQ(receive_text(*router, *comm, 7, 1), "1:" + std::string(100'000, 'x'));
+      EXPECT_EQ(receive_text(*router, *comm, 7), "2:other");
     } else {
       EXPECT_TRUE(router->send_message(0, 7, bytes("other")).ok());
     }
@@ -133,7 +133,7 @@ TEST(Messages, ADeadRankEndsTheWaitButAMessageThatItSentBeforeIsReceived) {
     if (comm->rank() != 0) return;
     comm->fail({.number = ESRCH, .detail = "rank 1 has died"});
     EXPECT_TRUE(router->send_message(0, 3, bytes("sent before")).ok());
-    EXPECT_EQ(received(*router, *comm, 3), "0:sent before");
+    EXPECT_EQ(receive_text(*router, *comm, 3), "0:sent before");
     const auto none = router->receive_message(*comm, wait(3, 1, kLong));
     ASSERT_FALSE(none.ok());
     EXPECT_EQ(none.error().detail, "rank 1 has died");

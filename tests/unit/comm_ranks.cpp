@@ -1,5 +1,5 @@
-// Room comm on a real MPI: mpiexec -n 4 comm_ranks /path/to/libmpi.so. It is built without any MPI,
-// as pario is.
+// Module comm on a real MPI: mpiexec -n 4 comm_ranks /path/to/libmpi.so. Like pario, it is built
+// without an MPI.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::shared_ptr<Comm> world() {
   return made.ok() ? *made : nullptr;
 }
 
-/// The ranks for which `group` is the same, in the order of `key`.
+/// Returns a communicator of the ranks with the same `group`, in the order of `key`.
 Word split(int group, int key) {
   const auto function =
       reinterpret_cast<int (*)(Word, int, int, Word*)>(mpi::find("PMPI_Comm_split"));
@@ -32,7 +32,7 @@ Word split(int group, int key) {
   return part;
 }
 
-int pretended() {
+int count_pretended_nodes() {
   const char* text = std::getenv("PARIO_NODES");
   return text ? std::atoi(text) : 1;
 }
@@ -58,7 +58,7 @@ TEST_P(Ranks, HalfOfThemBackwardsDo) {
 
 TEST(RanksTogether, PretendNodesAreBlocksOfRanks) {
   const auto comm = world();
-  EXPECT_EQ(comm->topology().nodes(), std::min(pretended(), comm->size()));
+  EXPECT_EQ(comm->topology().nodes(), std::min(count_pretended_nodes(), comm->size()));
   EXPECT_TRUE(std::is_sorted(comm->topology().node_of.begin(), comm->topology().node_of.end()));
 }
 
@@ -126,7 +126,7 @@ TEST(RanksTogether, AMessageThatNeverComesEndsWithTheErrorOfTheLook) {
   EXPECT_FALSE(wait_all(message, short_patience).ok());
 }
 
-/// Calls a function of the MPI that was loaded.
+/// Calls a function of the loaded MPI.
 template <class... Args>
 int call(const char* name, Args... args) {
   return reinterpret_cast<int (*)(Args...)>(mpi::find(name))(args...);

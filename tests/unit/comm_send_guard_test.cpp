@@ -1,5 +1,5 @@
-// Messages that UCX refuses, as it refuses those to a dead rank. Where there is no UCX it refuses
-// all.
+// Messages that UCX refuses, like those to a dead rank. Without UCX, pario's definition of its
+// function refuses all messages.
 #include "core/comm/send_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -19,17 +19,17 @@ TEST(SendGuard, TheProgramsOwnMessagesFailAsTheyDo) { EXPECT_NE(send(), nullptr)
 
 TEST(SendGuard, GuardedMessagesAreLost) {
   const SendGuard guard;
-  EXPECT_FALSE(guard.lost());
+  EXPECT_FALSE(guard.has_lost_message());
   EXPECT_EQ(send(), nullptr);
-  EXPECT_TRUE(guard.lost());
+  EXPECT_TRUE(guard.has_lost_message());
 }
 
 TEST(SendGuard, AnInnerGuardKnowsOfItsOwnMessagesOnly) {
   const SendGuard outer;
   send();
   const SendGuard inner;
-  EXPECT_FALSE(inner.lost());
-  EXPECT_TRUE(outer.lost());
+  EXPECT_FALSE(inner.has_lost_message());
+  EXPECT_TRUE(outer.has_lost_message());
 }
 
 }  // namespace

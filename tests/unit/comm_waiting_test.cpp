@@ -1,4 +1,4 @@
-// Waits that end otherwise than well.
+// Waits that end with an error.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
-/// Ends the wait at the third look.
+/// Returns a Patience whose third look ends the wait.
 Patience impatient(int& looks) {
   return {.interval_ns = kMillisecond, .look = [&looks](std::uint64_t) -> base::Status {
             if (++looks < 3) return {};
@@ -171,11 +171,11 @@ TEST(Waiting, PatienceOfAWatchdogBeginsAgainWithAKeepAlive) {
     Watchdog watch(*comm, *comm, {.give_up = 200ms}, {path, "call", nullptr});
     const auto begin = std::chrono::steady_clock::now();
     if (comm->rank() == 1) {
-      while (std::chrono::steady_clock::now() - begin < 1s && !comm->failed()) {
+      while (std::chrono::steady_clock::now() - begin < 1s && !comm->has_failed()) {
         comm->keep_alive(0);
         std::this_thread::sleep_for(5ms);
       }
-      while (!comm->failed()) std::this_thread::sleep_for(5ms);
+      while (!comm->has_failed()) std::this_thread::sleep_for(5ms);
       return;
     }
     const auto status = comm->barrier(watch.patience());

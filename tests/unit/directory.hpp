@@ -1,4 +1,4 @@
-// A directory of a test.
+// A temporary directory of a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace pario {
 
-/// Empty at first, and removed with its content when the test ends.
+/// An empty directory, removed with its contents when the test ends.
 class Directory {
  public:
   Directory() {

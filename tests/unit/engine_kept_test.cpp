@@ -1,4 +1,4 @@
-// Kept bytes: joined and sorted, with later bytes in place of earlier ones.
+// Kept bytes: joined and sorted; later bytes replace earlier ones.
 #include "parallel/engine/kept_bytes.hpp"
 
 #include "engine_support.hpp"

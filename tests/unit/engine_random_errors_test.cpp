@@ -141,7 +141,7 @@ Script script_of(std::uint64_t seed) {
           static_cast<int>(random.upto(kSteps - 1))};
 }
 
-/// The outcomes of a rank's calls; a dead rank has no further ones.
+/// The outcomes of a rank's calls, up to its death.
 std::vector<std::string> take_part(const Script& script, SharedFile& file,
                                    const comm::Comm& ranks) {
   ErrorPlayer player(script, file, ranks);

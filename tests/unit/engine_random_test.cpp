@@ -31,7 +31,7 @@ Part part_of(pattern::Random& random, int rank, int ranks, const pattern::Sample
   pattern::Sample type = tile;
   const std::int64_t extent = tile.model.extent;
   type.model.extent = extent * ranks;
-  type.layout = tile.layout.resized(tile.model.lower, extent * ranks);
+  type.layout = tile.layout.with_extent(tile.model.lower, extent * ranks);
   pattern::Sample memory = random.ascending(2, 1);
   while (memory.model.bytes.empty()) memory = random.ascending(2, 1);
   const std::uint64_t bytes = random.one_in(6) ? 0 : random.upto(3000);

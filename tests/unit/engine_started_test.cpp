@@ -19,7 +19,7 @@ class OneThread final : public comm::Comm {
   int world_rank(int rank) const override { return rank; }
   base::Status check(std::uint64_t silence_s) override { return inner_->check(silence_s); }
   void fail(const base::Error& error) override { inner_->fail(error); }
-  bool failed() const override { return inner_->failed(); }
+  bool has_failed() const override { return inner_->has_failed(); }
   base::Status failure() override { return inner_->failure(); }
   void announce(const char* call) override { inner_->announce(call); }
   comm::Attendance attendance() override { return inner_->attendance(); }

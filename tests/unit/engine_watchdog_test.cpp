@@ -151,7 +151,7 @@ TEST(Watchdog, IsSilentIfItIsOff) {
   comm::run_as_threads(Ranks{0, 0}, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
     ASSERT_TRUE(file.ok());
-    while (ranks->rank() == 1 && !ranks->failed()) ::usleep(5'000);
+    while (ranks->rank() == 1 && !ranks->has_failed()) ::usleep(5'000);
     EXPECT_EQ(write_all(**file, *ranks).error().number, ETIMEDOUT);
     EXPECT_FALSE((*file)->close().ok());
   });

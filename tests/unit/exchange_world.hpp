@@ -20,7 +20,7 @@
 namespace pario::exchange {
 
 #if defined(__SANITIZE_THREAD__)
-inline constexpr bool kWithoutRaces = true;  // ranks that write the same byte do race
+inline constexpr bool kWithoutRaces = true;  // ranks that write the same byte race
 #else
 inline constexpr bool kWithoutRaces = false;
 #endif
@@ -86,7 +86,7 @@ inline std::byte value_of(int rank, int call, std::size_t i) {
 inline void spread_in_memory(pattern::Random& random, Request& request) {
   if (!random.one_in(3)) return;
   request.memory_stride = 2;
-  request.memory = pattern::Layout::block(1).resized(0, 2);
+  request.memory = pattern::Layout::block(1).with_extent(0, 2);
 }
 
 /// Distributes runs of the file in `unit`s to ranks at random; some runs are left out.
@@ -169,7 +169,7 @@ inline std::vector<int> any_nodes(pattern::Random& random, int ranks, int nodes)
   return node_of;
 }
 
-/// Makes a collective call in the way of the engine.
+/// Makes a collective call like the engine.
 inline base::Status call(Exchange& exchange, std::uint64_t sequence, const plan::Plan& plan,
                          const pattern::Access& access, WindowFile& sink, Counters& counters) {
   Notice notice;

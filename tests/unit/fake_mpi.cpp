@@ -9,7 +9,7 @@ namespace pario::fake {
 namespace {
 
 constexpr Word kFirst =
-    0xcc000000;  // derived types of MPICH look like this, its plain ones carry their size
+    0xcc000000;  // pattern of MPICH's derived types; plain types contain their size
 constexpr Word kDoubleInt = 0x8c000001, kShortInt = 0x8c000003;
 
 std::vector<Type> derived;
@@ -37,7 +37,7 @@ Word make(Type type) {
   return kFirst + derived.size() - 1;
 }
 
-int borrowed() { return borrowed_handles; }
+int count_borrowed() { return borrowed_handles; }
 int looks() { return contents_calls; }
 
 extern "C" {

@@ -1,5 +1,5 @@
-// An MPI (of MPICH's interface) that knows nothing but how datatypes were made. A library of its
-// own, because pario looks for the MPI behind itself.
+// A fake MPI with MPICH's interface that knows only the constructors of datatypes. It is a separate
+// library, because pario looks for the MPI in the libraries after itself.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace pario::fake {
 
 using Word = std::uintptr_t;
 
-/// What MPI_Type_get_contents answers, and the bounds.
+/// The results of MPI_Type_get_contents for a datatype, and its bounds.
 struct Type {
   int combiner;  ///< its number in MPICH
   std::vector<int> integers = {};
@@ -19,11 +19,11 @@ struct Type {
   std::intptr_t lower = 0, extent = 0;
 };
 
-/// A derived type, which lives as long as the program.
+/// Makes a derived type, which is never freed.
 Word make(Type type);
-/// Handles that MPI_Type_get_contents has given and nobody has freed.
-int borrowed();
-/// Calls of MPI_Type_get_contents.
+/// Counts the handles returned by MPI_Type_get_contents and not freed.
+int count_borrowed();
+/// Counts the calls of MPI_Type_get_contents.
 int looks();
 
 }  // namespace pario::fake

@@ -1,4 +1,4 @@
-// The functions that the fake MPI has only so that it is taken for one.
+// The functions of the fake MPI that exist only so that pario recognises an MPI.
 #include <cstdint>
 
 using Word = std::uintptr_t;

@@ -59,7 +59,7 @@ class Conformance : public testing::TestWithParam<MemberCase> {
     const auto status = file->write(offset, data);
     ASSERT_TRUE(status.ok()) << status.error().text();
   }
-  /// The bytes of [offset, offset + length) up to the end of the file.
+  /// Reads the bytes of [offset, offset + length) up to the end of the file.
   Bytes read(std::uint64_t offset, std::size_t length) {
     Bytes data(length, std::byte{0xEE});
     const auto moved = file->read(offset, data);
@@ -67,8 +67,8 @@ class Conformance : public testing::TestWithParam<MemberCase> {
     data.resize(moved.ok() ? moved.value() : 0);
     return data;
   }
-  /// What a read of data written before gives.
-  Bytes kept(const Bytes& data) const {
+  /// Returns the expected result of reading `data` back: zeros if the file keeps no content.
+  Bytes expect_content(const Bytes& data) const {
     return file->capabilities().content ? data : Bytes(data.size());
   }
   std::uint64_t size() {
@@ -95,7 +95,7 @@ TEST_P(Conformance, ReadsWhatWasWritten) {
   const Bytes data = pattern(300'000);
   write(12'345, data);
   EXPECT_EQ(size(), 312'345U);
-  EXPECT_EQ(read(12'345, data.size()), kept(data));
+  EXPECT_EQ(read(12'345, data.size()), expect_content(data));
 }
 
 TEST_P(Conformance, HolesReadAsZeros) {
@@ -109,13 +109,13 @@ TEST_P(Conformance, WritesReplaceJustTheirBytes) {
   const Bytes patch = pattern(100, 77);
   write(450, patch);
   std::ranges::copy(patch, data.begin() + 450);
-  EXPECT_EQ(read(0, 1000), kept(data));
+  EXPECT_EQ(read(0, 1000), expect_content(data));
 }
 
 TEST_P(Conformance, ReadsAreShorterOnlyAtTheEnd) {
   const Bytes data = pattern(100'000);
   write(0, data);
-  EXPECT_EQ(read(99'990, 1000), kept(Bytes(data.end() - 10, data.end())));
+  EXPECT_EQ(read(99'990, 1000), expect_content(Bytes(data.end() - 10, data.end())));
   EXPECT_TRUE(read(100'000, 10).empty());
   EXPECT_TRUE(read(std::uint64_t{1} << 41, 10).empty());
 }
@@ -132,7 +132,7 @@ TEST_P(Conformance, ReachesOffsetsBeyondTwoToTheForty) {
   const Bytes data = pattern(5000);
   write(far, data);
   EXPECT_EQ(size(), far + 5000);
-  EXPECT_EQ(read(far, 5000), kept(data));
+  EXPECT_EQ(read(far, 5000), expect_content(data));
 }
 
 TEST_P(Conformance, OffsetsThatNoFileHasAreErrors) {
@@ -149,7 +149,7 @@ TEST_P(Conformance, VectorsMayHaveAnyNumberOfPieces) {
   std::vector<iovec> pieces;
   for (std::size_t i = 0; i < kPieces; ++i) pieces.push_back({&data[i * 9], 9});
   ASSERT_TRUE(file->write_vector(3, pieces).ok());
-  EXPECT_EQ(read(3, data.size()), kept(data));
+  EXPECT_EQ(read(3, data.size()), expect_content(data));
 
   Bytes back(data.size() + 100);
   pieces.clear();
@@ -159,14 +159,14 @@ TEST_P(Conformance, VectorsMayHaveAnyNumberOfPieces) {
   ASSERT_TRUE(moved.ok());
   EXPECT_EQ(moved.value(), data.size());
   back.resize(data.size());
-  EXPECT_EQ(back, kept(data));
+  EXPECT_EQ(back, expect_content(data));
 }
 
 TEST_P(Conformance, VectorsMayHaveEmptyPieces) {
   Bytes data = pattern(20);
   iovec pieces[] = {{nullptr, 0}, {data.data(), 5}, {nullptr, 0}, {&data[5], 15}, {nullptr, 0}};
   ASSERT_TRUE(file->write_vector(0, pieces).ok());
-  EXPECT_EQ(read(0, 20), kept(data));
+  EXPECT_EQ(read(0, 20), expect_content(data));
 }
 
 TEST_P(Conformance, ResizeCutsAndGrows) {
@@ -177,7 +177,7 @@ TEST_P(Conformance, ResizeCutsAndGrows) {
   EXPECT_EQ(size(), 150'000U);
   EXPECT_EQ(read(70'001, 200'000), Bytes(79'999));
   const Bytes whole = pattern(200'000);
-  EXPECT_EQ(read(70'000, 1), kept({whole[70'000]}));
+  EXPECT_EQ(read(70'000, 1), expect_content({whole[70'000]}));
   ASSERT_TRUE(file->resize(0).ok());
   EXPECT_EQ(size(), 0U);
 }
@@ -186,7 +186,7 @@ TEST_P(Conformance, PreallocateGrowsAndNeverShrinks) {
   write(0, pattern(1000));
   ASSERT_TRUE(file->preallocate(100'000).ok());
   EXPECT_EQ(size(), 100'000U);
-  EXPECT_EQ(read(0, 1000), kept(pattern(1000)));
+  EXPECT_EQ(read(0, 1000), expect_content(pattern(1000)));
   EXPECT_EQ(read(1000, 99'000), Bytes(99'000));
   ASSERT_TRUE(file->preallocate(10).ok());
   ASSERT_TRUE(file->preallocate(0).ok());
@@ -203,7 +203,7 @@ TEST_P(Conformance, SyncRefreshAndLocksSucceed) {
   EXPECT_TRUE(file->lock({0, 0}, true).ok());
   EXPECT_TRUE(file->lock({5, ~std::uint64_t{0}}, true).ok());
   EXPECT_TRUE(file->unlock({5, ~std::uint64_t{0}}).ok());
-  EXPECT_EQ(read(0, 1000), kept(pattern(1000)));
+  EXPECT_EQ(read(0, 1000), expect_content(pattern(1000)));
 }
 
 TEST_P(Conformance, ThreadsMayWriteAndReadAtTheSameTime) {
@@ -216,7 +216,7 @@ TEST_P(Conformance, ThreadsMayWriteAndReadAtTheSameTime) {
       for (unsigned round = 0; round < 5; ++round) {
         const Bytes data = pattern(kPart, i + round);
         const bool good = file->write(i * kPart, data).ok() && file->read(i * kPart, back).ok() &&
-                          back == kept(data);
+                          back == expect_content(data);
         if (!good) ++failures;
       }
     });

@@ -1,4 +1,4 @@
-// What goes wrong, and what becomes of it.
+// Injected errors of files, and their effects.
 #include <gtest/gtest.h>
 
 #include <atomic>

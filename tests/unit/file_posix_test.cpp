@@ -33,7 +33,7 @@ class Posix : public testing::Test {
   const std::string path = directory / "file";
 };
 
-/// Runs `body` in a child process; what it returns.
+/// Runs `body` in a child process; returns its result.
 template <class Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
@@ -43,7 +43,7 @@ int in_child(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The descriptors of this process that name `path`.
+/// Lists the descriptors of this process that name `path`.
 std::vector<int> descriptors_of(const std::string& path) {
   std::vector<int> found;
   for (int descriptor = 0; descriptor < 256; ++descriptor) {
@@ -235,7 +235,7 @@ TEST_F(Posix, RemoveSaysWhenThereIsNothing) {
   EXPECT_EQ(remove(path).error().number, ENOENT);
 }
 
-/// A file whose layout is as told.
+/// A file with a given layout.
 StripingOutcome outcome_on(layout::StripeLayout layout, const OpenRequest& request) {
   return striping_outcome(request, *make_memory("pretend", layout));
 }

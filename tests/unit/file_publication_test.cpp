@@ -1,4 +1,4 @@
-// Files and directories that get their names when they are complete.
+// Files and directories that are published when they are complete.
 #include "core/file/publication.hpp"
 
 #include <fcntl.h>

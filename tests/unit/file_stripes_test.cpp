@@ -1,5 +1,5 @@
-// Stripes where there are none, and the refusals that need no file system; tests/filesystems has
-// the others.
+// Stripes on file systems without them, and errors that need no striped file system; the other
+// tests are in tests/filesystems.
 #include "core/file/stripes.hpp"
 
 #include <fcntl.h>
@@ -63,14 +63,14 @@ TEST_F(StripesElsewhere, FilesOfAProgramAreLeftToIt) {
   hints::StripingHints hints = hints::default_striping_hints();
   hints.striping_factor = 4;
   const NewFile file(AT_FDCWD, (place_ + "/new").c_str(), 0644, hints);
-  EXPECT_FALSE(file.created());
+  EXPECT_FALSE(file.has_created());
   EXPECT_NE(::access((place_ + "/new").c_str(), F_OK), 0);
   base::Text<256> reason;
   file.add_reason(reason);
   EXPECT_NE(reason.view().find("has no stripes that can be set"), reason.view().npos);
 }
 
-layout::Striping wanted(std::uint64_t factor, std::uint64_t size, std::uint64_t writers) {
+layout::Striping striping_for(std::uint64_t factor, std::uint64_t size, std::uint64_t writers) {
   hints::StripingHints hints = hints::default_striping_hints();
   hints.striping_factor = factor;
   hints.pario_expected_size = size;
@@ -80,11 +80,12 @@ layout::Striping wanted(std::uint64_t factor, std::uint64_t size, std::uint64_t 
 
 TEST(WantedStriping, FollowsFromTheExpectedSizeWhereNoNumberIsSet) {
   constexpr std::uint64_t kGiB = 1 << 30;
-  EXPECT_EQ(wanted(0, 0, 0), layout::Striping{});
-  EXPECT_EQ(wanted(3, 200 * kGiB, 64), (layout::Striping{0, 3, -1})) << "what is set is stronger";
-  EXPECT_EQ(wanted(0, kGiB / 2, 0).targets, 1U) << "one process uses it and it is small";
-  EXPECT_EQ(wanted(0, 20 * kGiB, 0).targets, 4U) << "a stream";
-  EXPECT_EQ(wanted(0, 200 * kGiB, 64), (layout::Striping{4 << 20, 8, -1}))
+  EXPECT_EQ(striping_for(0, 0, 0), layout::Striping{});
+  EXPECT_EQ(striping_for(3, 200 * kGiB, 64), (layout::Striping{0, 3, -1}))
+      << "what is set is stronger";
+  EXPECT_EQ(striping_for(0, kGiB / 2, 0).targets, 1U) << "one process uses it and it is small";
+  EXPECT_EQ(striping_for(0, 20 * kGiB, 0).targets, 4U) << "a stream";
+  EXPECT_EQ(striping_for(0, 200 * kGiB, 64), (layout::Striping{4 << 20, 8, -1}))
       << "as many as there are targets";
 }
 

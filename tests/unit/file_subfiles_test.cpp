@@ -1,4 +1,4 @@
-// Files that consist of subfiles: how they are found, emptied, removed and joined.
+// Files that consist of subfiles: finding, truncating, removing and joining them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ class Subfiles : public testing::Test {
     EXPECT_EQ(file->read(0, data).value(), data.size());
     return data;
   }
-  /// As a program sees them that knows nothing of pario.
+  /// Reads the contents like a program without pario.
   Bytes contents_for_everybody() {
     const std::string text = read_file(path);
     const auto bytes = std::as_bytes(std::span(text));

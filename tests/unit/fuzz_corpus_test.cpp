@@ -1,4 +1,4 @@
-// The kept inputs of the fuzzers (tests/fuzz): none breaks a promise of its parser again.
+// The stored inputs of the fuzzers (tests/fuzz): none breaks a promise of its parser again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -49,10 +49,9 @@ TEST(FileEnvironment, OwnHintsComeAfterCrays) {
 }
 
 TEST(FileEnvironment, ForgottenPatternIsPointedOut) {
-  EXPECT_EQ(
-      read({"PARIO_HINTS=cb_nodes=4:cb_buffer_size=1M"}).rejected,
-      std::vector<std::string>{
-          R"(PARIO_HINTS: "cb_nodes=4:cb_buffer_size=1M" names no file: did you mean "*:cb_nodes=4:cb_buffer_size=1M"?)"});
+  EXPECT_EQ(read({"PARIO_HINTS=cb_nodes=4:cb_buffer_size=1M"}).rejected,
+            std::vector<std::string>{R"(PARIO_HINTS: "cb_nodes=4:cb_buffer_size=1M" names no)"
+                                     R"( file: did you mean "*:cb_nodes=4:cb_buffer_size=1M"?)"});
 }
 
 TEST(FileEnvironment, PartsThatAreNoSettingsAreRejectedAndTheOthersTaken) {

@@ -9,7 +9,7 @@
 namespace pario::hints {
 namespace {
 
-/// The reason that set() gives; the hints stay as they are unless it says yes.
+/// Returns the reason of set(), whose result must be `taken`.
 std::string reason_of(const std::string& key, const std::string& value, bool taken = false) {
   FileHints hints = default_file_hints();
   std::string reason;
@@ -150,9 +150,9 @@ TEST(FileHints, KeysOfOtherLibrariesAreTakenWithTheReasonWhyTheyChangeNothing) {
             "only microseconds");
   EXPECT_EQ(reason_of("nc_header_align_size", "1M", true),
             "nc_header_align_size has no meaning here because it is for PnetCDF");
-  EXPECT_TRUE(known("cb_config_list"));
-  EXPECT_TRUE(known("cb_nodes"));
-  EXPECT_FALSE(known("cb_node"));
+  EXPECT_TRUE(is_known_key("cb_config_list"));
+  EXPECT_TRUE(is_known_key("cb_nodes"));
+  EXPECT_FALSE(is_known_key("cb_node"));
   EXPECT_EQ(canonical("cb_config_list"), "");
   EXPECT_EQ(canonical("stripe_size"), "striping_unit");
 }

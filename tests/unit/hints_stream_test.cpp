@@ -1,5 +1,5 @@
-// Streams by specification: the grammar of IOBUF_PARAMS as production scripts have it, and what is
-// said about their typos.
+// Specifications of streams: the grammar of IOBUF_PARAMS in production scripts, and the messages
+// about their typos.
 #include <gtest/gtest.h>
 
 #include <string>

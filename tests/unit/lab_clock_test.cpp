@@ -1,4 +1,4 @@
-// The time that targets need, by a clock that receives the time.
+// The time that targets need, with a clock set by the test.
 #include <gtest/gtest.h>
 
 #include "instruments/lab/clock.hpp"
@@ -39,21 +39,21 @@ TEST(Window, OfSizeZeroDelaysEachWrite) {
 
 TEST(ObjectLock, IsTakenFromTheLastWriter) {
   ObjectLock lock;
-  EXPECT_FALSE(lock.take(1, true));
-  EXPECT_FALSE(lock.take(1, true));
-  EXPECT_TRUE(lock.take(2, true));
-  EXPECT_TRUE(lock.take(1, true));
+  EXPECT_FALSE(lock.acquire(1, true));
+  EXPECT_FALSE(lock.acquire(1, true));
+  EXPECT_TRUE(lock.acquire(2, true));
+  EXPECT_TRUE(lock.acquire(1, true));
 }
 
 TEST(ObjectLock, IsSharedByReaders) {
   ObjectLock lock;
-  EXPECT_FALSE(lock.take(1, true));
-  EXPECT_FALSE(lock.take(1, false));
-  EXPECT_FALSE(lock.take(1, true)) << "nobody else has read";
-  EXPECT_TRUE(lock.take(2, false)) << "from the writer";
-  EXPECT_FALSE(lock.take(3, false));
-  EXPECT_TRUE(lock.take(2, true)) << "from the other reader";
-  EXPECT_FALSE(lock.take(2, true));
+  EXPECT_FALSE(lock.acquire(1, true));
+  EXPECT_FALSE(lock.acquire(1, false));
+  EXPECT_FALSE(lock.acquire(1, true)) << "nobody else has read";
+  EXPECT_TRUE(lock.acquire(2, false)) << "from the writer";
+  EXPECT_FALSE(lock.acquire(3, false));
+  EXPECT_TRUE(lock.acquire(2, true)) << "from the other reader";
+  EXPECT_FALSE(lock.acquire(2, true));
 }
 
 TEST(Continuation, IsTheRestThatTheKernelCutsOff) {

@@ -49,7 +49,7 @@ class Reader {
         std::memcpy(&log_.process, payload_.data(), sizeof(Process));
         return;
       case BlockKind::schema:
-        log_.schema = written();
+        log_.schema = payload();
         return;
       case BlockKind::records:
         return append(log_.records, payload_, header_.count);
@@ -66,8 +66,8 @@ class Reader {
     throw std::runtime_error("block of unknown kind");
   }
 
-  /// The payload of a written block.
-  std::string written() const {
+  /// Returns the payload of a written block.
+  std::string payload() const {
     const std::string_view used = payload_.substr(0, header_.used);
     if (pario::base::xxh64(used) != header_.checksum) throw std::runtime_error("wrong checksum");
     return std::string(used);
@@ -92,7 +92,7 @@ class Reader {
 
   void take_chunk() {
     ++log_.chunks;
-    const std::string frame = written();
+    const std::string frame = payload();
     std::vector<std::byte> columns(header_.aux0);
     const std::size_t size =
         ZSTD_decompress(columns.data(), columns.size(), frame.data(), frame.size());

@@ -1,5 +1,5 @@
-// A plain reader of process logs for the tests: reads everything, checks everything, throws
-// std::runtime_error on what is wrong.
+// A plain reader of process logs for the tests: reads and checks everything, throws
+// std::runtime_error on any error.
 #pragma once
 
 #include <map>
@@ -29,5 +29,5 @@ ReadLog read_log(const std::string& file);
 
 /// The process logs in a directory, sorted by name.
 std::vector<std::string> logs_in(const std::string& directory);
-/// The only one.
+/// The only process log in a directory.
 ReadLog read_only_log(const std::string& directory);

@@ -67,7 +67,7 @@ class TimeLimit : public testing::EmptyTestEventListener {
  public:
   TimeLimit() {
     std::array<void*, 1> frame{};
-    ::backtrace(frame.data(), 1);  // loads its library now: the handlers must not
+    ::backtrace(frame.data(), 1);  // loads its library now, because signal handlers must not
     ::signal(limit_signal(), end_overdue_test);
     ::signal(stack_signal(), print_own_stack);
     sigevent event{};

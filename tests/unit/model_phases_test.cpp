@@ -22,7 +22,7 @@ struct Call {
   }
 };
 
-/// Each rank writes `type` once, at an offset of its own.
+/// Each rank writes `type` once, at its own offset.
 template <class Place>
 Call call(int ranks, int on_a_node, const std::string& type, Place place) {
   Call all;

@@ -115,7 +115,7 @@ TEST(MpiioDatatypes, StructuresKeepTheBoundsThatMpiGivesThem) {
 /// A 4 x 6 array, rows 1 and 2, columns 2 to 4.
 TEST(MpiioDatatypes, SubarraysInBothOrdersAndBothSizesOfNumbers) {
   const int c = k(MPI_ORDER_C), fortran = k(MPI_ORDER_FORTRAN);
-  const Layout wanted = Layout::parse("[32:2x12/24]")->resized(0, 96);
+  const Layout wanted = Layout::parse("[32:2x12/24]")->with_extent(0, 96);
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY),
                             .integers = {2, 4, 6, 2, 3, 1, 2, c},
                             .types = {integer()},
@@ -144,7 +144,7 @@ TEST(MpiioDatatypes, DistributedArrays) {
                             .integers = integers,
                             .types = {integer()},
                             .extent = 140})),
-            Layout::repeat(row, 3, 28).resized(0, 140));
+            Layout::repeat(row, 3, 28).with_extent(0, 140));
 }
 
 TEST(MpiioDatatypes, LayoutsAreKeptWithTheirType) {
@@ -173,7 +173,7 @@ TEST(MpiioDatatypes, NoBorrowedHandleIsKept) {
   const Word outer = make(
       {.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {inner}, .extent = 24});
   static_cast<void>(layout_of(outer));
-  EXPECT_EQ(fake::borrowed(), 0);
+  EXPECT_EQ(fake::count_borrowed(), 0);
 }
 
 /// Random types, with a model that lists every byte.

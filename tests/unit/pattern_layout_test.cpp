@@ -120,7 +120,7 @@ TEST(Layout, KeepsLongListsCompact) {
     places.push_back(i * 40 + i % 3);
     counts.push_back(1 + static_cast<std::uint64_t>(i % 4));
   }
-  const Layout list = Layout::indexed(Layout::block(8), places, counts);
+  const Layout list = Layout::make_indexed(Layout::block(8), places, counts);
   EXPECT_EQ(list.pieces(), 100000u);
   EXPECT_TRUE(list.monotonic());
   EXPECT_EQ(runs(Cursor(list, list.size() - 32, 32)), std::to_string(places.back()) + "+32");

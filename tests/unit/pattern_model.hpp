@@ -1,5 +1,5 @@
-// A naive model of layouts: every byte by itself. And random layouts, built as Layout and as model
-// at once.
+// A naive model of layouts as lists of bytes; and random layouts, each built as a Layout and as a
+// model.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace pario::pattern {
 
 struct Model {
   std::vector<std::int64_t> bytes;  ///< displacement of each, in type map order
-  bool bounded = false;  ///< has bounds (an empty layout without does not count in others)
+  bool bounded = false;  ///< has bounds (an empty layout without bounds does not extend others)
   std::int64_t lower = 0, extent = 0;
 
   std::int64_t at(std::uint64_t position) const {
@@ -69,22 +69,22 @@ class Random {
   }
   bool one_in(std::int64_t n) { return between(1, n) == 1; }
 
-  /// Any layout: negative strides, overlaps, empty parts, odd bounds.
+  /// Makes any layout: negative strides, overlaps, empty parts, odd bounds.
   Sample any(int depth) { return layout(depth, false); }
-  /// One that may be a file type: ascending, tiles do not overlap, lower bound at least 0. `unit`
+  /// Makes a valid file type: ascending, without overlapping tiles, lower bound at least 0. `unit`
   /// divides all its numbers.
   Sample ascending(int depth, std::int64_t unit) {
     Sample sample = layout(depth, true, unit);
     const std::int64_t end = sample.model.bytes.empty() ? 0 : sample.model.bytes.back() + 1;
     const std::int64_t lower = sample.model.bytes.empty() ? 0 : sample.model.bytes.front();
-    return bounded(sample, 0,
-                   std::max<std::int64_t>(end - (one_in(2) ? lower : 0), 0) +
-                       (one_in(2) ? 0 : unit * between(0, 20)));
+    return with_bounds(sample, 0,
+                       std::max<std::int64_t>(end - (one_in(2) ? lower : 0), 0) +
+                           (one_in(2) ? 0 : unit * between(0, 20)));
   }
 
  private:
-  static Sample bounded(Sample sample, std::int64_t lower, std::int64_t extent) {
-    sample.layout = sample.layout.resized(lower, extent);
+  static Sample with_bounds(Sample sample, std::int64_t lower, std::int64_t extent) {
+    sample.layout = sample.layout.with_extent(lower, extent);
     sample.model.lower = lower;
     sample.model.extent = extent;
     sample.model.bounded = sample.layout.size() > 0 || lower != 0 || extent != 0;
@@ -96,9 +96,9 @@ class Random {
     if (kind == 0) return block(unit);
     if (kind == 1) return repeat(depth, ascending, unit);
     if (kind == 2) return sequence(depth, ascending, unit);
-    if (kind == 3) return indexed(depth, ascending, unit);
+    if (kind == 3) return make_indexed(depth, ascending, unit);
     if (ascending) return layout(depth - 1, ascending, unit);
-    return bounded(layout(depth - 1, ascending), between(-20, 20), between(-5, 80));
+    return with_bounds(layout(depth - 1, ascending), between(-20, 20), between(-5, 80));
   }
 
   Sample block(std::int64_t unit) {
@@ -111,7 +111,7 @@ class Random {
     return sample;
   }
 
-  /// From the first byte to the end of the last one.
+  /// Returns the length from the first byte to the end of the last one.
   static std::int64_t span(const Model& model) {
     return model.bytes.empty() ? 0 : model.bytes.back() + 1 - model.bytes.front();
   }
@@ -145,7 +145,7 @@ class Random {
     return all;
   }
 
-  Sample indexed(int depth, bool ascending, std::int64_t unit) {
+  Sample make_indexed(int depth, bool ascending, std::int64_t unit) {
     Sample one = layout(ascending ? 0 : depth - 1, ascending, unit);
     const bool equal = one_in(2);
     std::vector<std::int64_t> displacements;
@@ -162,14 +162,14 @@ class Random {
       end = at + static_cast<std::int64_t>(count) * one.model.extent;
     }
     if (equal && one_in(2)) counts.resize(1);
-    all.layout = Layout::indexed(one.layout, displacements, counts);
+    all.layout = Layout::make_indexed(one.layout, displacements, counts);
     return all;
   }
 
   std::mt19937_64 engine_;
 };
 
-/// PARIO_TEST_SEED repeats a run.
+/// Returns PARIO_TEST_SEED, which repeats a run, or a random seed; prints it.
 inline std::uint64_t first_seed() {
   const char* text = std::getenv("PARIO_TEST_SEED");
   const std::uint64_t seed =
@@ -178,7 +178,7 @@ inline std::uint64_t first_seed() {
   return seed;
 }
 
-/// PARIO_TEST_CASES: so many cases, each of the next seed, rather than the usual number.
+/// Returns the number of cases, each with the next seed: PARIO_TEST_CASES, or the usual number.
 inline std::uint64_t cases(std::uint64_t usual) {
   const char* text = std::getenv("PARIO_TEST_CASES");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : usual;

@@ -1,5 +1,5 @@
-// Random layouts, views and accesses against a model that knows every byte. The seed is printed;
-// PARIO_TEST_SEED sets it, PARIO_TEST_CASES how many there are.
+// Random layouts, views and accesses against a model of single bytes. The seed is printed;
+// PARIO_TEST_SEED sets it, PARIO_TEST_CASES sets the number of cases.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -84,7 +84,7 @@ TEST(RandomLayouts, AreTheirBytes) {
   }
 }
 
-/// An access, and where each of its bytes lies.
+/// An access, and the offset of each of its bytes.
 struct Case {
   Sample memory, file;
   Access access;
@@ -133,8 +133,8 @@ std::string describe(const Case& c) {
          std::to_string(c.access.position) + " + " + std::to_string(c.access.bytes);
 }
 
-/// Windows that cover the file up to the end of the access, in ascending or any order; multiples of
-/// `granule`.
+/// Makes windows that cover the file up to the end of the access, in ascending or any order;
+/// multiples of `granule`.
 std::vector<Extent> windows(const Case& c, std::uint64_t granule, Random& random) {
   std::vector<Extent> all;
   const std::uint64_t begin =
@@ -153,8 +153,8 @@ std::vector<Extent> windows(const Case& c, std::uint64_t granule, Random& random
   return all;
 }
 
-/// The bytes of a stretch that the access has there, later ones last.
-std::map<std::uint64_t, std::byte> wanted(const Case& c, Extent stretch) {
+/// Returns the access's bytes in an extent by file offset; later pieces win.
+std::map<std::uint64_t, std::byte> bytes_in(const Case& c, Extent stretch) {
   std::map<std::uint64_t, std::byte> bytes;
   for (std::size_t i = 0; i < c.file_bytes.size(); ++i)
     if (stretch.contains(c.file_bytes[i])) bytes[c.file_bytes[i]] = c.user[c.memory_bytes[i]];
@@ -193,7 +193,7 @@ void expect_gather(const Case& c, Walker& walker, Extent stretch, std::uint64_t 
             wanted_bits(c, stretch, granule));
   if (!copies) return;
   std::vector<std::byte> expected(stretch.length(), std::byte{0});
-  for (const auto& [at, byte] : wanted(c, stretch)) expected[at - stretch.begin] = byte;
+  for (const auto& [at, byte] : bytes_in(c, stretch)) expected[at - stretch.begin] = byte;
   EXPECT_EQ(image, expected);
 }
 
@@ -212,10 +212,10 @@ void expect_scatter(Case& c, Walker& walker, const std::vector<Extent>& all) {
   }
 }
 
-/// Puts what next() gives into an image.
+/// Copies the runs of next() into an image and compares it with the expected bytes.
 void expect_next(const Case& c, Walker& walker, Extent stretch, std::size_t room) {
   std::vector<std::byte> image(stretch.length()), expected(stretch.length());
-  for (const auto& [at, byte] : wanted(c, stretch)) expected[at - stretch.begin] = byte;
+  for (const auto& [at, byte] : bytes_in(c, stretch)) expected[at - stretch.begin] = byte;
   std::vector<std::span<std::byte>> memory(room);
   std::size_t used = 0;
   for (;;) {

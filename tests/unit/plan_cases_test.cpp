@@ -38,7 +38,7 @@ std::string between(const std::string& line, const std::string& first, const std
   return line.substr(from, end == line.npos ? end : end - from);
 }
 
-/// One case: lines are applied in their order.
+/// One case; applies its lines in order.
 class Case {
  public:
   void apply(const std::string& line) {
@@ -55,7 +55,7 @@ class Case {
   }
 
  private:
-  /// The outcome of the last calls, in the words of the line.
+  /// Formats the result of the last calls like the line of the case.
   std::string actual(const std::string& verb) const {
     if (verb == "plan") return plans_.back().text();
     if (verb == "why") return plans_.back().why;

@@ -6,7 +6,7 @@
 
 namespace pario {
 
-/// The bytes of a file; empty if it cannot be opened.
+/// Reads a file; returns an empty text if it cannot be opened.
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return {};

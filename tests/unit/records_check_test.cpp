@@ -21,7 +21,7 @@ class Check : public Records {
   static Index index_of(const std::string& path) {
     return *Index::read(*make_index({.path = path, .kind = Kind::tfrecord}), path);
   }
-  /// The damage to the only record, which is given in pieces of this length; "" if there is none.
+  /// Checks the only record in pieces of this length; returns its damage, or "".
   static std::string damage_in_pieces(const Index& index, const std::string& record,
                                       std::size_t length) {
     RecordCheck check(index, 0);

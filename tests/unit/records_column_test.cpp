@@ -13,7 +13,7 @@ namespace {
 
 using Numbers = std::vector<std::uint64_t>;
 
-std::vector<std::byte> packed(const Numbers& numbers) {
+std::vector<std::byte> pack(const Numbers& numbers) {
   ColumnBuilder builder;
   for (const std::uint64_t number : numbers) builder.add(number);
   return builder.finish();
@@ -37,7 +37,7 @@ Numbers offsets(std::size_t count, std::uint64_t least, std::uint64_t most) {
 TEST(Column, GivesBackWhatItWasGiven) {
   for (const std::size_t count : {0, 1, 2, 127, 128, 129, 1000}) {
     const Numbers numbers = offsets(count + 1, 0, 300);
-    EXPECT_EQ(read_back(packed(numbers), numbers.size()), numbers) << count;
+    EXPECT_EQ(read_back(pack(numbers), numbers.size()), numbers) << count;
   }
 }
 
@@ -45,30 +45,30 @@ TEST(Column, HoldsTheLargestLeapsThereAre) {
   Numbers numbers(200, 5);
   numbers[64] = numbers[65] = kLargestNumber - 1;
   for (std::size_t i = 66; i < numbers.size(); ++i) numbers[i] = kLargestNumber - 1;
-  EXPECT_EQ(read_back(packed(numbers), numbers.size()), numbers);
+  EXPECT_EQ(read_back(pack(numbers), numbers.size()), numbers);
 }
 
 TEST(Column, HoldsNumbersInAnyOrder) {
   Numbers numbers;
   for (std::uint64_t i = 0; i < 300; ++i)
     numbers.push_back(i % 70 == 0 ? kLargestNumber - 1 - i : i * 7919 % 300);
-  EXPECT_EQ(read_back(packed(numbers), numbers.size()), numbers);
+  EXPECT_EQ(read_back(pack(numbers), numbers.size()), numbers);
 }
 
 TEST(Column, NeedsNothingPerNumberWhereTheStepIsConstant) {
   Numbers numbers;
   for (std::uint64_t i = 0; i < 12800; ++i) numbers.push_back(100 + 4096 * i);
-  EXPECT_EQ(packed(numbers).size(), 100 * sizeof(ColumnBlock) + 8);
+  EXPECT_EQ(pack(numbers).size(), 100 * sizeof(ColumnBlock) + 8);
 }
 
 TEST(Column, NeedsTwoBytesForLinesAndFourForPictures) {
-  EXPECT_LT(packed(offsets(100'000, 20, 180)).size(), 200'000U);
-  EXPECT_LT(packed(offsets(100'000, 10'000, 200'000)).size(), 400'000U);
+  EXPECT_LT(pack(offsets(100'000, 20, 180)).size(), 200'000U);
+  EXPECT_LT(pack(offsets(100'000, 10'000, 200'000)).size(), 400'000U);
 }
 
 TEST(Column, FindsTheFirstNumberThatIsNotLess) {
   const Numbers numbers{3, 3, 7, 100};
-  const auto bytes = packed(numbers);
+  const auto bytes = pack(numbers);
   const Column column(bytes, 4);
   EXPECT_EQ(column.first_from(0), 0U);
   EXPECT_EQ(column.first_from(4), 2U);
@@ -77,7 +77,7 @@ TEST(Column, FindsTheFirstNumberThatIsNotLess) {
 }
 
 TEST(Column, DamageIsNoticedBeforeItIsRead) {
-  auto bytes = packed(offsets(300, 1, 999));
+  auto bytes = pack(offsets(300, 1, 999));
   EXPECT_FALSE(valid_column(bytes, 5000));
   bytes[16] = std::byte{60};  // wider than there can be
   EXPECT_FALSE(valid_column(bytes, 300));

@@ -16,7 +16,7 @@ constexpr std::uint64_t kPiece = 64 << 10;
 class Compressed : public Records {
  protected:
   void SetUp() override {
-    auto heap = compressed(std::move(*make_memory_heap(2 * kPiece)));
+    auto heap = make_compressed_heap(std::move(*make_memory_heap(2 * kPiece)));
     if (!heap.ok()) {
       ASSERT_EQ(heap.error().number, ENOENT);
       GTEST_SKIP() << heap.error().text();

@@ -1,5 +1,5 @@
-// Where records begin, by format; index files, and what is said of files that are no longer what
-// was indexed.
+// The boundaries of records by format; index files, and errors for files that have changed since
+// they were indexed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ using Texts = std::vector<std::string>;
 
 class Formats : public Records {
  protected:
-  /// The records of a file, as its index has them.
+  /// Reads the records of a file by its index.
   static Texts records(const IndexRequest& request) {
     auto image = make_index(request);
     if (!image.ok()) return {image.error().text()};
@@ -81,7 +81,7 @@ TEST_F(Formats, LinesEndWithTheirLineFeed) {
 TEST_F(Formats, LinesAreTheSameForAnyNumberOfThreads) {
   std::string bytes;
   for (int i = 0; i < 900'000; ++i) bytes += std::to_string(i * 7919LL % 1'000'003) + "\n";
-  bytes += std::string(9 << 20, 'x');  // over several stretches
+  bytes += std::string(9 << 20, 'x');  // longer than several threads' parts
   const Texts one = lines(bytes, 1);
   EXPECT_EQ(one.size(), 900'001U);
   EXPECT_EQ(lines(bytes, 4), one);
@@ -202,7 +202,7 @@ TEST_F(Formats, FilesOfADirectoryHaveTheirNames) {
   EXPECT_EQ(index->name(1), "b/empty");
   EXPECT_EQ(index->name(2), "b/two");
   EXPECT_EQ(index->span(2), (base::Extent{1, 3}));
-  EXPECT_GT(index->modified(2), 1'000'000'000'000'000'000);
+  EXPECT_GT(index->modification_time(2), 1'000'000'000'000'000'000);
 }
 
 TEST_F(Formats, FormatsAreGuessedByEndingOrContent) {
@@ -267,7 +267,7 @@ TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
     request.begins = begins;
     request.firsts = firsts;
     EXPECT_EQ(make_index(request).error().number, EINVAL);
-    IndexBuilder builder;  // by somebody else
+    IndexBuilder builder;  // an index by another program
     builder.begin(4);
     for (const std::uint64_t first : firsts) builder.group(first);
     const auto index = Index::read(builder.finish(Kind::parquet, 30, {}), request.path);
@@ -279,7 +279,7 @@ TEST_F(Formats, GroupsThatDoNotHaveTheRecordsFromTheFirstOneOnAreDamage) {
 TEST_F(Formats, AnIndexThatWasKilledIsRemovedByTheNext) {
   make(file::part_path("a.txt.pidx", file::random_part_number()), "half");
   write_index({.path = make("a.txt", "one\ntwo\n")});
-  write_index({.path = file("a.txt")});  // over an older one
+  write_index({.path = file("a.txt")});  // replaces an older one
   EXPECT_EQ(entries(), (Texts{"a.txt", "a.txt.pidx"}));
 }
 

@@ -1,4 +1,4 @@
-// The fused form of a shuffle: what it writes, and the orders in which it is loaded.
+// The fused form of a shuffle: its output, and the orders in which it is loaded.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -34,19 +34,19 @@ class Fused : public Records {
             .temporary = directory,
             .way = Way::fused};
   }
-  std::string shuffled(const ShuffleRequest& request) const {
+  std::string run(const ShuffleRequest& request) const {
     const auto done = shuffle(request);
     return done.ok() ? bytes_of(request.outputs[0]) : done.error().text();
   }
-  /// The same as one whole shuffle.
+  /// Runs the same request as one complete shuffle.
   std::string whole(ShuffleRequest request) const {
     request.way = Way::memory;
     request.outputs = {file("whole")};
     request.plan.reset();
-    return shuffled(request);
+    return run(request);
   }
-  /// The records of the output as they are loaded, by `ordering`.
-  std::string loaded(Ordering ordering, std::uint64_t epoch = 0) const {
+  /// Returns the records of the output in the order of loading by `ordering`.
+  std::string load_output(Ordering ordering, std::uint64_t epoch = 0) const {
     const std::string bytes = bytes_of(file("out"));
     const Index index = *open_index(file("out"));
     const Order order({.ordering = ordering,
@@ -83,8 +83,8 @@ TEST_F(Fused, LoadedInOrderItIsWhatTheShuffleWouldHaveWritten) {
     asked.seed = random();
     asked.plan = small_plan(static_cast<std::uint32_t>(1 + random() % 9),
                             1 + static_cast<unsigned>(round) % 8, random);
-    ASSERT_EQ(shuffled(asked).size(), text.size());
-    ASSERT_EQ(loaded(Ordering::as_they_lie), whole(asked)) << round;
+    ASSERT_EQ(run(asked).size(), text.size());
+    ASSERT_EQ(load_output(Ordering::as_they_lie), whole(asked)) << round;
   }
 }
 
@@ -93,7 +93,7 @@ TEST_F(Fused, TheOutputIsAFileLikeTheInput) {
   const std::string text = random_numbered_lines(random, 2000, 100);
   ShuffleRequest asked = request(make("in.txt", text));
   asked.plan = small_plan(5, 4, random);
-  ASSERT_EQ(shuffled(asked).size(), text.size());
+  ASSERT_EQ(run(asked).size(), text.size());
   const Index index = *open_index(file("out"));
   const Index plain = *Index::read(*make_index({.path = file("out"), .kind = Kind::lines}), "out");
   ASSERT_TRUE(index.verify().ok());
@@ -110,18 +110,18 @@ TEST_F(Fused, EpochsDifferAndDoNotDependOnThreads) {
   for (const unsigned threads : {1U, 8U}) {
     ShuffleRequest asked = plain;
     asked.plan = small_plan(6, threads, random);
-    ASSERT_EQ(shuffled(asked).find("ENO"), std::string::npos);
+    ASSERT_EQ(run(asked).find("ENO"), std::string::npos);
     for (const std::uint64_t epoch : {0U, 1U, 2U}) {
-      const std::string now = loaded(Ordering::shuffled, epoch);
+      const std::string now = load_output(Ordering::shuffled, epoch);
       EXPECT_EQ(epochs.emplace(epoch, now).first->second, now) << epoch;
     }
   }
   EXPECT_NE(epochs[0], epochs[1]);
   EXPECT_NE(epochs[1], epochs[2]);
-  EXPECT_NE(epochs[0], loaded(Ordering::as_they_lie));
+  EXPECT_NE(epochs[0], load_output(Ordering::as_they_lie));
 }
 
-/// Five records of a byte, put into three buckets.
+/// Five records of one byte in three buckets.
 Index five_records(std::uint64_t seed) {
   constexpr std::uint32_t kBuckets = 3;
   IndexBuilder builder;
@@ -130,7 +130,7 @@ Index five_records(std::uint64_t seed) {
   for (std::uint32_t bucket = 0; bucket < kBuckets; ++bucket)
     for (std::uint64_t record = 0; record < 5; ++record) {
       if (KeyRange{}.part_of(ShuffleKeys(seed).of(record), kBuckets) != bucket) continue;
-      builder.stretch(bucket);
+      builder.run(bucket);
       builder.begin(at++);
       builder.identity(record);
     }
@@ -172,7 +172,7 @@ TEST_F(Fused, ALoaderReadsEachBucketOnce) {
                            .chunk = kMiB,
                            .buffer = 65'536,
                            .inline_limit = 65'000};
-  const std::string bytes = shuffled(asked);
+  const std::string bytes = run(asked);
   const auto dataset = std::make_shared<const Dataset>(*Dataset::open(file("out")));
   const OrderRequest order{
       .ordering = Ordering::shuffled, .count = 40'000, .seed = 5, .bucketed = dataset->index()};
@@ -203,11 +203,11 @@ TEST_F(Fused, WhatCannotBeDoneIsSaidAndNothingIsLeft) {
   std::mt19937_64 random(6);
   ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 5000, 20)));
   asked.outputs.push_back(file("second"));
-  EXPECT_NE(shuffled(asked).find("of one output"), std::string::npos);
+  EXPECT_NE(run(asked).find("of one output"), std::string::npos);
   asked.outputs.pop_back();
   asked.plan = small_plan(3, 2, random);
   asked.plan->heap_limit = 1000;
-  EXPECT_NE(shuffled(asked).find("needs more memory than was expected"), std::string::npos);
+  EXPECT_NE(run(asked).find("needs more memory than was expected"), std::string::npos);
   asked.plan.reset();
   const auto stopped = shuffle(asked, [](std::uint64_t, std::uint64_t) { return false; });
   ASSERT_FALSE(stopped.ok());
@@ -250,7 +250,7 @@ TEST_F(Fused, AFileWithALongNameIsReplaced) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"in.txt", name, name + ".pidx"}));
 }
 
-/// With as little as a plan is made for.
+/// Returns the facts with the least memory for which a plan exists.
 ShuffleFacts least_memory(ShuffleFacts facts) {
   for (std::uint64_t step = 1024 * kMiB; step > 0; step /= 2) {
     facts.memory += step;
@@ -271,11 +271,11 @@ TEST_F(Fused, TheLeastMemoryThatIsAskedForIsEnough) {
     ShuffleRequest asked = request(make("in.txt", text));
     asked.plan =
         *plan_shuffle(least_memory({.bytes = text.size(), .records = records}), Way::fused);
-    EXPECT_EQ(shuffled(asked).size(), text.size()) << mean;
+    EXPECT_EQ(run(asked).size(), text.size()) << mean;
   }
 }
 
-/// Write calls of this process; nothing where the kernel does not count them.
+/// Returns the number of write calls of this process, if the kernel counts them.
 std::optional<std::uint64_t> writes_so_far() {
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -284,7 +284,7 @@ std::optional<std::uint64_t> writes_so_far() {
   return {};
 }
 
-TEST_F(Fused, AStretchIsOneWrite) {
+TEST_F(Fused, ARunIsOneWrite) {
   std::mt19937_64 random(9);
   ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 40'000, 200)));
   asked.plan = ShufflePlan{.way = Way::fused,
@@ -298,49 +298,49 @@ TEST_F(Fused, AStretchIsOneWrite) {
   const auto behind = writes_so_far();
   if (!before || !behind) GTEST_SKIP() << "needs /proc/self/io";
   ASSERT_TRUE(done.ok()) << done.error().text();
-  const std::uint64_t stretches = open_index(file("out"))->stretches();
-  EXPECT_GT(stretches, 50U);
-  EXPECT_LE(*behind - *before, stretches * 3 / 2);  // and the last page, the index; pages written
-                                                    // alone would be one more for each stretch
+  const std::uint64_t runs = open_index(file("out"))->runs();
+  EXPECT_GT(runs, 50U);
+  // Also the last page and the index. Pages written separately would add a call for each run.
+  EXPECT_LE(*behind - *before, runs * 3 / 2);
 }
 
 TEST_F(Fused, AnInputByAnotherNameIsNoOutput) {
   ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
   asked.outputs = {directory + "/./in.txt"};
-  EXPECT_NE(shuffled(asked).find("it is an input, too"), std::string::npos);
+  EXPECT_NE(run(asked).find("it is an input, too"), std::string::npos);
   std::filesystem::create_symlink("in.txt", file("link"));
   asked.outputs = {file("link")};
-  EXPECT_NE(shuffled(asked).find("it is an input, too"), std::string::npos);
+  EXPECT_NE(run(asked).find("it is an input, too"), std::string::npos);
 }
 
 TEST_F(Fused, NothingIsShuffledByADamagedIndex) {
   const std::string path = make("in.bin", std::string(3000, 'x'));
   auto image = *make_index({.path = path, .kind = Kind::fixed, .record_size = 10});
-  image[256] ^= std::byte{64};  // where its first records begin
+  image[256] ^= std::byte{64};  // the offsets of its first records
   ASSERT_TRUE(write_whole(index_path(path), image).ok());
   for (const Way way : {Way::fused, Way::memory, Way::gather}) {
     ShuffleRequest asked = request(path);
     asked.kind = Kind::fixed;
     asked.way = way;
-    EXPECT_NE(shuffled(asked).find("damaged"), std::string::npos) << shuffled(asked);
+    EXPECT_NE(run(asked).find("damaged"), std::string::npos) << run(asked);
   }
   EXPECT_EQ(entries(), (std::vector<std::string>{"in.bin", "in.bin.pidx"}));
 }
 
 TEST_F(Fused, WhatIsAppendedIsInNoBucket) {
   const ShuffleRequest asked = request(make("in.txt", "a\nb\nc\n"));
-  make("out", shuffled(asked) + "d\n");
+  make("out", run(asked) + "d\n");
   const auto grown =
       grow_index({.path = file("out"), .kind = Kind::lines}, *Index::open(index_path(file("out"))));
   ASSERT_FALSE(grown.ok());
   EXPECT_NE(grown.error().text().find("what was appended to it is in none"), std::string::npos);
 }
 
-TEST(BucketOrders, StretchesOutsideOfTheirFileAreADamage) {
+TEST(BucketOrders, RunsOutsideOfTheirFileAreADamage) {
   for (const std::uint64_t bucket : {2U, 7U}) {
     IndexBuilder builder;
     builder.bucketing({1, 3});
-    builder.stretch(bucket);
+    builder.run(bucket);
     builder.begin(0);
     builder.identity(0);
     EXPECT_EQ(Index::read(builder.finish(Kind::raw, 1, {}), "one").ok(), bucket < 3);
@@ -370,12 +370,12 @@ TEST_F(Fused, AnIndexBesideTheFileOfTheShuffleBeforeIsNoticedWhateverItsTime) {
   std::mt19937_64 random(1);
   ShuffleRequest asked = request(make("in.txt", random_numbered_lines(random, 3000, 60)));
   asked.plan = small_plan(8, 1, random);
-  const std::string before = shuffled(asked);
+  const std::string before = run(asked);
   asked.seed = 8;
-  ASSERT_EQ(shuffled(asked).size(), before.size());
+  ASSERT_EQ(run(asked).size(), before.size());
   struct stat facts{};
   ASSERT_EQ(::stat(file("out").c_str(), &facts), 0);
-  make("out", before);  // as when it is killed between the two names
+  make("out", before);  // like a kill between the two renames
   EXPECT_EQ(open_index(file("out")).error().number, ESTALE);
   const timespec times[] = {facts.st_mtim, facts.st_mtim};
   ASSERT_EQ(::utimensat(AT_FDCWD, file("out").c_str(), times, 0), 0);

@@ -1,4 +1,4 @@
-// Loading batches: every record once and in order, whatever the threads; what cannot be read is
+// Loading batches: every record once and in order for any number of threads; unreadable records are
 // named.
 #include "data/records/loader.hpp"
 
@@ -20,10 +20,9 @@ namespace {
 
 constexpr std::uint64_t kPatience = 10'000'000'000;
 
-/// A file of `count` records of `size` bytes, of which the first eight are the number of the
-/// record.
-std::shared_ptr<const Dataset> numbered(const std::string& path, std::uint64_t count,
-                                        std::uint64_t size) {
+/// Makes a file of `count` records of `size` bytes; the first eight bytes are the record's number.
+std::shared_ptr<const Dataset> make_numbered(const std::string& path, std::uint64_t count,
+                                             std::uint64_t size) {
   std::string content(count * size, 'x');
   for (std::uint64_t i = 0; i < count; ++i) std::memcpy(content.data() + i * size, &i, sizeof i);
   std::ofstream(path, std::ios::binary) << content;
@@ -60,7 +59,7 @@ Loaded load(const LoadRequest& request) {
   return out;
 }
 
-std::vector<std::uint64_t> expected(const OrderRequest& request) {
+std::vector<std::uint64_t> list_order(const OrderRequest& request) {
   const Order order(request);
   std::vector<std::uint64_t> out;
   for (std::uint64_t i = 0; i < request.count; ++i) out.push_back(order.at(i));
@@ -69,7 +68,7 @@ std::vector<std::uint64_t> expected(const OrderRequest& request) {
 
 using RecordsLoader = Records;
 
-/// It would hold up a thread for as long as nobody writes.
+/// A pipe would block a thread until another process writes.
 TEST_F(RecordsLoader, APipeInPlaceOfAFileIsRefused) {
   const std::string pipe = file("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -83,7 +82,7 @@ TEST_F(RecordsLoader, APipeInPlaceOfAFileIsRefused) {
 
 TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
   for (const std::uint64_t size : {24U, 5000U, 70'000U}) {
-    const auto dataset = numbered(file("data"), 700, size);
+    const auto dataset = make_numbered(file("data"), 700, size);
     for (const Ordering ordering : {Ordering::as_they_lie, Ordering::shuffled, Ordering::blocks})
       for (const unsigned threads : {1U, 4U})
         for (const Caching caching : {Caching::page_cache, Caching::direct}) {
@@ -95,7 +94,7 @@ TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
                                       .memory = threads == 1 ? 1U : 1U << 20,
                                       .most_threads = threads,
                                       .caching = caching});
-          EXPECT_EQ(loaded.numbers, expected(order));
+          EXPECT_EQ(loaded.numbers, list_order(order));
           EXPECT_EQ(loaded.contents, loaded.numbers);
           EXPECT_EQ(loaded.batches.size(), 22);
           EXPECT_EQ(loaded.batches.back(), 700 - 21 * 32);
@@ -104,20 +103,21 @@ TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
 }
 
 TEST_F(RecordsLoader, SeveralDataSetsAreOneAfterTheOther) {
-  const auto first = numbered(file("first"), 100, 100), second = numbered(file("second"), 50, 3000);
+  const auto first = make_numbered(file("first"), 100, 100),
+             second = make_numbered(file("second"), 50, 3000);
   const OrderRequest order{.ordering = Ordering::shuffled, .count = 150, .seed = 1};
   const Loaded loaded = load({.datasets = {first, second},
                               .order = order,
                               .schedule = {.count = 150, .batch = 7},
                               .memory = 1 << 20});
-  EXPECT_EQ(loaded.numbers, expected(order));
+  EXPECT_EQ(loaded.numbers, list_order(order));
   for (std::size_t i = 0; i < loaded.numbers.size(); ++i)
     EXPECT_EQ(loaded.contents[i],
               loaded.numbers[i] < 100 ? loaded.numbers[i] : loaded.numbers[i] - 100);
 }
 
 TEST_F(RecordsLoader, RecordsThatAreGoneAreNamedAndTheOthersCome) {
-  const auto dataset = numbered(file("data"), 64, 1000);
+  const auto dataset = make_numbered(file("data"), 64, 1000);
   std::filesystem::resize_file(file("data"), 60'500);
   const Loaded loaded = load({.datasets = {dataset},
                               .order = {.count = 64},
@@ -129,7 +129,7 @@ TEST_F(RecordsLoader, RecordsThatAreGoneAreNamedAndTheOthersCome) {
 }
 
 TEST_F(RecordsLoader, ARankWithoutAShareOfTheLastStepHasABatchLess) {
-  const auto dataset = numbered(file("data"), 9, 100);
+  const auto dataset = make_numbered(file("data"), 9, 100);
   for (const std::uint64_t rank : {0U, 1U, 2U, 3U}) {
     const Loaded loaded = load({.datasets = {dataset},
                                 .order = {.count = 9},
@@ -141,7 +141,7 @@ TEST_F(RecordsLoader, ARankWithoutAShareOfTheLastStepHasABatchLess) {
 }
 
 TEST_F(RecordsLoader, BatchesOutliveTheLoader) {
-  const auto dataset = numbered(file("data"), 10, 100);
+  const auto dataset = make_numbered(file("data"), 10, 100);
   Batch batch{};
   {
     auto loader = Loader::start({.datasets = {dataset},
@@ -163,7 +163,7 @@ TEST(Pools, HaveNoMoreBuffersThanWereHeldAtATime) {
 }
 
 TEST_F(RecordsLoader, MayBeLeftAnywhere) {
-  const auto dataset = numbered(file("data"), 5000, 1000);
+  const auto dataset = make_numbered(file("data"), 5000, 1000);
   for (int taken = 0; taken < 20; ++taken) {
     auto loader = Loader::start({.datasets = {dataset},
                                  .order = {.ordering = Ordering::shuffled, .count = 5000},

@@ -19,9 +19,9 @@ std::vector<std::uint64_t> all_of(const OrderRequest& request) {
   return out;
 }
 
-/// tf.data's `interleave`, one record after the other.
-std::vector<std::uint64_t> interleaved(const std::vector<std::uint64_t>& counts, std::size_t cycle,
-                                       std::uint64_t block) {
+/// Models tf.data's `interleave`, one record after the other.
+std::vector<std::uint64_t> interleave(const std::vector<std::uint64_t>& counts, std::size_t cycle,
+                                      std::uint64_t block) {
   struct Open {
     std::uint64_t next, end;
   };
@@ -124,7 +124,7 @@ TEST(Order, FilesTakeTurnsAsInTfData) {
   for (const auto& files : all)
     for (const std::size_t cycle : {1, 2, 3, 16})
       for (const std::uint64_t block : {1, 2, 7, 100}) {
-        const auto expected = interleaved(files, cycle, block);
+        const auto expected = interleave(files, cycle, block);
         EXPECT_EQ(all_of({.ordering = Ordering::interleaved,
                           .count = expected.size(),
                           .block = block,
@@ -143,8 +143,8 @@ TEST(Order, BlocksStayTogetherWithinTheirGroup) {
     std::set<std::uint64_t> blocks;
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count, 16); ++i)
       blocks.insert(records[i] / 8);
-    EXPECT_LE(blocks.size(), 4)
-        << count;  // three of a group, one of which may be short, so that the next group begins
+    // three blocks of a group, and one of the next group if one of them is short
+    EXPECT_LE(blocks.size(), 4) << count;
   }
 }
 

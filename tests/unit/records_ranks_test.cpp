@@ -1,5 +1,5 @@
-// Shuffles by several ranks, which are threads here: the bytes of one, and an Error of one is one
-// of all.
+// Shuffles by several ranks (threads): the output equals that of one rank, and an Error of one rank
+// is an Error of all.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -13,7 +13,7 @@
 namespace pario::records {
 namespace {
 
-/// Threads that meet.
+/// Exchanges texts among threads that act as ranks.
 class Meeting {
  public:
   explicit Meeting(unsigned count) : given_(count), barrier_(count) {}
@@ -43,7 +43,7 @@ class RanksShuffle : public Records {
             .memory = std::uint64_t{4} << 30,
             .temporary = directory};
   }
-  /// What each of the ranks came to; `change` makes one's request another.
+  /// Returns the result of each rank; `change` modifies the request of the last one.
   static std::vector<std::string> outcomes(
       const ShuffleRequest& request, unsigned count,
       const std::function<void(ShuffleRequest&)>& change = {}) {
@@ -61,7 +61,7 @@ class RanksShuffle : public Records {
     threads.clear();
     return out;
   }
-  static std::string joined(const std::vector<std::string>& paths) {
+  static std::string join_files(const std::vector<std::string>& paths) {
     std::string out;
     for (const std::string& path : paths) out += bytes_of(path);
     return out;
@@ -94,13 +94,13 @@ TEST_F(RanksShuffle, TheBytesAreThoseOfOne) {
     for (int shard = 0; shard < 1 + round % 5; ++shard)
       asked.outputs.push_back(file("out" + std::to_string(shard)));
     ASSERT_TRUE(shuffle(asked).ok());
-    const std::string alone = joined(asked.outputs);
+    const std::string alone = join_files(asked.outputs);
     asked.plan = small_plan(round % 3 == 0 ? Way::gather : Way::buckets);
     asked.plan->direct = round % 4 == 0;
     const auto ranks = static_cast<unsigned>(1 + random_() % 4);
     const auto done = outcomes(asked, ranks);
     ASSERT_EQ(done, std::vector<std::string>(ranks, std::to_string(count) + " records")) << round;
-    ASSERT_EQ(joined(asked.outputs), alone) << round << ": " << ranks << " ranks";
+    ASSERT_EQ(join_files(asked.outputs), alone) << round << ": " << ranks << " ranks";
     std::filesystem::remove(file("in.txt"));
     EXPECT_EQ(entries().size(), asked.outputs.size()) << "nothing else is left";
     for (const std::string& output : asked.outputs) std::filesystem::remove(output);
@@ -145,7 +145,7 @@ TEST_F(RanksShuffle, AnErrorOfOneIsOneOfAllAndNothingIsLeft) {
   EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
 }
 
-/// The name of a rank's temporary file that all ranks see.
+/// Returns the name of a rank's temporary file that is visible to all ranks.
 std::string heap_name(std::string_view output, std::uint64_t rank, std::uint64_t number) {
   return heap_path("", output, rank, number).substr(1);
 }

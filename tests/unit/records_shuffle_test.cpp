@@ -1,4 +1,4 @@
-// The shuffle: its order by definition, the same by every plan; what becomes of failures.
+// The shuffle: every plan gives the order of the definition; errors, and the files they leave.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 namespace pario::records {
 namespace {
 
-/// The lines of `text`, each with an end, in the order of the shuffle by its definition.
-std::string expected(const std::string& text, std::uint64_t seed, unsigned bits = 64) {
+/// Shuffles the lines of `text` by the definition of the order; each gets a line end.
+std::string shuffle_lines(const std::string& text, std::uint64_t seed, unsigned bits = 64) {
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::string>> order;
   const ShuffleKeys keys(seed, bits);
   for (std::size_t at = 0; at < text.size();) {
@@ -45,7 +45,7 @@ class Shuffle : public Records {
             .memory = 4096 * kMiB,
             .temporary = directory};
   }
-  std::string shuffled(const ShuffleRequest& request) const {
+  std::string run(const ShuffleRequest& request) const {
     const auto done = shuffle(request);
     if (!done.ok()) return done.error().text();
     std::string out;
@@ -54,7 +54,7 @@ class Shuffle : public Records {
   }
 };
 
-/// A small plan of each kind: everything is divided, cut and read twice that can be.
+/// Makes a small plan of each kind, with small limits, so that all bytes are divided and reread.
 ShufflePlan small_plan(Way way, unsigned threads, std::mt19937_64& random) {
   ShufflePlan plan{.way = way,
                    .buckets = static_cast<std::uint32_t>(1 + random() % 5),
@@ -77,7 +77,7 @@ TEST_F(Shuffle, TheOrderIsThatOfTheKeysByEveryPlanAndAnyThreads) {
     asked.seed = random();
     for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
       asked.plan = small_plan(way, 1 + static_cast<unsigned>(round) % 8, random);
-      ASSERT_EQ(shuffled(asked), expected(text, asked.seed))
+      ASSERT_EQ(run(asked), shuffle_lines(text, asked.seed))
           << round << " " << static_cast<int>(way);
     }
   }
@@ -91,7 +91,7 @@ TEST_F(Shuffle, RecordsWithEqualKeysAreInTheOrderOfTheInput) {
   for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
     asked.plan = small_plan(way, 4, random);
     asked.plan->bucket_limit = ~std::uint64_t{0};
-    EXPECT_EQ(shuffled(asked), expected(text, asked.seed, 4));
+    EXPECT_EQ(run(asked), shuffle_lines(text, asked.seed, 4));
   }
 }
 
@@ -102,7 +102,7 @@ TEST_F(Shuffle, MoreRecordsThanExpectedGoThroughBuckets) {
   for (const Way way : {Way::memory, Way::gather}) {
     asked.plan = small_plan(way, 2, random);
     asked.plan->heap_limit = 40'960;
-    EXPECT_EQ(shuffled(asked), expected(text, 7));
+    EXPECT_EQ(run(asked), shuffle_lines(text, 7));
   }
 }
 
@@ -112,12 +112,12 @@ TEST_F(Shuffle, UnusualInputs) {
         std::string("\0\n\n\xff\n", 5), std::string(3 * kMiB, 'x'),
         std::string(kMiB, 'x') + "\nshort\n" + std::string(kMiB, 'y')}) {
     const ShuffleRequest asked = request(make("in.txt", text));
-    EXPECT_EQ(shuffled(asked), expected(text, asked.seed));
+    EXPECT_EQ(run(asked), shuffle_lines(text, asked.seed));
   }
 }
 
 TEST_F(Shuffle, ALastLineWithoutAnEndGetsThatOfTheOthers) {
-  const std::string out = shuffled(request(make("in.txt", "a\r\nb\r\nc")));
+  const std::string out = run(request(make("in.txt", "a\r\nb\r\nc")));
   EXPECT_EQ(out.size(), 9U);
   EXPECT_NE(out.find("c\r\n"), std::string::npos);
 }
@@ -126,7 +126,7 @@ TEST_F(Shuffle, SeveralInputsAreOne) {
   ShuffleRequest asked = request(make("1.txt", "a\nb"));
   asked.inputs.push_back(make("2.txt", ""));
   asked.inputs.push_back(make("3.txt", "c\nd\n"));
-  EXPECT_EQ(shuffled(asked), expected("a\nb\nc\nd\n", 7));
+  EXPECT_EQ(run(asked), shuffle_lines("a\nb\nc\nd\n", 7));
 }
 
 TEST_F(Shuffle, LinesGoByAnIndexThatIsNotOutOfDate) {
@@ -143,11 +143,11 @@ TEST_F(Shuffle, LinesGoByAnIndexThatIsNotOutOfDate) {
   EXPECT_TRUE(preview_shuffle(asked)->facts.indexed);
   for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
     asked.plan = small_plan(way, 3, random);
-    EXPECT_EQ(shuffled(asked), expected(text + "\nb\nc", 7));
+    EXPECT_EQ(run(asked), shuffle_lines(text + "\nb\nc", 7));
   }
   make("more.txt", "b\nc\nd");
   EXPECT_FALSE(preview_shuffle(asked)->facts.indexed);
-  EXPECT_EQ(shuffled(asked), expected(text + "\nb\nc\nd", 7));
+  EXPECT_EQ(run(asked), shuffle_lines(text + "\nb\nc\nd", 7));
 }
 
 TEST_F(Shuffle, ShardsAreTheOutputInEqualParts) {
@@ -159,7 +159,7 @@ TEST_F(Shuffle, ShardsAreTheOutputInEqualParts) {
     for (std::size_t i = 0; i < shards; ++i)
       asked.outputs.push_back(file("shard" + std::to_string(i)));
     asked.plan = small_plan(Way::buckets, 4, random);
-    EXPECT_EQ(shuffled(asked), expected(text, 7));
+    EXPECT_EQ(run(asked), shuffle_lines(text, 7));
     for (const std::string& shard : asked.outputs) {
       const auto lines = static_cast<std::size_t>(std::ranges::count(bytes_of(shard), '\n'));
       EXPECT_TRUE(lines == 1000 / shards || lines == 1000 / shards + 1) << lines;
@@ -170,7 +170,7 @@ TEST_F(Shuffle, ShardsAreTheOutputInEqualParts) {
 TEST_F(Shuffle, MoreShardsThanRecordsLeaveEmptyOnes) {
   ShuffleRequest asked = request(make("in.txt", "a\nb\n"));
   asked.outputs = {file("0"), file("1"), file("2"), file("3"), file("4")};
-  EXPECT_EQ(shuffled(asked), expected("a\nb\n", 7));
+  EXPECT_EQ(run(asked), shuffle_lines("a\nb\n", 7));
   EXPECT_EQ(entries(), (std::vector<std::string>{"0", "1", "2", "3", "4", "in.txt"}));
 }
 
@@ -184,7 +184,7 @@ TEST_F(Shuffle, FixedRecordsGoByTheirIndex) {
   ShuffleRequest asked = request(path);
   asked.kind = Kind::fixed;
   std::mt19937_64 random(4);
-  const std::string automatic = shuffled(asked);
+  const std::string automatic = run(asked);
   ASSERT_EQ(automatic.size(), bytes.size());
   std::vector<std::string> records;
   for (std::size_t at = 0; at < automatic.size(); at += 5)
@@ -194,7 +194,7 @@ TEST_F(Shuffle, FixedRecordsGoByTheirIndex) {
   EXPECT_EQ(sorted, bytes);
   for (const Way way : {Way::memory, Way::gather, Way::buckets}) {
     asked.plan = small_plan(way, 3, random);
-    EXPECT_EQ(shuffled(asked), automatic);
+    EXPECT_EQ(run(asked), automatic);
   }
 }
 
@@ -242,9 +242,9 @@ TEST_F(Shuffle, PlacesBeforeAndAfterHaveNothingToDoWithEachOther) {
 TEST_F(Shuffle, NothingIsLeftWhenItFails) {
   ShuffleRequest asked = request(make("in.txt", std::string(kMiB, '\n')));
   asked.outputs = {directory + "/none/out"};
-  EXPECT_NE(shuffled(asked).find("ENOENT"), std::string::npos);
+  EXPECT_NE(run(asked).find("ENOENT"), std::string::npos);
   asked.outputs = {file("in.txt")};
-  EXPECT_NE(shuffled(asked).find("it is an input, too"), std::string::npos);
+  EXPECT_NE(run(asked).find("it is an input, too"), std::string::npos);
   EXPECT_EQ(entries(), std::vector<std::string>{"in.txt"});
 }
 
@@ -258,7 +258,7 @@ TEST_F(Shuffle, AFullDiskIsAnErrorThatNamesItsPlace) {
   setrlimit(RLIMIT_FSIZE, &little);
   ShuffleRequest asked = plain;
   asked.plan = small_plan(Way::buckets, 2, random);
-  const std::string told = shuffled(asked);
+  const std::string told = run(asked);
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, before);
   EXPECT_NE(told.find("EFBIG"), std::string::npos) << told;
@@ -275,7 +275,7 @@ TEST_F(Shuffle, WhoStopsItLeavesNothing) {
 
 TEST_F(Shuffle, AnOutputThatWasThereIsReplacedWhole) {
   make("out", "old");
-  EXPECT_EQ(shuffled(request(make("in.txt", "a\n"))), "a\n");
+  EXPECT_EQ(run(request(make("in.txt", "a\n"))), "a\n");
 }
 
 TEST(ShufflePlans, MemoryWhereItFits) {

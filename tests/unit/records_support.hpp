@@ -27,7 +27,7 @@ class Records : public testing::Test {
     return file(name);
   }
   static std::string bytes_of(const std::string& path) { return read_file(path); }
-  /// Names in the directory: what a failed call has left.
+  /// Lists the names in the directory, to find the remains of a failed call.
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(directory))

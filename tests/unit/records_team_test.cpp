@@ -1,4 +1,4 @@
-// Workers that end together, however one of them ends.
+// Workers of a team all end if one of them ends, for any reason.
 #include "data/records/team.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ TEST(Team, AnErrorOfOneEndsAll) {
   Meter meter;
   const base::Status status = run_team(3, meter, [&](unsigned worker) -> base::Status {
     if (worker == 1) return base::Error{.number = EIO, .operation = "read"};
-    while (!meter.stopped()) std::this_thread::yield();
+    while (!meter.is_stopped()) std::this_thread::yield();
     return {};
   });
   ASSERT_FALSE(status);

@@ -1,4 +1,4 @@
-// The life of a log: what a reader finds after a good end, a fork, a kill, a full disk.
+// The contents of a log after a normal end, a fork, a kill, a full disk.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -202,7 +202,7 @@ TEST_F(Log, IsOffWithoutADirectoryAndLeavesNothingWhenItCannotStart) {
   EXPECT_TRUE(logs_in(directory).empty());
 }
 
-/// Counts into 3,000 files and 50,000 events with too little room for them.
+/// Counts 3,000 files and 50,000 events, with too little memory for them.
 void fill_the_log() {
   Record* record = record_of("/data/first");
   for (std::uint64_t i = 0; i < 3000; ++i)

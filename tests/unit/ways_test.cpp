@@ -1,5 +1,4 @@
-// Every way moves every piece to or from its place, sequentially or at random, and counts wrong
-// pieces.
+// Every way transfers every piece, sequentially or at random, and counts wrong pieces.
 #include "instruments/ways/ways.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +50,8 @@ class Ways : public testing::TestWithParam<Named> {
     }
     return count;
   }
-  /// None if the kernel or the file system does not support the way.
+  /// Returns nothing if the kernel or the file system does not support the way.
+
   std::optional<Timing> move(Work work) const {
     work.piece = kPiece, work.seconds = 3600;
     const auto taken = time_way(path, GetParam().way, work);

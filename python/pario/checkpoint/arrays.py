@@ -331,8 +331,8 @@ def _facts(
 ) -> Facts:
     if name.split("/")[0] == "pario" or {"", "."} & set(name.split("/")) or "\0" in name:
         raise CheckpointError(
-            "such a name cannot be used: 'pario' is taken, and what stands between '/' is not"
-            " empty, '.' or has a zero byte"
+            "such a name cannot be used: 'pario' is reserved, and a part between '/' must not be"
+            " empty or '.', or contain a zero byte"
         )
     shape, parts = saved.shape, saved.parts
     if saved.kind == PER_RANK:

@@ -152,7 +152,7 @@ class Pending:
         """
         return self._thread is None or not self._thread.is_alive()
 
-    @interrupts.postponed()
+    @interrupts.postpone_interrupt()
     def result(self) -> Path:
         """Waits until the checkpoint, and those before it, are complete.
 

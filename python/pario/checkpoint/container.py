@@ -34,7 +34,7 @@ from pario.checkpoint.store import (
     find_record,
     table_bytes_of,
 )
-from pario.checkpoint.transfer import opened, write_all
+from pario.checkpoint.transfer import open_file, write_all
 from pario.checkpoint.types import Array, Type
 from pario.hdf5 import Image, Piece, add_contiguous
 
@@ -184,7 +184,7 @@ def write(path: str, skeleton: Skeleton) -> None:
 
     Raises CheckpointError that names the file.
     """
-    with opened(path, os.O_WRONLY | os.O_CREAT) as file:
+    with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
         for at, content in (skeleton.head(), *skeleton.pieces):
             write_all(file, content, at)
         os.ftruncate(file, skeleton.places.size)
@@ -262,7 +262,7 @@ def check_metadata(path: Path) -> None:
     Raises CheckpointError where they differ. Files of other programs and of earlier versions have
     no table and are not checked.
     """
-    with opened(str(path), os.O_RDONLY) as file:
+    with open_file(str(path), os.O_RDONLY) as file:
         user_block, record = find_record(file)
         size = table_bytes_of(record) if user_block else 0
         if size and not _metadata_is_good(file, user_block, size):

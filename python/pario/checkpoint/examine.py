@@ -26,7 +26,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header
 from pario.checkpoint.store import MASTER, Identity, Store, read_identity, sync
-from pario.interrupts import check, postponed
+from pario.interrupts import check, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, silent
 from pario.publishing import remove
@@ -246,7 +246,7 @@ def slice_of(header: Header, name: str, axis: int, index: int | None) -> types.A
     return read_box(header, entry, box).squeeze(axis=tuple(fixed))
 
 
-@postponed()
+@postpone_interrupt()
 def merge(
     ranks: Ranks,
     find: Callable[[], Header],
@@ -304,7 +304,7 @@ class _Target:
         store = Store(here.parent)
         if store.of_form(in_parts).path(header.step) != here:
             raise CheckpointError(
-                f"{here} is no longer called as its step {header.step}: say where the file goes"
+                f"{here} does not have the name of its step {header.step}: name the output file"
             )
         if saved is None:
             generation = store.read_manifest()[0].generation_of(here.name)
@@ -386,7 +386,7 @@ def _copy_all(
                 sums[name][number][first : first + len(some)] += some
             done += count
             show(done, total)
-    with transfer.opened(path, os.O_WRONLY) as file:
+    with transfer.open_file(path, os.O_WRONLY) as file:
         transfer.flush(file, show)
     return sums
 
@@ -436,7 +436,7 @@ def _finish(
     table = np.concatenate(
         [np.zeros(0, np.uint64), *(one for blocks in sums.values() for one in blocks)]
     )
-    with transfer.opened(path, os.O_RDWR) as file:
+    with transfer.open_file(path, os.O_RDWR) as file:
         transfer.write_all(file, table.astype("<u8").tobytes(), places.sums)
         os.fsync(file)
     return target.publish()

@@ -1,8 +1,8 @@
-"""Boxes of short rows in one file: the ranks of a node join them in memory that they share, and
-each moves a contiguous share of the file.
+"""Two-phase I/O within a node, for boxes of short rows in one file.
 
-That takes rounds. In each one the ranks fill a buffer, and while they fill the next one they write
-it. What is pure comes first.
+The ranks of a node join their rows in shared memory, and each rank moves a contiguous share of the
+file. This takes rounds: while the ranks fill the buffer of one round, they write that of the round
+before. Pure functions come first.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from pario.checkpoint.geometry import Box, contiguous_axes, pieces, place_of, ru
 from pario.checkpoint.node import Node, node_of
 from pario.checkpoint.transfer import Move, are_large
 from pario.checkpoint.types import Array
-from pario.interrupts import deferred, kept
+from pario.interrupts import defer_interrupt, keep_error
 from pario.progress import Show, silent
 from pario.ranks import PATIENCE
 
-#: Bytes of a round; those of a node's ring of buffers are _RING times as many.
+#: Bytes of a round. The ring of a node has _RING buffers of this size.
 _ROUND = 1 << 22
-#: Buffers: who fills one has met the others since they emptied it (see _in_rounds).
+#: Buffers of the ring: enough that all ranks have emptied a buffer before one refills it (see
+#: _run_rounds).
 _RING = 4
-#: What is read of what nobody wants is at most so many times what is wanted.
+#: Most bytes that a node reads, as a multiple of the bytes that its ranks need.
 _WASTE = 2
 
 
 @dataclass(frozen=True, order=True)
 class Stored:
-    """An array of a file, or a part of one, whose bytes lie in order from ``place`` on."""
+    """An array of a file, or a part of one, with its bytes in C order from offset ``place`` on."""
 
     place: int
     begin: tuple[int, ...]
@@ -46,50 +47,50 @@ class Stored:
 
     @property
     def box(self) -> Box:
-        """What it has."""
+        """The box of its elements."""
         return Box(self.begin, self.shape)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of an array; in a round one that is one run of bytes in the file."""
+    """A box of an array. Within a round it is one run of bytes in the file."""
 
     stored: Stored
     box: Box
 
     @property
     def begin(self) -> int:
-        """Its first byte in the file."""
+        """The offset of its first byte in the file."""
         return self.stored.place + place_of(self.box, self.stored.box, self.stored.element)
 
     @property
     def nbytes(self) -> int:
-        """Of it."""
+        """The number of its bytes."""
         return self.box.size * self.stored.element
 
 
-#: What a rank has of each array, or wants of it.
-Held = dict[Stored, list[Box]]
+#: The boxes of each array that a rank writes or reads.
+Boxes = dict[Stored, list[Box]]
 Region = Sequence[Piece]
 Round = list[Piece]
 
 
 def stored_of(move: Move) -> Stored:
-    """The array that a move is of."""
+    """The array to which a move belongs."""
     return Stored(move.place, move.stored.begin, move.stored.shape, move.data.dtype.itemsize)
 
 
-def held_by(moves: Sequence[Move]) -> Held:
-    """What a rank says of its moves."""
-    found: Held = defaultdict(list)
+def list_boxes(moves: Sequence[Move]) -> Boxes:
+    """Groups the boxes of a rank's moves by array; empty boxes are left out."""
+    found: Boxes = defaultdict(list)
     for move in moves:
         if move.box.size:
             found[stored_of(move)].append(move.box)
     return dict(found)
 
 
-def divided(everyones: Sequence[Held]) -> frozenset[Stored]:
-    """The arrays of which some rank has short runs: the others each rank moves by itself."""
+def find_joint_arrays(everyones: Sequence[Boxes]) -> frozenset[Stored]:
+    """Finds the arrays that ranks move jointly: those of which some rank has short runs."""
     short = (
         stored
         for theirs in everyones
@@ -100,10 +101,10 @@ def divided(everyones: Sequence[Held]) -> frozenset[Stored]:
 
 
 def regions(
-    everyones: Sequence[Held], nodes: Sequence[int], arrays: frozenset[Stored], *, writing: bool
+    everyones: Sequence[Boxes], nodes: Sequence[int], arrays: frozenset[Stored], *, writing: bool
 ) -> list[Region] | None:
-    """What each node moves for its ranks. None where nodes have short runs themselves, or would
-    write what is not theirs."""
+    """The region that each node moves for its ranks. None where the runs of a node are short, too,
+    or a node would write bytes that its ranks do not have."""
     found: list[Region] = []
     for node in range(max(nodes) + 1):
         theirs = [held for held, where in zip(everyones, nodes, strict=True) if where == node]
@@ -111,7 +112,7 @@ def regions(
         for stored in sorted(arrays):
             boxes = [box for held in theirs for box in held.get(stored, ())]
             if boxes:
-                box = _moved(stored, boxes, writing=writing)
+                box = _choose_box(stored, boxes, writing=writing)
                 if box is None:
                     return None
                 mine.append(Piece(stored, box))
@@ -119,19 +120,19 @@ def regions(
     return found
 
 
-def _moved(stored: Stored, boxes: Sequence[Box], *, writing: bool) -> Box | None:
-    """The box of an array that a node moves for ranks that have these: in long runs, and not much
-    more than they have."""
+def _choose_box(stored: Stored, boxes: Sequence[Box], *, writing: bool) -> Box | None:
+    """The box that a node moves for the boxes of its ranks: it has long runs and few other bytes.
+    None if there is none."""
     size, around = sum(box.size for box in boxes), _around(boxes)
     if writing:
         candidates, most = [around], size
     else:
-        candidates, most = [around, _widened(around, stored)], _WASTE * size
+        candidates, most = [around, _extend_rows(around, stored)], _WASTE * size
     return next((box for box in candidates if box.size <= most and _is_long(box, stored)), None)
 
 
 def _is_long(box: Box, stored: Stored) -> bool:
-    """Whether it is one run, or of long ones."""
+    """True if a box is one run of bytes, or consists of long ones."""
     element = stored.element
     return run_count(box, stored.box, element, strides(box.shape, element)) == 1 or are_large(
         [(stored.box, box, element)]
@@ -139,19 +140,19 @@ def _is_long(box: Box, stored: Stored) -> bool:
 
 
 def _around(boxes: Sequence[Box]) -> Box:
-    """The smallest box that has all of them."""
+    """The smallest box that contains all boxes."""
     begin = np.min([box.begin for box in boxes], axis=0).tolist()
     end = np.max([box.end for box in boxes], axis=0).tolist()
     return Box(tuple(begin), tuple(last - first for first, last in zip(begin, end, strict=True)))
 
 
-def _widened(box: Box, stored: Stored) -> Box:
-    """With all that lies between its parts in the file."""
+def _extend_rows(box: Box, stored: Stored) -> Box:
+    """Extends a box to whole rows, which closes the gaps between its runs in the file."""
     return Box((*box.begin[:1], *stored.begin[1:]), (*box.shape[:1], *stored.shape[1:]))
 
 
 def _lines(box: Box, stored: Stored) -> Iterator[Box]:
-    """A box as boxes that are one run of bytes each, in order."""
+    """Divides a box into boxes of one run of bytes each, in order."""
     outer = len(box.shape) - contiguous_axes(
         box, stored.box, stored.element, strides(box.shape, stored.element)
     )
@@ -161,7 +162,7 @@ def _lines(box: Box, stored: Stored) -> Iterator[Box]:
 
 
 def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Of an array, in order; numpy would have all of an axis first."""
+    """Yields the indices of an array in C order; numpy would allocate all of them."""
     for index in range(shape[0]) if shape else ():
         for rest in _indices(shape[1:]):
             yield (index, *rest)
@@ -170,40 +171,40 @@ def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def rounds(region: Region, most: int) -> Iterator[Round]:
-    """A region in rounds of so many bytes of a buffer at most, unless an element has more. There
-    may be too many to have them all."""
+    """Divides a region into rounds that need at most ``most`` bytes of a buffer, unless one element
+    needs more. Lazy, because there may be too many to keep."""
     turn: Round = []
     room = most
     for part in region:
         for line in _lines(part.box, part.stored):
             for box in pieces(line, max(1, most // part.stored.element)):
                 piece = Piece(part.stored, box)
-                if turn and _aligned(piece.nbytes) > room:
+                if turn and _align(piece.nbytes) > room:
                     yield turn
                     turn, room = [], most
                 turn.append(piece)
-                room -= _aligned(piece.nbytes)
+                room -= _align(piece.nbytes)
     if turn:
         yield turn
 
 
 def slot(region: Region, most: int) -> int:
-    """Bytes of a buffer that takes each round of so many."""
-    return max(_aligned(most), *(_aligned(part.stored.element) for part in region))
+    """Bytes of a buffer that holds each round of :func:`rounds`."""
+    return max(_align(most), *(_align(part.stored.element) for part in region))
 
 
-def _aligned(size: int) -> int:
-    """As elements of all types are."""
+def _align(size: int) -> int:
+    """Rounds a size up to the alignment of all element types."""
     return -(-size // 16) * 16
 
 
 def places(turn: Round) -> list[int]:
-    """Where in the buffer each piece of a round begins, and where the last one ends."""
-    return list(accumulate((_aligned(piece.nbytes) for piece in turn), initial=0))
+    """The offset of each piece of a round in the buffer; at the end that of the end."""
+    return list(accumulate((_align(piece.nbytes) for piece in turn), initial=0))
 
 
 def share(turn: Round, rank: int, ranks: int) -> list[tuple[int, slice]]:
-    """What one of the ranks moves of a round: places in the file and parts of the buffer."""
+    """The share of one rank in a round: offsets in the file and slices of the buffer."""
     starts = places(turn)
     first, last = (starts[-1] * number // ranks for number in (rank, rank + 1))
     found = []
@@ -215,7 +216,7 @@ def share(turn: Round, rank: int, ranks: int) -> list[tuple[int, slice]]:
 
 
 class _Mine:
-    """The moves of this rank, or of several, by array, for those who look for what is in a box."""
+    """The moves of one rank or of several, by array, to look up those that overlap a box."""
 
     def __init__(self, moves: Sequence[Move]) -> None:
         self._moves: dict[Stored, list[Move]] = defaultdict(list)
@@ -231,7 +232,7 @@ class _Mine:
         }
 
     def parts(self, turn: Round, buffer: Array) -> Iterator[tuple[Move, Array]]:
-        """Moves of parts of a round, and the arrays of the buffer that are the same."""
+        """Yields the moves within a round, each with the part of the buffer for its elements."""
         for piece, at in zip(turn, places(turn), strict=False):
             for move in self._near(piece):
                 common = move.box.meet(piece.box)
@@ -241,7 +242,8 @@ class _Mine:
                 yield replace(move, box=common, data=data), there[common.within(piece.box)]
 
     def fill(self, turn: Round, buffer: Array) -> None:
-        """Puts into the buffer of a round what these have of it, and tells their tallies."""
+        """Copies the elements of the moves into the buffer of a round; adds them to their
+        tallies."""
         for move, there in self.parts(turn, buffer):
             there[...] = move.data
             if move.tally is not None:
@@ -257,28 +259,30 @@ class _Mine:
 
 
 def _plain(size: int) -> np.dtype[Any]:
-    """Elements that are copied as they are, with what lies between the fields of structures."""
+    """A type whose elements are copied byte by byte, with the padding of structures."""
     return np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the ranks of each node move together. All ranks have the same."""
+    """The joint moves of the ranks of each node; equal on all ranks."""
 
-    arrays: frozenset[Stored]  # the other ones each rank moves by itself
+    arrays: frozenset[Stored]  # moved jointly; each rank moves the others alone
     regions: Sequence[Region]  # of each node
     patience: float = PATIENCE
 
 
-def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) -> Plan | None:
-    """How the ranks move what each has, or wants, of one file. None: by MPI-IO, as it is pario's,
-    or nodes have short runs as well. Collective."""
+def plan(comm: Any, held: Boxes, *, writing: bool, patience: float = PATIENCE) -> Plan | None:
+    """Plans the moves of all ranks to or from one file. Collective.
+
+    None if MPI-IO moves them: because it is pario's own, or because the runs of a node are short.
+    """
     if transfer.is_ours():
         return None
-    with deferred():
+    with defer_interrupt():
         node = node_of(comm)
-        everyones: list[Held] = comm.allgather(held)
-    arrays = divided(everyones)
+        everyones: list[Boxes] = comm.allgather(held)
+    arrays = find_joint_arrays(everyones)
     found = regions(everyones, node.numbers, arrays, writing=writing)
     return None if found is None else Plan(arrays, found, patience)
 
@@ -286,10 +290,10 @@ def plan(comm: Any, held: Held, *, writing: bool, patience: float = PATIENCE) ->
 def write(
     comm: Any, plan: Plan, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent
 ) -> None:
-    """Writes to a file; ``durable``: it is on the disk then. Collective over the ranks of a node,
-    each of which has what was planned."""
+    """Writes moves to a file; ``durable``: flushes it to the disk. Collective over the ranks of a
+    node, each with the moves that it planned."""
     failed: list[BaseException] = []
-    with deferred(failed):
+    with defer_interrupt(failed):
         _write(node_of(comm), plan, path, moves, durable, show, failed)
     _raise(path, failed)
 
@@ -303,42 +307,41 @@ def _write(
     show: Show,
     failed: list[BaseException],
 ) -> None:
-    alone, mine = _parted(plan, moves)
+    alone, mine = _separate(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
-        with kept(failed):
+        with keep_error(failed):
             transfer.write(None, path, moves, durable=durable, show=show)
         return
-    with kept(failed):
+    with keep_error(failed):
         transfer.write(None, path, alone, durable=False, show=show)
     with _file(path, os.O_WRONLY | os.O_CREAT, failed) as file:
 
         def empty(turn: Round, buffer: Array) -> None:
             _write_share(file, turn, buffer, node.rank, node.size)
 
-        _in_rounds(node, plan, buffers, mine.fill, empty, failed, show)
+        _run_rounds(node, plan, buffers, mine.fill, empty, failed, show)
         if durable and not failed:
-            with kept(failed):
+            with keep_error(failed):
                 transfer.flush(file, show)
 
 
 def write_for_all(
     path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool, show: Show = silent
 ) -> None:
-    """Writes to a file what ranks of a node have of it, by this process alone: rows that are short
-    for each of them are joined."""
+    """Writes the moves of several ranks of a node by this process alone; joins short rows."""
     moves = sorted((move for theirs in by_rank for move in theirs), key=lambda move: move.begin)
-    everyones = [held_by(theirs) for theirs in by_rank]
-    arrays = divided(everyones)
+    everyones = [list_boxes(theirs) for theirs in by_rank]
+    arrays = find_joint_arrays(everyones)
     found = regions(everyones, [0] * len(everyones), arrays, writing=True) if arrays else None
     if found is None:
         transfer.write(None, path, moves, durable=durable, show=show)
         return
-    alone, theirs = _parted(Plan(arrays, found), moves)
+    alone, theirs = _separate(Plan(arrays, found), moves)
     transfer.write(None, path, alone, durable=False, show=show)
     whole, done = sum(part.nbytes for part in found[0]), 0
     buffer = np.empty(slot(found[0], _ROUND), np.uint8)
-    with transfer.opened(path, os.O_WRONLY | os.O_CREAT) as file:
+    with transfer.open_file(path, os.O_WRONLY | os.O_CREAT) as file:
         for turn in rounds(found[0], _ROUND):
             theirs.fill(turn, buffer)
             _write_share(file, turn, buffer, 0, 1)
@@ -356,13 +359,13 @@ def _write_share(file: int, turn: Round, buffer: Array, rank: int, ranks: int) -
 def read(
     comm: Any, path: str, moves: Sequence[Move], *, patience: float = PATIENCE, show: Show = silent
 ) -> None:
-    """Reads into the moves' arrays; by MPI-IO where nodes want short runs. Collective."""
-    planned = plan(comm, held_by(moves), writing=False, patience=patience)
+    """Reads into the moves' arrays; by MPI-IO where the runs of a node are short. Collective."""
+    planned = plan(comm, list_boxes(moves), writing=False, patience=patience)
     if planned is None:
         transfer.read(comm, path, moves, show=show)
     else:
         failed: list[BaseException] = []
-        with deferred(failed):
+        with defer_interrupt(failed):
             _read(node_of(comm), planned, path, moves, show, failed)
         _raise(path, failed)
 
@@ -375,13 +378,13 @@ def _read(
     show: Show,
     failed: list[BaseException],
 ) -> None:
-    alone, mine = _parted(plan, moves)
+    alone, mine = _separate(plan, moves)
     buffers = _ring(node, plan.regions[node.number])
     if buffers is None:
-        with kept(failed):
+        with keep_error(failed):
             transfer.read(None, path, moves, show=show)
         return
-    with kept(failed):
+    with keep_error(failed):
         transfer.read(None, path, alone, show=show)
     with _file(path, os.O_RDONLY, failed) as file:
 
@@ -393,25 +396,25 @@ def _read(
             for move, there in mine.parts(turn, buffer):
                 move.data[...] = there
 
-        _in_rounds(node, plan, buffers, fill, empty, failed, show)
+        _run_rounds(node, plan, buffers, fill, empty, failed, show)
 
 
-def _parted(plan: Plan, moves: Sequence[Move]) -> tuple[list[Move], _Mine]:
-    """Moves of this rank alone, and those that it makes with others."""
+def _separate(plan: Plan, moves: Sequence[Move]) -> tuple[list[Move], _Mine]:
+    """Separates the moves that this rank makes alone from joint ones."""
     together = [stored_of(move) in plan.arrays for move in moves]
     alone = [move for move, joined in zip(moves, together, strict=True) if not joined]
     return alone, _Mine([move for move, joined in zip(moves, together, strict=True) if joined])
 
 
 def _ring(node: Node, region: Region) -> Array | None:
-    """The buffers of a node that moves a region, or None on all its ranks. Collective over the
-    node."""
+    """The ring of buffers of a node; None on all its ranks if it moves no region. Collective over
+    the node."""
     size = slot(region, _ROUND) if region else 0
     memory = node.memory(_RING * size) if size else None
     return None if memory is None else memory[: _RING * size].reshape(_RING, size)
 
 
-def _in_rounds(
+def _run_rounds(
     node: Node,
     plan: Plan,
     buffers: Array,
@@ -420,18 +423,17 @@ def _in_rounds(
     failed: list[BaseException],
     show: Show,
 ) -> None:
-    """All ranks fill each buffer, and then all empty it. Every rank comes to every meeting,
-    whatever fails.
+    """All ranks fill each buffer, and then all empty it. Every rank takes part in every barrier,
+    also after an error.
 
-    A rank fills the buffer of four rounds before: it has met the others since they emptied that, as
-    the meeting before the last one begins behind it. So nobody waits for the slowest in every
-    round.
+    A rank refills a buffer after four rounds. All ranks have emptied it by then, because they have
+    arrived at the barrier of the round before the last one. So no rank waits for the slowest one in
+    every round.
     """
     region = plan.regions[node.number]
     whole, done = sum(part.nbytes for part in region), 0
-    before: tuple[Round, Array, int] | None = (
-        None  # what the ranks have filled, and at which meeting all of them have
-    )
+    # The round before, its buffer, and the barrier after which all ranks have filled it.
+    before: tuple[Round, Array, int] | None = None
     for turn, buffer in chain(zip(rounds(region, _ROUND), cycle(buffers)), [(None, buffers[0])]):
         filled = None
         if turn is not None:
@@ -449,15 +451,16 @@ def _attempt(
     failed: list[BaseException], work: Callable[[Round, Array], None], turn: Round, buffer: Array
 ) -> None:
     if not failed:
-        with kept(failed):
+        with keep_error(failed):
             work(turn, buffer)
 
 
 @contextmanager
 def _file(path: str, flags: int, failed: list[BaseException]) -> Iterator[int]:
-    """A descriptor; of a file that cannot be opened none, but what is done goes on."""
+    """Opens a file and yields its descriptor; -1, and the error in ``failed``, if it cannot be
+    opened."""
     file = -1
-    with kept(failed):
+    with keep_error(failed):
         file = os.open(path, flags, 0o666)
     try:
         yield file

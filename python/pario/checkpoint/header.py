@@ -307,7 +307,7 @@ def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[
         if path in store.damaged:
             messages.append(f"{path}: {store.damaged[path]}; its order is unknown")
     newest = max((one.generation for one in found), default=0)
-    for torn in store.unfinished():
+    for torn in store.list_unfinished():
         is_newer = not torn.generation or torn.generation > newest
         if is_newer and step in (None, torn.step):
             messages.append(f"{torn.path}: not finished; it is skipped")

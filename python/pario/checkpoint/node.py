@@ -1,4 +1,4 @@
-"""Ranks of one node: shared memory and barriers in it."""
+"""The ranks of one node: their shared memory, and barriers in it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Node:
         self._barrier: SplitBarrier | None = None
 
     def memory(self, size: int) -> Array | None:
-        """Bytes that all ranks of the node share, or None on all of them. They stay. Collective
-        over the node."""
+        """Bytes that all ranks of the node share, the same ones in later calls; None on all of
+        them if they cannot. Collective over the node."""
         known = self._memory
         if known is None or known.size < size + _HEAD or known[SPLIT_BARRIER_BYTES]:
             self._memory = self._share(size + _HEAD)
@@ -48,14 +48,14 @@ class Node:
         return memory
 
     def arrive(self) -> int:
-        """This rank has come to the next meeting; returns its number. It has waited for the meeting
-        before the last one."""
+        """Arrives at the next barrier without waiting, and returns its number. The rank must have
+        waited for the barrier before the last one."""
         assert self._barrier is not None
         return self._barrier.arrive()
 
     def wait(self, meeting: int, patience: float = PATIENCE) -> None:
-        """Waits until all ranks of the node have come, as long as some rank sends keep-alives. Then
-        this one sees what each has written to the memory before."""
+        """Waits until all ranks of the node have arrived; ``patience`` counts from the latest
+        keep-alive. Afterwards this rank sees their earlier writes to the memory."""
         assert self._barrier is not None and self._memory is not None
         try:
             if not self._barrier.wait(self._comm, meeting, patience, check):

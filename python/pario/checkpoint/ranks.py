@@ -11,8 +11,8 @@ from pario.checkpoint.torch_ranks import TorchRanks, is_group
 from pario.mpi_ranks import MpiRanks
 from pario.ranks import PATIENCE, OneRank, Ranks
 
-#: One for each communicator, for calls that end before they return: a rank that was interrupted may
-#: have come to the next meeting when others are still at the one before.
+#: The Ranks of each communicator, for calls that complete before they return: after an interrupt
+#: one rank may be at the next call while others are still in the one before.
 _kept: Attached[MpiRanks] = Attached(lambda comm: MpiRanks(comm, error=CheckpointError))
 
 

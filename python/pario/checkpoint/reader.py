@@ -23,7 +23,7 @@ from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, find
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.shared import read_shared, scratch_needed
-from pario.interrupts import deferred, kept, postponed
+from pario.interrupts import defer_interrupt, keep_error, postpone_interrupt
 from pario.progress import Show, show_long_work
 from pario.ranks import PATIENCE, Ranks
 
@@ -36,7 +36,7 @@ _MOST_DAMAGES = 5
 Part = tuple[Sequence[int], Sequence[int]]
 
 
-@postponed()
+@postpone_interrupt()
 def load(
     comm: Any,
     path: str | os.PathLike[str],
@@ -284,7 +284,7 @@ class State(Mapping[str, types.Array]):
         found = self.read_pieces(several, {name: [taker] for name, taker in (out or {}).items()})
         return {name: arrays[0] for name, arrays in found.items()}
 
-    @postponed()
+    @postpone_interrupt()
     def read_pieces(
         self,
         parts: Mapping[str, Sequence[Part] | None],
@@ -436,8 +436,8 @@ class _Reading:
         for box, target in zip(request.boxes, targets, strict=True):
             if target.shape != box.shape:
                 raise CheckpointError(
-                    f"array '{request.name}': the part has shape {list(box.shape)}, what shall take"
-                    f" it {list(target.shape)}"
+                    f"array '{request.name}': the part has shape {list(box.shape)}, its target"
+                    f" {list(target.shape)}"
                 )
             fits = target.dtype == layout.dtype and not layout.note and target.flags.c_contiguous
             found.append(target if fits else np.empty(box.shape, layout.dtype))
@@ -484,7 +484,7 @@ class _Reading:
         failed: list[BaseException] = []  # raised at the end: other ranks wait in collective calls
         text = f"loading {self._header.path}"
         with show_long_work(text, here=self._ranks.rank == 0) as show:
-            with deferred(failed):
+            with defer_interrupt(failed):
                 self._read_shared_arrays(self._ranks.moving(show), failed)
                 self._read_files(agreed.together, self._ranks.moving(show), failed)
             if failed:
@@ -496,7 +496,7 @@ class _Reading:
         for request in self._requests:
             entry, read = self._entry(request.name), self._read[request.name]
             if entry.extents is None:
-                with kept(failed):
+                with keep_error(failed):
                     read[:] = [read_box(self._header, entry, box) for box in request.boxes]
             elif self._is_shared(request):
                 read_shared(self._ranks, self._header, entry, read[0], self._scratch, failed, show)
@@ -507,7 +507,7 @@ class _Reading:
         """Every rank makes the same collective calls, even after an error."""
         for file in self._moves if together is None else together:
             path, moves = self._header.file(file), self._moves.get(file, ())
-            with kept(failed):
+            with keep_error(failed):
                 if together is None or self._ranks.comm is None:
                     transfer.read(None, path, moves, show=show)
                 else:
@@ -587,7 +587,7 @@ class _Reading:
 
     def _raise_all(self, damaged: Sequence[str], found: Sequence[Sequence[str]]) -> None:
         texts = [text for some in found for text in some] or [
-            f"array '{name}': what was read is not what was saved" for name in damaged
+            f"array '{name}' is not what was saved" for name in damaged
         ]
         more = [f"and {len(texts) - _MOST_DAMAGES} more"] if len(texts) > _MOST_DAMAGES else []
         raise CheckpointError(

@@ -1,5 +1,6 @@
-"""One rank of each node writes in the background for all of them, from copies that it sees: so one
-thread of a node writes, and in the order of the file, whatever the ranks have of it.
+"""Background writes by one rank of each node, from copies in memory that the others share with it.
+
+So one thread of a node writes, in the order of the file.
 """
 
 from __future__ import annotations
@@ -17,45 +18,42 @@ from pario.checkpoint.transfer import Move, address
 from pario.checkpoint.types import Array, Type
 from pario.ranks import Ranks, node_name
 
-#: By file what is written there, of each rank.
+#: The moves of each rank, by the name of the file.
 Moves = Mapping[str, Sequence[Sequence[Move]]]
-#: Where others find a memory, and by what they know that it is this one: device and number of the
-#: file.
+#: The path by which other processes open a memory; device and inode, to verify that it is this one.
 Place = tuple[str, int, int]
 
 
 class Memory:
-    """Bytes of this process that others of its node find, as long as it is there. Raises OSError
-    where there is no room."""
+    """Bytes that other processes of the node can map while this object exists. Raises OSError if
+    there is not enough memory."""
 
     def __init__(self, size: int) -> None:
         self._file = -1
         self._file = os.memfd_create("pario-checkpoint")
-        os.posix_fallocate(
-            self._file, 0, max(size, 1)
-        )  # what is not there is refused here, not where it is touched
+        # Allocated now: missing memory is an OSError here, but a SIGBUS at the first access.
+        os.posix_fallocate(self._file, 0, max(size, 1))
         self.array: Array = np.frombuffer(mmap.mmap(self._file, max(size, 1)), np.uint8)
 
     @property
     def place(self) -> Place:
-        """Where others find it."""
+        """The place of this memory, for :func:`map_memory`."""
         facts = os.fstat(self._file)
         return f"/proc/{os.getpid()}/fd/{self._file}", facts.st_dev, facts.st_ino
 
     def __del__(self) -> None:
-        if self._file >= 0:  # who has found it keeps it
+        if self._file >= 0:  # mappings of other processes stay
             os.close(self._file)
 
 
-def seen(place: Place, *, writing: bool = False) -> Array | None:
-    """The memory of another process, or None where this one must not see it. ``writing``: it is
-    changed."""
+def map_memory(place: Place, *, writing: bool = False) -> Array | None:
+    """Maps the memory of another process; None if this process has no access to it. ``writing``:
+    for writing, too."""
     path, *known = place
     with suppress(OSError, ValueError):
         how = os.O_RDWR if writing else os.O_RDONLY
-        file = os.open(
-            path, how | os.O_NONBLOCK
-        )  # where processes have other numbers it may be anything
+        # In another PID namespace the path may name any file, also a FIFO.
+        file = os.open(path, how | os.O_NONBLOCK)
         try:
             facts = os.fstat(file)
             if [facts.st_dev, facts.st_ino] == known:
@@ -70,7 +68,7 @@ def seen(place: Place, *, writing: bool = False) -> Array | None:
 
 @dataclass(frozen=True)
 class _Part:
-    """A move whose bytes lie somewhere in a memory."""
+    """A move whose elements begin at offset ``at`` of a memory."""
 
     file: str
     place: int
@@ -90,7 +88,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Offer:
-    """What a rank has for the one that writes on its node."""
+    """A rank's memory and moves, for the writing rank of its node."""
 
     node: str
     memory: Place
@@ -104,20 +102,21 @@ def share(
     moves: Mapping[str, Sequence[Move]],
     made: Sequence[str],
 ) -> Moves:
-    """What this rank writes, by file: the first one of a node for all that it sees of the others,
-    those nothing but into files that they have ``made``. ``moves``: of this rank, whose data lies
-    in ``memory``; where that is None it writes them itself. Collective.
+    """The moves that this rank writes. Collective.
+
+    The first rank of a node writes for all ranks whose memory it can map; those write nothing, but
+    open the files that they have ``made``. ``moves``: of this rank, with their data in ``memory``;
+    if that is None, this rank writes them itself.
     """
     offers = ranks.deal(what, lambda: _offer(memory, moves), _to_first)
-    views = {rank: view for rank, offer in offers if (view := seen(offer.memory)) is not None}
+    views = {rank: view for rank, offer in offers if (view := map_memory(offer.memory)) is not None}
     taken = ranks.deal(
         what,
         lambda: list(views),
         lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)],
     )
-    mine = {
-        name: [replace(move, tally=None) for move in some] for name, some in moves.items()
-    }  # which are those of the next one, too
+    # Without tallies, because the next checkpoint writes the same moves.
+    mine = {name: [replace(move, tally=None) for move in some] for name, some in moves.items()}
     found: dict[str, list[list[Move]]] = {
         name: [] if taken else [some] for name, some in mine.items() if not taken or name in made
     }
@@ -144,7 +143,7 @@ def _offer(memory: Memory | None, moves: Mapping[str, Sequence[Move]]) -> _Offer
 
 
 def _to_first(offers: list[_Offer | None]) -> list[list[tuple[int, _Offer]]]:
-    """For each rank what the others of its node offer, where it is their first."""
+    """For each rank the offers of the others of its node if it is the first of them, else none."""
     found: list[list[tuple[int, _Offer]]] = [[] for _ in offers]
     first: dict[str, int] = {}
     for rank, offer in enumerate(offers):

@@ -1,5 +1,5 @@
-"""An array that all ranks want whole: each reads a share of it, so that each byte is read once, and
-they exchange what they have."""
+"""Reads an array that all ranks need as a whole: each rank reads a share, so that each byte is read
+once, and the ranks exchange their shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pario.checkpoint.geometry import Box, pieces, place_of, whole
 from pario.checkpoint.header import Entry, Header
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
-from pario.interrupts import kept
+from pario.interrupts import keep_error
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 
@@ -25,7 +25,7 @@ _SMALL = 1 << 20
 
 
 def scratch_needed(entry: Entry) -> int:
-    """Bytes that :func:`read_shared` needs beside what it fills."""
+    """Bytes of scratch memory that :func:`read_shared` needs."""
     layout = entry.layout
     return (
         0
@@ -35,7 +35,7 @@ def scratch_needed(entry: Entry) -> int:
 
 
 def _is_in_order(entry: Entry) -> bool:
-    """Whether the file has it as memory does."""
+    """True if the elements are in the same order in the file as in memory."""
     return len(entry.extents or ()) == 1
 
 
@@ -48,9 +48,11 @@ def read_shared(
     failed: list[BaseException],
     show: Show = silent,
 ) -> None:
-    """Fills ``data`` with all of an array that has extents. Collective, whatever goes wrong: that
-    is kept. ``scratch``: bytes, which the caller gets where it may fail; here the others would
-    wait.
+    """Fills ``data`` with all of an array that has extents. Collective; errors are appended to
+    ``failed``, and all calls are made nevertheless.
+
+    ``scratch``: bytes (:func:`scratch_needed`). The caller allocates them before, because an error
+    here would make other ranks wait.
     """
     if data.nbytes <= _SMALL:
         if ranks.rank == 0:
@@ -78,7 +80,7 @@ def read_shared(
         counts = [last - one for one, last in pairwise(bounds)]
         ranks.comm.Allgatherv(_in_place(), [flat.view(np.uint8), counts, bounds[:-1], kind])
         if not in_order:
-            _spread(window, flat, data)
+            _copy_window(window, flat, data)
         at += size
         show(at * data.dtype.itemsize, data.nbytes)
     kind.Free()
@@ -88,7 +90,7 @@ def _read(
     comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]
 ) -> None:
     for file, some in moves.items():
-        with kept(failed):
+        with keep_error(failed):
             transfer.read(comm, header.file(file), some)
 
 
@@ -97,7 +99,7 @@ _Window = list[tuple[Extent, Box]]
 
 
 def _windows(extents: Sequence[Extent], most: int) -> Iterator[_Window]:
-    """All extents in windows of so many elements at most."""
+    """Divides all extents into windows of at most ``most`` elements."""
     window: _Window = []
     size = 0
     for extent in extents:
@@ -112,8 +114,8 @@ def _windows(extents: Sequence[Extent], most: int) -> Iterator[_Window]:
 
 
 def _share(window: _Window, flat: Array, begin: int, end: int) -> dict[str, list[Move]]:
-    """What reads elements ``begin`` to ``end`` of a window, the elements of whose boxes follow each
-    other in ``flat``."""
+    """The moves, by file, that read the elements from ``begin`` to ``end`` of a window into
+    ``flat``, which has the elements of its boxes one box after the other."""
     found: dict[str, list[Move]] = {}
     at, element = 0, flat.dtype.itemsize
     for extent, box in window:
@@ -128,7 +130,7 @@ def _share(window: _Window, flat: Array, begin: int, end: int) -> dict[str, list
     return found
 
 
-def _spread(window: _Window, flat: Array, data: Array) -> None:
+def _copy_window(window: _Window, flat: Array, data: Array) -> None:
     at = 0
     for _, box in window:
         data[box.within(whole(data.shape))] = flat[at : at + box.size].reshape(box.shape)

@@ -26,7 +26,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import runs, strides
 from pario.checkpoint.plan import SavePlan
 from pario.checkpoint.store import MASTER, Identity, Store
-from pario.checkpoint.transfer import Move, flush, opened, write_all
+from pario.checkpoint.transfer import Move, flush, open_file, write_all
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent
 from pario.ranks import Ranks, node_name
@@ -122,7 +122,7 @@ class Stage:
     @staticmethod
     def _in_file(path: Path, ranges: Array) -> list[tuple[int, int]]:
         """The ranges within a file, which is made if no rank of this node has written to it."""
-        with opened(str(path), os.O_WRONLY | os.O_CREAT) as file:
+        with open_file(str(path), os.O_WRONLY | os.O_CREAT) as file:
             found: list[tuple[int, int]] = np.minimum(ranges, os.fstat(file).st_size).tolist()
         return found
 
@@ -139,7 +139,7 @@ class Stage:
         """Copies this node's bytes of a step to the same offsets of a store's unfinished files."""
         staged = self.read_note(step)
         if staged is None:
-            raise CheckpointError(f"{self.store.path(step)}: what was staged is gone")
+            raise CheckpointError(f"{self.store.path(step)}: the staged files were removed")
         source, target = self.store.of_form(staged.in_parts), target.of_form(staged.in_parts)
         target.begin(step)
         for name, ranges in staged.ranges.items():
@@ -248,7 +248,7 @@ def _copy(
     source: Path, target: Path, ranges: Sequence[tuple[int, int]], *, durable: bool, show: Show
 ) -> None:
     content = np.memmap(source, np.uint8, "r").data if ranges else memoryview(b"")
-    with opened(str(target), os.O_WRONLY | os.O_CREAT) as file:
+    with open_file(str(target), os.O_WRONLY | os.O_CREAT) as file:
         for begin, end in _pieces(ranges):
             write_all(file, content[begin:end], begin)
             show(end, len(content))
@@ -469,7 +469,7 @@ class Draining:
     def _finish(self, store: Store, step: int, left: Staged | None) -> Path:
         """Publishes a step with the generation of its staging."""
         if left is None and self._stage.read_note(step) is None:
-            raise CheckpointError(f"{self._stage.store.path(step)}: the staged files are gone")
+            raise CheckpointError(f"{self._stage.store.path(step)}: the staged files were removed")
         return self._publish(store, step)
 
     def _judge(self, left: Sequence[Sequence[Staged]]) -> list[Staged]:

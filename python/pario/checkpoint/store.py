@@ -311,7 +311,7 @@ class Store:
             if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()
         ]
 
-    def unfinished(self) -> list[Found]:
+    def list_unfinished(self) -> list[Found]:
         """Unfinished checkpoints: being written, or left by a killed program."""
         return self._find(_PARTS)
 

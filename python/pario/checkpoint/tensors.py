@@ -412,8 +412,8 @@ def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[
     shape = shards.shape if shards else tuple(target.shape)
     if shape != state.shape(name):
         raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, the tensor that"
-            f" shall take it {list(shape)}"
+            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, its target tensor"
+            f" {list(shape)}"
         )
     return [*parts_to_read(shards)] if shards else None
 

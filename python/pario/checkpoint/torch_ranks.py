@@ -1,5 +1,5 @@
-"""Ranks of a process group of PyTorch, where there is no MPI. Their messages lie in the store that
-the group was made with, whatever its backend."""
+"""Ranks of a process group of PyTorch, without MPI. Their messages lie in the group's store, so
+that any backend will do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _made: Counter[str] = Counter()
 
 
 def is_group(value: Any) -> bool:
-    """Whether it is a process group of PyTorch, which is not imported for it."""
+    """True for a process group of PyTorch, which is not imported for this."""
     distributed = sys.modules.get("torch.distributed")
     return (
         distributed is not None
@@ -56,7 +56,7 @@ class StoreTransport:
         return found
 
     def wait(self, seconds: float) -> None:
-        """Sleeps until a message has arrived, or for some time."""
+        """Sleeps until a message has arrived, at most ``seconds``."""
         from torch.distributed import DistStoreError
 
         with suppress(DistStoreError):
@@ -68,8 +68,8 @@ class StoreTransport:
 
 
 class _Group:
-    """The Comm of a process group; its ranks meet before they are introduced, so that an absent one
-    is named."""
+    """The Comm of a process group. Its ranks meet before they are introduced to each other, so that
+    an error names an absent one."""
 
     def __init__(self, group: Any) -> None:
         from torch import distributed
@@ -86,7 +86,7 @@ class _Group:
         self._introduced = False
 
     def introduce(self, patience: float) -> None:
-        """Collective until it has succeeded."""
+        """Introduces the ranks to each other once. Collective until it has succeeded."""
         if self._introduced:
             return
         self._first.patience = patience

@@ -21,7 +21,7 @@ from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
 from pario.checkpoint.types import Array
-from pario.interrupts import check, deferred, kept
+from pario.interrupts import check, defer_interrupt, keep_error
 from pario.progress import Show, silent
 
 #: Most bytes of one call: some MPIs count bytes by 32 bits.
@@ -179,7 +179,7 @@ def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) ->
 
 def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show) -> None:
     size, done = _bytes(moves), 0
-    with opened(path, os.O_WRONLY | os.O_CREAT) as file:
+    with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
         for at, together in _batches(moves):
             check()
             _write_together(file, together, at)
@@ -215,7 +215,7 @@ def _flush_range(file: int, begin: int, size: int) -> bool:
 
 
 @contextmanager
-def opened(path: str, flags: int) -> Iterator[int]:
+def open_file(path: str, flags: int) -> Iterator[int]:
     """Opens a file. OSErrors of the body and of closing become CheckpointErrors that name it."""
     try:
         file = os.open(path, flags, 0o666)
@@ -277,7 +277,7 @@ def _bytes(moves: Sequence[Move]) -> int:
 
 def _read_alone(path: str, moves: Sequence[Move], show: Show) -> None:
     size, done = _bytes(moves), 0
-    with opened(path, os.O_RDONLY) as file:
+    with open_file(path, os.O_RDONLY) as file:
         for move in moves:
             check()
             direct = move.data.flags.c_contiguous
@@ -307,7 +307,7 @@ def _by_mpi(
     from mpi4py import MPI
 
     failed: list[BaseException] = []
-    with deferred(failed):
+    with defer_interrupt(failed):
         calls = _calls(comm, moves)
         file = _open_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
         size, done = _bytes(moves), 0
@@ -346,7 +346,7 @@ def _on_one_line(error: BaseException) -> str:
 
 
 def _attempt(failed: list[BaseException], call: Any, *arguments: Any) -> None:
-    with kept(failed):
+    with keep_error(failed):
         call(*arguments)
 
 

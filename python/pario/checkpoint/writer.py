@@ -39,7 +39,7 @@ from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Identity, Store
 from pario.checkpoint.transfer import check_space
-from pario.interrupts import kept, postponed
+from pario.interrupts import keep_error, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, show_long_work, silent
 from pario.ranks import PATIENCE, Ranks, node_name
@@ -142,7 +142,7 @@ class Writer:
         self._about: dict[str, Any] = {}
         self._draining: Draining | None = None
         try:
-            with postponed():
+            with postpone_interrupt():
                 self._open(path, stage, stage_bytes)
         except BaseException:
             self._release()
@@ -185,7 +185,7 @@ class Writer:
         self._closed = True
         self._release()
 
-    @postponed()
+    @postpone_interrupt()
     def close(self) -> None:
         """Waits for all checkpoints in the background, and unlocks the directory. Collective.
 
@@ -202,7 +202,7 @@ class Writer:
         failed: list[BaseException] = []
         try:
             while self._pending:
-                with kept(failed):
+                with keep_error(failed):
                     self._await_pending(0)
         finally:
             self._release()
@@ -240,7 +240,7 @@ class Writer:
         self._check_open()
         return self._ranks.agree(what, work)
 
-    @postponed()
+    @postpone_interrupt()
     def save(
         self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
     ) -> Path:
@@ -294,7 +294,7 @@ class Writer:
                 lambda: self._write(ranks, task, show, by_mpi=not task.plan.independent),
             )
 
-    @postponed()
+    @postpone_interrupt()
     def save_async(
         self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
     ) -> Pending:
@@ -498,7 +498,7 @@ class Writer:
             data = self._ranks.agree(f"save(step {label.step})", lambda: plan.collect(given, copy))
             if not plan.independent and self._ranks.comm is not None:
                 moves = plan.moves(data, self._ranks.rank, all_ranks=False)
-                held, patience = exchange.held_by(moves.get("", ())), self._ranks.patience
+                held, patience = exchange.list_boxes(moves.get("", ())), self._ranks.patience
                 plan.joint = exchange.plan(self._ranks.comm, held, writing=True, patience=patience)
             self._plan = plan
         return data
@@ -573,7 +573,7 @@ class Writer:
         assert master is not None
         sums = [one.sums for one in results]
         master.check_replicated(sums)
-        with transfer.opened(str(self._target.container(step)), os.O_RDWR) as file:
+        with transfer.open_file(str(self._target.container(step)), os.O_RDWR) as file:
             master.unpacking.write(file, [one.packed for one in results])
             transfer.write_all(file, master.order_sums(sums), master.skeleton.places.sums)
             if self._durable and not self._draining:

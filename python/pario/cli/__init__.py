@@ -31,7 +31,7 @@ _START = (
     ("pario report run.pario", "show the report of a recorded run"),
     ("pario run --fix -- ./app", "repair the I/O by settings, run again, compare"),
 )
-#: The commands and what they do, by component.
+#: The commands and their summaries, by component.
 GROUPS: dict[str, dict[str, str]] = {
     "see (observe a run)": {
         "run": "run a program and report its I/O; --fix repairs it",

@@ -49,8 +49,8 @@ def add_allow(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 
 def parse_allowed(said: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return the keys given after ``--allow`` and, if these are no risky keys, the word there: it
-    is the first word of the command."""
+    """Return the keys after ``--allow``. Another word there is the first one of the command: return
+    ``all`` and that word."""
     if not said:
         return (), []
     from pario.settings.keys import risky_keys
@@ -78,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def hand_out(text: str, path: Path | None, remarks: Iterable[str]) -> None:
-    """Settings to a file, else to standard output; remarks to standard error. Raises ParioError
-    naming the file."""
+    """Write settings to a file, or to standard output, and remarks to standard error. Raises
+    ParioError naming the file."""
     if path is None:
         sys.stdout.write(text)
     else:
@@ -88,14 +88,14 @@ def hand_out(text: str, path: Path | None, remarks: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
-def expect_room_for(path: Path | None) -> None:
-    """Before much is done for it: raises ParioError where a file cannot be made there."""
+def expect_writable(path: Path | None) -> None:
+    """Check before long work that a file can be created. Raises ParioError naming it."""
     if path is not None and (
         path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK)
     ):
         raise ParioError(
-            f"cannot write {path}: expected the name of a file in a directory that is there and may"
-            " be written"
+            f"cannot write {path}: expected the name of a file in an existing directory that may be"
+            " written"
         )
 
 
@@ -115,13 +115,13 @@ def write_settings(path: Path, text: str) -> None:
 
 def describe(advice: Advice) -> Iterator[str]:
     """Yield the findings that the settings repair, and the others, in lines."""
-    from pario.see.analyze.advise import unrepaired
+    from pario.see.analyze.advise import explain_unrepaired
 
     yield summary(advice)
     for finding in (*advice.repaired[:MOST_FINDINGS], *advice.held_back[:MOST_FINDINGS]):
         yield from _lines(finding, dict.fromkeys(_effects(finding, advice)))
     for finding in advice.left[:MOST_FINDINGS]:
-        yield from _lines(finding, unrepaired(finding))
+        yield from _lines(finding, explain_unrepaired(finding))
 
 
 def _lines(finding: Finding, texts: Iterable[str]) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _lines(finding: Finding, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _effects(finding: Finding, advice: Advice) -> Iterator[str]:
-    """Of the settings that are applied, and of those that would be if they were allowed."""
+    """Yield the effects of the applied settings, and of those that need ``--allow``."""
     from pario.see.analyze.advise import applies
 
     for setting in finding.settings:

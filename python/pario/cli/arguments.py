@@ -23,7 +23,7 @@ def add_output(parser: argparse.ArgumentParser, metavar: str, meaning: str) -> N
 
 
 def add_page(parser: argparse.ArgumentParser, name: str, document: str, rows: str) -> None:
-    """--html, --json and --all of a page; ``rows`` names what --all shows."""
+    """--html, --json and --all of a page; ``rows`` names the rows that --all shows."""
     parser.add_argument(
         "--html",
         type=path,
@@ -42,7 +42,7 @@ def add_pack(parser: argparse.ArgumentParser) -> None:
 
 
 def add_replays(parser: argparse.ArgumentParser) -> None:
-    """--on, --think and --mpiexec: the place, the pauses and the launcher of replays."""
+    """--on, --think and --mpiexec: the directory, the pauses and the launcher of replays."""
     parser.add_argument(
         "--on",
         type=path,

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what was asked for."""
+    """Runs the subcommand, or the calibration."""
     if arguments.calibrate is not None:
         from pario.cli.bench_calibrate import calibrate
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pario.prove.bench.ways import Condition
 
 HELP = "the calls by which a program can move bytes"
-_LARGEST = 1 << 30  # of the pieces: a call moves less than 2 GiB, whatever it is asked for
+_LARGEST = 1 << 30  # of the pieces: one call moves less than 2 GiB in any case
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, and shows tables and sentences."""
+    """Measures, and prints tables and sentences."""
     from pario.prove.bench.verdicts import result_of
     from pario.prove.bench.ways import LEAST_PIECES, PIECES, Request, measure
     from pario.see.report.picture import check
@@ -137,7 +137,7 @@ def _table(result: Result, condition: Condition) -> Iterator[str]:
 
 
 def _remarks(document: dict[str, Any], result: Result) -> Iterator[str]:
-    """What could not be measured, and what is to be doubted."""
+    """Yields the failed and the doubtful measurements."""
     by_reason: dict[str, list[str]] = {}
     for what, reason in document["missing"].items():
         by_reason.setdefault(reason, []).append(what.split(", read ")[0].split(", write ")[0])

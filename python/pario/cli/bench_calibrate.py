@@ -17,7 +17,7 @@ _SECONDS = 0.25
 
 
 def calibrate(directory: Path, output: Path | None) -> int:
-    """Writes the description below the user's state, and to ``output``."""
+    """Writes the description to the user's state directory, and to ``output``."""
     from pario import state
     from pario.fix.stripe.filesystem import facts_of
     from pario.fix.stripe.layout import Part, Wanted, set_stripes
@@ -29,14 +29,14 @@ def calibrate(directory: Path, output: Path | None) -> int:
     with place_below(directory) as place, progress("pario bench: measuring"):
         facts = facts_of(place)
 
-        def striped(path: Path, count: int) -> None:
+        def create_striped(path: Path, count: int) -> None:
             if facts.targets:
                 set_stripes(path, Wanted((Part(count=count),)))
             else:
                 path.touch()
 
-        found = dict(measure(place, facts.targets or 1, striped, _SIZE, _SECONDS))
-    told = "what the file system tells" if facts.targets else "the file system tells of no more"
+        found = dict(measure(place, facts.targets or 1, create_striped, _SIZE, _SECONDS))
+    told = "reported by the file system" if facts.targets else "the file system reports no more"
     machine = Machine(
         "this",
         f"{platform.node()}, {facts.mount.type} at {facts.mount.point}",
@@ -58,7 +58,7 @@ def calibrate(directory: Path, output: Path | None) -> int:
     text = text_of(machine)
     path = state.folder("machines") / f"{file_system(directory)}.toml"
     print(text, end="")
-    with suppress(OSError):  # writing says it
+    with suppress(OSError):  # write() reports it
         path.parent.mkdir(parents=True, exist_ok=True)
     for where in (path, *((output,) if output else ())):
         write(where, text)

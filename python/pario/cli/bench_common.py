@@ -1,5 +1,5 @@
-"""What the comparisons of ``pario bench`` share: where they write, what is kept of them, and what
-has changed."""
+"""Parts shared by the comparisons of ``pario bench``: directory, history, comparison with an old
+result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAST = Path()
 
 
 def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
-    """Where, and how often."""
+    """The directory, and --repeat."""
     parser.add_argument(
         "directory",
         nargs="?",
@@ -39,7 +39,7 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
-    """What becomes of the result."""
+    """--json and --compare: the file for the result, and the earlier result."""
     parser.add_argument("--json", type=path, metavar="FILE", help="write the result there, too")
     parser.add_argument(
         "--compare",
@@ -48,14 +48,14 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
         const=_LAST,
         metavar="FILE",
         help=(
-            "show what has changed since this result; without FILE, since the last one on the same"
+            "show the changes since this result; without FILE, since the last one on the same"
             " file system with the same settings"
         ),
     )
 
 
 def add_ranks(parser: argparse.ArgumentParser, ranks: int) -> None:
-    """How MPI is started."""
+    """--ranks and the launcher of MPI."""
     parser.add_argument(
         "--ranks",
         type=positive,
@@ -84,8 +84,8 @@ def place_below(directory: Path) -> Iterator[Path]:
 
 
 def earlier(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """The result that was named to compare with, before anything is measured: also whether the new
-    one can be written where it is to be."""
+    """Reads the result to compare with; None if none is named. Checks before the measurement that
+    the new result can be written. Raises ParioError."""
     if arguments.json and not arguments.json.absolute().parent.is_dir():
         raise ParioError(f"cannot write {arguments.json}: no directory {arguments.json.parent}")
     if arguments.compare is None or arguments.compare == _LAST:
@@ -118,8 +118,8 @@ def _read(path: Path) -> dict[str, Any]:
 def keep(
     arguments: argparse.Namespace, result: Mapping[str, Any], before: dict[str, Any] | None
 ) -> None:
-    """Says what has changed if that was asked for, then adds the result to the history of the file
-    system."""
+    """Prints the changes since an earlier result if requested, then adds the result to the history
+    of the file system."""
     from pario import state
     from pario.prove.bench import history
 
@@ -132,7 +132,7 @@ def keep(
             print(f"Since {found[0]}:")
             before = found[1]
     if before is not None:
-        for line in changed(before, result):
+        for line in list_changes(before, result):
             print(line)
     try:
         history.keep(folder, result)
@@ -143,7 +143,7 @@ def keep(
 
 
 def write(path: Path, text: str) -> None:
-    """Raises ParioError naming the file."""
+    """Writes a file. Raises ParioError naming it."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -151,7 +151,7 @@ def write(path: Path, text: str) -> None:
 
 
 def file_system(directory: Path) -> str:
-    """The name of the one that a directory lies on."""
+    """The name of a directory's file system."""
     from pario import state
     from pario.fix.stripe.filesystem import mount_of
 
@@ -159,8 +159,8 @@ def file_system(directory: Path) -> str:
     return state.name_of(mount.type, mount.source, mount.point)
 
 
-def changed(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
-    """What has got faster or slower, beyond what repetitions differ by."""
+def list_changes(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the rates that changed by more than repetitions differ."""
     from pario.prove.bench import history
 
     for key in history.different(before, result):

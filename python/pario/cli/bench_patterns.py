@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _folder(wanted: Path | None) -> Iterator[Path]:
-    """For logs; gone afterwards where none was wanted."""
+    """A directory for logs; a temporary one if no name is given."""
     if wanted:
         wanted.mkdir(parents=True, exist_ok=True)
         yield wanted

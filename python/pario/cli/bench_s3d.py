@@ -1,5 +1,5 @@
 """Write the checkpoint of S3D in three ways, through real MPI: each row by itself, sieved,
-collectively; count what reaches the file, and time it.
+collectively; count the calls that reach the file, and time them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _grid(text: str) -> tuple[int, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, and shows the table."""
+    """Measures, and prints the table."""
     before = earlier(arguments)
     with place_below(arguments.directory) as place, tempfile.TemporaryDirectory() as logs:
         result = _measure(arguments, place, Path(logs))
@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure(arguments: argparse.Namespace, place: Path, logs: Path) -> dict[str, Any]:
-    """First the times, untraced and in turn; then each way once more under ``pario run``, which
-    counts."""
+    """Times all ways untraced and in turn, then runs each once more under ``pario run`` to count
+    its calls."""
     from pario.prove.bench.launch import Checkpoints, launcher, measure
     from pario.prove.bench.s3d_counts import counts
 
@@ -92,7 +92,7 @@ def _measure(arguments: argparse.Namespace, place: Path, logs: Path) -> dict[str
 
 
 def page(result: dict[str, Any]) -> Iterator[str]:
-    """The table, and the published one where it is the same case."""
+    """Yields the table; also the published one if it is for the same case."""
     grid = " x ".join(str(side) for side in reversed(result["grid"]))
     through = "pario's MPI-IO" if result["mpiio"] else result["mpi"]
     yield (
@@ -106,7 +106,7 @@ def page(result: dict[str, Any]) -> Iterator[str]:
     )
     for row in rows_of(result):
         spread = wording.percent(max(row.seconds) - min(row.seconds), row.median)
-        counted = _counted(row.writes, row.reads, row.written / 2**20, row.unaligned)
+        counted = _format_counts(row.writes, row.reads, row.written / 2**20, row.unaligned)
         yield f"{row.way:12} {counted} {row.median:>9.3g}  {spread:>7}"
     yield (
         f"unaligned: writes that begin on no multiple of {wording.block(UNIT)}; seconds: of the"
@@ -116,11 +116,11 @@ def page(result: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield "published for this case (ATPESC 2020; seconds of the whole run):"
         for way, (writes, reads, mib, unaligned, seconds) in PUBLISHED.items():
-            counted = _counted(writes, reads, mib, unaligned)
+            counted = _format_counts(writes, reads, mib, unaligned)
             yield f"{way:12} {counted} {wording.count(seconds):>9}"
 
 
-def _counted(writes: int, reads: int, mib: float, unaligned: int) -> str:
+def _format_counts(writes: int, reads: int, mib: float, unaligned: int) -> str:
     return (
         f"{wording.count(writes):>9} {wording.count(reads):>7} {mib:>12.2f}"
         f" {wording.count(unaligned):>10}"

@@ -139,7 +139,7 @@ def _ls(arguments: argparse.Namespace) -> int:
         _row(found, _state(found.path))
         for found in store.complete() or _itself(Path(arguments.path))
     ]
-    rows += [_row(found, "not finished") for found in store.unfinished()]
+    rows += [_row(found, "not finished") for found in store.list_unfinished()]
     if arguments.json:
         print(json.dumps(rows, indent=2))
         return 0

@@ -81,7 +81,7 @@ def compare_runs(
 def _runs(name: str, path: Path, patterns: Sequence[str]) -> Runs:
     from pario import outputs
     from pario.see.analyze import analyze
-    from pario.see.analyze.compare import Runs, chosen_outputs
+    from pario.see.analyze.compare import Runs, select_outputs
     from pario.see.tables import read
     from pario.see.tables.runs import runs_at
 
@@ -93,7 +93,7 @@ def _runs(name: str, path: Path, patterns: Sequence[str]) -> Runs:
         [outputs.read(place) for place in places],
     )
     return (
-        chosen_outputs(runs, lambda file: any(fnmatchcase(file, pattern) for pattern in patterns))
+        select_outputs(runs, lambda file: any(fnmatchcase(file, pattern) for pattern in patterns))
         if patterns
         else runs
     )

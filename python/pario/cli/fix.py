@@ -1,5 +1,5 @@
-"""``pario run --fix``: run, find the settings that repair what it lost, run again with them,
-compare."""
+"""``pario run --fix``: runs a program, finds settings that repair the lost time, runs it again with
+them, compares."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def fix(
     arguments: argparse.Namespace,
     allowed: Sequence[str],
 ) -> int:
-    """The whole loop, with risky settings whose keys are ``allowed``.
+    """Runs the loop. ``allowed``: keys of risky settings.
 
-    The exit status is that of the last run with the settings, or of the first run where there was
-    no other.
+    The exit status is that of the last run with the settings, or of the first run if there was no
+    other.
     """
     from pario.see.launch import Series
 
@@ -56,7 +56,7 @@ def fix(
 
 @dataclass(frozen=True)
 class _Loop:
-    """One loop: its runs lie in ``before`` and ``after`` of a directory, with the settings and the
+    """One loop. Its runs are in ``before`` and ``after`` of a directory, with the settings and the
     comparison beside them."""
 
     series: Series
@@ -67,24 +67,24 @@ class _Loop:
 
     @property
     def file(self) -> Path:
-        """Where the settings are written."""
+        """The file of the settings."""
         return self.series.directory / "pario.toml"
 
     @property
     def command_with_settings(self) -> str:
-        """How to run with the settings from now on."""
+        """The command line that runs with the settings."""
         place = self.file
         if place.is_relative_to(Path.cwd()):
             place = place.relative_to(Path.cwd())
         return shlex.join(["pario", "run", "--with", str(place), "--", *self.command])
 
     def run(self, side: str, number: int, settings: Settings | None = None) -> Outcome:
-        """One run of a side."""
+        """Runs the command for one side."""
         return self.series.run(f"{side}/{number}" if self.arguments.repeat > 1 else side, settings)
 
     def advise(self, first: Outcome) -> Advice | None:
-        """The settings for what the first run showed, written to a file; None, and said, where its
-        logs do not allow that."""
+        """Finds the settings for the findings of the first run, and writes them to a file. Prints
+        an error and returns None if its logs are unusable."""
         from pario.see.analyze import analyze
         from pario.see.analyze.advise import advise, render
         from pario.see.tables import read
@@ -101,7 +101,7 @@ class _Loop:
         return advice
 
     def explain_why_not(self, first: Outcome, advice: Advice | None) -> None:
-        """The report of the first run, and why there was no second."""
+        """Prints the report of the first run, and the reason why there was no second."""
         if not self.arguments.no_report:
             show_recorded(first.directory, self.arguments)
         if first.ending.status:
@@ -115,13 +115,13 @@ class _Loop:
             print("pario: the command is not run again", file=sys.stderr)
 
     def tell(self, advice: Advice) -> None:
-        """What the settings are for."""
+        """Prints the findings that the settings repair, and the others."""
         for line in describe(advice):
             print(line, file=sys.stderr)
 
     def run_again(self) -> Outcome:
-        """The runs with the settings, and between them the further ones without, so that a drift of
-        the machine meets both sides."""
+        """Runs with the settings, and in between the further runs without, so that a drift of the
+        machine affects both sides."""
         from pario.settings import load, merge_settings
 
         repaired = replace(self.settings, file=merge_settings(self.settings.file, load(self.file)))
@@ -133,8 +133,8 @@ class _Loop:
         return last
 
     def compare(self, last: Outcome) -> None:
-        """The comparison, and how to go on; what goes wrong here must not hide the program's exit
-        status."""
+        """Prints the comparison and the next command. An error here must not hide the program's
+        exit status."""
         from pario.cli.compare import compare_runs, show
 
         print(file=sys.stderr)
@@ -163,8 +163,8 @@ class _Loop:
         elif comparison.outputs_differ:
             print(
                 "pario: the outputs are not shown to be the same: look at them before you use these"
-                " settings (--repeat 2 tells whether they differ from run to run anyhow)",
+                " settings (--repeat 2 shows whether they differ from run to run anyway)",
                 file=sys.stderr,
             )
         elif comparison.saved > 0:
-            print(f"To go on with the settings: {self.command_with_settings}", file=sys.stderr)
+            print(f"To use the settings: {self.command_with_settings}", file=sys.stderr)

@@ -73,30 +73,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--client",
         choices=("host", "process"),
         default="host",
-        help="what has locks: a host (network name space; default), or a process",
+        help="owner of locks: a host (network name space; default), or a process",
     )
     add(
         "--kind",
         choices=("lustre", "ceph"),
         default="lustre",
-        help="whose attributes it takes (default lustre)",
+        help="file system whose attributes it accepts (default lustre)",
     )
     add(
         "--cache",
         action="store_true",
-        help="the kernel keeps what was read, and reads ahead; needed for shared mmap",
+        help="let the kernel cache and read ahead; needed for shared mmap",
     )
     add(
         "--backing",
         type=path,
         metavar="DIR",
-        help="where it keeps the files (default: a new directory beside it, removed by down)",
+        help="directory of its files (default: a new one beside it, removed by down)",
     )
-    told = _action(actions, "status", "say what was asked of each target")
+    told = _action(actions, "status", "print the requests to each target")
     told.add_argument("--json", action="store_true", help="print JSON")
     told.add_argument("--reset", action="store_true", help="count from zero, afterwards")
-    end = _action(actions, "down", "unmount a lab; its files go, unless --backing had been given")
-    end.add_argument("--force", action="store_true", help="also where programs still use it")
+    end = _action(actions, "down", "unmount a lab and delete its files, unless --backing was given")
+    end.add_argument("--force", action="store_true", help="also if programs still use it")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -115,7 +115,7 @@ def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what the subcommand says."""
+    """Runs the subcommand."""
     return {"up": _up, "status": _status, "down": _down}[arguments.action](arguments)
 
 
@@ -140,7 +140,7 @@ def _rate(text: str) -> int:
 
 
 def _duration(text: str) -> int:
-    """Nanoseconds."""
+    """Converts a duration such as 0.5ms to nanoseconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s)|0", text)
     if not found:
         raise argparse.ArgumentTypeError(f"{text}; expected a time such as 0.5ms, 100us, 1s, or 0")
@@ -199,7 +199,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
     from pario.see.report.table import SECONDS, Column
-    from pario.see.report.text_table import aligned, terminal_width
+    from pario.see.report.text_table import align_columns, terminal_width
 
     limits = [
         f"{wording.block(told[name])}/s {whose}"
@@ -223,7 +223,7 @@ def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
         *map(_counter, ("writes", "bytes written", "reads", "bytes read", "others", "hand-overs")),
         Column("busy", lambda row: row[1]["busy_ns"] / 1e9, SECONDS, zeros=True),
     ]
-    yield from (line.plain for line in aligned(columns, rows, terminal_width()))
+    yield from (line.plain for line in align_columns(columns, rows, terminal_width()))
 
 
 def _counter(title: str) -> Column[tuple[str, dict[str, int]]]:

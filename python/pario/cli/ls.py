@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.arguments import add_pack
 from pario.cli.paths import require_archive
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from pario.move.archive import Archive
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         return f"{kind}  {member.size:>12}  {when}  {member.shard:05d}  {name}"
 
     require_archive(arguments.pack)
-    with shown(arguments.pack):
+    with show_progress(arguments.pack):
         archive = Archive(arguments.pack)
         archive.verify_index()
         for member in archive:

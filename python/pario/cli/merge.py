@@ -15,7 +15,7 @@ from pario import wording
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from pario.move.merge import Block
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ParioError(
                 f"--{option.replace('_', '-')} belongs to --grid: parts without it are concatenated"
             )
-    with shown(arguments.output) as show:
+    with show_progress(arguments.output) as show:
         parts = (
             parts_of(arguments.parts[0])
             if len(arguments.parts) == 1

@@ -1,5 +1,5 @@
-"""Commands that a launcher starts as several processes: one that does a single job refuses, in one
-line, before it has done anything."""
+"""Commands that a launcher started as several processes: those for one process refuse in one line
+before they have done anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 from pario.errors import ParioError
 from pario.launchers import ALONE, Launch, launch_of
 
-#: Commands whose processes share one job, or each have their own.
+#: Commands whose processes work together, or each on their own.
 SHARED = frozenset({"run", "records shuffle", "checkpoint merge"})
 #: Commands that one process of each node runs.
 PER_NODE = frozenset({"stage in", "stage out"})
@@ -54,7 +54,7 @@ def run_once(launch: Launch, command: str) -> str:
 
 
 def refuse(launch: Launch, text: str) -> NoReturn:
-    """Raises ParioError on the first process and SystemExit on the others: one of them speaks."""
+    """Raises ParioError on the first process, which prints it, and SystemExit on the others."""
     if launch.seat.is_first:
         raise ParioError(text)
     raise SystemExit(2)

@@ -16,7 +16,7 @@ from pario import wording
 from pario.cli.numbers import positive, positive_size
 from pario.cli.paths import path_text, require_directory
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,13 +77,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Packs the directory, or spreads it over subdirectories."""
     require_directory(arguments.directory, "a directory of files")
     if arguments.subdirs:
-        return _spread(arguments)
+        return _spread_files(arguments)
     from pario.move.archive import pack
 
     directory = arguments.directory.rstrip("/") or "/"
     output = arguments.output or f"{Path(directory).resolve()}.pack"
     _require_apart(directory, output)
-    with shown(output) as show:
+    with show_progress(output) as show:
         done = pack(
             directory,
             output,
@@ -109,13 +109,13 @@ def _require_apart(directory: str, output: str) -> None:
         raise ParioError(f"{output} is within {directory}; expected another place (-o)")
 
 
-def _spread(arguments: argparse.Namespace) -> int:
-    from pario.move.archive.subdirs import spread
+def _spread_files(arguments: argparse.Namespace) -> int:
+    from pario.move.archive.subdirs import distribute
 
     if arguments.output:
         raise ParioError("--subdirs spreads a directory in place; expected no --output")
-    with shown(arguments.directory) as show:
-        moved = spread(Path(arguments.directory), arguments.subdirs, arguments.by, show)
+    with show_progress(arguments.directory) as show:
+        moved = distribute(Path(arguments.directory), arguments.subdirs, arguments.by, show)
     print(
         f"{wording.printable(arguments.directory)}: {wording.plural(moved, 'file')} in"
         f" {arguments.subdirs} subdirectories",

@@ -8,7 +8,7 @@ from pario.errors import ParioError
 
 
 def write_page(path: Path, text: str, what: str) -> None:
-    """Writes an HTML page. Raises ParioError naming ``what`` it is, and the file."""
+    """Writes an HTML page. Raises ParioError with the file, and ``what`` as its kind."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -15,7 +15,7 @@ from pario.wording import printable
 
 
 def path(text: str) -> Path:
-    """A path."""
+    """Converts an argument to a path."""
     try:
         return local_path(text)
     except ParioError as error:

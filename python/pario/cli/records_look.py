@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from pario.records import Dataset
@@ -137,8 +137,8 @@ def _head(arguments: argparse.Namespace) -> int:
 
 
 def _read(dataset: Dataset, number: int) -> list[memoryview]:
-    """The record, or none where it is skipped."""
-    with shown(dataset.path):
+    """The record in a list; empty if it is skipped."""
+    with show_progress(dataset.path):
         return [dataset[number]] if dataset.errors == "raise" else dataset[[number]]
 
 
@@ -167,7 +167,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def say_skipped(path: str, records: int, first: str) -> None:
-    """Says on standard error that damaged records were skipped."""
+    """Prints on standard error that damaged records were skipped."""
     if records:
         detail = f"; the first: {wording.printable(first)}" if first else ""
         count = wording.plural(records, "damaged record")
@@ -178,7 +178,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     damaged = 0
     for path in arguments.paths:
         dataset = _open(path)
-        with shown(path) as show:
+        with show_progress(path) as show:
             found = dataset.file.verify(arguments.threads, _MOST, show)
         for number, damage in found:
             print(f"{wording.printable(path)}: record {number}: {wording.printable(damage)}")

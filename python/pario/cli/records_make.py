@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pario import wording
 from pario.cli.records_look import say_skipped
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,8 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def format_of(path: str, asked: str) -> str:
-    """The format that was asked for, or that the file shows. Refuses formats of groups."""
+    """The requested format, or that of the file's suffix or first bytes. Refuses formats of
+    groups."""
     from pario._native import guess_record_format
     from pario.records.foreign import refuse
 
@@ -49,14 +50,15 @@ def _lengths(path: str | None) -> NDArray[Any]:
 
 
 def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update: bool) -> None:
-    """``arguments``: format, size, lengths and errors as of ``pario records index``."""
+    """Writes one index. ``arguments``: format, size, lengths and errors as of ``pario records
+    index``."""
     from pario._native import write_record_index
     from pario.records.foreign import foreign_format
 
     if foreign := foreign_format(path, arguments.format):
         _index_groups(path, foreign)
         return
-    with shown(path) as show:
+    with show_progress(path) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
         records, size, place = write_record_index(
@@ -86,7 +88,7 @@ def _elsewhere(path: str, place: bytes) -> str:
 def _index_groups(path: str, foreign: Foreign) -> None:
     from pario.records.groups import write_index
 
-    with shown(path):
+    with show_progress(path):
         records, groups, size, place = write_index(path, foreign)
     found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
     print(
@@ -105,7 +107,7 @@ def _index(arguments: argparse.Namespace) -> int:
 def _pack(arguments: argparse.Namespace) -> int:
     from pario._native import pack_records
 
-    with shown(arguments.output) as show:
+    with show_progress(arguments.output) as show:
         records = pack_records(
             os.fsencode(arguments.path),
             os.fsencode(arguments.output),
@@ -124,7 +126,7 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 
 def shard_names(output: str, shards: int) -> list[bytes]:
-    """``out.txt`` as it is, or ``out-00000-of-00004.txt`` and so on."""
+    """``out.txt`` unchanged if there is one shard; else ``out-00000-of-00004.txt`` and so on."""
     if shards == 1:
         return [os.fsencode(output)]
     stem, ending = os.path.splitext(output)  # noqa: PTH122  the directory stays as it is written
@@ -152,14 +154,15 @@ def index_missing(arguments: argparse.Namespace) -> None:
 
 
 def _has_index(path: str) -> bool:
-    """There is one beside the file, in it, or in the cache directory."""
+    """True if an index is beside the file, in it, or in the cache directory."""
     from pario._native import find_record_index
 
     return bool(find_record_index(os.fsencode(path)))
 
 
 def raise_file_limit(files: int) -> None:
-    """Shards are written at the same time."""
+    """Raises the limit of open files for shards written at the same time. Raises ParioError if the
+    hard limit is too low."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -175,7 +178,7 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors:
 
     name = os.fsdecode(outputs[0])
     raise_file_limit(len(outputs))
-    with shown(name) as show:
+    with show_progress(name) as show:
         records, skipped, first = convert_records(
             [os.fsencode(path) for path in paths], outputs, kind, errors, show
         )
@@ -188,8 +191,8 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors:
     return 0
 
 
-def _indexed(paths: Sequence[str], errors: str) -> list[str]:
-    """Formats of files, which are given the index that they lack."""
+def _index_files(paths: Sequence[str], errors: str) -> list[str]:
+    """Makes missing indexes of files; returns the formats of the files."""
     from pario.records.foreign import refuse
 
     plain = argparse.Namespace(format="", size=0, lengths=None, errors=errors)
@@ -205,12 +208,12 @@ def _indexed(paths: Sequence[str], errors: str) -> list[str]:
 def _format_of_index(path: str) -> str:
     from pario._native import open_records
 
-    with shown(path):
+    with show_progress(path):
         return open_records(os.fsencode(path), False).format
 
 
 def _split(arguments: argparse.Namespace) -> int:
-    (kind,) = _indexed([arguments.path], arguments.errors)
+    (kind,) = _index_files([arguments.path], arguments.errors)
     return _convert_into(
         [arguments.path],
         shard_names(arguments.output, arguments.shards),
@@ -220,7 +223,7 @@ def _split(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    kinds = set(_indexed(arguments.paths, arguments.errors))
+    kinds = set(_index_files(arguments.paths, arguments.errors))
     if len(kinds) > 1:
         raise ParioError(
             f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert"
@@ -241,7 +244,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     own = [path for path in arguments.paths if not foreign_format(path)]
     if arguments.column and own:
         raise ParioError(f"{own[0]}: --column is for Parquet")
-    _indexed(own, arguments.errors)
+    _index_files(own, arguments.errors)
     with ExitStack() as temporary:
         paths = [
             path if path in own else temporary.enter_context(_as_raw(path, arguments))
@@ -252,7 +255,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
-    """The records of a foreign format, in a file beside the output while the body runs."""
+    """Copies the records of a foreign format to a raw file beside the output, for the body."""
     from array import array
 
     import numpy as np
@@ -266,7 +269,7 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
     lengths = array("Q")
     skipped: list[tuple[int, str]] = []
     with NamedTemporaryFile(dir=Path(arguments.output).parent, prefix=f"{Path(path).name}.") as raw:
-        with shown(path):
+        with show_progress(path):
             file = GroupedFile(path, found, arguments.column, verify=arguments.errors != "ignore")
             for memory, offsets in file.all_pieces(skipped if arguments.errors == "skip" else None):
                 raw.write(memory[offsets[0] : offsets[-1]].data)

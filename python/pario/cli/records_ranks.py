@@ -1,4 +1,4 @@
-"""The ranks of an MPI program that shuffle together: from mpi4py, which only several ask for."""
+"""The ranks of an MPI program that shuffle together. mpi4py is imported for several ranks only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pario.ranks import OneRank, Ranks
 
 
 def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
-    """The ranks that an MPI launcher started with this one. Indexes are made while the others wait,
-    however long that takes.
+    """The ranks that an MPI launcher started with this one. Their patience is infinite, because the
+    first rank makes indexes while the others wait.
 
-    Refuses if the processes that were started are no ranks of one MPI program: ParioError on the
-    first of them, SystemExit on the others, so that the user reads one line.
+    Refuses if the processes are no ranks of one MPI program: ParioError on the first of them,
+    SystemExit on the others, so that the user reads one line.
     """
     launch = launch_of(environment)
     if launch.seat.size == 1:
@@ -56,7 +56,7 @@ def _remedy(launch: Launch, command: str) -> str:
 
 
 def on_node(ranks: Ranks) -> int:
-    """How many of them share this one's memory. Collective."""
+    """The number of ranks on this rank's node. Collective."""
     if ranks.comm is None:
         return 1
     from mpi4py import MPI
@@ -68,5 +68,5 @@ def on_node(ranks: Ranks) -> int:
 
 
 def gather(ranks: Ranks) -> Callable[[bytes], list[bytes]]:
-    """A collective call that brings the bytes of each to all."""
+    """Returns a collective call that sends the bytes of each rank to all ranks."""
     return (lambda mine: [mine]) if ranks.comm is None else ranks.comm.allgather

@@ -18,12 +18,12 @@ from pario.cli.records_make import (
 )
 from pario.cli.records_ranks import gather, on_node, ranks_here
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 from pario.ranks import Ranks
 
 
 def shuffle(arguments: argparse.Namespace) -> int:
-    """Shuffles; the first rank speaks for all."""
+    """Shuffles; the first rank prints the result."""
     ranks = ranks_here(os.environ, "records shuffle")
     try:
         return _shuffle(arguments, ranks)
@@ -42,7 +42,7 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
         if ranks.is_first:
             print(explain_shuffle(*asked, ranks.size), end="")
         return 0
-    with shown(arguments.output) as line:
+    with show_progress(arguments.output) as line:
 
         def show(done: int, whole: int) -> None:
             if ranks.is_first:
@@ -66,7 +66,7 @@ def _request(
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
     """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks
     that share this memory."""
-    with shown(arguments.output):
+    with show_progress(arguments.output):
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:
             raise ParioError(f"the inputs are of several formats: {', '.join(sorted(kinds))}")

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replays; the exit status is 1 where calls or bytes differ."""
+    """Replays; the exit status is 1 if calls or bytes differ."""
     from pario.prove.replay import fidelity, perform, script_of
     from pario.prove.replay.limits import first_limit
     from pario.prove.replay.perform import Manner
@@ -68,20 +68,20 @@ def run(arguments: argparse.Namespace) -> int:
         json.dump({"exact": found.exact, **asdict(found), **about}, sys.stdout, indent=2)
         print()
     else:
-        for line in told(script, performance, found):
+        for line in describe(script, performance, found):
             print(line)
     return 0 if found.exact else 1
 
 
 def launcher_for(script: Script, words: str | None) -> Sequence[str]:
-    """The MPI launcher, where one is needed."""
+    """The MPI launcher; empty for a run without ranks."""
     from pario.prove.bench.launch import launcher
 
     return launcher(words) if script.ranks else ()
 
 
-def told(script: Script, performance: Performance, found: Fidelity) -> Iterator[str]:
-    """The table, and what is not the same."""
+def describe(script: Script, performance: Performance, found: Fidelity) -> Iterator[str]:
+    """Yields the table of the run and the replay, with the differences."""
     who = (
         wording.plural(script.ranks, "rank")
         if script.ranks

@@ -36,8 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 def show(
     logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO, everything: bool = False
 ) -> None:
-    """Reads, analyses and renders; the one place where the stages of a report are strung
-    together."""
+    """Reads, analyses and renders: the one place that connects the stages of a report."""
     from pario.see.analyze import analyze
     from pario.see.tables import read
 
@@ -82,7 +81,7 @@ def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:
 
 
 def was_recorded(directory: Path) -> bool:
-    """Whether a run left logs; says so where it did not."""
+    """True if a run left logs; prints an error otherwise."""
     if any(directory.glob("*.plog")):
         return True
     print(

@@ -77,7 +77,7 @@ def _settings_file(path: Path | None) -> SettingsFile | None:
 
 
 def _repeat(command: Sequence[str], settings: Settings, arguments: argparse.Namespace) -> int:
-    """Runs until a run fails or all are done; reports on the one whose time is in the middle."""
+    """Runs until a run fails or all are done; reports on the one with the median time."""
     from pario.see.launch import Series
 
     series = Series(command, settings)

@@ -71,7 +71,7 @@ def _print(rows: Sequence[Applied]) -> None:
     from rich.console import Console
 
     from pario.see.report.table import Column
-    from pario.see.report.text_table import aligned
+    from pario.see.report.text_table import align_columns
 
     columns: list[Column[Applied]] = [
         Column("  table", lambda row: f"  {row.table}"),
@@ -84,12 +84,12 @@ def _print(rows: Sequence[Applied]) -> None:
         Column("from", lambda row: row.origin),
     ]
     console = Console(file=sys.stdout, highlight=False)
-    for line in aligned(columns, rows, sys.maxsize):
+    for line in align_columns(columns, rows, sys.maxsize):
         console.print(line, soft_wrap=True)
 
 
 def _mpiio(file: SettingsFile | None) -> str:
-    """Whether MPI-IO settings are carried out by anybody."""
+    """A sentence that says whether MPI-IO settings have an effect."""
     from pario.settings import variables
 
     value = os.environ.get("PARIO_MPIIO") or (

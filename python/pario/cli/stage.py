@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.paths import path_text, require_directory, require_path
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from pario.move.staging import Outcome
@@ -72,7 +72,7 @@ def _in(arguments: argparse.Namespace) -> int:
             raise ParioError(f"{local} is within {source}")
     with (
         in_use(local, lambda: Staged.make(local)) as (staged, is_alone),
-        shown(arguments.to) as show,
+        show_progress(arguments.to) as show,
     ):
         _require_alone(local, is_alone())
         for given, source in zip(arguments.sources, sources, strict=True):
@@ -93,7 +93,7 @@ def _out(arguments: argparse.Namespace) -> int:
     require_directory(local, "a directory filled by pario stage in")
     with (
         in_use(local, lambda: Staged.open(local)) as (staged, is_alone),
-        shown(arguments.directory) as show,
+        show_progress(arguments.directory) as show,
     ):
         _require_alone(local, is_alone())
         outcome = staged.bring_back(show)

@@ -9,16 +9,15 @@ from typing import Any, TextIO, cast
 
 
 class Patient:
-    """Standard error, on which nothing fails: where it is closed or full there is nobody to tell,
-    and a program that runs under pario keeps its exit status. Descriptor 2 stays what it is, for
-    the program.
+    """Standard error that ignores errors, such as a closed stream or a full disk, so that a program
+    under pario keeps its exit status. Descriptor 2 is unchanged, for the program.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream or _nowhere()
 
     def write(self, text: str) -> int:
-        """As of any stream of text; what cannot be written is gone."""
+        """Writes a text; after an error this and all later ones are discarded."""
         try:
             return self._stream.write(text)
         except OSError:
@@ -26,7 +25,7 @@ class Patient:
             return len(text)
 
     def flush(self) -> None:
-        """Writes what is held back, or forgets it."""
+        """Writes buffered text, or discards it after an error."""
         try:
             self._stream.flush()
         except OSError:
@@ -37,8 +36,7 @@ class Patient:
 
 
 def prepare() -> None:
-    """Lets standard error be patient from now on, and standard output be there where it was
-    closed."""
+    """Makes standard error Patient, and opens a missing standard output on /dev/null."""
     if sys.stdout is None:
         sys.stdout = _nowhere()
     if not isinstance(sys.stderr, Patient):
@@ -46,7 +44,7 @@ def prepare() -> None:
 
 
 def silence_output() -> None:
-    """What is left to be written to standard output goes nowhere."""
+    """Discards the text that is still to be written to standard output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

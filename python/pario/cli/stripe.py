@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     moving = _action(
         actions,
         "restripe",
-        "copy files to other stripes; the copy takes the file's place when it is whole",
+        "copy files to other stripes; the complete copy replaces the file",
         "a file",
     )
     _stripe_options(moving)
@@ -128,7 +128,7 @@ def _stripe_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _advise_options(actions: Any) -> None:
-    text = "say how many stripes a file should have, and why"
+    text = "propose the number of stripes of a file, with the reason"
     parser = _action(
         actions,
         "advise",
@@ -218,7 +218,7 @@ def _part(text: str) -> Part:
     )
 
 
-def _wanted(arguments: argparse.Namespace) -> Wanted:
+def _make_request(arguments: argparse.Namespace) -> Wanted:
     from dataclasses import replace
 
     from pario.fix.stripe.layout import GRANULE, Part, Wanted, parts_in_order
@@ -297,7 +297,7 @@ def _set(arguments: argparse.Namespace) -> int:
         for path in arguments.paths:
             _say("\n".join(_lines(inherit_stripes(path))))
         return 0
-    wanted = _wanted(arguments)
+    wanted = _make_request(arguments)
     return max([_set_one(path, wanted) for path in arguments.paths])
 
 
@@ -309,7 +309,7 @@ def _set_one(path: str, wanted: Wanted) -> int:
 
 
 def _report(wanted: Wanted, got: Stripes, old: bool) -> int:
-    """What became of it; 1 when that is something else."""
+    """Prints the stripes of a path; returns 1 if they differ from the request."""
     from pario.fix.stripe.layout import differences
 
     _say("\n".join(_lines(got)))
@@ -332,7 +332,7 @@ def _restripe(arguments: argparse.Namespace) -> int:
         for path in arguments.paths:
             _say(f"{path}: {'removed what was left' if discard(path) else 'nothing was left'}")
         return 0
-    wanted, status = _wanted(arguments), 0
+    wanted, status = _make_request(arguments), 0
     for path in arguments.paths:
         require_path(path, "an existing file or directory")
     for path in arguments.paths:
@@ -342,7 +342,7 @@ def _restripe(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             line.clear()
             _say(
-                f"\npario stripe: {path} is as it was; the same command goes on with the copy,"
+                f"\npario stripe: {path} is unchanged; the same command continues the copy,"
                 " --discard removes it",
                 sys.stderr,
             )
@@ -395,7 +395,7 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
     from pario.fix.stripe.commands import commands
     from pario.fix.stripe.filesystem import facts_of
     from pario.fix.stripe.layout import place_of
-    from pario.fix.stripe.policy import Expected, choose, wanted
+    from pario.fix.stripe.policy import Expected, choose, make_request
 
     facts = facts_of(place_of(path))
     kind = arguments.kind or facts.stripes.kind
@@ -408,7 +408,7 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
         arguments.files,
     )
     choice = choose(expected)
-    lines = commands(kind, path, Path(path).is_dir(), wanted(choice))
+    lines = commands(kind, path, Path(path).is_dir(), make_request(choice))
     if arguments.json:
         print(
             json.dumps(
@@ -419,7 +419,7 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
     else:
         _say("\n".join(_advice(path, kind, expected, choice, lines)))
     if arguments.set:
-        return _set_one(path, wanted(choice))
+        return _set_one(path, make_request(choice))
     return 0
 
 
@@ -431,14 +431,14 @@ def _advice(
     path: str, kind: str, expected: Expected, choice: Choice, lines: Sequence[str]
 ) -> Iterator[str]:
     from pario.fix.stripe.commands import hints, short
-    from pario.fix.stripe.policy import wanted
+    from pario.fix.stripe.policy import make_request
 
     users = wording.plural(expected.writers, "process", "processes")
     many = f", {wording.count(expected.files)} such files at a time" if expected.files > 1 else ""
     known = (
         f"{wording.count(expected.targets)} targets"
         if expected.targets
-        else "a number of targets that is not told"
+        else "an unknown number of targets"
     )
     yield f"{path}: {wording.plural(choice.count, 'stripe')} of {wording.block(choice.unit)}"
     yield (
@@ -452,8 +452,8 @@ def _advice(
     yield f"  $ pario stripe set --count {choice.count} --size {short(choice.unit)} {path}"
     yield from (f"  $ {line}" for line in lines)
     yield (
-        f"  $ pario run {hints(wanted(choice).parts[0])} -- ...   # at each file that a program"
-        " creates"
+        f"  $ pario run {hints(make_request(choice).parts[0])} -- ...   # at each file that a"
+        " program creates"
     )
 
 
@@ -514,17 +514,19 @@ def _advice_table(found: Sequence[Advice], arguments: argparse.Namespace) -> Ite
 
 
 def _advice_commands(shown: Sequence[Advice], kind: str | None) -> Iterator[str]:
-    """What to do about those whose stripes are known and others, or about all where the kind is
-    given: a directory as its largest file."""
+    """Yields the commands that stripe directories as advised for their largest file: of files whose
+    stripes should change, or of all files if ``kind`` is given."""
     from pario.fix.stripe.commands import commands
-    from pario.fix.stripe.policy import wanted
+    from pario.fix.stripe.policy import make_request
 
     lines: dict[str, list[str]] = {}
     for advice in shown:
         words = kind or (advice.has.kind if advice.has and advice.change else "")
         directory = str(Path(advice.path).parent)
         if words:
-            lines.setdefault(directory, commands(words, directory, True, wanted(advice.choice)))
+            lines.setdefault(
+                directory, commands(words, directory, True, make_request(advice.choice))
+            )
     if lines:
         yield "\nFor new files in these directories (existing ones: pario stripe restripe):"
         yield from (f"  $ {line}" for own in lines.values() for line in own)

@@ -55,23 +55,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tries, and writes the settings."""
-    from pario.cli.advise import expect_room_for, hand_out
+    """Makes the trials, and writes the settings."""
+    from pario.cli.advise import expect_writable, hand_out
     from pario.prove.replay.perform import expect_scratch
     from pario.prove.tune import Tuning, nothing_to_tune
 
     expect_scratch(arguments.on)
-    expect_room_for(arguments.output)
+    expect_writable(arguments.output)
     with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
         job = _job(arguments.what, Path(place))
     why = nothing_to_tune(job)
-    tuning = Tuning.without_trials(why) if why else _tuned(job, arguments)
-    hand_out(settings(job, arguments.on, tuning), arguments.output, told(tuning))
+    tuning = Tuning.without_trials(why) if why else _search(job, arguments)
+    hand_out(settings(job, arguments.on, tuning), arguments.output, describe(tuning))
     return 0
 
 
-def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
-    """Tries. Who is interrupted says so: nothing has been written then."""
+def _search(job: Job, arguments: argparse.Namespace) -> Tuning:
+    """Makes the trials. An interrupt is reported with the number of trials; no settings are
+    written then."""
     from pario.cli.replay import launcher_for
     from pario.prove.replay import script_of
     from pario.prove.replay.limits import Limits
@@ -105,7 +106,7 @@ def _tuned(job: Job, arguments: argparse.Namespace) -> Tuning:
 
 
 def _job(words: list[str], place: Path) -> Job:
-    """The run that is named, or that of the command."""
+    """The job of the logs, or of a run of the command in ``place``."""
     from pario.see.launch import Settings, launch
     from pario.see.tables import read
 
@@ -126,7 +127,7 @@ def _job(words: list[str], place: Path) -> Job:
 
 
 def line(trial: Trial) -> str:
-    """What came of a trial."""
+    """The result of a trial in one line."""
     if trial.failure:
         return f"{trial.name}: failed, the others go on: {trial.failure}"
     return (
@@ -136,19 +137,19 @@ def line(trial: Trial) -> str:
 
 
 def settings(job: Job, directory: Path, tuning: Tuning) -> str:
-    """The settings file."""
+    """The text of the settings file."""
     from pario.settings import write
 
     head = [
         f"Written by pario tune from {job.source}, replayed on {directory.absolute()}:"
         f" {job.command}"
     ]
-    head += list(told(tuning))
+    head += list(describe(tuning))
     return write([line.removeprefix("pario: ") for line in head], tuning.choice.proposals())
 
 
-def told(tuning: Tuning) -> Iterator[str]:
-    """What came of it."""
+def describe(tuning: Tuning) -> Iterator[str]:
+    """Yields the result of the search in one line."""
     count = wording.plural(len(tuning.trials), "trial")
     if not tuning.choice.sections or tuning.best is None:
         yield f"pario: leave it as it is ({count}): {tuning.why}"

@@ -13,7 +13,7 @@ from pario.cli.arguments import add_pack
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
-from pario.progress import shown
+from pario.progress import show_progress
 
 if TYPE_CHECKING:
     from pario.move.archive import Archive
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     if read_note(Path(arguments.pack)):
         return _gather(arguments)
     require_archive(arguments.pack)
-    with shown(arguments.pack) as show:
+    with show_progress(arguments.pack) as show:
         archive = Archive(arguments.pack)
         if arguments.stdout:
             return _print(archive, arguments.members)
@@ -131,7 +131,7 @@ def _gather(arguments: argparse.Namespace) -> int:
             f"{arguments.pack} is spread over subdirectories; expected no members and no output,"
             " because it is gathered as a whole and in place"
         )
-    with shown(arguments.pack) as show:
+    with show_progress(arguments.pack) as show:
         moved = gather(Path(arguments.pack), show)
     print(f"{wording.printable(arguments.pack)}: {wording.plural(moved, 'file')}", file=sys.stderr)
     return 0

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pario.prove.model.whatif import Outcome, Use
     from pario.see.tables.model import Job
 
-#: Ranks, stripes, aggregators; beyond what machines have, and what the model answers for in
-#: seconds.
+#: Type of numbers of ranks, stripes and aggregators. The limit is beyond all machines; the model
+#: still answers within seconds.
 _COUNT = up_to(1_000_000)
 
 
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         job = read(arguments.logs)
     ranks = arguments.ranks or job.ranks
     outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
-    lines = [*told(job, outcomes, machine, ranks), *_not_counted(machine, uses)]
+    lines = [*describe(job, outcomes, machine, ranks), *_not_counted(machine, uses)]
     if arguments.plot:
         _plot(arguments.plot, outcomes, "\n".join(lines))
     if arguments.json:
@@ -139,13 +139,13 @@ def predict(
     ranks: int,
     aggregators: tuple[int, ...] = (),
 ) -> tuple[list[Outcome], list[Use]]:
-    """As it was, on ``ranks`` ranks; then on the machine, by stripes: as it is and, for shared
-    files, collectively by aggregators."""
-    from pario.prove.model.whatif import Outcome, Way, outcome, scaled, uses_of
+    """Predicts the run on ``ranks`` ranks: as recorded, then on the machine for each stripe count,
+    with its own calls and, for shared files, collectively with each number of aggregators."""
+    from pario.prove.model.whatif import Outcome, Way, outcome, scale_computation, uses_of
     from pario.see.analyze import analyze
 
     split = analyze(job).verdict.critical
-    beside = scaled(split.wall - split.io, job.ranks, ranks)
+    beside = scale_computation(split.wall - split.io, job.ranks, ranks)
     uses = [use.of_ranks(ranks / job.ranks) for use in uses_of(job)]
     outcomes = [Outcome(0, "as it is", split.io, beside, "")]
     ways: list[tuple[Way, int]] = [("as it is", 0)]
@@ -159,8 +159,10 @@ def predict(
     return outcomes, uses
 
 
-def told(job: Job, outcomes: list[Outcome], machine: Machine | None, ranks: int) -> Iterator[str]:
-    """The table, and what to beware of."""
+def describe(
+    job: Job, outcomes: list[Outcome], machine: Machine | None, ranks: int
+) -> Iterator[str]:
+    """Yields the table of predictions, and warnings."""
     where = f" on {machine.title}" if machine else ""
     program = wording.command(job.command, 60) or "the recorded run"
     yield (
@@ -188,8 +190,8 @@ def _way(found: Outcome) -> str:
     return f"{found.way} by {found.aggregators}" if found.aggregators else found.way
 
 
-def _plot(path: Path, outcomes: list[Outcome], told: str) -> None:
-    """Seconds of I/O over stripes, a line for each way; and what it took."""
+def _plot(path: Path, outcomes: list[Outcome], text: str) -> None:
+    """Draws the seconds of I/O over stripes, a line for each way; ``text``: the caption."""
     from pario.see.report.lines import Axes, Panel
     from pario.see.report.picture import draw
 
@@ -204,7 +206,7 @@ def _plot(path: Path, outcomes: list[Outcome], told: str) -> None:
             (float(count), outcomes[0].io) for count in sorted({min(counts), max(counts)})
         ]
     axes = Axes("stripes of a file", "seconds of I/O, predicted", wording.count, wording.seconds)
-    draw(path, "pario whatif", [Panel("Seconds of I/O by stripes", lines)], axes, told)
+    draw(path, "pario whatif", [Panel("Seconds of I/O by stripes", lines)], axes, text)
 
 
 def _not_counted(machine: Machine | None, uses: list[Use]) -> Iterator[str]:

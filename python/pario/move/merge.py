@@ -31,13 +31,13 @@ _RANK = re.compile(r"\{rank(?::0?(\d+)d?)?\}")
 
 
 def parts_of(pattern: str) -> list[Path]:
-    """Files whose names have the number of a rank where the pattern has ``{rank}``, by that number;
-    0 to the last, none missing."""
+    """The files of all ranks, in rank order: their names have the rank's number in place of the
+    pattern's ``{rank}``. Raises ParioError if a number is missing or occurs twice."""
     path = local_path(pattern)
     if not _RANK.search(path.name):
         raise ParioError(
-            f"{pattern}: expected {{rank}} in the name of the file, where the number of the process"
-            " stands"
+            f"{pattern}: expected {{rank}} in the name of the file in place of the number of the"
+            " process"
         )
     before, after = (
         re.escape(text) for text in (_RANK.split(path.name)[0], _RANK.split(path.name)[-1])
@@ -97,7 +97,7 @@ def _copy_leg(target: int, part: Path, begin: int, end: int, shift: int) -> int:
 def _compare_leg(target: int, part: Path, begin: int, end: int, shift: int) -> int:
     with part.open("rb", buffering=0) as source:
         if not compare(source.fileno(), target, begin, end, shift):
-            raise ParioError(f"{part}: what was written differs from it between {begin} and {end}")
+            raise ParioError(f"{part}: the output differs from it between {begin} and {end}")
     return end - begin
 
 
@@ -239,7 +239,7 @@ def assemble(
         array = _make_dataset(aside, descriptor, mosaic, dataset)
         done = 0
         with ThreadPoolExecutor(threads) as pool:
-            for work in (_put, _same):
+            for work in (_copy_block, _compare_block):
                 for size in pool.map(
                     lambda number, work=work: work(array, mosaic, number), range(len(mosaic.blocks))
                 ):
@@ -267,23 +267,22 @@ def _make_dataset(path: Path, descriptor: int, mosaic: Mosaic, name: str) -> NDA
     os.ftruncate(descriptor, image.size)
     if offset is None:  # no elements
         return np.empty(mosaic.shape, mosaic.dtype)
-    os.posix_fallocate(
-        descriptor, 0, os.fstat(descriptor).st_size
-    )  # else a full disk ends the process (SIGBUS)
+    # Without allocated blocks, a full disk ends the process (SIGBUS).
+    os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size)
     return np.memmap(path, mosaic.dtype, "r+", offset, mosaic.shape)
 
 
-def _put(array: NDArray[Any], mosaic: Mosaic, number: int) -> int:
+def _copy_block(array: NDArray[Any], mosaic: Mosaic, number: int) -> int:
     elements = mosaic.blocks[number].elements()
     array[mosaic.place(number)] = elements
     return elements.nbytes
 
 
-def _same(array: NDArray[Any], mosaic: Mosaic, number: int) -> int:
+def _compare_block(array: NDArray[Any], mosaic: Mosaic, number: int) -> int:
     """Compares bytes, so that equal NaNs are equal."""
     block = mosaic.blocks[number]
     elements, written = block.elements(), array[mosaic.place(number)]
     for at in range(len(elements)):
         if elements[at].tobytes() != written[at].tobytes():
-            raise ParioError(f"{block.path}: what was written differs from it")
+            raise ParioError(f"{block.path}: the output differs from it")
     return elements.nbytes

@@ -47,11 +47,8 @@ _FORMAT = "pario-stage-1"
 _THREADS = 4
 _LARGE = 64 << 20  # such files are copied by several threads, one after the other
 _NOTE_EVERY = 1000  # files
-_GRAINS = (
-    100,
-    1000,
-    10**9,
-)  # nanoseconds between the times that file systems keep; Lustre has whole seconds
+#: Resolutions of the times of file systems, in nanoseconds; Lustre has whole seconds.
+_GRAINS = (100, 1000, 10**9)
 _BEFORE_ALL = -1
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -110,7 +107,7 @@ class Move:
         for directory, names, _ in os.walk(self.source, onerror=_raise):
             target = self.target / Path(directory).relative_to(self.source)
             if target.is_symlink() and target != self.target:
-                names.clear()  # nothing is put behind it
+                names.clear()  # never copy through a link
             else:
                 _make_directory(Path(directory), target)
 
@@ -130,16 +127,15 @@ class Staged:
 
     def __init__(self, local: str | os.PathLike[str]) -> None:
         self.local = local_path(local)
-        self.roots: dict[str, str] = {}  # where each tree belongs
-        self.known: dict[
-            str, State
-        ] = {}  # of files that were the same at both ends, when they were
-        self.since = 0  # times of files that nobody has changed since it was made are below this
+        self.roots: dict[str, str] = {}  # origin of each tree, by its name
+        # States of files at the moment at which both ends were the same.
+        self.known: dict[str, State] = {}
+        self.since = 0  # start of staging; a file with an older change time is unchanged
         self._renamed: set[Path] = set()  # directories whose new names may not be on the disk yet
 
     @classmethod
     def open(cls, local: str | os.PathLike[str]) -> Staged:
-        """An existing one. Raises ParioError where it is none."""
+        """Open an existing staged directory. Raises ParioError if it is not one."""
         self = cls(local)
         path = self.local / NOTE
         try:
@@ -160,13 +156,13 @@ class Staged:
 
     @classmethod
     def make(cls, local: str | os.PathLike[str]) -> Staged:
-        """A new or an existing one."""
+        """Open a staged directory, or create it."""
         local = local_path(local)
         local.mkdir(parents=True, exist_ok=True, mode=0o700)
         return cls.open(local) if (local / NOTE).exists() else cls(local)
 
     def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
-        """Makes a tree part of it; where it lies here. Raises ParioError where it may not be
+        """Adds a tree; returns its path on this node. Raises ParioError if the origin cannot be
         written, unless it is ``read_only``."""
         target = local_path(target)
         known = self.roots.get(name)
@@ -221,9 +217,8 @@ class Staged:
             return ""
         if there is None or _is_kept(known, there):
             return None
-        if (
-            known is None and move.target.lstat().st_ctime_ns < self.since
-        ):  # its time may be older than its being there
+        # The change time, because a file moved there later may have an older modification time.
+        if known is None and move.target.lstat().st_ctime_ns < self.since:
             return None
         return "was changed there since it was staged"
 

@@ -171,7 +171,8 @@ class Dataset(Sequence[memoryview]):
         if hasattr(which, "__index__") and getattr(which, "ndim", 0) == 0:
             data, begin, end = self.file.read(self._number(which.__index__()))
             return memoryview(data)[begin:end]
-        return self._batch(range(self._count)[which] if isinstance(which, slice) else which)  # type: ignore[arg-type]
+        numbers = range(self._count)[which] if isinstance(which, slice) else which
+        return self._batch(numbers)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[memoryview]:
         if self.errors == "raise":

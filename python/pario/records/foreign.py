@@ -1,4 +1,4 @@
-"""Formats whose records lie together in groups, which their own packages take apart: row groups of
+"""Formats whose records are stored in groups, which their own packages decode: row groups of
 Parquet, chunks of ArrayRecord."""
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pario.errors import ParioError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Rows that are taken apart at a time.
+#: Rows that are converted at a time.
 _ROWS = 4096
-#: Records and bytes of a file are less, as in an index.
+#: Upper limit (exclusive) of the records and bytes of a file, as in an index.
 _MOST = 1 << 56
 
 
@@ -41,19 +41,19 @@ class Decoded(NamedTuple):
 
 
 class Decoder(Protocol):
-    """An open file. Any thread, but not after a fork."""
+    """An open file. Any thread may use it, but not a forked child."""
 
     def groups(self) -> Groups:
-        """Where they are; reads no record."""
+        """The places of all groups; reads no record."""
 
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
-        """A group, which has the records ``first`` to ``last - 1``, piece by piece."""
+        """Decodes a group, which has the records ``first`` to ``last - 1``, piece by piece."""
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A format as ``pario records`` and as people name it, the package that reads it, and the
-    function that opens a file: of a path, a column or none, and whether to compare checksums."""
+    """A format: its name in ``pario records``, its common name, the package that reads it, and the
+    function that opens a file (path, column or empty, whether to compare checksums)."""
 
     name: str
     title: str
@@ -61,13 +61,13 @@ class Foreign:
     _open: Callable[[str, str, bool], Decoder]
 
     def open(self, path: str, column: str = "", verify: bool = True) -> Decoder:
-        """Raises ParioError where the package is missing, or cannot read the file."""
+        """Opens a file. Raises ParioError if the package is missing or cannot read the file."""
         with self.errors(path):
             return self._open(path, column, verify)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """Exceptions of the package become a ParioError that names the file."""
+        """Converts exceptions of the package to a ParioError that names the file."""
         try:
             yield
         except ImportError as error:
@@ -80,18 +80,19 @@ class Foreign:
 
 
 def foreign_format(path: str, format: str = "") -> Foreign | None:
-    """The one that was asked for, or that the file shows."""
+    """The format of this name, or that of the file's first bytes or suffix; None if its records
+    have bytes of their own."""
     name = format or guess_record_format(os.fsencode(path))
     return next((one for one in FORMATS if one.name == name), None)
 
 
 def refuse(path: str, format: str = "") -> None:
-    """Raises ParioError where records cannot be copied as they lie."""
+    """Raises ParioError for formats of groups, because their records cannot be copied as bytes."""
     if found := foreign_format(path, format):
         made = Path(path).with_suffix(".prec").name
         raise ParioError(
-            f"{path}: records of {found.title} lie together in groups and have no bytes of their"
-            f" own; pario records convert --to prec -o {made} makes a file of them that have, first"
+            f"{path}: records of {found.title} are stored in groups, not as bytes of their own;"
+            f" convert them first: pario records convert --to prec -o {made}"
         )
 
 
@@ -125,9 +126,8 @@ class _Parquet:
             "pre_buffer": False,
             "page_checksum_verification": self._verify,
         }
-        with pyarrow.parquet.ParquetFile(
-            self._path, **how
-        ) as file:  # readers of others are not for several threads
+        # A reader of its own, because several threads cannot share one.
+        with pyarrow.parquet.ParquetFile(self._path, **how) as file:
             columns = [self._column] if self._column else None
             for batch in file.iter_batches(
                 _ROWS, row_groups=[group], columns=columns, use_threads=False
@@ -135,11 +135,11 @@ class _Parquet:
                 yield (
                     self._column_of(batch.column(0))
                     if columns
-                    else _joined(map(_json, batch.to_pylist()))
+                    else _join(map(_json, batch.to_pylist()))
                 )
 
     def _column_of(self, values: Any) -> Decoded:
-        return _plain_bytes(values) or _joined(self._values(values.to_pylist()))
+        return _plain_bytes(values) or _join(self._values(values.to_pylist()))
 
     def _values(self, values: list[Any]) -> Iterator[bytes]:
         for value in values:
@@ -152,14 +152,14 @@ class _Parquet:
 
 
 def _place(column: Any) -> tuple[int, int]:
-    """Where the pages of a column of a row group begin, and end."""
+    """The begin and the end of the pages of a column of a row group."""
     begins = [begin for begin in (column.dictionary_page_offset, column.data_page_offset) if begin]
     begin = min(begins, default=0)
     return begin, begin + column.total_compressed_size
 
 
 def _plain_bytes(column: Any) -> Decoded | None:
-    """A column of bytes or text as it lies in memory; None of others."""
+    """The memory of a column of bytes or text; None for other columns."""
     import numpy as np
     import pyarrow
 
@@ -196,15 +196,15 @@ class _ArrayRecord:
         from array_record.python.array_record_module import ArrayRecordReader
 
         self._path = path
-        # It decodes in the calling thread: there may be several, and after a fork none of the
-        # package's own.
+        # It decodes in the calling thread: several may call it, and the package's own threads would
+        # be missing after a fork.
         self._reader = ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")
 
     def groups(self) -> Groups:
         begins: list[int] = []
         records, firsts = self._reader.num_records(), [0]
         for begin, count in _chunks(self._path):
-            if firsts[-1] == records:  # what follows are tables of the format
+            if firsts[-1] == records:  # the tables of the format follow
                 return _groups([*begins, begin], firsts)
             if count:
                 begins.append(begin)
@@ -212,19 +212,19 @@ class _ArrayRecord:
         raise ValueError(f"its chunks have {firsts[-1]} of {records} records")
 
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
-        yield _joined(self._reader.read(first, last) if last > first else [])
+        yield _join(self._reader.read(first, last) if last > first else [])
 
 
-# Riegeli's files, which ArrayRecord uses, are blocks, each with a header; they may lie within
-# chunks and their headers.
+# Files of Riegeli, which ArrayRecord uses, consist of blocks with a header each. Headers of blocks
+# may be in the middle of chunks and of their headers.
 _BLOCK, _BLOCK_HEADER = 1 << 16, 24
-#: Of a chunk: two hashes around the bytes of its data, its kind (one byte) and number of records
-#: (seven), bytes when it is decoded.
+#: Header of a chunk: hash, bytes of its data, hash, its kind (one byte) and number of records
+#: (seven), decoded bytes.
 _CHUNK = struct.Struct("<QQQQQ")
 
 
 def _chunks(path: str) -> Iterator[tuple[int, int]]:
-    """Where the chunks of a file begin, and how many records they have; the end at last."""
+    """Yields the begin and the number of records of each chunk of a file; last the end and 0."""
     with open(path, "rb", buffering=1 << 16) as file:  # noqa: PTH123
         at, size = 0, os.fstat(file.fileno()).st_size
         while at < size:
@@ -234,22 +234,21 @@ def _chunks(path: str) -> Iterator[tuple[int, int]]:
             if within < _CHUNK.size:
                 head = head[:within] + head[within + _BLOCK_HEADER :]
             if len(head) < _CHUNK.size:
-                raise ValueError("its last chunk is cut off")
+                raise ValueError("its last chunk is incomplete")
             _, length, _, kind, _ = _CHUNK.unpack_from(head)
             yield at, kind >> 8
-            at = max(_behind(at, _CHUNK.size + length), _rounded_up(at + (kind >> 8)))
+            at = max(_behind(at, _CHUNK.size + length), _skip_block_header(at + (kind >> 8)))
     yield at, 0
 
 
 def _behind(begin: int, length: int) -> int:
-    """What ``length`` bytes from ``begin`` on end with, when the headers of blocks lie among
-    them."""
+    """The end of ``length`` bytes from ``begin`` on, with the block headers among them added."""
     usable = _BLOCK - _BLOCK_HEADER
     return begin + length + (length + (begin + usable - 1) % _BLOCK) // usable * _BLOCK_HEADER
 
 
-def _rounded_up(at: int) -> int:
-    """No chunk begins within the header of a block."""
+def _skip_block_header(at: int) -> int:
+    """The next place where a chunk may begin: not within the header of a block."""
     return at + _BLOCK_HEADER - at % _BLOCK if 0 < at % _BLOCK < _BLOCK_HEADER else at
 
 
@@ -257,11 +256,11 @@ def _groups(begins: list[int], firsts: list[int]) -> Groups:
     import numpy as np
 
     if max(begins[-1], firsts[-1]) >= _MOST or begins != sorted(begins) or firsts != sorted(firsts):
-        raise ValueError("groups of its records overlap, or lie where nothing can be")
+        raise ValueError("groups of its records overlap, or their offsets are impossible")
     return Groups(np.array(begins, dtype=np.int64), np.array(firsts, dtype=np.int64))
 
 
-def _joined(records: Iterable[bytes]) -> Decoded:
+def _join(records: Iterable[bytes]) -> Decoded:
     import numpy as np
 
     memory, offsets = bytearray(), [0]

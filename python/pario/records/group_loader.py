@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
 from pario.records.foreign import Decoded
-from pario.records.groups import MEMORY, GroupedFile, by_group, gathered, groups_of, views
+from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of, views
 from pario.records.kept import Kept
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class GroupedFiles:
 
         self._files = files
         groups = [len(file.groups.firsts) - 1 for file in files]
-        #: Where the records and the groups of each file end; the first record of each group, and
+        #: The end of each file's records and groups; the first record of each group, and at the end
         #: the number of all records.
         self.ends, self._group_ends = np.cumsum([len(file) for file in files]), np.cumsum(groups)
         begins = self.ends - [len(file) for file in files]
@@ -60,7 +60,7 @@ class GroupedFiles:
         """The groups of records."""
         return groups_of(self.firsts, numbers)
 
-    def mixed(self) -> int:
+    def default_mix(self) -> int:
         """The default number of groups to mix: as many as have 16 MiB in the files.
 
         0 if each group is one record: a full permutation then decodes no group twice.
@@ -121,8 +121,8 @@ class _Ahead:
             if not turn.over:
                 self.bytes += size
 
-    def expected(self, groups: int) -> int:
-        """Bytes expected in memory after ``groups`` more groups."""
+    def expected_bytes(self, groups: int) -> int:
+        """The bytes expected in memory after ``groups`` more groups."""
         with self.lock:
             return self.bytes + (self.left + groups) * self.largest
 
@@ -141,10 +141,10 @@ class GroupLoader:
         import numpy as np
 
         self._files, self._share, self._memory = files, share, memory
-        self._turns_of = {"groups": self._mixed, "as they lie": self._in_order}.get(
-            order[0], self._step_by_step
+        self._turns_of = {"groups": self._mixed_turns, "as they lie": self._ordered_turns}.get(
+            order[0], self._step_turns
         )
-        self._keep = self._turns_of == self._step_by_step
+        self._keep = self._turns_of == self._step_turns
         ends = files.ends.astype("u8")
         counts = np.diff(ends, prepend=np.uint64(0))
         mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
@@ -174,7 +174,7 @@ class GroupLoader:
 
     def _load(self) -> Generator[_Batch, None, None]:
         executor = ThreadPoolExecutor(self._threads, "pario-decode")
-        turns, held = self._needed(self._turns_of()), deque[_Turn]()
+        turns, held = self._select_needed(self._turns_of()), deque[_Turn]()
         try:
             for number in range(schedule_steps(self._share, self._count)):
                 (first, last, end), (_, following, _) = self._step(number), self._step(number + 1)
@@ -212,7 +212,7 @@ class GroupLoader:
             return self._count, self._count, self._count
         return schedule_step(self._share, self._count, number)
 
-    def _needed(self, turns: Iterator[_Turn]) -> Iterator[_Turn]:
+    def _select_needed(self, turns: Iterator[_Turn]) -> Iterator[_Turn]:
         """The turns with records of the share. Turns and steps are in ascending order."""
         number, steps = 0, schedule_steps(self._share, self._count)
         first, last, _ = self._step(number)
@@ -232,7 +232,7 @@ class GroupLoader:
         if held[-1].end <= last:
             return True
         busy = held[-1].end >= following and self._ahead.left >= 2 * self._threads
-        return not busy and 0 < self._ahead.expected(len(held[-1].groups)) < self._memory
+        return not busy and 0 < self._ahead.expected_bytes(len(held[-1].groups)) < self._memory
 
     def _decode(self, turn: _Turn, group: int) -> Decoded:
         size = 0
@@ -258,23 +258,23 @@ class GroupLoader:
                 failures += [(number, str(error)) for number in numbers[which].tolist()]
             else:
                 parts.append((which, views(future.result(), records[which])))
-        memory, places = gathered(parts, len(numbers))
+        memory, places = gather(parts, len(numbers))
         return memory, numbers.astype(np.uint64), places, failures, end
 
-    def _mixed(self) -> Iterator[_Turn]:
+    def _mixed_turns(self) -> Iterator[_Turn]:
         position = self._share[0]
         while position < self._count:
             begin, position, groups = self._order.turn(position)
             yield _Turn(begin, position, groups)
 
-    def _in_order(self) -> Iterator[_Turn]:
+    def _ordered_turns(self) -> Iterator[_Turn]:
         position = self._share[0]
         while position < self._count:
             group = int(self._files.groups_of(position))
             position = int(self._files.firsts[group + 1])
             yield _Turn(int(self._files.firsts[group]), position, [group])
 
-    def _step_by_step(self) -> Iterator[_Turn]:
+    def _step_turns(self) -> Iterator[_Turn]:
         import numpy as np
 
         for number in range(schedule_steps(self._share, self._count)):

@@ -1,4 +1,4 @@
-"""Files whose records lie together in groups: a group is decoded at a time, and some are kept."""
+"""Files whose records are stored in groups: a group is decoded as a whole, and some are cached."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MEMORY = 256 << 20
 
 
 class GroupedFile:
-    """Records by number, as ``RecordFile`` gives those that have bytes of their own.
+    """Records by number, with the interface of ``RecordFile``.
 
     Any number of threads and forked processes may use one, and it can be pickled: each process
     opens the file for itself. Raises OSError (ESTALE) if the file has changed since it was opened,
     ParioError if the package of the format is missing, or cannot read it.
     """
 
-    #: It was not shuffled by pario.
+    #: None: such files are not outputs of a shuffle of pario.
     bucketing = None
 
     def __init__(
@@ -45,13 +45,13 @@ class GroupedFile:
         self._kept = Kept(memory)
         #: The open file of the package, and the process that opened it.
         self._decoder: tuple[int, Decoder] | None = None
-        #: Where the groups are, and bytes of the index file that says so; 0: there is none.
+        #: The places of the groups, and the bytes of their index file; 0: there is none.
         self.groups, self.index_bytes = self._find()
         self._count = int(self.groups.firsts[-1])
 
     @property
     def format(self) -> str:
-        """As ``pario records index --format`` names it."""
+        """The name of the format for ``pario records index --format``."""
         return self.foreign.name
 
     @property
@@ -63,18 +63,18 @@ class GroupedFile:
         return self._count
 
     def read(self, number: int) -> tuple[bytes, int, int]:
-        """One record, and where in it its data begin and end."""
+        """One record, and the begin and end of its data in it."""
         group = int(groups_of(self.groups.firsts, number))
         record = number - int(self.groups.firsts[group])
-        memory, offsets = self.kept(group)
+        memory, offsets = self.get_group(group)
         data = memory[offsets[record] : offsets[record + 1]].tobytes()
         return data, 0, len(data)
 
     def read_many(
         self, numbers: NDArray[Any], *, skip: bool
     ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
-        """Records one behind the other in memory, and the begin and end of each there. A group is
-        decoded once for all of them.
+        """Records one after the other in memory, and the begin and end of each. A group is decoded
+        once for all of its records.
 
         ``skip``: the records of a group that cannot be decoded become empty; their positions in
         ``numbers`` and the errors are returned.
@@ -89,7 +89,7 @@ class GroupedFile:
         def parts() -> Iterator[tuple[NDArray[Any], list[bytes]]]:
             for group, which in by_group(groups):
                 try:
-                    decoded = self.kept(group)
+                    decoded = self.get_group(group)
                 except (ParioError, OSError) as error:
                     if not skip:
                         raise
@@ -98,25 +98,25 @@ class GroupedFile:
                 # Copies: views would keep each group in memory until the last one is decoded.
                 yield which, [bytes(one) for one in views(decoded, records[which])]
 
-        return *gathered(parts(), len(numbers)), failures
+        return *gather(parts(), len(numbers)), failures
 
     def attributes(self, number: int) -> tuple[bytes, int, int]:
         """Name, permissions and time: records of groups have none."""
         return b"", 0, 0
 
-    def kept(self, group: int) -> Decoded:
-        """A group; those that were asked for last are kept, as far as memory goes."""
+    def get_group(self, group: int) -> Decoded:
+        """A group from the cache, or decoded."""
         return self._kept.get(group, self.decode)
 
     def decode(self, group: int) -> Decoded:
-        """A group, decoded anew."""
-        return joined(list(self.pieces(group)))
+        """Decodes a group without using the cache."""
+        return join_pieces(list(self.pieces(group)))
 
     def pieces(self, group: int) -> Iterator[Decoded]:
-        """A group, piece by piece."""
+        """Decodes a group piece by piece."""
         self._require_unchanged()
         first, last = self.groups.firsts[group : group + 2].tolist()
-        decoder, records = self._opened(), 0
+        decoder, records = self._open(), 0
         with self.foreign.errors(self.path):
             for piece in decoder.decode(group, first, last):
                 records += len(piece.offsets) - 1
@@ -128,8 +128,8 @@ class GroupedFile:
             )
 
     def all_pieces(self, skipped: list[tuple[int, str]] | None = None) -> Iterator[Decoded]:
-        """All records in order, piece by piece. ``skipped``: takes the number of records, and the
-        error, of each group that cannot be decoded, instead of an exception."""
+        """All records in order, piece by piece. ``skipped`` receives the number of records and the
+        error of each group that cannot be decoded; None: its exception is raised."""
         firsts = self.groups.firsts.tolist()
         for group in range(len(firsts) - 1):
             if skipped is None:
@@ -143,8 +143,8 @@ class GroupedFile:
                 yield from pieces
 
     def verify(self, threads: int, most: int, show: Show) -> list[tuple[int, str]]:
-        """Decodes everything; the first record of each group that cannot be, at most ``most``, and
-        why."""
+        """Decodes all groups. Returns the first record of each group that cannot be decoded, and
+        the error, for at most ``most`` groups."""
         begins, damaged = self.groups.begins.tolist(), []
         with ThreadPoolExecutor(threads) as team:
             for group, damage in enumerate(team.map(self._damage, range(len(begins) - 1))):
@@ -170,7 +170,7 @@ class GroupedFile:
             self._seen = here
         self._require_unchanged()
 
-    def _opened(self) -> Decoder:
+    def _open(self) -> Decoder:
         process, decoder = self._decoder or (0, None)
         if decoder is None or process != os.getpid():
             decoder = self.foreign.open(self.path, self._column, self._verify)
@@ -181,7 +181,7 @@ class GroupedFile:
         try:
             format, begins, firsts, size = read_record_groups(os.fsencode(self.path))
         except FileNotFoundError:
-            return found_groups(self), 0
+            return find_groups(self), 0
         if format != self.format:
             raise ParioError(
                 f"{self.path}: its index is one of {format}; make it anew with pario records index"
@@ -197,8 +197,8 @@ class GroupedFile:
             raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
 
 
-def found_groups(file: GroupedFile) -> Groups:
-    """Where the package of the format finds them."""
+def find_groups(file: GroupedFile) -> Groups:
+    """Finds the groups of a file by the package of its format."""
     decoder = file.foreign.open(file.path)
     with file.foreign.errors(file.path):
         return decoder.groups()
@@ -215,8 +215,8 @@ def write_index(path: str, foreign: Foreign) -> tuple[int, int, int, bytes]:
     return int(firsts[-1]), len(firsts) - 1, size, place
 
 
-def joined(pieces: Sequence[Decoded]) -> Decoded:
-    """Pieces one behind the other."""
+def join_pieces(pieces: Sequence[Decoded]) -> Decoded:
+    """Joins pieces one after the other."""
     import numpy as np
 
     if len(pieces) == 1:
@@ -234,13 +234,13 @@ def joined(pieces: Sequence[Decoded]) -> Decoded:
 
 
 def groups_of(firsts: NDArray[Any], numbers: NDArray[Any] | int) -> NDArray[Any]:
-    """In which group each record is. ``firsts``: the first record of each group, and of all behind
-    the last one."""
+    """The group of each record. ``firsts``: the first record of each group; last the number of all
+    records."""
     return firsts.searchsorted(numbers, side="right") - 1
 
 
 def by_group(groups: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Each number that there is, and where it stands."""
+    """Yields each group that occurs, and its positions in ``groups``."""
     import numpy as np
 
     order = np.argsort(groups, kind="stable")
@@ -249,19 +249,18 @@ def by_group(groups: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
 
 
 def views(decoded: Decoded, records: NDArray[Any]) -> list[memoryview]:
-    """Records of a group."""
+    """Views of records of a group."""
     view = memoryview(decoded.memory.data)
     begins, ends = decoded.offsets[records].tolist(), decoded.offsets[records + 1].tolist()
     return [view[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
-def gathered(
+def gather(
     parts: Iterable[tuple[NDArray[Any], Sequence[bytes | memoryview]]], count: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """``count`` records, those of each part where it says: one behind the other, and where each
-    begins and ends.
+    """Joins ``count`` records one after the other. Returns them with the begin and end of each.
 
-    Records of no part are empty.
+    A part gives records and their positions. Positions in no part get empty records.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Groups of records that were decoded, and are kept for a while."""
+"""A cache of decoded groups of records."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OVERHEAD = 1000
 
 @dataclass
 class _Slot:
-    """A group that was asked for. Whoever has the lock decodes it, if nobody has: one that is
-    interrupted leaves that to the next."""
+    """A requested group. A thread that finds it not decoded decodes it under the lock; after an
+    interrupt the next waiting thread does."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     decoded: Decoded | None = None
-    #: What the last one who tried has told those who waited for it.
+    #: The error of the last attempt, for the threads that waited for it.
     error: Exception | None = None
     #: Bytes, as far as they are counted.
     size: int = 0
@@ -29,28 +29,28 @@ class _Slot:
 
 @dataclass
 class _Held:
-    """What one process has. The first is asked for longest ago."""
+    """The groups of one process; the least recently requested one is first."""
 
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
     groups: OrderedDict[int, _Slot] = field(default_factory=OrderedDict)
-    #: Of the groups that are decoded: the sum of their sizes, with no call between a change of
-    #: both, in which an interrupt would come.
+    #: The sum of the sizes of the decoded groups. No call is made between a change of a size and
+    #: of the sum, because an interrupt could come there.
     bytes: int = 0
 
 
 class Kept:
-    """Those that were asked for last, as far as ``memory`` goes, at least one. Any thread; after a
-    fork the child begins with none, and waits for no lock and no thread of the parent."""
+    """The most recently requested groups, in ``memory`` bytes at most, but at least one. Any thread
+    may call it. A forked child begins with an empty cache, without the parent's locks."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self._held = _Held()
 
     def get(self, group: int, decode: Callable[[int], Decoded]) -> Decoded:
-        """A group. Of those who ask for one that is not kept the first one decodes it, the others
-        wait; an error is told to all of them, and the next one tries again. Where an interrupt
-        (Ctrl-C) ends it, one of those who wait does it."""
+        """A group. If it is not cached, the first thread decodes it and the others wait. An error
+        is raised in all of them, and the next call tries again. After an interrupt (Ctrl-C) of the
+        first thread, a waiting one decodes it."""
         held = self._held
         if held.process != os.getpid():
             held = self._held = _Held()
@@ -81,9 +81,7 @@ class Kept:
             raise
         size = _size(decoded)
         with held.lock:
-            if (
-                held.groups.get(group) is slot
-            ):  # else it was driven out meanwhile, and is not counted
+            if held.groups.get(group) is slot:  # else it was evicted meanwhile
                 held.bytes += size - slot.size
                 slot.size = size
             slot.decoded = decoded

@@ -1,4 +1,4 @@
-"""Lengths of raw records, as they lie beside the file: numpy, text or binary."""
+"""Reads files with the lengths of raw records: numpy, text or binary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_lengths(path: str) -> NDArray[np.uint64]:
-    """A ``.npy`` array, one number per line (``.txt``, ``.csv``), or unsigned 64-bit numbers,
+    """Reads a ``.npy`` array, one number per line (``.txt``, ``.csv``), or unsigned 64-bit numbers,
     little endian."""
     import numpy as np
 

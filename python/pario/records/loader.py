@@ -292,13 +292,13 @@ class Loader:
             )
         if not files or self._order != "shuffled":
             return
-        together = files.mixed() if groups is None else together
+        together = files.default_mix() if groups is None else together
         if together:
             self._order, self._blocks = (
                 "groups",
                 (zlib.crc32(files.firsts.tobytes()) or 1, together),
             )
-        elif files.mixed():
+        elif files.default_mix():
             warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
 
     def _bucketing_of(self) -> tuple[int, ...]:
@@ -339,8 +339,8 @@ class Loader:
         return steps if first < last else steps - 1
 
     def _steps_from(self, position: int) -> int:
-        """The same on all ranks; with ``remainder="exact"`` a rank may have no batch in the
-        last."""
+        """The number of steps from a position on, equal on all ranks; with ``remainder="exact"`` a
+        rank may have no batch in the last one."""
         return schedule_steps(self._share(position), self.count)
 
     def __iter__(self) -> Iterator[Any]:
@@ -373,11 +373,13 @@ class Loader:
         """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
         counted from the current position.
         """
-        yield from self._timed(
-            self._transformed(self._read(self._started(self._share(self.position, stride, offset))))
+        yield from self._time_batches(
+            self._transform_batches(
+                self._read(self._start(self._share(self.position, stride, offset)))
+            )
         )
 
-    def _started(self, share: _Share) -> RecordLoader | GroupLoader:
+    def _start(self, share: _Share) -> RecordLoader | GroupLoader:
         order = (self._order, self.seed, self.epoch, *self._blocks)
         if self._grouped:
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
@@ -492,13 +494,13 @@ class Loader:
         whole = ~np.isin(numbers, [number for number, _ in failures])
         return numbers[whole], places[whole]
 
-    def _transformed(
+    def _transform_batches(
         self, batches: Iterator[tuple[_Progress, Batch]]
     ) -> Iterator[tuple[_Progress, Any]]:
         transform = self._transform
         if transform is None:
             return (
-                (progress, self._collated(list(batch)) if self._collate else batch)
+                (progress, self._collate_results(list(batch)) if self._collate else batch)
                 for progress, batch in batches
             )
         applied: Iterator[tuple[_Progress, Applied]]
@@ -510,20 +512,20 @@ class Loader:
         else:
             applied = (Processes if self._processes else Threads)(
                 transform, self._errors, self._workers
-            ).applied(batches)
-        return (self._finished(progress, results) for progress, results in applied)
+            ).apply_to_batches(batches)
+        return (self._finish(progress, results) for progress, results in applied)
 
-    def _finished(self, progress: _Progress, applied: Applied) -> tuple[_Progress, Any]:
+    def _finish(self, progress: _Progress, applied: Applied) -> tuple[_Progress, Any]:
         results, skipped = applied
         given = progress._replace(
             records=progress.records - skipped, skipped=progress.skipped + skipped
         )
-        return given, self._collated(results)
+        return given, self._collate_results(results)
 
-    def _collated(self, results: list[Any]) -> Any:
+    def _collate_results(self, results: list[Any]) -> Any:
         return self._collate(results) if self._collate else results
 
-    def _timed(self, batches: Iterator[tuple[_Progress, Any]]) -> Iterator[Any]:
+    def _time_batches(self, batches: Iterator[tuple[_Progress, Any]]) -> Iterator[Any]:
         stats, owner = self.stats, os.getpid()
         begin, first = time.perf_counter(), True
         for progress, batch in batches:
@@ -551,7 +553,7 @@ def _pair(name: str, values: Any) -> tuple[int, int] | None:
 
 
 def _remainder(remainder: str, drop_last: bool) -> str:
-    """As the core names it: without partial batches nothing is left to divide."""
+    """The core's name for the treatment of the remainder."""
     if remainder not in ("pad", "drop", "exact"):
         raise ParioError(f"Loader: remainder={remainder!r}: expected 'pad', 'drop' or 'exact'")
     return "full batches" if drop_last else remainder

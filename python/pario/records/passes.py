@@ -47,9 +47,9 @@ class Reader(NamedTuple):
 class Passes:
     """The passes of the DataLoaders of a process, in the order in which they began.
 
-    A DataLoader tells the Loader neither that a pass begins nor where it ends: it starts, or
+    A DataLoader does not report to the Loader that a pass begins or where it ends: it starts, or
     resumes, worker processes that call ``iter`` on their copies of the data set. The first worker
-    of a pass gives it the next place, its other workers join it. All of them append what they do
+    of a pass gives it the next place, its other workers join it. All of them append their actions
     to a log in shared memory. One append is atomic, so that all processes see the same sequence
     and derive the same places from it, without a lock that a killed worker could keep.
 
@@ -82,7 +82,7 @@ class Passes:
         return self._replay(os.getpid()).newest
 
     def read_by_workers(self) -> bool:
-        """Whether worker processes read the newest pass of this process."""
+        """True if worker processes read the newest pass of this process."""
         return self._replay(os.getpid()).by_workers
 
     def _append(self, reader: Reader, event: int, place: Place) -> None:
@@ -119,7 +119,7 @@ class _History:
     def __init__(self, first: Place) -> None:
         self.next = first
         self.newest: Place | None = None
-        #: Whether workers read the newest pass.
+        #: True if workers read the newest pass.
         self.by_workers = False
         self._places: list[Place] = []
         #: Passes of the workers that were started together, as indices of ``_places``.
@@ -127,7 +127,7 @@ class _History:
         self._begun: defaultdict[Reader, int] = defaultdict(int)
 
     def add(self, event: int, reader: Reader, place: Place) -> None:
-        """Takes the next entry into account."""
+        """Processes the next entry of the log."""
         if event == _BEGIN:
             self._begin(reader)
         elif event == _REPLACE:

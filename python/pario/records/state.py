@@ -1,4 +1,4 @@
-"""The state of a Loader: plain values that say where in its epochs it is."""
+"""The state of a Loader: its place in the epochs, as plain values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pario.errors import ParioError
 from pario.records.passes import Place
 
 _VERSION = 1
-#: Numbers of records of a batch, ranks and the like are less, so that products have 64 bits.
+#: The largest batch size, number of ranks and so on, so that their products fit into 64 bits.
 _MOST = 2**31 - 1
 
 
@@ -34,7 +34,7 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
 
 
 def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
-    """Raises ParioError unless an entry of the state has the value that it has now."""
+    """Raises ParioError unless an entry of the state equals the present value."""
     if state.get(name) != value:
         raise ParioError(
             f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}"
@@ -42,7 +42,8 @@ def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
 
 
 def check_whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
-    """A whole number, also one of numpy, as Python's; raises ParioError if it is out of range."""
+    """Converts a whole number, also one of numpy, to an int. Raises ParioError if it is out of
+    range."""
     number = operator.index(value) if hasattr(value, "__index__") else least - 1
     if not least <= number <= most:
         raise ParioError(f"{name}={value!r}: expected {least} to {most}")

@@ -51,7 +51,9 @@ class Threads:
         self._transform, self._errors, self._most = transform, errors, 2 * count
         self._executor = self._executor_of(count)
 
-    def applied(self, batches: Iterator[tuple[_Note, Batch]]) -> Iterator[tuple[_Note, Applied]]:
+    def apply_to_batches(
+        self, batches: Iterator[tuple[_Note, Batch]]
+    ) -> Iterator[tuple[_Note, Applied]]:
         """The results of each batch, with the note that came with it."""
         pending: deque[tuple[_Note, Future[Applied]]] = deque()
         try:
@@ -113,13 +115,13 @@ class Processes(Threads):
                 self._errors,
             )
         except BrokenExecutor as error:
-            raise self._broken() from error
+            raise self._make_error() from error
 
     def _result(self, future: Future[Applied]) -> Applied:
         try:
             return future.result()
         except BrokenExecutor as error:
-            raise self._broken() from error
+            raise self._make_error() from error
         except ParioError:
             raise
         except Exception as error:
@@ -127,7 +129,7 @@ class Processes(Threads):
                 f"transform: its results cannot be sent from a process: {error}"
             ) from error
 
-    def _broken(self) -> ParioError:
+    def _make_error(self) -> ParioError:
         at = sorted(number for number in self._under_way if number >= 0)
         if not at:
             return ParioError(

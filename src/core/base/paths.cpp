@@ -30,7 +30,7 @@ std::size_t copy_cached(char* out, std::uint32_t now) {
 
 /// Caches the name of version `now`, unless the directory has changed since or another thread is
 /// writing.
-void keep(const char* from, std::size_t size, std::uint32_t now) {
+void cache_name(const char* from, std::size_t size, std::uint32_t now) {
   if ((now & 1) != 0 || !version.compare_exchange_strong(now, now + 1, std::memory_order_acquire))
     return;
   std::memcpy(text, from, size);
@@ -39,13 +39,13 @@ void keep(const char* from, std::size_t size, std::uint32_t now) {
   version.fetch_add(1, std::memory_order_release);
 }
 
-/// Returns its length; 0 if it is unknown.
-std::size_t copy(char* out) {
+/// Copies the cached name, or asks the kernel; returns its length, 0 if it is unknown.
+std::size_t copy_name(char* out) {
   const std::uint32_t now = version.load(std::memory_order_acquire);
   if (const std::size_t size = copy_cached(out, now)) return size;
   const long size = system_call(SYS_getcwd, out, PATH_MAX);  // counts the terminating zero
   if (size < 2 || out[0] != '/') return 0;
-  keep(out, static_cast<std::size_t>(size - 1), now);
+  cache_name(out, static_cast<std::size_t>(size - 1), now);
   return static_cast<std::size_t>(size - 1);
 }
 
@@ -97,8 +97,8 @@ Path::Path(int descriptor) {
 }
 
 bool Path::begin_at(int directory) {
-  size_ =
-      directory == AT_FDCWD ? current_directory::copy(text_) : name_of_descriptor(directory, text_);
+  size_ = directory == AT_FDCWD ? current_directory::copy_name(text_)
+                                : name_of_descriptor(directory, text_);
   if (size_ == 0) return false;
   if (size_ == 1) size_ = 0;  // the root: components add their own slash
   return true;

@@ -1,5 +1,4 @@
-// Names of files: absolute and normalised as text, so that a file has one row however the program
-// names it.
+// Absolute, lexically normalised file names: a file has one row however the program names it.
 #pragma once
 
 #include <climits>
@@ -21,7 +20,7 @@ class Path {
   Path& operator=(const Path&) = delete;
 
   /// False if the name is too long, or its directory is unknown.
-  bool known() const { return size_ != 0; }
+  bool is_known() const { return size_ != 0; }
   /// Terminated by zero.
   const char* c_str() const { return text_; }
   std::string_view view() const { return {text_, size_}; }

@@ -83,21 +83,21 @@ long read_link(const char* path, char* out, std::size_t size) {
 
 namespace {
 
-/// The thread sanitizer does not see system calls: these functions tell it that pages were unmapped
-/// by one thread before they were mapped by another.
+/// Reports system calls to the thread sanitizer, which does not see them: one thread unmapped pages
+/// before another mapped them.
 #ifdef __SANITIZE_THREAD__
 char pages;
-void gave_back() { __tsan_release(&pages); }
-void was_given() { __tsan_acquire(&pages); }
+void note_unmapping() { __tsan_release(&pages); }
+void note_mapping() { __tsan_acquire(&pages); }
 #else
-void gave_back() {}
-void was_given() {}
+void note_unmapping() {}
+void note_mapping() {}
 #endif
 
 std::byte* map(std::size_t size, int flags, int descriptor, std::uint64_t offset) {
   const long address =
       system_call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, flags, descriptor, offset);
-  was_given();
+  note_mapping();
   if (address < 0 && address > -4096) return nullptr;
   auto* const memory = reinterpret_cast<std::byte*>(address);
   leave_out_of_core_dumps(memory, size);
@@ -120,7 +120,7 @@ std::byte* map_shared(int descriptor, std::uint64_t offset, std::size_t size) {
 }
 
 void unmap(void* address, std::size_t size) {
-  gave_back();
+  note_unmapping();
   system_call(SYS_munmap, address, size);
 }
 

@@ -25,8 +25,8 @@ long system_call(long number, Args... args) {
 // All functions return -errno on failure.
 int open_file(const char* path, int flags, unsigned mode = 0);
 int close_file(int descriptor);
-/// Moves a descriptor of pario to a high number, if one is free, which programs do not use; returns
-/// its number.
+/// Moves one of pario's descriptors to a high number that programs do not use, if one is free;
+/// returns the new number.
 int move_high(int descriptor);
 /// Reads `size` bytes, or up to the end of the file.
 long read_all(int descriptor, void* data, std::size_t size);

@@ -1,4 +1,4 @@
-// Text without the heap: a buffer of fixed size, and JSON objects written into it.
+// Heap-free text: a buffer of fixed size, and a JSON writer on top of it.
 #pragma once
 
 #include <charconv>
@@ -10,8 +10,8 @@
 
 namespace pario::base {
 
-/// Appends text to memory of the caller. A text that does not fit is left out; `complete()` is
-/// false from then on.
+/// Appends text to memory of the caller. Drops a text that does not fit; `complete()` is false from
+/// then on.
 class TextBuffer {
  public:
   TextBuffer(char* data, std::size_t capacity) : data_(data), capacity_(capacity) {}

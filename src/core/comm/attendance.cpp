@@ -6,8 +6,8 @@
 namespace pario::comm {
 namespace {
 
-/// Up to this size all ranks of other nodes are asked, because any of them may wait; in larger
-/// Comms the leaders.
+/// The largest number of ranks of other nodes that are all asked, because any of them may wait; in
+/// larger Comms only leaders are asked.
 constexpr std::size_t kAskAll = 1024;
 constexpr std::size_t kMostRemarks = 3;
 
@@ -53,7 +53,7 @@ void AttendanceCheck::read_notes(Mail& mail) {
 void AttendanceCheck::read_all(Mail& mail) {
   notes_.resize(topology_.ranks_of.size());
   AttendanceNote read;
-  while (mail.take_note(kAttendanceTag, bytes_of(read))) {
+  while (mail.receive_note(kAttendanceTag, bytes_of(read))) {
     auto& known =
         notes_[static_cast<std::size_t>(topology_.node_of[static_cast<std::size_t>(read.from)])];
     const bool asked_before = known && known->call == read.call && known->asks != 0;

@@ -1,8 +1,8 @@
-// The attendance of a collective call: waiting ranks find out which ranks have not come to it.
+// The attendance of a collective call: waiting ranks ask which ranks are missing.
 //
-// Inside a node the Board shows them. A rank that has waited for long asks the ranks of the other
-// nodes by notes; ranks that wait in a call of the same Comm answer for their node. A node that
-// does not answer counts as missing.
+// Inside a node the Board shows the missing ranks. After a long wait a rank asks the ranks of the
+// other nodes by notes; ranks that wait in a call of the same Comm answer for their node. A node
+// that does not answer counts as missing.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct AttendanceNote {
   static constexpr std::size_t kMostRanks = 1024;  ///< of a node; the others count as missing
   std::uint64_t call = 0;                          ///< number of the announced call
   std::int32_t from = 0;                           ///< rank
-  std::int32_t asks = 0;                           ///< 1: an answer is wanted
+  std::int32_t asks = 0;                           ///< 1: asks for an answer
   std::array<std::uint64_t, kMostRanks / 64> present =
       {};  ///< bits of the ranks of the sender's node
   std::array<char, 160> remarks = {};
@@ -46,13 +46,13 @@ struct AttendanceNote {
 /// The questions and answers of one rank. Thread-safe.
 class AttendanceCheck {
  public:
-  /// Sends notes to other nodes, and receives one that has arrived (false: none has). Neither
+  /// Sends notes to other nodes and receives a note that has arrived (false: none has). Neither
   /// waits.
   class Mail {
    public:
     virtual ~Mail() = default;
     virtual void send_note(int to, int tag, std::span<const std::byte> note) = 0;
-    virtual bool take_note(int tag, std::span<std::byte> note) = 0;
+    virtual bool receive_note(int tag, std::span<std::byte> note) = 0;
     virtual std::string remark(int rank, const std::string& last_call) const = 0;
   };
   AttendanceCheck(const Board& board, const Topology& topology, int rank)
@@ -78,7 +78,7 @@ class AttendanceCheck {
   const Topology& topology_;
   int rank_;
   std::mutex mutex_;
-  std::uint64_t asked_ = 0;                           // the call that was asked about last
+  std::uint64_t asked_ = 0;                           // the call of the latest question
   std::vector<std::optional<AttendanceNote>> notes_;  // the latest of each node
 };
 

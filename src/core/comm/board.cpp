@@ -14,21 +14,21 @@ constexpr std::size_t kHeadBytes = 4096, kSlotBytes = 4096;
 
 struct Board::Head {
   base::FutexWord arrived, generation;
-  std::atomic<std::uint32_t> failure;  // 1: `error` is being written, 2: it can be read
+  std::atomic<std::uint32_t> failure;  // 1: `error` is being written, 2: it is complete
   std::atomic<std::uint32_t> forwarded_failure;
   std::atomic<std::uint32_t> reporting;
   std::atomic<std::uint64_t> keep_alive, forwarded;  // times of the latest
   ErrorRecord error;
 };
 
-/// Of one member, written by it alone.
+/// The state of one member, which only that member writes.
 struct alignas(64) Board::Line {
   static constexpr std::size_t kWords = 5;
   std::atomic<std::uint64_t> calls;
   std::array<std::atomic<std::uint64_t>, kWords> call;  // its name, ended by a zero
 };
 
-// The head, a line for each member, and two slots for each member.
+// Layout: the head, a line for each member, and two slots for each member.
 std::size_t Board::bytes(int count) {
   return kHeadBytes + (sizeof(Line) + 2 * kSlotBytes) * static_cast<std::size_t>(count);
 }
@@ -100,14 +100,14 @@ bool Board::fail(const base::Error& error) const {
   return true;
 }
 
-bool Board::failed() const { return head().failure.load(std::memory_order_acquire) == 2; }
+bool Board::has_failed() const { return head().failure.load(std::memory_order_acquire) == 2; }
 
 base::Status Board::failure() const {
-  return failed() ? base::Status(from_record(head().error)) : base::Status();
+  return has_failed() ? base::Status(from_record(head().error)) : base::Status();
 }
 
 bool Board::claim_error_forward() const {
-  return failed() && head().forwarded_failure.exchange(1) == 0;
+  return has_failed() && head().forwarded_failure.exchange(1) == 0;
 }
 
 base::Status Board::barrier(const Patience& patience) {
@@ -116,15 +116,15 @@ base::Status Board::barrier(const Patience& patience) {
   const auto passed = [&] {
     return shared.generation.load(std::memory_order_acquire) != generation;
   };
-  if (!failed() && shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-                       static_cast<std::uint32_t>(count_)) {
+  if (!has_failed() && shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+                           static_cast<std::uint32_t>(count_)) {
     shared.arrived.store(0, std::memory_order_relaxed);
     shared.generation.store(generation + 1, std::memory_order_release);
     base::futex_wake(shared.generation);
     return {};
   }
   if (auto status = wait_until(
-          shared.generation, [&] { return passed() || failed(); }, patience);
+          shared.generation, [&] { return passed() || has_failed(); }, patience);
       !status) {
     fail(status.error());
     return status;

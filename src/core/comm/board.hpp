@@ -10,9 +10,10 @@
 
 namespace pario::comm {
 
-/// Functions are collective over the `count` members, in the same order on all, unless noted. One
-/// thread of each member at a time. Once one member has failed, all calls of all members end with
-/// its error.
+/// One member's access to the board of a node: barrier, allgather, errors and keep-alives in shared
+/// memory. Unless noted, a call is collective over the `count` members, in the same order on all,
+/// and made by one thread of each member at a time. Once a member has failed, all calls of all
+/// members end with its error.
 class Board {
  public:
   /// Bytes of zeroed memory that `count` members need.
@@ -26,15 +27,15 @@ class Board {
                          const Patience& patience);
   base::Status broadcast(void* data, std::size_t size, int root, const Patience& patience);
 
-  /// Not collective: from now on all calls of all members end with the first error. True if that is
-  /// this one.
+  /// Not collective: all later calls of all members end with the first error. True if this call set
+  /// it.
   bool fail(const base::Error& error) const;
-  bool failed() const;
+  bool has_failed() const;
   base::Status failure() const;
   /// True once, on one member: it sends the error to other nodes.
   bool claim_error_forward() const;
 
-  /// Not collective. This member begins a call; `call` is truncated to 39 characters.
+  /// Not collective: this member begins a call; `call` is truncated to 39 characters.
   void announce(std::string_view call) const;
   /// The number of calls that a member has begun, and the name of the latest; the name may be torn
   /// while the member begins another.
@@ -44,7 +45,7 @@ class Board {
   };
   std::uint64_t calls_of(int member) const;
   Presence presence_of(int member) const;
-  /// Not collective. The time of the members' latest keep-alive.
+  /// Not collective: the time (base::monotonic_ns) of the members' latest keep-alive.
   void note_keep_alive(std::uint64_t now) const;
   std::uint64_t last_keep_alive() const;
   /// True on one member in each interval: it sends a keep-alive to other nodes.
@@ -58,7 +59,7 @@ class Board {
   struct Line;
   Head& head() const;
   Line& line(int member) const;
-  /// The slot of member `who` in this round. Rounds alternate between two sets of slots, so that no
+  /// The slot of a member in this round. Rounds alternate between two sets of slots, so that no
   /// slot is overwritten while it is read.
   std::byte* slot(int who) const;
 

@@ -87,9 +87,9 @@ class CallbackComm : public ProcessComm {
   void send_note(int to, int tag, std::span<const std::byte> note) override {
     static_cast<void>(router_->send(to, {number_, tag}, note));
   }
-  bool take_note(int tag, std::span<std::byte> note) override {
+  bool receive_note(int tag, std::span<std::byte> note) override {
     static_cast<void>(router_->poll());
-    const auto message = router_->take({number_, tag}, -1);
+    const auto message = router_->remove_message({number_, tag}, -1);
     if (!message || message->data.size() != note.size()) return false;
     std::ranges::copy(message->data, note.begin());
     return true;
@@ -106,7 +106,7 @@ Topology nodes_of_one(int size) {
   return make_topology(ranks);
 }
 
-/// What each rank tells the others of itself.
+/// The facts that each rank sends to the others.
 struct Introduced {
   Member member = {};
   std::uint64_t label = 0;
@@ -161,13 +161,13 @@ base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& rou
     return status.error();
   Topology nodes = topology_of(all);
   auto memory = share_board(comm, nodes, patience);
-  if (!memory && !comm.failed()) {
+  if (!memory && !comm.has_failed()) {
     nodes = nodes_of_one(comm.size());
     memory = private_memory(Board::bytes(1));
   }
   if (!memory)
-    return comm.failed() ? comm.failure().error()
-                         : base::Error{.number = ENOMEM, .operation = "introduce"};
+    return comm.has_failed() ? comm.failure().error()
+                             : base::Error{.number = ENOMEM, .operation = "introduce"};
   auto members = std::make_shared<std::vector<Member>>();
   for (const Introduced& one : all) members->push_back(one.member);
   auto made = std::make_shared<CallbackComm>(router, number, std::move(nodes), std::move(memory),

@@ -1,4 +1,5 @@
-// The member callback: ranks whose messages another library carries (mpi4py, torch.distributed).
+// The member callback: another library (mpi4py, torch.distributed) carries the messages of the
+// ranks.
 #pragma once
 
 #include <atomic>
@@ -30,16 +31,16 @@ class Transport {
   virtual int size() const = 0;
   /// Copies the message; does not wait until it is received.
   virtual base::Status send(int to, std::span<const std::byte> message) = 0;
-  /// The next message of any rank, or nothing if none has arrived. Does not wait.
+  /// Returns the next message of any rank; empty if none has arrived. Does not wait.
   virtual base::Result<std::optional<Message>> receive() = 0;
   /// Sleeps until a message may have arrived, `longest_ns` at most.
   virtual void pause(std::uint64_t waited_ns, std::uint64_t longest_ns);
 };
 
-/// Distributes the messages of one Transport to Comms and channels. Any thread.
+/// Distributes the messages of one Transport to Comms and channels. Any thread may call.
 ///
-/// A channel carries messages of any size, without a receive posted before; ranks number channels
-/// alike.
+/// A channel carries messages of any size, without a receive posted before; all ranks number
+/// channels alike.
 class Router {
  public:
   explicit Router(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
@@ -55,11 +56,11 @@ class Router {
     std::uint64_t patience_ns = 0;            ///< from `begin_ns` or the latest keep-alive
     std::function<base::Status()> look = {};  ///< called now and then; an Error ends the wait
   };
-  /// Nothing if patience ended. ESRCH if a rank of `comm`, a Comm on this Router, has died and the
-  /// message has not come soon after.
+  /// Receives a message. Empty after the end of the patience. ESRCH if a rank of `comm`, a Comm on
+  /// this Router, has died and the message has not arrived soon after.
   base::Result<std::optional<Message>> receive_message(Comm& comm, const Wait& wait);
 
-  /// Where a message goes: a Comm's number and a tag of it.
+  /// The destination of a message: the number of a Comm, and a tag in it.
   struct Address {
     std::uint32_t number = 0;
     std::int32_t tag = 0;
@@ -72,11 +73,11 @@ class Router {
   };
   base::Status send(int to, Address address, std::span<const std::byte> data);
   void post(Address address, int from, const std::shared_ptr<Post>& post);
-  /// Afterwards the buffer of `post` is not used.
+  /// Cancels a receive: the Router no longer uses the buffer of `post`.
   void withdraw(Address address, int from, const std::shared_ptr<Post>& post);
   bool is_done(const Post& post);
-  /// The oldest message of a rank (-1: of any) that no post has received.
-  std::optional<Message> take(Address address, int from);
+  /// Removes the oldest message of a rank (-1: of any) that no post has received.
+  std::optional<Message> remove_message(Address address, int from);
   /// Distributes the messages that have arrived. Does not wait, not even for another thread in
   /// poll().
   base::Status poll();
@@ -97,10 +98,10 @@ class Router {
   std::atomic<std::uint32_t> numbers_{0};
 };
 
-/// Not collective: every rank is a node of its own, and dead ranks are not noticed.
+/// Not collective: every rank is a node of its own, and dead ranks go undetected.
 std::shared_ptr<Comm> make_callback(std::shared_ptr<Router> router);
-/// Collective over a Comm of `router`: the same ranks, where those with the same `label` are a node
-/// and share memory, and dead ranks are noticed.
+/// Collective over a Comm of `router`: a Comm of the same ranks. Ranks with the same `label` are a
+/// node and share memory; dead ranks are detected.
 base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& router, Comm& comm,
                                               std::uint64_t label, const Patience& patience = {});
 

@@ -30,7 +30,7 @@ struct Topology {
   int nodes() const { return static_cast<int>(ranks_of.size()); }
 };
 
-/// The work during a wait. `look` is called about every `interval_ns` with the nanoseconds waited
+/// The callbacks of a wait. `look` is called about every `interval_ns` with the nanoseconds waited
 /// so far; an Error ends the wait (see Comm::check and Watchdog). `progress` (Comm::progress) is
 /// called repeatedly during a long wait, because the other rank may itself wait for a message from
 /// this process.
@@ -41,17 +41,17 @@ struct Patience {
 };
 
 /// One wait with a Patience, for callers that sleep themselves: nap_ns() at most at a time, with
-/// keep() in between.
-class Vigil {
+/// call_due() in between.
+class PatienceTimer {
  public:
   /// Begins the wait. `patience` outlives it.
-  explicit Vigil(const Patience& patience);
-  Vigil(const Vigil&) = delete;
-  Vigil& operator=(const Vigil&) = delete;
-  std::uint64_t waited_ns() const { return now_ - begin_; }  ///< until the last keep()
-  std::uint64_t nap_ns() const;                              ///< until keep() is due
+  explicit PatienceTimer(const Patience& patience);
+  PatienceTimer(const PatienceTimer&) = delete;
+  PatienceTimer& operator=(const PatienceTimer&) = delete;
+  std::uint64_t waited_ns() const { return now_ - begin_; }  ///< until the last call_due()
+  std::uint64_t nap_ns() const;                              ///< until call_due() is due
   /// Calls the functions of the Patience that are due. An Error ends the wait.
-  base::Status keep();
+  base::Status call_due();
 
  private:
   const Patience& patience_;
@@ -71,9 +71,9 @@ ErrorRecord to_record(const base::Error& error);
 base::Error from_record(const ErrorRecord& record);
 
 /// "1, 2 and 5", "0-7 and 9": ascending numbers; the first 16 runs, then the number of the rest.
-std::string listed(std::span<const int> numbers);
+std::string format_numbers(std::span<const int> numbers);
 /// "rank 1", "ranks 1, 2 and 5", "ranks 0-7 and 9"
-std::string named(std::span<const int> ranks);
+std::string format_ranks(std::span<const int> ranks);
 
 /// Sleeps until `done()` is true; `word` must change, and be woken, with each change of done().
 base::Status wait_until(const base::FutexWord& word, const std::function<bool()>& done,
@@ -92,21 +92,22 @@ class SharedMemory {
   virtual std::size_t size() const = 0;
 };
 
-/// A message under way between ranks. It is withdrawn if destroyed before it is done (after a
-/// failed wait).
+/// A message in flight between ranks. The destructor withdraws it if it is not done (after a failed
+/// wait).
 class Pending {
  public:
   virtual ~Pending() = default;
-  /// True once it has arrived, or has left its buffer. Thread rules as for Comm.
+  /// True once the message has arrived, or has left its buffer. Thread rules as for Comm.
   virtual bool test() = 0;
-  /// Sleeps until it may be done, about 1/16 of the time waited so far, and `longest_ns` at most.
+  /// Sleeps until the message may be done: about 1/16 of the time waited so far, `longest_ns` at
+  /// most.
   virtual void pause(std::uint64_t waited_ns, std::uint64_t longest_ns);
   /// The errno of a failed message, once it is done; 0 otherwise. wait_all() returns it as an
   /// Error.
   virtual int error() const { return 0; }
 };
 
-/// The ranks that have come to the collective call of this rank.
+/// The ranks that have arrived at this rank's collective call, and the missing ones.
 struct Attendance {
   std::vector<int> present, missing;
   std::string remarks = {};  ///< on missing ranks: "rank 3: its last call ..."; may be empty
@@ -114,9 +115,10 @@ struct Attendance {
   bool reported = false;  ///< a rank of another node reports them
 };
 
-/// A group of ranks. A Patience without `look` calls check(), one without `progress` the progress()
-/// of the Comm. One thread of each rank calls at a time (MPI: any thread only if thread_safe());
-/// check(), fail(), failed(), failure() and keep_alive() may be called by any thread.
+/// A group of ranks. A Patience without `look` calls check(), one without `progress` calls the
+/// progress() of the Comm. One thread of each rank calls at a time (MPI: any thread only if
+/// thread_safe()); any thread may call check(), fail(), has_failed(), failure() and keep_alive().
+/// No function may be called in a signal handler.
 ///
 /// A Comm fails for all its ranks: once a collective call or a message has ended with an error on
 /// one rank, or fail() was called, all collective calls of all ranks end with that error; on other
@@ -127,7 +129,7 @@ class Comm {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const Topology& topology() const = 0;
-  /// True if threads of pario may call while threads of the program are in MPI.
+  /// True if pario's threads may call while threads of the program are in MPI.
   virtual bool thread_safe() const = 0;
   /// Lets the MPI move the program's messages, while a thread of the program sleeps in this Comm.
   /// Does nothing on a thread that must not call MPI: one of pario (see mark_own_thread), unless
@@ -136,22 +138,24 @@ class Comm {
   /// False if the process of a rank of this node has ended; true if unknown.
   virtual bool alive(int rank) const = 0;
   /// The error of this Comm, if any. Looks for dead ranks of this node (ESRCH), receives errors and
-  /// keep-alives of other nodes, and looks for hosts that are gone: the leader has ended, or the
-  /// kernel has answered nothing for `silence_s` seconds (0: silence does not count).
+  /// keep-alives of other nodes, and looks for dead hosts: the leader has ended, or the kernel has
+  /// answered nothing for `silence_s` seconds (0: silence does not count).
   virtual base::Status check(std::uint64_t silence_s) = 0;
   virtual void fail(const base::Error& error) = 0;
-  virtual bool failed() const = 0;
+  virtual bool has_failed() const = 0;
   /// The first error of the node. The first call sends it to the other nodes.
   virtual base::Status failure() = 0;
   /// Begins a collective call named `call` (static text), of which the functions below are parts.
-  /// Calls are counted, so that other ranks see who has come. Costs a few stores into memory.
+  /// Counts the call, so that other ranks see which ranks have arrived. Costs a few stores into
+  /// memory.
   virtual void announce(const char* call) = 0;
-  /// The ranks that have come to the latest call that this rank announced. The first call asks the
-  /// other nodes; call it again until it is complete. Ranks of other nodes answer in check(), while
-  /// they wait.
+  /// The ranks that have arrived at this rank's latest announced call. The first call asks the
+  /// other nodes; call again until the answer is complete. Ranks of other nodes answer in check(),
+  /// while they wait.
   virtual Attendance attendance() = 0;
-  /// This rank progresses in work that others wait for: their waits with a Watchdog begin again.
-  /// Other nodes get one message in `interval_ns` for all ranks of this node.
+  /// Restarts the time-outs of other ranks' Watchdogs, because this rank progresses in work that
+  /// they wait for. Sends other nodes at most one message in `interval_ns` for all ranks of this
+  /// node.
   virtual void keep_alive(std::uint64_t interval_ns) = 0;
   /// The time (base::monotonic_ns) of the latest keep-alive that reached this node; 0: none.
   virtual std::uint64_t last_keep_alive() const = 0;
@@ -175,8 +179,9 @@ class Comm {
   /// Null on all ranks of a node if share() is.
   virtual std::shared_ptr<Comm> duplicate(const Patience& patience = {}) = 0;
 
-  /// The buffer must live until test() is true. Messages between two ranks with the same tag keep
-  /// their order. 0 <= tag < 2^15. Both sides give the same size, which may exceed 2^31.
+  /// Sends or receives one message. The buffer must live until test() is true. Messages between two
+  /// ranks with the same tag keep their order. 0 <= tag < 2^15. Both sides give the same size,
+  /// which may exceed 2^31.
   virtual std::unique_ptr<Pending> send(int to, int tag, std::span<const std::byte> data) = 0;
   virtual std::unique_ptr<Pending> receive(int from, int tag, std::span<std::byte> data) = 0;
 
@@ -236,19 +241,19 @@ class Watchdog {
   std::chrono::nanoseconds due_, asked_ = {};
 };
 
-/// A barrier in two parts, in zeroed memory that its members share: a member arrives, works on, and
-/// waits later. It arrives at a meeting only after it has waited for the meeting before the last
-/// one. A wait that fails leaves the barrier useless for all members, but fails no Comm.
+/// A split-phase barrier in zeroed memory that its members share: a member arrives, works, and
+/// waits later. A member arrives at a meeting only after its wait for the meeting before the last
+/// one. A failed wait makes the barrier useless for all members, but fails no Comm.
 class SplitBarrier {
  public:
   static constexpr std::size_t kBytes = 128;
   /// `memory` of kBytes outlives it.
   SplitBarrier(std::byte* memory, int members)
       : memory_(memory), members_(static_cast<std::uint32_t>(members)) {}
-  /// This member has come to the next meeting; returns its number.
+  /// Arrives at the next meeting; returns the number of that meeting.
   std::uint64_t arrive();
-  /// Waits until all members have come to a meeting; then this one sees what each has written to
-  /// shared memory before.
+  /// Waits until all members have arrived at a meeting; their earlier writes to shared memory are
+  /// visible afterwards.
   base::Status wait(std::uint64_t meeting, const Patience& patience) const;
 
  private:
@@ -260,7 +265,7 @@ class SplitBarrier {
   std::uint64_t meetings_ = 0;
 };
 
-/// Waits for all of them, with pauses that grow from microseconds to a millisecond.
+/// Waits for all messages, with pauses that grow from microseconds to a millisecond.
 base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,
                       const Patience& patience = {});
 
@@ -275,14 +280,13 @@ void run_as_threads(std::span<const int> node_of,
 /// messages are separate from the program's. Threads may make Comms of different communicators at
 /// the same time; calls for one communicator have the same order on all ranks, as all collective
 /// calls. Nodes: MPI_Comm_split_type, further divided by PARIO_NODES=k (k pretend nodes, for tests)
-/// or MPICH's MPIR_CVAR_NUM_CLIQUES. Facts of the ranks and a duplicate of the communicator are
-/// kept for the next Comms of the same ranks in the same order, until MPI_Finalize at most; from
-/// the second Comm on, this call notices dead ranks, too. `patience` waits for ranks that have not
-/// come.
+/// or MPICH's MPIR_CVAR_NUM_CLIQUES. Caches facts of the ranks and a duplicate of the communicator
+/// for the next Comms of the same ranks in the same order, until MPI_Finalize at most; from the
+/// second Comm on, this call notices dead ranks, too. `patience` limits the wait for missing ranks.
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
                                              const Patience& patience = {});
-/// A Patience for make_mpi(): the lowest rank of this host that has come reports once which ranks
-/// of the host have come. `path`: the file to open.
+/// A Patience for make_mpi(): the lowest rank of this host that has arrived reports once which
+/// ranks of the host have arrived. `path`: the file to open.
 Patience watch_file_open(std::uintptr_t communicator, const WaitLimits& limits,
                          const std::string& path, void (*say)(const std::string& text));
 

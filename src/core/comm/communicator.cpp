@@ -23,7 +23,7 @@ struct Retired {
   void (*at_finalize)() = nullptr;
 };
 
-Retired& retired() {
+Retired& get_retired() {
   static Retired& instance = *new Retired;
   return instance;
 }
@@ -33,7 +33,7 @@ void free_all(const Library& mpi, std::span<const Word> handles) {
 }
 
 void free_ended(const Library& mpi) {
-  auto& all = retired();
+  auto& all = get_retired();
   std::unique_lock lock(all.mutex);
   auto handles = std::exchange(all.ended, {});
   lock.unlock();
@@ -43,7 +43,7 @@ void free_ended(const Library& mpi) {
 /// MPI calls this at the beginning of MPI_Finalize, when it deletes the attributes of
 /// MPI_COMM_SELF.
 int finalize_begins(Word, Word, Word, Word) {
-  auto& all = retired();
+  auto& all = get_retired();
   if (all.at_finalize) all.at_finalize();
   std::unique_lock lock(all.mutex);
   all.finalized = true;
@@ -72,7 +72,7 @@ int largest_tag(const Library& mpi) {
   return *value;
 }
 
-/// The rank in `communicator` of the first rank of its node; -1 when the MPI failed.
+/// The rank in `communicator` of the first rank of its node; -1 if the MPI failed.
 int node_leader(const Library& mpi, Word communicator, int rank) {
   Word node = 0, node_group = 0, group = 0;
   const int shared = mpi.value(mpi::Constant::MPI_COMM_TYPE_SHARED), first = 0;
@@ -132,38 +132,38 @@ std::shared_ptr<Communicator> Communicator::duplicate(const Library& mpi, Word c
   if (mpi.comm_idup(communicator, handle, &request) != 0 || !finish(mpi, request, patience))
     return nullptr;
   const std::unique_ptr<Word> made(handle);
-  mpi.comm_set_errhandler(*made, mpi.predefined(mpi::Handle::MPI_ERRORS_RETURN));
+  mpi.comm_set_errhandler(*made, mpi.get_predefined(mpi::Handle::MPI_ERRORS_RETURN));
   return std::make_shared<Communicator>(mpi, *made);
 }
 
 Communicator::Communicator(const Library& library, Word word)
     : mpi(library), handle(word), largest_number_(largest_tag(library) / kTagsPerMember - 1) {
-  auto& all = retired();
+  auto& all = get_retired();
   const std::lock_guard lock(all.mutex);
   all.living.push_back(handle);
 }
 
 Communicator::~Communicator() {
-  auto& all = retired();
+  auto& all = get_retired();
   const std::lock_guard lock(all.mutex);
   if (all.finalized || std::erase(all.living, handle) == 0) return;
   all.ended.push_back(handle);
 }
 
-void Communicator::has_failed() {
-  auto& all = retired();
+void Communicator::mark_failed() {
+  auto& all = get_retired();
   const std::lock_guard lock(all.mutex);
   std::erase(all.living, handle);
 }
 
-bool finalized() {
-  auto& all = retired();
+bool is_finalizing() {
+  auto& all = get_retired();
   const std::lock_guard lock(all.mutex);
   return all.finalized;
 }
 
 void watch_finalize(const Library& mpi, void (*at_finalize)()) {
-  auto& all = retired();
+  auto& all = get_retired();
   std::unique_lock lock(all.mutex);
   if (std::exchange(all.at_finalize, at_finalize)) return;
   lock.unlock();

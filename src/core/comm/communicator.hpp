@@ -35,7 +35,7 @@ base::Status allgather_by_mpi(const Library& mpi, Word communicator, const void*
 /// received, which an MPI reports as an error.
 class Communicator {
  public:
-  /// Collective; null when the MPI failed, or the wait.
+  /// Collective; null if the MPI or the wait failed.
   static std::shared_ptr<Communicator> duplicate(const Library& mpi, Word communicator,
                                                  const Patience& patience = {});
   Communicator(const Library& library, Word handle);
@@ -51,22 +51,22 @@ class Communicator {
   bool has_number(int number) const { return number <= largest_number_; }
   /// True if a Comm with this number can have duplicates.
   bool has_room_after(int number) const { return number <= largest_number_ / 2; }
-  void has_failed();
+  void mark_failed();
 
  private:
   std::atomic<int> numbers_{1};
   int largest_number_;
 };
 
-/// MPI_Finalize has begun: communicators are gone.
-bool finalized();
+/// True once MPI_Finalize has begun: from then on no communicator may be used.
+bool is_finalizing();
 /// `at_finalize` is called once, before MPI_Finalize frees anything.
 void watch_finalize(const Library& mpi, void (*at_finalize)());
 
-/// Collective over `communicator`: the number of its node by rank, as the MPI has it; empty when
-/// the MPI failed.
+/// Collective over `communicator`: the node number of each rank as the MPI reports it; empty if the
+/// MPI failed.
 std::vector<int> node_labels(const Library& mpi, Word communicator);
-/// Each node becomes `parts` nodes, of ranks that follow each other.
+/// Divides each node into `parts` nodes of consecutive ranks.
 std::vector<int> divide_nodes(std::span<const int> labels, int parts);
 
 }  // namespace pario::comm

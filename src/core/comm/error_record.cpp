@@ -15,7 +15,7 @@ void copy_text(std::array<char, n>& to, std::string_view from) {
   to[length] = 0;
 }
 
-// Error::operation is static text; that of another process must become so here.
+// Converts an operation of another process to static text, which Error::operation requires.
 const char* static_text(const char* text) {
   static std::mutex mutex;
   static auto* known = new std::set<std::string>;

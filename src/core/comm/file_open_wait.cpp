@@ -92,8 +92,8 @@ class FileOpenWait {
     const std::vector<int> ranks = present();
     if (ranks.front() != rank_) return;
     say_("MPI_File_open of " + path_ + " has waited " + seconds_text(limits_.report) +
-         " s; of the " + std::to_string(size_) + " ranks of its communicator " + named(ranks) +
-         (ranks.size() == 1 ? " has come" : " have come") +
+         " s; of the " + std::to_string(size_) + " ranks of its communicator " +
+         format_ranks(ranks) + (ranks.size() == 1 ? " has come" : " have come") +
          ", as far as this host can tell. pario_watchdog=0 turns this message off");
   }
 

@@ -119,7 +119,7 @@ class Lifeline {
     if (state_ == State::connected) read_leave();
   }
 
-  /// How long the other kernel has answered nothing; if it is connected or silent.
+  /// Nanoseconds for which the other kernel has answered nothing; 0 if the socket is not connected.
   std::uint64_t silence_ns() const {
     if (state_ == State::silent) return kForEver;
     tcp_info info{};
@@ -129,29 +129,29 @@ class Lifeline {
   }
 
  private:
-  long put(const void* data, std::size_t size) const {
+  long send_bytes(const void* data, std::size_t size) const {
     return system_call(SYS_sendto, socket_, data, size, MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
   }
-  long get(void* data, std::size_t size, int flags) const {
+  long receive_bytes(void* data, std::size_t size, int flags) const {
     return system_call(SYS_recvfrom, socket_, data, size, MSG_DONTWAIT | flags, nullptr, nullptr);
   }
 
   void send_leave() const {
     Handshake unread[2];
-    put("", 1);
-    get(unread, sizeof unread, 0);  // else the close would look like a failure
+    send_bytes("", 1);
+    receive_bytes(unread, sizeof unread, 0);  // else the close would look like a failure
   }
 
   void send_handshake(std::uint64_t from, std::uint64_t to) {
     const Handshake handshake{.to = to, .from = from};
-    const long put_bytes = put(&handshake, sizeof handshake);
-    if (put_bytes == -EAGAIN || put_bytes == -EINPROGRESS || put_bytes == -EALREADY) return;
-    state_ = put_bytes == sizeof handshake ? State::handshake_sent : State::unusable;
+    const long sent_bytes = send_bytes(&handshake, sizeof handshake);
+    if (sent_bytes == -EAGAIN || sent_bytes == -EINPROGRESS || sent_bytes == -EALREADY) return;
+    state_ = sent_bytes == sizeof handshake ? State::handshake_sent : State::unusable;
   }
 
   void receive_handshake(std::size_t me, std::span<const ListenAddress> listeners) {
     Handshake handshake{};
-    const long size = get(&handshake, sizeof handshake, MSG_PEEK);
+    const long size = receive_bytes(&handshake, sizeof handshake, MSG_PEEK);
     if (size == -EAGAIN || (size > 0 && size < static_cast<long>(sizeof handshake))) return;
     const auto from = std::ranges::find(listeners, handshake.from, &ListenAddress::token);
     const bool known =
@@ -161,7 +161,7 @@ class Lifeline {
       state_ = State::unusable;
       return;
     }
-    get(&handshake, sizeof handshake, 0);
+    receive_bytes(&handshake, sizeof handshake, 0);
     leader_ = who;
     const bool answers = state_ == State::accepted;
     state_ = State::connected;
@@ -170,12 +170,12 @@ class Lifeline {
 
   void answer_handshake(const Handshake& handshake) {
     const Handshake back{.to = handshake.from, .from = handshake.to};
-    if (put(&back, sizeof back) != sizeof back) state_ = State::unusable;
+    if (send_bytes(&back, sizeof back) != sizeof back) state_ = State::unusable;
   }
 
   void read_leave() {
     char leave = 0;
-    const long size = get(&leave, 1, 0);
+    const long size = receive_bytes(&leave, 1, 0);
     if (size == -EAGAIN || size == -EINTR) return;
     if (size > 0)
       state_ = State::left;
@@ -277,7 +277,7 @@ bool Lifelines::is_complete() const {
                              [this](std::size_t leader) { return is_connected_to(leader); });
 }
 
-std::optional<Lifelines::Loss> Lifelines::lost(std::uint64_t silence_ns) {
+std::optional<Lifelines::Loss> Lifelines::find_loss(std::uint64_t silence_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || neighbours_.empty()) return {};
   step();

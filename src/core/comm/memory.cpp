@@ -65,13 +65,13 @@ class Place {
 
 int enlarge(int descriptor, std::size_t size, Way way) {
   const auto bytes = static_cast<long>(std::max<std::size_t>(size, 1));
-  // Without it a full file system would show as SIGBUS.
+  // Preallocates, because a full file system would raise SIGBUS later.
   if (way == Way::file)
     return static_cast<int>(base::system_call(SYS_fallocate, descriptor, 0, 0L, bytes));
   return static_cast<int>(base::system_call(SYS_ftruncate, descriptor, bytes));
 }
 
-/// The leader's side: other ranks can open the memory as long as this lives.
+/// The leader's side: other ranks can open the memory while this object lives.
 class Offer {
  public:
   Offer(Way way, std::size_t size) : way_(way), ticket_(new_ticket(way)), file_(create()) {

@@ -1,5 +1,5 @@
 // The member MPI. Inside a node no message goes through the MPI once a Comm is made, because the
-// MPI waits busily, which collapses with more ranks than cores. Comms of the same ranks are a
+// MPI waits busily and becomes very slow with more ranks than cores. Comms of the same ranks are a
 // Family: they share the facts of the ranks and a communicator, in which each Comm marks its
 // messages with its number.
 #include <algorithm>
@@ -23,16 +23,16 @@ namespace pario::comm {
 namespace {
 
 constexpr std::size_t kLargestMessage = std::size_t{1} << 30;
-constexpr int kLost = -1;         // no MPI's error: it has said nothing
-constexpr std::size_t kKept = 8;  // families that live on for the next file of the same ranks
+constexpr int kLost = -1;         // not an error code of any MPI: SendGuard dropped a message
+constexpr std::size_t kKept = 8;  // families kept for the next file of the same ranks
 
-/// For messages that should be there at once.
+/// A Patience for messages that should have arrived already.
 Patience short_patience() {
   return {.look = [](std::uint64_t) -> base::Status { return base::Error{.number = ETIMEDOUT}; }};
 }
 
-/// A Patience that looks as both do.
-Patience combined(const Patience& first, const Patience& second) {
+/// A Patience that calls the functions of both.
+Patience combine(const Patience& first, const Patience& second) {
   if (!first.look) return second;
   return {.interval_ns = std::min(first.interval_ns, second.interval_ns),
           .look =
@@ -57,11 +57,11 @@ class MpiComm : public ProcessComm {
   ~MpiComm() override {
     AttendanceNote note;
     KeepAlive alive;
-    while (topology().nodes() > 1 && !failed() && MpiComm::may_send_notes() &&
-           (MpiComm::take_note(kAttendanceTag, bytes_of(note)) ||
-            MpiComm::take_note(kKeepAliveTag, bytes_of(alive)))) {
+    while (topology().nodes() > 1 && !has_failed() && MpiComm::may_send_notes() &&
+           (MpiComm::receive_note(kAttendanceTag, bytes_of(note)) ||
+            MpiComm::receive_note(kKeepAliveTag, bytes_of(alive)))) {
     }
-    if (failed()) communicator_->has_failed();
+    if (has_failed()) communicator_->mark_failed();
   }
 
   bool thread_safe() const override {
@@ -74,18 +74,18 @@ class MpiComm : public ProcessComm {
   }
   base::Status failure() override {
     base::Status status = NodeComm::failure();
-    if (!status) communicator_->has_failed();
+    if (!status) communicator_->mark_failed();
     return status;
   }
-  /// All Comms of the Family notice a dead rank, also where some of its ranks have failed to make
-  /// one.
+  /// Checks the whole Family: all of its Comms notice a dead rank, also where some ranks failed to
+  /// make a Comm.
   base::Status check(std::uint64_t silence_s) override {
     base::Status dead = root_ ? root_->known_failure() : base::Status();
     if (dead) dead = (root_ ? *root_ : *this).lost_host(silence_s);
     return dead ? NodeComm::check(silence_s) : share_error(dead);
   }
   void fail(const base::Error& error) override {
-    if (failed()) return;
+    if (has_failed()) return;
     NodeComm::fail(error);
     if (!root_ || error.number != ESRCH) return;
     root_->fail(error);
@@ -107,7 +107,7 @@ class MpiComm : public ProcessComm {
                                      std::move(memory), root_);
   }
 
-  /// For the MPI's own collective calls, which may wait for a rank that has died.
+  /// A Patience for the MPI's own collective calls, which may wait for a dead rank.
   Patience patience() { return patience_for({}); }
 
   std::unique_ptr<Pending> send(int to, int tag, std::span<const std::byte> data) override {
@@ -128,7 +128,7 @@ class MpiComm : public ProcessComm {
 
  protected:
   bool may_send_notes() const override {
-    return (!is_own_thread() || thread_safe()) && !finalized();
+    return (!is_own_thread() || thread_safe()) && !is_finalizing();
   }
 
   void send_note(int to, int tag, std::span<const std::byte> note) override {
@@ -136,11 +136,11 @@ class MpiComm : public ProcessComm {
     auto copy = std::make_unique<std::vector<std::byte>>(note.begin(), note.end());
     std::unique_ptr<Pending> message[] = {send(to, tag, *copy)};
     if (!wait_all(message, short_patience()))
-      static_cast<void>(copy.release());  // it may still be on its way
+      static_cast<void>(copy.release());  // it may still be in flight
   }
   /// Receives from the rank that the probe has found: MPICH 5 over UCX finds a message of another
-  /// host, but receives it from no MPI_ANY_SOURCE.
-  bool take_note(int tag, std::span<std::byte> note) override {
+  /// host, but cannot receive it from MPI_ANY_SOURCE.
+  bool receive_note(int tag, std::span<std::byte> note) override {
     if (!may_send_notes()) return false;
     const Found found = probe(tag);
     if (found.result != 0) board().fail(mpi_failed());
@@ -178,7 +178,7 @@ class MpiComm : public ProcessComm {
       const int result =
           start_part(data.data() + begin,
                      static_cast<int>(std::min(kLargestMessage, data.size() - begin)), &request);
-      message->note(guard.lost() ? kLost : result);
+      message->note(guard.has_lost_message() ? kLost : result);
       if (result == 0) message->add(request);
     }
     return message;
@@ -233,7 +233,7 @@ class Cache {
 
 void forget_all() { Cache::instance().clear(); }
 
-/// By rank of the communicator; -1: not one of MPI_COMM_WORLD.
+/// The number of each rank in MPI_COMM_WORLD; -1 for ranks outside of it.
 std::vector<int> world_ranks(const Library& mpi, Word communicator, int size) {
   std::vector<int> own(static_cast<std::size_t>(size)), world(own.size(), -1);
   std::iota(own.begin(), own.end(), 0);
@@ -273,7 +273,8 @@ class Making {
   base::Result<std::shared_ptr<Comm>> make() {
     if (size_ == 1) return make_self(std::max(ranks_[0], 0));
     const auto known = Cache::instance().find(ranks_);
-    if (base::Status status = gather_cards(known.get()); !status) return located(status.error());
+    if (base::Status status = gather_cards(known.get()); !status)
+      return complete_error(status.error());
     const std::uint64_t id = known ? known->id : 0;
     const bool same = std::all_of(cards_->begin(), cards_->end(),
                                   [&](const Card& card) { return card.known == id; });
@@ -281,13 +282,14 @@ class Making {
     auto comm = family ? make_comm(*family, family == known ? cards_->front().number : 1) : nullptr;
     if (comm) return std::shared_ptr<Comm>(std::move(comm));
     const base::Status dead = known ? known->root->failure() : base::Status();
-    return located(dead ? base::Error{.number = EIO,
-                                      .detail = "the MPI failed, or there is no memory to share"}
-                        : dead.error());
+    return complete_error(
+        dead
+            ? base::Error{.number = EIO, .detail = "the MPI failed, or there is no memory to share"}
+            : dead.error());
   }
 
  private:
-  base::Error located(base::Error error) const {
+  base::Error complete_error(base::Error error) const {
     error.operation = "make_mpi";
     if (error.rank < 0) error.rank = rank_;
     return error;
@@ -301,8 +303,8 @@ class Making {
       mine.proposed = Cache::instance().propose(), mine.pretend_nodes = pretend_nodes();
       if (family) mine.number = family->communicator->take_number();
     }
-    if (family) patience_ = combined(patience_, family->root->patience());
-    if (family && family->root->failed()) return family->root->failure();
+    if (family) patience_ = combine(patience_, family->root->patience());
+    if (family && family->root->has_failed()) return family->root->failure();
     cards_ = std::make_shared<std::vector<Card>>(static_cast<std::size_t>(size_));
     return allgather_by_mpi(mpi_, communicator_, &mine, sizeof mine, cards_->data(), patience_);
   }
@@ -337,7 +339,7 @@ class Making {
 
   std::shared_ptr<Comm> make_comm(const Family& family, int number) {
     const Topology& nodes = family.root->topology();
-    patience_ = combined(patience_, family.root->patience());
+    patience_ = combine(patience_, family.root->patience());
     auto memory = share_board(nodes);
     auto communicator = family.communicator;
     if (!communicator->has_room_after(number)) {
@@ -349,8 +351,8 @@ class Making {
                                      std::move(memory), family.root);
   }
 
-  /// The first memory of each node. All nodes share theirs in the same way, because only the MPI
-  /// can exchange messages yet, and its collective calls include all ranks.
+  /// Makes the first shared memory of each node. All nodes share memory in the same way, because so
+  /// far only the MPI can exchange messages, and its collective calls include all ranks.
   std::shared_ptr<SharedMemory> share_board(const Topology& nodes) const {
     if (nodes.nodes() == size_) return private_memory(Board::bytes(1));
     const auto& node =
@@ -378,7 +380,7 @@ class Making {
   int rank_ = 0, size_ = 0;
   std::vector<int> ranks_;
   std::shared_ptr<std::vector<Card>> cards_;
-  Patience patience_;  // the given one, and that of the known Family
+  Patience patience_;  // the given one, combined with that of a known Family
 };
 
 }  // namespace

@@ -71,11 +71,11 @@ class NodeBlocks {
 
 int Comm::local_rank() const { return index_of(node_ranks(), rank()); }
 
-std::string listed(std::span<const int> numbers) {
+std::string format_numbers(std::span<const int> numbers) {
   std::string out;
   std::size_t at = 0;
   for (std::size_t shown = 0; at < numbers.size() && shown < kMostListed; ++shown) {
-    std::size_t run = 1;  // numbers that follow each other
+    std::size_t run = 1;  // consecutive numbers
     while (at + run < numbers.size() && numbers[at + run] == numbers[at] + static_cast<int>(run))
       ++run;
     if (run < 3) run = 1;
@@ -88,8 +88,8 @@ std::string listed(std::span<const int> numbers) {
   return out;
 }
 
-std::string named(std::span<const int> ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
+std::string format_ranks(std::span<const int> ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + format_numbers(ranks);
 }
 
 Topology make_topology(std::span<const int> labels) {
@@ -139,12 +139,12 @@ void NodeComm::send_error(const base::Error& error) {
 // An error is sent to all leaders at once, so that a leader does not forward it.
 void NodeComm::receive_error() {
   ErrorRecord record;
-  if (!take_note(kErrorTag, bytes_of(record)) || !board_.fail(from_record(record))) return;
+  if (!receive_note(kErrorTag, bytes_of(record)) || !board_.fail(from_record(record))) return;
   static_cast<void>(board_.claim_error_forward());
 }
 
 base::Status NodeComm::known_failure() {
-  if (!failed() && topology_.nodes() > 1 && is_leader() && may_send_notes()) receive_error();
+  if (!has_failed() && topology_.nodes() > 1 && is_leader() && may_send_notes()) receive_error();
   return failure();
 }
 
@@ -152,11 +152,11 @@ void NodeComm::keep_alive(std::uint64_t interval_ns) {
   board_.note_keep_alive(base::monotonic_ns());
   if (topology_.nodes() == 1 || !may_send_notes()) return;
   forward_keep_alive({interval_ns, node()});
-  receive_keep_alives();  // so that they do not pile up while this rank works
+  receive_keep_alives();  // keeps the queue short while this rank works
 }
 
-// Keep-alives go through the leader of node 0: each node sends it one, and it sends one to each
-// other node, in an interval.
+// Forwards keep-alives through the leader of node 0: in an interval each node sends it one, and it
+// sends one to each other node.
 void NodeComm::forward_keep_alive(const KeepAlive& note) {
   if (!board_.claim_forward(base::monotonic_ns(), note.interval_ns)) return;
   if (node() != 0) return send_note(leader_of(0), kKeepAliveTag, bytes_of(note));
@@ -166,7 +166,7 @@ void NodeComm::forward_keep_alive(const KeepAlive& note) {
 
 void NodeComm::receive_keep_alives() {
   KeepAlive note;
-  while (is_leader() && take_note(kKeepAliveTag, bytes_of(note))) {
+  while (is_leader() && receive_note(kKeepAliveTag, bytes_of(note))) {
     board_.note_keep_alive(base::monotonic_ns());
     if (node() == 0) forward_keep_alive(note);
   }
@@ -176,7 +176,7 @@ std::string NodeComm::names(std::span<const int> ranks) const {
   std::vector<int> in_program;
   std::ranges::transform(ranks, std::back_inserter(in_program),
                          [this](int rank) { return world_rank(rank); });
-  return named(ranks) + " (" + listed(in_program) + " of the program)";
+  return format_ranks(ranks) + " (" + format_numbers(in_program) + " of the program)";
 }
 
 std::string NodeComm::remark(int rank, const std::string& last_call) const {
@@ -200,7 +200,7 @@ base::Status NodeComm::check(std::uint64_t) {
 
 base::Status NodeComm::share_error(base::Status status) {
   if (status) return status;
-  if (!failed()) fail(status.error());
+  if (!has_failed()) fail(status.error());
   base::Status first = failure();
   return first ? status : first;  // the first rank to fail may have died before it shared its error
 }
@@ -213,8 +213,8 @@ base::Status NodeComm::exchange(int to, std::span<const std::byte> out, int from
   return wait_all(messages, patience);
 }
 
-// Nodes gather by doubling: each sends the blocks that it has to the node `have` before it, and
-// receives as many from the node `have` after it.
+// Gathers by doubling: each node sends its blocks to the node `have` before it, and receives as
+// many from the node `have` after it.
 base::Status NodeComm::gather_among_leaders(std::byte* all, std::size_t each,
                                             const Patience& patience) {
   const int nodes = topology_.nodes();

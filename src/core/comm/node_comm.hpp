@@ -15,9 +15,9 @@ namespace pario::comm {
 /// `labels[r]`: anything that is equal for the ranks of one node.
 Topology make_topology(std::span<const int> labels);
 
-/// Of a node; plain words, sent as they are.
+/// A keep-alive of a node; plain words, sent as they are.
 struct KeepAlive {
-  std::uint64_t interval_ns = 0;  ///< between two
+  std::uint64_t interval_ns = 0;  ///< between two keep-alives
   std::int32_t node = 0;          ///< its origin
 };
 
@@ -33,7 +33,7 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
 
   base::Status check(std::uint64_t silence_s) override;
   void fail(const base::Error& error) override { board_.fail(error); }
-  bool failed() const override { return board_.failed(); }
+  bool has_failed() const override { return board_.has_failed(); }
   base::Status failure() override;
   void announce(const char* call) override { board_.announce(call); }
   Attendance attendance() override { return attendance_.attendance(*this); }
@@ -52,11 +52,11 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   std::string names(std::span<const int> ranks) const;
   /// Returns the outcome of a collective call; an error becomes the error of all ranks.
   base::Status share_error(base::Status status);
-  /// The error that has reached this node, from here or from other nodes; does not look for dead
+  /// The error that has reached this node, from here or from other nodes. Does not look for dead
   /// ranks.
   base::Status known_failure();
 
-  /// Whether the calling thread may send notes between nodes.
+  /// True if the calling thread may send notes between nodes.
   virtual bool may_send_notes() const { return true; }
   std::string remark(int rank, const std::string& last_call) const override;
 
@@ -72,7 +72,7 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   base::Status broadcast_over_nodes(void* data, std::size_t size, int root,
                                     const Patience& patience);
   base::Status barrier_over_nodes(const Patience& patience);
-  /// Among leaders.
+  /// Collective among leaders.
   base::Status gather_among_leaders(std::byte* all, std::size_t each, const Patience& patience);
   base::Status broadcast_among_leaders(std::span<std::byte> data, int root_node,
                                        const Patience& patience);

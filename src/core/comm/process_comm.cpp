@@ -53,7 +53,7 @@ void ProcessComm::connect_hosts() {
 }
 
 base::Status ProcessComm::lost_host(std::uint64_t silence_s) {
-  const auto loss = lifelines_ ? lifelines_->lost(silence_s * 1'000'000'000) : std::nullopt;
+  const auto loss = lifelines_ ? lifelines_->find_loss(silence_s * 1'000'000'000) : std::nullopt;
   if (!loss) return {};
   const std::vector<int>& ranks = topology().ranks_of[loss->leader];
   std::string detail =

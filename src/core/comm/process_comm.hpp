@@ -10,15 +10,15 @@
 
 namespace pario::comm {
 
-/// A rank as the others know it; plain words, sent as they are.
+/// A rank's identity for other ranks; plain words, sent as they are.
 struct Member {
   Process process = {};
   int world_rank = -1;  ///< -1: unknown
 };
 using Members = std::shared_ptr<const std::vector<Member>>;  // by rank
 
-/// A NodeComm whose ranks are processes. Ranks of this node are looked up in /proc; the leaders of
-/// the nodes watch each other's hosts (Lifelines).
+/// A NodeComm whose ranks are processes. Looks up ranks of this node in /proc; the leaders of the
+/// nodes watch each other's hosts (Lifelines).
 class ProcessComm : public NodeComm {
  public:
   int world_rank(int other) const override;
@@ -26,10 +26,10 @@ class ProcessComm : public NodeComm {
   base::Status check(std::uint64_t silence_s) override;
   std::shared_ptr<SharedMemory> share(std::size_t size, const Patience& given) override;
 
-  /// Collective: from now on leaders notice hosts and leaders that are gone. A host that cannot be
+  /// Collective: from now on leaders detect dead hosts and dead leaders. A host that cannot be
   /// connected is not watched.
   void connect_hosts();
-  /// ESRCH if another host is gone (see Comm::check).
+  /// ESRCH if another host is dead (see Comm::check).
   base::Status lost_host(std::uint64_t silence_s);
 
  protected:

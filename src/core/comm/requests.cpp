@@ -8,12 +8,12 @@
 namespace pario::comm {
 namespace {
 
-constexpr std::uint64_t kLastWait = 1'000'000'000;  // for messages under way, after a failed wait
+constexpr std::uint64_t kLastWait = 1'000'000'000;  // for messages in flight, after a failed wait
 
 }  // namespace
 
 Requests::~Requests() {
-  if (!requests_.empty() && !finalized() && !Requests::test()) withdraw();
+  if (!requests_.empty() && !is_finalizing() && !Requests::test()) withdraw();
 }
 
 void Requests::note(int result) {
@@ -23,7 +23,7 @@ void Requests::note(int result) {
 }
 
 bool Requests::test() {
-  const SendGuard guard;  // the MPI goes on with its collective calls
+  const SendGuard guard;  // a test also advances collective calls, which send
   std::erase_if(requests_, [this](mpi::Word& request) {
     int done = 0;
     const int result = mpi_.test(&request, &done, reinterpret_cast<void*>(mpi_.status_ignore));

@@ -1,4 +1,4 @@
-// Requests of the MPI as one message under way.
+// Requests of the MPI as one message in flight.
 #pragma once
 
 #include <cerrno>
@@ -21,7 +21,7 @@ inline base::Error mpi_failed() {
 
 class Requests : public Pending {
  public:
-  /// `requests` in the order in which they were started. `board` fails with a request.
+  /// `requests`: in the order in which they were started. A failed request makes `board` fail.
   Requests(const mpi::Library& mpi, std::vector<mpi::Word> requests,
            std::optional<Board> board = {})
       : mpi_(mpi), requests_(std::move(requests)), board_(std::move(board)) {}
@@ -41,7 +41,7 @@ class Requests : public Pending {
   void withdraw();
 
   const mpi::Library& mpi_;
-  std::vector<mpi::Word> requests_;  // the requests under way
+  std::vector<mpi::Word> requests_;  // in flight
   std::optional<Board> board_;
   int error_ = 0;
   bool receiving_ = false;

@@ -16,7 +16,7 @@ struct Header {
   Router::Address address;
 };
 
-/// Until when a wait lasts.
+/// The time at which a wait ends.
 std::uint64_t end_of(const Router::Wait& wait, const Comm& comm) {
   const std::uint64_t begin = std::max(wait.begin_ns, comm.last_keep_alive());
   return begin + std::min(wait.patience_ns, ~std::uint64_t{0} - begin);
@@ -73,7 +73,7 @@ bool Router::is_done(const Post& post) {
   return post.done;
 }
 
-std::optional<Message> Router::take(Address address, int from) {
+std::optional<Message> Router::remove_message(Address address, int from) {
   const std::lock_guard lock(mutex_);
   for (auto at = queues_.lower_bound({address, from});
        at != queues_.end() && at->first.first == address; ++at) {
@@ -118,20 +118,20 @@ base::Result<std::optional<Message>> Router::receive_message(Comm& comm, const W
         return comm.check(kSilence);
       },
       .progress = [&] { comm.progress(); }};
-  Vigil vigil(patience);
+  PatienceTimer timer(patience);
   base::Status dead;
-  std::uint64_t last = ~std::uint64_t{0};  // when a message of a rank that has died counts as lost
+  std::uint64_t last = ~std::uint64_t{0};  // time at which a dead rank's message counts as lost
   while (true) {
     if (base::Status status = poll(); !status) return status.error();
-    if (auto message = take({kChannels, wait.channel}, wait.from)) return message;
+    if (auto message = remove_message({kChannels, wait.channel}, wait.from)) return message;
     const std::uint64_t now = base::monotonic_ns();
     if (now >= last) return dead.error();
     if (now >= end_of(wait, comm)) {
       if (wait.patience_ns != 0) static_cast<void>(comm.check(kSilence));  // receives keep-alives
       if (now >= end_of(wait, comm)) return std::optional<Message>();
     }
-    pause(vigil.waited_ns(), std::min(vigil.nap_ns(), end_of(wait, comm) - now));
-    base::Status status = vigil.keep();
+    pause(timer.waited_ns(), std::min(timer.nap_ns(), end_of(wait, comm) - now));
+    base::Status status = timer.call_due();
     if (status) continue;
     if (status.error().number != ESRCH) return status.error();
     if (dead) last = base::monotonic_ns() + kUnderWay;

@@ -13,7 +13,7 @@ thread_local int guards = 0, lost_messages = 0;
 using Send = void* (*)(void* endpoint, const void* data, std::size_t count, std::uint64_t tag,
                        const void* parameters);
 
-/// UCX may be visible to its MPI only.
+/// Finds UCX's function, which may be visible only to the MPI of UCX.
 Send ucx_send() {
   static const auto found = [] {
     void* next = dlsym(RTLD_NEXT, "ucp_tag_send_nbx");
@@ -36,11 +36,11 @@ SendGuard::SendGuard() : before_(lost_messages) { ++guards; }
 
 SendGuard::~SendGuard() { --guards; }
 
-bool SendGuard::lost() const { return lost_messages != before_; }
+bool SendGuard::has_lost_message() const { return lost_messages != before_; }
 
 }  // namespace pario::comm
 
-/// Interposes the function of UCX. Null: the message has left.
+/// Interposes UCX's send. Returns null, "sent", for a message that cannot leave.
 extern "C" __attribute__((visibility("default"))) void* ucp_tag_send_nbx(void* endpoint,
                                                                          const void* data,
                                                                          std::size_t count,

@@ -1,19 +1,18 @@
-// Sends to ranks that have died.
+// A guard against crashes in sends to dead ranks.
 #pragma once
 
 namespace pario::comm {
 
-/// MPICH 5 reads through a null pointer if UCX reports at once that a message cannot leave, as it
-/// does after the host of a dead rank has closed the connection. While a SendGuard lives, such
-/// messages of its thread are lost instead.
+/// Drops messages of its thread that UCX rejects at once, as it does after the host of a dead rank
+/// has closed the connection. Without it MPICH 5 reads through a null pointer.
 class SendGuard {
  public:
   SendGuard();
   SendGuard(const SendGuard&) = delete;
   SendGuard& operator=(const SendGuard&) = delete;
   ~SendGuard();
-  /// True if a message was lost.
-  bool lost() const;
+  /// True if a message was dropped.
+  bool has_lost_message() const;
 
  private:
   int before_;

@@ -17,7 +17,7 @@ base::FutexWord& SplitBarrier::word(std::uint64_t meeting) const {
   return *reinterpret_cast<base::FutexWord*>(memory_ + meeting % kWords * kApart);
 }
 
-/// The count of a meeting's word once all members have come to it.
+/// The count of a meeting's word once all members have arrived.
 std::uint32_t SplitBarrier::arrivals(std::uint64_t meeting) const {
   return static_cast<std::uint32_t>((meeting + kWords - 1) / kWords) * members_;
 }

@@ -58,7 +58,7 @@ class Mailbox {
     const std::lock_guard lock(mutex_);
     notes_[{communicator, tag}].emplace_back(note.begin(), note.end());
   }
-  bool take_note(int communicator, int tag, std::span<std::byte> note) {
+  bool receive_note(int communicator, int tag, std::span<std::byte> note) {
     const std::lock_guard lock(mutex_);
     auto& notes = notes_[{communicator, tag}];
     if (notes.empty()) return false;
@@ -73,7 +73,7 @@ class Mailbox {
   void receive(const Key& key, const PostPtr& post) {
     match(key, post, &Queues::receives, &Queues::sends);
   }
-  /// Afterwards the buffer of `post` is not used.
+  /// Cancels a receive or a send: the Mailbox no longer uses the buffer of `post`.
   void withdraw(const Key& key, const PostPtr& post) {
     const std::lock_guard lock(mutex_);
     Queues& queues = queues_[key];
@@ -170,7 +170,7 @@ class ThreadComm : public NodeComm {
 
   std::unique_ptr<Pending> send(int to, int tag, std::span<const std::byte> data) override {
     const auto post = std::make_shared<Post>(const_cast<std::byte*>(data.data()),
-                                             data.size());  // of a sender: only read
+                                             data.size());  // the buffer of a sender is only read
     const Mailbox::Key key{number_, rank(), tag};
     world_->mailboxes[static_cast<std::size_t>(to)].send(key, post);
     return std::make_unique<ThreadPending>(world_, to, key, post);
@@ -187,8 +187,8 @@ class ThreadComm : public NodeComm {
   void send_note(int to, int tag, std::span<const std::byte> note) override {
     world_->mailboxes[static_cast<std::size_t>(to)].add_note(number_, tag, note);
   }
-  bool take_note(int tag, std::span<std::byte> note) override {
-    return world_->mailboxes[static_cast<std::size_t>(rank())].take_note(number_, tag, note);
+  bool receive_note(int tag, std::span<std::byte> note) override {
+    return world_->mailboxes[static_cast<std::size_t>(rank())].receive_note(number_, tag, note);
   }
 
  private:

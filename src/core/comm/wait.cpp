@@ -27,16 +27,16 @@ base::Status outcome(std::span<const std::unique_ptr<Pending>> messages) {
   return {};
 }
 
-void pause_any(std::span<const std::unique_ptr<Pending>> messages, const Vigil& vigil) {
+void pause_any(std::span<const std::unique_ptr<Pending>> messages, const PatienceTimer& timer) {
   for (const auto& message : messages)
     if (message && !message->test())
-      return message->pause(vigil.waited_ns(), std::max(vigil.nap_ns(), kShortestPause));
+      return message->pause(timer.waited_ns(), std::max(timer.nap_ns(), kShortestPause));
 }
 
 }  // namespace
 
-// In proportion to the time already waited: that adds little to it, and costs little of the
-// processor.
+// Sleeps in proportion to the time waited so far: adds little delay and costs little processor
+// time.
 void Pending::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(waited_ns); }
 
 void sleep_for_share(std::uint64_t waited_ns) {
@@ -45,19 +45,19 @@ void sleep_for_share(std::uint64_t waited_ns) {
   nanosleep(&time, nullptr);
 }
 
-Vigil::Vigil(const Patience& patience)
+PatienceTimer::PatienceTimer(const Patience& patience)
     : patience_(patience),
       begin_(base::monotonic_ns()),
       now_(begin_),
       look_due_(begin_ + patience.interval_ns),
       progress_due_(patience.progress ? begin_ + kFirstProgress : ~std::uint64_t{0}) {}
 
-std::uint64_t Vigil::nap_ns() const {
+std::uint64_t PatienceTimer::nap_ns() const {
   const std::uint64_t due = std::min(look_due_, progress_due_);
   return due > now_ ? due - now_ : 0;
 }
 
-base::Status Vigil::keep() {
+base::Status PatienceTimer::call_due() {
   now_ = base::monotonic_ns();
   if (now_ >= progress_due_) {
     patience_.progress();
@@ -74,23 +74,23 @@ base::Status wait_until(const base::FutexWord& word, const std::function<bool()>
     if (done()) return {};
     base::pause_cpu();
   }
-  Vigil vigil(patience);
+  PatienceTimer timer(patience);
   while (true) {
     const std::uint32_t seen = word.load(std::memory_order_acquire);
     if (done()) return {};
-    base::futex_wait(word, seen, std::max(vigil.nap_ns(), kShortestPause));
+    base::futex_wait(word, seen, std::max(timer.nap_ns(), kShortestPause));
     if (done()) return {};
-    if (auto status = vigil.keep(); !status) return status;
+    if (auto status = timer.call_due(); !status) return status;
   }
 }
 
 base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,
                       const Patience& patience) {
   if (all_done(messages)) return outcome(messages);
-  Vigil vigil(patience);
+  PatienceTimer timer(patience);
   while (!all_done(messages)) {
-    pause_any(messages, vigil);
-    if (auto status = vigil.keep(); !status) return status;
+    pause_any(messages, timer);
+    if (auto status = timer.call_due(); !status) return status;
   }
   return outcome(messages);
 }

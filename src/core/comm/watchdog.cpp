@@ -11,7 +11,7 @@ using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
-constexpr nanoseconds kAnswers = 1s;  // time for the answers of other nodes
+constexpr nanoseconds kAnswers = 1s;  // time limit for answers of other nodes
 
 std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
   std::ranges::transform(ranks, ranks.begin(), [&](int rank) { return comm.world_rank(rank); });
@@ -50,7 +50,8 @@ base::Status Watchdog::look(nanoseconds waited) {
       .detail = "waited " + seconds_text(limits_.give_up) + " s (hint pario_patience)"};
 }
 
-/// One rank of each node asks the other nodes; the lowest node that asked reports.
+/// Looks for missing ranks: one rank of each node asks the other nodes; the lowest node that asked
+/// reports.
 void Watchdog::check_attendance(nanoseconds waited) {
   if (stage_ == Stage::finished) return;
   if (stage_ == Stage::waiting) {
@@ -68,7 +69,8 @@ void Watchdog::check_attendance(nanoseconds waited) {
   if (!attendance.reported) report(attendance);
 }
 
-/// For a call to which all ranks have come: the file is slow, or a rank has come just now.
+/// Delays the report of a call at which all ranks have arrived: the file is slow, or a rank has
+/// just arrived.
 void Watchdog::postpone_report(nanoseconds waited) {
   reporter_.release_report();
   stage_ = Stage::waiting;
@@ -78,8 +80,8 @@ void Watchdog::postpone_report(nanoseconds waited) {
 void Watchdog::report(const Attendance& attendance) const {
   std::string text = std::string(subject_.call) + " of " + subject_.path + " has waited " +
                      seconds_text(limits_.report) + " s for " +
-                     named(world_ranks(comm_, attendance.missing)) + "; " +
-                     named(world_ranks(comm_, attendance.present)) +
+                     format_ranks(world_ranks(comm_, attendance.missing)) + "; " +
+                     format_ranks(world_ranks(comm_, attendance.present)) +
                      (attendance.present.size() == 1 ? " has come" : " have come");
   if (!attendance.remarks.empty()) text += " (" + attendance.remarks + ")";
   subject_.say(text + ". pario_watchdog=0 turns this message off");

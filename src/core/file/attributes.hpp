@@ -14,7 +14,7 @@ inline bool is_ceph(layout::Kind kind) {
 inline bool has_stripes(layout::Kind kind) {
   return kind == layout::Kind::lustre || kind == layout::Kind::beegfs || is_ceph(kind);
 }
-/// Lustre and Ceph also exist as FUSE file systems.
+/// True for file systems that may report stripes: Lustre and Ceph also exist as FUSE file systems.
 inline bool may_have_stripes(layout::Kind kind) {
   return has_stripes(kind) || kind == layout::Kind::fuse;
 }
@@ -37,7 +37,7 @@ struct SetOutcome {
 };
 SetOutcome set_striping(int descriptor, layout::Kind kind, bool directory,
                         const layout::Striping& wanted);
-/// The same in several parts, which only Lustre has.
+/// Sets the striping in several parts, which only Lustre has.
 SetOutcome set_striping(int descriptor, layout::Kind kind, const layout::GrowingStripes& wanted);
 
 }  // namespace pario::file

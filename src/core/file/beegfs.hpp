@@ -26,9 +26,9 @@ inline constexpr unsigned long kGetStripes = _IOR('f', 25, Stripes),
 /// The argument for a striping, with chunks rounded up to allowed sizes. `mode` is less the umask.
 NewFile new_file(const char* name, unsigned mode, const layout::Striping& wanted);
 
-/// 0, or -errno; -EEXIST: the file exists, and nothing was changed.
+/// Creates the file. 0, or -errno; -EEXIST: the file exists, and nothing was changed.
 long make(int directory, const NewFile& file);
-/// The unit is 0 if unknown.
+/// Reads the striping of a file; its unit is 0 if unknown.
 layout::Striping striping_of(int descriptor);
 
 }  // namespace pario::file::beegfs

@@ -27,7 +27,7 @@ class FaultyFile final : public Member {
         inner_(std::move(inner)),
         decide_(std::move(decide)) {}
 
-  /// Without locks if lock() is unsupported.
+  /// Reports no locks if lock() is unsupported.
   Capabilities capabilities() const override {
     Capabilities out = inner_->capabilities();
     out.locks = out.locks && !is_unsupported(decide_("lock", {}));

@@ -39,9 +39,10 @@ class File {
  public:
   virtual ~File() = default;
   virtual const std::string& path() const = 0;
-  /// May ask the file system, once: not for every transfer.
+  /// Returns the supported operations. May query the file system once: not to be called per
+  /// transfer.
   virtual Capabilities capabilities() const = 0;
-  /// Bytes read: less than data.size() only at the end of the file.
+  /// Returns the number of bytes read: less than data.size() only at the end of the file.
   virtual base::Result<std::uint64_t> read(std::uint64_t offset, std::span<std::byte> data) = 0;
   virtual base::Status write(std::uint64_t offset, std::span<const std::byte> data) = 0;
   /// The pieces are contiguous in the file; more than IOV_MAX are allowed. The contents of `pieces`
@@ -51,7 +52,8 @@ class File {
   virtual base::Status write_vector(std::uint64_t offset, std::span<iovec> pieces) = 0;
   virtual base::Result<std::uint64_t> size() = 0;
   virtual base::Status resize(std::uint64_t size) = 0;
-  /// Reserves storage for [0, size). A smaller file grows to that size, a larger one is unchanged.
+  /// Reserves storage for [0, size). A smaller file grows to `size` bytes, a larger one is
+  /// unchanged.
   virtual base::Status preallocate(std::uint64_t size) = 0;
   virtual base::Status sync() = 0;
   /// Waits for an exclusive or shared lock on a range, against other processes. An Error without
@@ -78,7 +80,7 @@ class File {
 /// open(2) flags and mode. The striping fields apply if it creates the file; see
 /// striping_outcome().
 struct OpenRequest {
-  std::string path = {};  ///< of a local file, whatever colons it contains
+  std::string path = {};  ///< of a local file, may contain colons
   int flags = 0;
   unsigned mode = 0644;
   std::uint64_t striping_unit = 0;    ///< 0: the directory's default
@@ -89,9 +91,9 @@ struct OpenRequest {
   std::uint32_t subfiles =
       1;  ///< more than 1: a new file consists of that many physical files (layout: SubfileMap)
 };
-/// Opens a local file. A file that consists of subfiles is opened as such whatever the request
-/// says. A process that creates a file with subfiles must have returned from open() before others
-/// open it.
+/// Opens a local file. A file that consists of subfiles is opened as one file, regardless of the
+/// request. A process that creates a file with subfiles must have returned from open() before
+/// others open it.
 base::Result<std::unique_ptr<File>> open(const OpenRequest& request);
 /// Removes a local file and its subfiles.
 base::Status remove(const std::string& path);
@@ -106,8 +108,8 @@ struct Scheme {
 bool register_scheme(const Scheme& scheme);
 std::vector<std::string> scheme_names();
 /// Opens a file by a name "SCHEME:REST", or a local file by its path; request.path is ignored. For
-/// callers that choose the names: a path that a program passes may begin like a scheme, and is
-/// opened by open(request).
+/// callers that choose the names: a program's path may begin like a scheme, and is opened by
+/// open(request).
 ///
 ///     local:PATH
 ///     memory:NAME                      sparse, in this process
@@ -149,7 +151,7 @@ struct Fault {
   int number = 0;  ///< errno of error
 };
 /// Calls `decide(operation, where)` before each call ("read", "write", "sync", ...). Thread-safe if
-/// that is.
+/// `decide` is.
 std::unique_ptr<File> make_faulty(
     std::unique_ptr<File> inner,
     std::function<Fault(const char* operation, base::Extent where)> decide);

@@ -108,7 +108,7 @@ base::Status Joiner::fill(int to) {
     if (base::Status status = copy_part(number, *whole, to); !status) return status;
   struct stat facts{};
   if (::stat(path_.c_str(), &facts) != 0) return error("stat");
-  // A user who may not give files away keeps the new one.
+  // Without permission to change the owner, the new file stays the user's.
   if (::fchown(to, facts.st_uid, facts.st_gid) != 0 && errno != EPERM) return error("fchown");
   if (::fchmod(to, facts.st_mode & 07777) != 0) return error("fchmod");
   return whole->close();
@@ -129,7 +129,7 @@ base::Status Joiner::copy_data(std::uint32_t number, File& whole, int from, int 
   for (std::uint64_t at = 0; at < end;) {
     const off_t data = ::lseek(from, static_cast<off_t>(at), SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;
-    // From the start of a unit's data on; a file system without holes says "here".
+    // A file system without holes reports data at `at` itself.
     if (data > 0) at = std::max(at, base::round_down(static_cast<std::uint64_t>(data), map_.unit));
     const std::uint64_t length = std::min(base::round_down(at, map_.unit) + map_.unit, end) - at;
     if (base::Status status = move({from, at, to, map_.offset_of(number, at), length}, whole);
@@ -195,19 +195,19 @@ base::Status Joiner::copy_by_buffer(const Copy& copy, File& whole) {
 }  // namespace
 
 base::Status join(const std::string& path, const Progress& progress, Joining how) {
-  const auto failed = [&](int number, const char* why) {
+  const auto make_error = [&](int number, const char* why) {
     return base::Error{.number = number, .operation = "join", .path = path, .detail = why};
   };
   struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0) return failed(errno, "");
+  if (::stat(path.c_str(), &facts) != 0) return make_error(errno, "");
   const auto held = lock_map(path, true);
   if (!held.ok() && held.error().number == EWOULDBLOCK)
-    return failed(EBUSY, "another process has it open, or joins it");
+    return make_error(EBUSY, "another process has it open, or joins it");
   if (!held.ok() && held.error().number == ENOENT)
-    return failed(EINVAL, "does not consist of subfiles");
+    return make_error(EINVAL, "does not consist of subfiles");
   if (!held.ok()) return held.error();
   if (!held->locked && how == Joining::by_sharing)
-    return failed(EOPNOTSUPP, "whether it is open cannot be known");
+    return make_error(EOPNOTSUPP, "whether it is open cannot be known");
   return Joiner(path, held->map, progress, how).run();
 }
 

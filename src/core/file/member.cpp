@@ -8,7 +8,7 @@
 namespace pario::file {
 namespace {
 
-/// Offsets are signed numbers to the kernel.
+/// True if the kernel cannot express the range: its offsets are signed numbers.
 bool out_of_range(std::uint64_t offset, std::uint64_t length) {
   return offset > INT64_MAX || length > INT64_MAX - offset;
 }

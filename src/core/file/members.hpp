@@ -8,7 +8,7 @@
 
 namespace pario::file {
 
-/// A file in this process's memory, which all who open the same name share, until it is removed.
+/// Opens a file in this process's memory, shared by all openings of one name until it is removed.
 base::Result<std::unique_ptr<File>> open_memory(OpenRequest request);
 base::Status remove_memory(const std::string& name);
 

@@ -16,7 +16,7 @@
 namespace pario::file {
 namespace {
 
-/// No other process can open it: operations between processes do nothing.
+/// A file that no other process can open: operations between processes do nothing.
 class Private : public Member {
  public:
   Private(std::string name, layout::StripeLayout layout) : Member(std::move(name), layout) {}
@@ -151,7 +151,7 @@ NamedFiles& named_files() {
   return *all;
 }
 
-/// Has a size and no contents: reads zeros.
+/// A file with a size and no contents: reads zeros.
 class NullFile final : public Private {
  public:
   using Private::Private;

@@ -18,7 +18,7 @@ layout::Striping wanted_striping(const hints::StripingHints& hints, std::uint32_
 /// A file that is about to be opened with O_CREAT. If it does not exist and its file system has
 /// stripes, the constructor creates it with the requested stripes; an existing empty file gets them
 /// too, if the file system still allows it. A failure is no error of the open, which follows during
-/// this object's life, without O_EXCL if created().
+/// this object's life, without O_EXCL if has_created().
 class NewFile {
  public:
   /// `path` and `directory` are those of openat(2), `mode` is less the umask. `writers`: the number
@@ -30,16 +30,16 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  bool created() const { return created_; }
+  bool has_created() const { return created_; }
   /// True if the file existed with contents, so that it keeps its stripes.
-  bool existed() const { return existed_; }
+  bool did_exist() const { return existed_; }
   /// True if `descriptor` is this file; another process may have replaced it. O_EXCL requires it.
   bool is(int descriptor) const;
   /// Removes the file if it was created here; for opens that failed.
   void remove();
 
   /// The requested striping; of a file with several parts, that of the last part.
-  const layout::Striping& wanted() const { return wanted_; }
+  const layout::Striping& requested_striping() const { return wanted_; }
   /// The expected size in bytes, from the hints or from earlier files; 0: unknown.
   std::uint64_t expected_size() const { return expected_size_; }
   /// The striping read back; its unit is 0 if unknown.

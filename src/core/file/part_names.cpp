@@ -41,7 +41,7 @@ std::vector<std::string> entries_of(DIR* directory) {
   return names;
 }
 
-/// Directories without write permission are no obstacle.
+/// Removes a directory and its contents, also directories without write permission.
 void remove_tree_at(int parent, const char* name) {
   if (::unlinkat(parent, name, 0) == 0 || ::unlinkat(parent, name, AT_REMOVEDIR) == 0) return;
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

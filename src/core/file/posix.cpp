@@ -100,7 +100,7 @@ long PosixFile::attempt_write(std::uint64_t offset, std::span<const iovec> piece
   return moved < 0 ? -errno : moved;
 }
 
-/// True unless the file system rejects a question about locks, as it then rejects locks.
+/// True unless the file system rejects a query about locks; it then rejects locks, too.
 bool PosixFile::has_locks() const {
   struct flock range{};
   range.l_type = F_WRLCK;
@@ -154,7 +154,7 @@ base::Status PosixFile::sync() {
                 "fdatasync");  // EINVAL: a device such as /dev/null, which keeps nothing
 }
 
-/// F_WRLCK also for shared locks through a descriptor that cannot read, which they require.
+/// Selects the type of a lock: F_WRLCK also for shared locks through a write-only descriptor.
 short PosixFile::lock_type(bool exclusive) const {
   const bool writes_only = (::fcntl(descriptor_, F_GETFL) & O_ACCMODE) == O_WRONLY;
   return exclusive || writes_only ? F_WRLCK : F_RDLCK;
@@ -172,8 +172,8 @@ base::Status PosixFile::lock(base::Extent where, bool exclusive) {
   return locked;
 }
 
-/// An errno or 0. Prefers locks of the open file: locks of the process vanish when any code in it
-/// closes the file.
+/// Changes a lock; returns 0 or an errno. Prefers locks of the open file: locks of the process
+/// vanish when any code in it closes the file.
 int PosixFile::change_lock(base::Extent where, short type, bool waits) {
   if (where.empty()) return 0;  // length 0 would lock to the end
   if (where.begin > INT64_MAX) return EINVAL;
@@ -205,8 +205,8 @@ void PosixFile::drop_cache(base::Extent where) {
                   POSIX_FADV_DONTNEED);
 }
 
-/// Opening a file makes NFS validate its cache with the server, which must have this node's writes
-/// first.
+/// Opens the file again: NFS then validates its cache with the server, which must have this node's
+/// writes first.
 base::Status PosixFile::refresh() {
   if (layout::traits(layout().kind).byte_coherent) return {};
   if (base::Status synced = sync(); !synced) return synced;

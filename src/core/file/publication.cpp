@@ -25,8 +25,8 @@ bool is_named(int descriptor, const std::string& path) {
   return open.st_ino == there.st_ino && open.st_dev == there.st_dev;
 }
 
-/// Locks a new part. False: another process took it for a stale one before it was locked. Without
-/// locks the name has to suffice.
+/// Locks a new part. False: another process took it for a stale one before it was locked. On a file
+/// system without locks, the name alone protects the part.
 bool lock_part(int descriptor, const std::string& path) {
   const bool is_locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   return !is_locked && is_named(descriptor, path);
@@ -49,7 +49,7 @@ int create_file(const std::string& path, const Publication::Options& options) {
   }
 }
 
-/// The same in the place of a stale part. EEXIST: another process uses it.
+/// Creates the file in the place of a stale part. EEXIST: another process uses that part.
 int replace_stale(const std::string& path, const Publication::Options& options) {
   for (;;) {
     const int descriptor = create_file(path, options);
@@ -76,8 +76,7 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0;
 }
 
-/// Puts the directory's entries on the disk. A directory that can be written but not read is left
-/// alone.
+/// Writes the directory's entries to the disk. Skips a directory that can be written but not read.
 base::Status sync_directory(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return {};
@@ -174,7 +173,7 @@ int Publication::release() {
   return std::exchange(descriptor_, -1);
 }
 
-/// 0 or an errno, as below.
+/// Gives the part its target's name; returns 0 or an errno.
 int Publication::rename_part(Existing existing) {
   if (existing == Existing::keep) return rename_exclusively();
   return std::rename(part_.c_str(), target_.c_str()) == 0 ? 0 : errno;

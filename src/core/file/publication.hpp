@@ -89,8 +89,8 @@ class Publication {
   /// Open for reading and writing; belongs to this object.
   int descriptor() const { return descriptor_; }
 
-  /// Writes it to the disk, gives it its name, and writes the name to the disk. After an error the
-  /// target is unchanged, unless the error is that of fsync(2) on the directory.
+  /// Writes the file to the disk, gives it its name, and writes the name to the disk. After an
+  /// error the target is unchanged, unless the error is that of fsync(2) on the directory.
   base::Status publish(Existing existing);
   /// Gives up the file: the caller closes the descriptor and removes or renames part().
   int release();

@@ -15,7 +15,7 @@ namespace {
 
 using Opened = base::Result<std::unique_ptr<File>>;
 
-base::Error malformed(const OpenRequest& request, const char* expected) {
+base::Error make_syntax_error(const OpenRequest& request, const char* expected) {
   return {.number = EINVAL, .operation = "open", .path = request.path, .detail = expected};
 }
 
@@ -49,7 +49,7 @@ Opened open_faulty(OpenRequest request) {
 Opened open_throttled(OpenRequest request) {
   double bytes_per_second = 0;
   if (!take_value(request, bytes_per_second) || bytes_per_second <= 0)
-    return malformed(request, "expected throttled:BYTES_PER_SECOND:NAME");
+    return make_syntax_error(request, "expected throttled:BYTES_PER_SECOND:NAME");
   Opened inner = open(std::string_view(request.path), request);
   if (!inner.ok()) return inner;
   return make_throttled(std::move(*inner), bytes_per_second, 0);
@@ -57,7 +57,7 @@ Opened open_throttled(OpenRequest request) {
 
 Opened open_subfiled(OpenRequest request) {
   if (!take_value(request, request.subfiles) || request.subfiles == 0)
-    return malformed(request, "expected subfiled:FILES:PATH");
+    return make_syntax_error(request, "expected subfiled:FILES:PATH");
   return open(request);
 }
 

@@ -81,8 +81,8 @@ layout::StripedFile striped_by_attribute(const std::string& path, const Stripes&
 }
 
 /// Fills in the stripes of a directory without its own: those of the nearest directory above. On
-/// Lustre those of the file system's root: other directories only pass them on when a directory is
-/// created.
+/// Lustre those of the file system's root: other directories pass theirs on only when a directory
+/// is created.
 void inherit(const std::string& path, Stripes& facts) {
   std::string above = real_path(path);
   struct stat here{};

@@ -21,7 +21,7 @@ struct Stripes {
       {};  ///< the directory above that a directory inherits its stripes from; empty: its own
   layout::StripedFile striped = {};  ///< no parts: unknown, or the file system has none
 };
-/// Reads them from the file system. Only stat(2) fails with an Error.
+/// Reads the stripes of a file or directory from the file system. An Error only if stat(2) fails.
 base::Result<Stripes> stripes_of(const std::string& path);
 
 struct StripesRequest {
@@ -41,7 +41,8 @@ base::Status inherit_stripes(const std::string& directory);
 /// The number of targets of a directory's file system; 0 if unknown.
 std::uint32_t target_count(const std::string& directory);
 
-/// The striping that hints request for a new file of that name that `writers` processes open.
+/// Returns the striping that hints request for a new file of that name, opened by `writers`
+/// processes.
 layout::Striping wanted_striping(const std::string& path, const hints::StripingHints& hints,
                                  std::uint32_t writers);
 
@@ -51,9 +52,8 @@ struct Quota {
   std::uint64_t used = 0, limit = 0;  ///< bytes; limit 0: none
   std::uint64_t files_used = 0, files_limit = 0;
 };
-/// The quotas that this process can read: of its user and group if the kernel keeps them (ext4,
-/// xfs,
-/// ...), of the directories above on Ceph.
+/// Returns the quotas that this process can read: of its user and group if the kernel keeps them
+/// (ext4, xfs, ...), of the directories above on Ceph.
 std::vector<Quota> quotas_of(const std::string& path);
 
 }  // namespace pario::file

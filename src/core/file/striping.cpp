@@ -45,7 +45,7 @@ base::Result<Opened> create(const OpenRequest& request) {
   NewFile file(AT_FDCWD, request.path.c_str(), request.mode, hints_of(request), 1,
                (request.flags & O_EXCL) != 0);
   base::Result<int> created = open_plain(
-      request, file.created() ? request.flags & ~(O_CREAT | O_EXCL) : request.flags | O_EXCL);
+      request, file.has_created() ? request.flags & ~(O_CREAT | O_EXCL) : request.flags | O_EXCL);
   if (!created.ok()) {
     file.remove();
     return created.error();

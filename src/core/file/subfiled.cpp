@@ -185,7 +185,7 @@ long SubfiledFile::attempt_write(std::uint64_t offset, std::span<const iovec> pi
 
 std::string path_of_map(const std::string& path) { return directory_of_subfiles(path) + "/map"; }
 
-/// flock(2), repeated after EINTR: 0 or the errno.
+/// Calls flock(2), repeated after EINTR: returns 0 or the errno.
 int lock_whole(int descriptor, int operation) {
   while (::flock(descriptor, operation) != 0)
     if (errno != EINTR) return errno;
@@ -235,7 +235,7 @@ std::optional<layout::SubfileMap> read_map(const std::string& path) {
   return map_in(file.number());
 }
 
-/// After a wait for a lock, the map may have been removed by a join.
+/// Locks and reads the map. During the wait for the lock, a join may have removed the map.
 base::Result<LockedMap> lock_map(const std::string& path, bool exclusive) {
   // NFS requires a writable descriptor for exclusive locks.
   base::Result<int> opened = open_descriptor(path_of_map(path), exclusive ? O_RDWR : O_RDONLY, 0);
@@ -272,7 +272,7 @@ base::Status remove_subfiles(const std::string& path) {
     if (!remove_file(part))
       return base::Error{.number = errno, .operation = "unlink", .path = part};
   }
-  // The map goes last, so that the next removal still knows which files belong to it.
+  // Removes the map last: after an interruption the next removal still knows the files.
   if (!remove_file(path_of_map(path)))
     return base::Error{.number = errno, .operation = "unlink", .path = path_of_map(path)};
   ::rmdir(directory_of_subfiles(path).c_str());

@@ -57,7 +57,7 @@ class ThrottledFile final : public Member {
   std::unique_ptr<File> inner_;
   double bytes_per_second_, seconds_per_call_;
   std::mutex mutex_;
-  std::vector<Clock::time_point> free_at_;  ///< by target: when it has done all it was asked for
+  std::vector<Clock::time_point> free_at_;  ///< by target: the end of its calls
 };
 
 std::vector<std::uint64_t> ThrottledFile::bytes_of_targets(base::Extent where) const {
@@ -73,7 +73,7 @@ std::vector<std::uint64_t> ThrottledFile::bytes_of_targets(base::Extent where) c
   return bytes;
 }
 
-/// Books the targets' time; the moment when all of them are done.
+/// Reserves time of the targets; returns the time at which all of them have finished.
 Clock::time_point ThrottledFile::reserve(base::Extent where) {
   const auto bytes = bytes_of_targets(where);
   const std::scoped_lock guard(mutex_);

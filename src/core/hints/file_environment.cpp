@@ -1,5 +1,5 @@
-// The hints of a file from the environment: ROMIO's file of lines, specifications with globs of
-// Cray and pario, Cray's switches for reports.
+// The hints of a file from the environment: ROMIO's file of lines, Cray's and pario's
+// specifications with globs, Cray's switches for reports.
 #include <algorithm>
 
 #include "core/hints/hints.hpp"
@@ -30,7 +30,7 @@ std::string_view variable(char* const* environment, std::string_view name) {
   return {};
 }
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string quote(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 /// The settings of one path.
 class Found {
@@ -42,7 +42,7 @@ class Found {
     while (!text.empty()) specification(origin, cut(text, ','));
   }
   void lines(std::string_view origin, std::string_view text) {
-    while (!text.empty()) line(origin, trimmed(cut(text, '\n')));
+    while (!text.empty()) line(origin, trim(cut(text, '\n')));
   }
   void reject(std::string_view origin, std::string_view what, const std::string& reason) {
     rejected_.push_back(
@@ -55,18 +55,17 @@ class Found {
     std::string_view rest = text;
     const auto glob = cut(rest, ':');
     const auto equals = glob.find('=');
-    if (trimmed(text).empty()) return reject(origin, text, "an empty part between commas");
-    if (equals != glob.npos && known(trimmed(glob.substr(0, equals))))
+    if (trim(text).empty()) return reject(origin, text, "an empty part between commas");
+    if (equals != glob.npos && is_known_key(trim(glob.substr(0, equals))))
       return reject(
           origin, text,
-          quoted(text) + " names no file: did you mean " + quoted("*:" + std::string(text)) + "?");
-    if (trimmed(glob) != glob || glob.empty())
+          quote(text) + " names no file: did you mean " + quote("*:" + std::string(text)) + "?");
+    if (trim(glob) != glob || glob.empty())
       return reject(
           origin, text,
-          quoted(text) +
+          quote(text) +
               ": a pattern for file names was expected before the first colon, without blanks");
-    if (rest.empty())
-      return reject(origin, text, quoted(text) + ": no key=value after the pattern");
+    if (rest.empty()) return reject(origin, text, quote(text) + ": no key=value after the pattern");
     if (!glob_means(glob, path_)) return;
     while (!rest.empty()) part(origin, cut(rest, ':'));
   }
@@ -75,20 +74,19 @@ class Found {
     const auto equals = text.find('=');
     const auto key = text.substr(0, equals);
     if (equals == text.npos || key.empty())
-      return reject(origin, text, quoted(text) + ": expected key=value");
-    if (trimmed(key) != key)
-      return reject(
-          origin, text,
-          quoted(text) + ": a blank too many: did you mean " + quoted(trimmed(text)) + "?");
+      return reject(origin, text, quote(text) + ": expected key=value");
+    if (trim(key) != key)
+      return reject(origin, text,
+                    quote(text) + ": a blank too many: did you mean " + quote(trim(text)) + "?");
     settings_.push_back({std::string(key), std::string(text.substr(equals + 1))});
   }
 
   void line(std::string_view origin, std::string_view text) {
     if (text.empty() || text.front() == '#') return;
     const auto key = text.substr(0, text.find_first_of(" \t"));
-    const auto value = trimmed(text.substr(key.size()));
+    const auto value = trim(text.substr(key.size()));
     if (value.empty())
-      return reject(origin, text, quoted(text) + ": expected a key, a blank and a value");
+      return reject(origin, text, quote(text) + ": expected a key, a blank and a value");
     settings_.push_back({std::string(key), std::string(value)});
   }
 

@@ -65,7 +65,7 @@ bool set_foreign(std::string_view key, std::string& reason) {
   if (foreign)
     reason += " has no meaning here because " + std::string(foreign->reason);
   else
-    reason = "unknown hint " + reason + question(trimmed(key));
+    reason = "unknown hint " + reason + question(trim(key));
   return foreign != nullptr;
 }
 
@@ -140,7 +140,7 @@ std::string_view canonical(std::string_view key) {
   return info == nullptr ? std::string_view() : info->key;
 }
 
-bool known(std::string_view key) {
+bool is_known_key(std::string_view key) {
   return find(kFileTable, key) != nullptr || find_foreign(key) != nullptr;
 }
 

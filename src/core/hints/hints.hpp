@@ -1,6 +1,6 @@
-// Module hints: the tables of options and hints, and their parsers. No heap, no stdio: the
-// preloaded library reads its options before main. The hints of a file (second half) are for the
-// modules that move data, and use the heap.
+// Module hints: the tables of options and hints, and their parsers. Any thread may call, unless
+// stated otherwise. No heap, no stdio: the preloaded library reads its options before main. The
+// hints of a file (second half) are for the modules that move data, and use the heap.
 #pragma once
 
 #include <chrono>
@@ -121,7 +121,7 @@ FileHints hints_of_open_file(const FileHints& in_force, const FileHints& wanted)
 
 std::span<const HintInfo> file_table();
 
-/// A key and its value as text.
+/// A key and its value, both as text.
 struct Setting {
   std::string key, value;
 };
@@ -140,18 +140,18 @@ const HintInfo* find_file_hint(std::string_view key);
 /// Returns the canonical key of a key or alias; empty: none.
 std::string_view canonical(std::string_view key);
 /// True for rows of the table, and for keys of ROMIO, OMPIO and Cray without an effect here.
-bool known(std::string_view key);
+bool is_known_key(std::string_view key);
 /// Returns all keys with their values as text (sizes in bytes), in table order, without empty
 /// texts.
 std::vector<Setting> settings_of(const FileHints& hints);
-/// The same without the `striping` hints at their default, which the file system does not report:
-/// the answer of MPI_File_get_info.
+/// Returns the settings of MPI_File_get_info: all except `striping` hints at their default, which
+/// the file system does not report.
 std::vector<Setting> known_settings_of(const FileHints& hints);
 
 /// Reads the settings for `path` from the environment, in ascending priority: ROMIO_HINTS (name of
 /// a file of "key value" lines), MPICH_MPIIO_HINTS and PARIO_HINTS
-/// ("glob:key=value:key=value,glob2:..."; the last matching glob wins per key). Malformed parts are
-/// rejected, not ignored.
+/// ("glob:key=value:key=value,glob2:..."; the last matching glob wins per key). Adds malformed
+/// parts to `rejected`.
 std::vector<Setting> settings_from_environment(std::string_view path, char* const* environment,
                                                std::vector<Rejected>& rejected);
 
@@ -183,7 +183,7 @@ void check_stream_specifications(std::string_view origin, std::string_view speci
 
 /// Returns the first of `specifications` that selects `path`, like stream_hints_of(); empty: none.
 std::string_view stream_specification_of(std::string_view specifications, std::string_view path);
-/// A difference between the parameters of a file in force and those understood: the key (empty:
+/// A difference between the parameters in force and the parameters understood: the key (empty:
 /// all), the value in force, and the reason.
 struct StreamException {
   std::string_view key, effective, reason;

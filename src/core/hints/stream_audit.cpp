@@ -11,7 +11,7 @@ namespace {
 constinit char complaint[512];
 constinit std::size_t complaint_size = 0;
 
-void keep(std::string_view text) {
+void store_complaint(std::string_view text) {
   text.remove_prefix(
       std::min(text.size(), std::string_view(": ").size()));  // after an empty origin
   complaint_size = text.copy(complaint, sizeof complaint);
@@ -21,7 +21,7 @@ void keep(std::string_view text) {
 std::string_view refusal_of(std::string_view parameter) {
   complaint_size = 0;
   base::Text<512> specification;
-  check_stream_specifications("", specification.add("*:").add(parameter).view(), keep);
+  check_stream_specifications("", specification.add("*:").add(parameter).view(), store_complaint);
   return {complaint, complaint_size};
 }
 

@@ -43,10 +43,9 @@ class Check {
 
  private:
   bool check_glob(std::string_view glob, std::string_view whole) {
-    if (trimmed(glob).empty())
+    if (trim(glob).empty())
       return say(whole, "a pattern for file names was expected before the first colon"), false;
-    if (trimmed(glob) != glob)
-      return say(glob, "a blank too many: did you mean ", trimmed(glob)), false;
+    if (trim(glob) != glob) return say(glob, "a blank too many: did you mean ", trim(glob)), false;
     if (glob.starts_with("%%"))
       return say(glob, "names no stream: did you mean ", glob.substr(1)), false;
     if (glob.starts_with('%') &&
@@ -70,8 +69,7 @@ class Check {
     if (takes_value(*info) && part.value.empty())
       return say(text, "a value was expected: ", info->key, "=...");
     if (assign(scratch, *info, part)) return;
-    if (trimmed(part.value) != part.value)
-      return say(text, "a blank too many behind ", part.key, "=");
+    if (trim(part.value) != part.value) return say(text, "a blank too many behind ", part.key, "=");
     base::Text<256> expected;
     add_expected(expected, *info);
     say(text, "expected ", expected.view());
@@ -80,8 +78,7 @@ class Check {
   void unknown(std::string_view text, const Part& part) {
     if (std::ranges::find(kForeignToStreams, part.key) != std::end(kForeignToStreams)) return;
     if (text.empty()) return say(text, "two colons, or one at the end");
-    if (trimmed(part.key) != part.key)
-      return say(text, "a blank too many: did you mean ", trimmed(text));
+    if (trim(part.key) != part.key) return say(text, "a blank too many: did you mean ", trim(text));
     if (looks_like_a_size(part.key)) return say(text, "did you mean size=", part.key);
     base::Text<256> question;
     add_question(question, kStreamTable, part.key);

@@ -23,7 +23,7 @@ bool is_word(std::string_view word, std::string_view text) {
   return std::ranges::equal(word, text, [](char a, char b) { return a == lower(b); });
 }
 
-/// Returns its place among `words`; their number if it is none of them.
+/// Returns the index of `text` in `words`; their number if it is missing.
 std::size_t place_of(std::string_view text, std::span<const std::string_view> words) {
   const auto found =
       std::ranges::find_if(words, [&](std::string_view word) { return is_word(word, text); });
@@ -203,7 +203,7 @@ std::optional<bool> flag_of(std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const auto first = text.find_first_not_of(kBlanks);
   return first == text.npos ? std::string_view()
@@ -216,7 +216,7 @@ std::string_view cut(std::string_view& rest, char separator) {
   return part;
 }
 
-/// Goes back to the last star: linear in practice, and without recursion.
+/// Matches with backtracking to the last star only: linear in practice, and without recursion.
 bool glob_matches(std::string_view glob, std::string_view text) {
   std::size_t g = 0, t = 0, star = glob.npos, resume = 0;
   while (t < text.size()) {

@@ -57,7 +57,7 @@ void add_bad_value(base::TextBuffer& out, const HintInfo& info, std::string_view
 std::optional<bool> flag_of(std::string_view text);
 
 /// Returns the text without blanks at its ends.
-std::string_view trimmed(std::string_view text);
+std::string_view trim(std::string_view text);
 
 /// Removes the text up to `separator`, or all of it, from `rest` and returns it.
 std::string_view cut(std::string_view& rest, char separator);
@@ -93,7 +93,7 @@ template <class Hints>
 void add_bad_value(base::TextBuffer& out, const HintInfo& info, std::string_view name,
                    std::string_view value) {
   Hints unused{};
-  const std::string_view meant = trimmed(value);
+  const std::string_view meant = trim(value);
   out.add(name).add('=').add(value.substr(0, 200)).add(": ");
   if (meant != value && assign(unused, info, meant)) {
     out.add("a blank too many: did you mean ").add(name).add('=').add(meant).add('?');

@@ -41,7 +41,7 @@ const Traits* find_mount_traits(std::string_view name);
 /// without a row count as remote.
 bool is_network(std::string_view name);
 
-/// The RAID-0 striping of a file; one target and any unit for files without stripes.
+/// The RAID-0 striping of a file; files without stripes have one target and any unit.
 struct StripeLayout {
   Kind kind = Kind::unknown;
   std::uint64_t unit = 4096;  ///< bytes per stripe, or the block: the unit of locking

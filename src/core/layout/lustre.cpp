@@ -87,7 +87,8 @@ struct Component {
   bool is_on_metadata_server() const {
     return (number_at<std::uint32_t>(layout, kPatternAt) & kOnMetadataServer) != 0;
   }
-  /// True if the entry describes where bytes lie: not space to grow into, and not another system's.
+  /// True if the entry describes the places of bytes: neither space to grow into, nor another
+  /// system's.
   bool is_striped() const { return (flags & kExtension) == 0 && magic_of(layout) != kForeign; }
 };
 

@@ -44,7 +44,7 @@ struct GrowingStripes {
   std::size_t count = 0;
   std::span<const StripedPart> parts() const { return {ranges.data(), count}; }
 };
-/// Ignores the size.
+/// Returns the parts for a file of unknown size; ignores expected.size.
 GrowingStripes growing_stripes(Expected expected);
 
 }  // namespace pario::layout

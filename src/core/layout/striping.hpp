@@ -37,7 +37,7 @@ struct StripedPart {
   std::string pool = {};
   bool overstriped = false;         ///< a target may have several of the stripes
   bool on_metadata_server = false;  ///< on the metadata server, without stripes
-  bool waits = false;               ///< in a composite file: gets its targets with its first byte
+  bool waits = false;  ///< in a composite file: has no targets before its first byte is written
   std::uint32_t mirror =
       0;               ///< number of the copy of the file that it belongs to; 0: there is one only
   bool stale = false;  ///< in a mirror that is out of date
@@ -65,10 +65,11 @@ const StripedPart* grown_part(const StripedFile& file);
 /// Returns why a raw attribute is invalid (static text, no heap); null if it is valid.
 const char* problem_of(std::span<const std::byte> attribute);
 
-/// Returns lustre.lov for a new file or a directory, version 1. Rounds the unit up to the granule.
+/// Returns the attribute lustre.lov, version 1, for a new file or a directory. Rounds the unit up
+/// to the granule.
 std::array<std::byte, 32> lustre_attribute(const Striping& wanted);
-/// The same with pools (version 3; at most 15 characters), lists of targets (which replace count
-/// and start), overstriping and, for several parts, as a composite layout.
+/// Returns the attribute with pools (version 3; at most 15 characters), lists of targets (which
+/// replace count and start), overstriping and, for several parts, a composite layout.
 std::vector<std::byte> lustre_attribute(std::span<const StripedPart> parts);
 /// Writes the attribute without heap; `out` has exactly its size.
 std::size_t lustre_attribute_size(std::span<const StripedPart> parts);

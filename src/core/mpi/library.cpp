@@ -85,14 +85,16 @@ void Library::set_tables() {
     constants_[i] = kConstants[i][static_cast<std::size_t>(flavour)];
   for (std::size_t i = 0; i < std::size(kHandles); ++i)
     handles_[i] = value_of(kHandles[i], flavour);
-  comm_world = predefined(Handle::MPI_COMM_WORLD), comm_self = predefined(Handle::MPI_COMM_SELF);
-  datatype_null = predefined(Handle::MPI_DATATYPE_NULL), byte = predefined(Handle::MPI_BYTE);
-  info_null = predefined(Handle::MPI_INFO_NULL);
+  comm_world = get_predefined(Handle::MPI_COMM_WORLD),
+  comm_self = get_predefined(Handle::MPI_COMM_SELF);
+  datatype_null = get_predefined(Handle::MPI_DATATYPE_NULL),
+  byte = get_predefined(Handle::MPI_BYTE);
+  info_null = get_predefined(Handle::MPI_INFO_NULL);
   in_place = flavour == Flavour::mpich ? ~Word{0} : 1;
   status_ignore = flavour == Flavour::mpich ? 1 : 0;
 }
 
-/// The MPIs of MPICH's ABI initiative have their names in their descriptions.
+/// True for the MPIs of MPICH's ABI initiative, recognised by their descriptions.
 bool Library::has_mpich_interface() const {
   char text[8192] = {};  // the largest MPI_MAX_LIBRARY_VERSION_STRING of all MPIs
   int length = 0;
@@ -115,8 +117,8 @@ void Library::set_handle_at(Word pointer, int index, Word value) const {
     reinterpret_cast<Word*>(pointer)[index] = value;
 }
 
-// MPICH: two words of its count, source, tag, error. Open MPI and the standard ABI: source, tag,
-// error, private fields.
+// The layouts: MPICH has two words of its count, then source, tag, error; Open MPI and the standard
+// ABI have source, tag, error, then private fields.
 bool Library::envelope(Word status, int& source, int& tag) const {
   if (status == status_ignore) return false;
   const auto* fields = reinterpret_cast<const int*>(status) + (flavour == Flavour::mpich ? 2 : 0);

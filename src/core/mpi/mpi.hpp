@@ -43,18 +43,19 @@ inline constexpr Word kNoHandle = ~Word{0};
 /// The largest MPI_Status of all MPIs.
 inline constexpr std::size_t kStatusSize = 32;
 
-/// The function `symbol` ("PMPI_Init") behind pario's own, also of an MPI that was loaded with
-/// RTLD_LOCAL; null if no loaded MPI has it.
+/// Finds the function `symbol` ("PMPI_Init") behind pario's own, also of an MPI that was loaded
+/// with RTLD_LOCAL; null if no loaded MPI has it. Not for signal handlers.
 void* find(const char* symbol);
 
 /// The PMPI functions, constants and layouts of the loaded MPI.
 class Library {
  public:
-  /// Null while no MPI is loaded, and if it has none of the three interfaces (reported once).
+  /// Returns null while no MPI is loaded, and if it has none of the three interfaces (reported
+  /// once).
   static const Library* get();
 
   Flavour flavour;
-  Word comm_world, comm_self, datatype_null, byte, info_null;  ///< short for predefined(...)
+  Word comm_world, comm_self, datatype_null, byte, info_null;  ///< short for get_predefined(...)
   Word in_place, status_ignore;
 
 #define PARIO_PMPI(name, member, ...) int (*member)(__VA_ARGS__);
@@ -66,7 +67,7 @@ class Library {
   /// The value of a constant; kNoConstant if this MPI lacks it.
   int value(Constant constant) const { return constants_[static_cast<std::size_t>(constant)]; }
   /// A predefined handle; kNoHandle if this MPI lacks it.
-  Word predefined(Handle name) const { return handles_[static_cast<std::size_t>(name)]; }
+  Word get_predefined(Handle name) const { return handles_[static_cast<std::size_t>(name)]; }
 
   /// A handle as a key: MPICH's are 32 bits wide, the rest of the word is undefined. Not for
   /// MPI_File, which is a pointer everywhere.

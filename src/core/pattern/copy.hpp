@@ -10,7 +10,7 @@ namespace pario::pattern::detail {
 void copy_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from,
                  std::int64_t from_stride, std::uint64_t length, std::uint64_t count);
 
-/// The same with non-temporal stores, where blocks cover whole cache lines; call fence_stores()
+/// Copies with non-temporal stores, where blocks cover whole cache lines; call fence_stores()
 /// before others read.
 void stream_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from,
                    std::int64_t from_stride, std::uint64_t length, std::uint64_t count);

@@ -43,7 +43,7 @@ std::uint64_t bits_of(std::uint64_t length, std::uint64_t granule) {
   return length / granule + (length % granule != 0 ? 1 : 0);
 }
 
-std::uint64_t united(const std::vector<Coverage>& coverages, std::uint64_t word) {
+std::uint64_t unite_words(const std::vector<Coverage>& coverages, std::uint64_t word) {
   std::uint64_t bits = 0;
   for (const Coverage& coverage : coverages) bits |= coverage.words[word];
   return bits;
@@ -55,7 +55,7 @@ std::uint64_t find(const std::vector<Coverage>& coverages, std::uint64_t at, std
   const std::uint64_t flip = set ? 0 : detail::kAll;
   std::uint64_t mask = detail::kAll << (at % 64);
   for (std::uint64_t word = at / 64; word * 64 < end; ++word) {
-    const std::uint64_t bits = (united(coverages, word) ^ flip) & mask;
+    const std::uint64_t bits = (unite_words(coverages, word) ^ flip) & mask;
     if (bits != 0)
       return std::min(end, word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits)));
     mask = detail::kAll;
@@ -69,8 +69,8 @@ std::uint64_t coverage_words(std::uint64_t length, std::uint64_t granule) {
   return bits_of(bits_of(length, granule), 64);
 }
 
-CoverageRuns::CoverageRuns(base::Extent stretch, std::span<const Coverage> coverages)
-    : stretch_(stretch), coverages_(coverages.begin(), coverages.end()) {}
+CoverageRuns::CoverageRuns(base::Extent range, std::span<const Coverage> coverages)
+    : stretch_(range), coverages_(coverages.begin(), coverages.end()) {}
 
 base::Extent CoverageRuns::next() {
   const base::Extent none{stretch_.end, stretch_.end};

@@ -14,7 +14,7 @@ struct Cursor::State {
   /// Consumes the next block and the blocks that continue it.
   void fill() {
     run = {walk.at(), 0};
-    while (!walk.done() &&
+    while (!walk.at_end() &&
            walk.at() == detail::plus(run.offset, static_cast<std::int64_t>(run.length))) {
       run.length += walk.left();
       walk.skip(walk.left());
@@ -44,7 +44,7 @@ void Cursor::seek_offset(std::int64_t offset) {
   State& state = *state_;
   if (state.run.length > 0 &&
       detail::plus(state.run.offset, static_cast<std::int64_t>(state.run.length)) <= offset) {
-    if (state.walk.ordered()) {
+    if (state.walk.is_ordered()) {
       state.walk.seek_offset(offset);
       state.fill();
     } else {

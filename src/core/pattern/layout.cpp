@@ -104,8 +104,8 @@ Layout Layout::sequence(std::span<const std::pair<std::int64_t, Layout>> parts) 
   return finish(builder, bounds);
 }
 
-Layout Layout::indexed(const Layout& of, std::span<const std::int64_t> displacements,
-                       std::span<const std::uint64_t> counts) {
+Layout Layout::make_indexed(const Layout& of, std::span<const std::int64_t> displacements,
+                            std::span<const std::uint64_t> counts) {
   Bounds bounds;
   Builder builder;
   builder.reserve(displacements.size());
@@ -126,7 +126,7 @@ Layout Layout::indexed(const Layout& of, std::span<const std::int64_t> displacem
   return finish(builder, bounds);
 }
 
-Layout Layout::resized(std::int64_t lower, std::int64_t extent) const {
+Layout Layout::with_extent(std::int64_t lower, std::int64_t extent) const {
   return Inside::make(node_, first_, lower, extent);
 }
 

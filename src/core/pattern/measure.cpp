@@ -15,14 +15,14 @@ Measure block_measure(std::int64_t first, std::uint64_t length) {
   return result;
 }
 
-Measure moved(Measure measure, std::int64_t by) {
+Measure shift_measure(Measure measure, std::int64_t by) {
   for (std::int64_t* place :
        {&measure.first, &measure.last, &measure.last_begin, &measure.low, &measure.high})
     *place = plus(*place, by);
   return measure;
 }
 
-Measure followed(const Measure& a, const Measure& b) {
+Measure join_measures(const Measure& a, const Measure& b) {
   if (a.pieces == 0) return b;
   if (b.pieces == 0) return a;
   Measure result;
@@ -39,7 +39,7 @@ Measure followed(const Measure& a, const Measure& b) {
   return result;
 }
 
-Measure repeated(const Measure& one, std::uint64_t count, std::int64_t stride) {
+Measure repeat_measure(const Measure& one, std::uint64_t count, std::int64_t stride) {
   if (count == 0 || one.pieces == 0) return {};
   if (count == 1) return one;
   const std::int64_t shift = strides(count - 1, stride);
@@ -73,11 +73,11 @@ Measure measure_part(const Node& node, std::uint64_t index, std::int64_t origin,
 Measure measure_parts(const Node& node, std::int64_t origin, std::uint64_t from, std::uint64_t to) {
   if (from >= to) return {};
   if (node.kind == Node::Kind::repeat)
-    return repeated(moved(node.child->whole, plus(origin, node.displacement(from))), to - from,
-                    node.stride);
+    return repeat_measure(shift_measure(node.child->whole, plus(origin, node.displacement(from))),
+                          to - from, node.stride);
   Measure result;
   for (std::uint64_t i = from; i < to; ++i)
-    result = followed(result, measure_part(node, i, origin, 0, node.part_size(i)));
+    result = join_measures(result, measure_part(node, i, origin, 0, node.part_size(i)));
   return result;
 }
 
@@ -85,7 +85,7 @@ Measure measure_parts(const Node& node, std::int64_t origin, std::uint64_t from,
 
 Measure measure(const Node& node, std::int64_t origin, std::uint64_t begin, std::uint64_t end) {
   if (begin >= end) return {};
-  if (begin == 0 && end == node.size) return moved(node.whole, origin);
+  if (begin == 0 && end == node.size) return shift_measure(node.whole, origin);
   if (node.is_block())
     return block_measure(plus(origin, static_cast<std::int64_t>(begin)), end - begin);
   const std::uint64_t head = node.part_at(begin), tail = node.part_at(end - 1);
@@ -93,8 +93,9 @@ Measure measure(const Node& node, std::int64_t origin, std::uint64_t begin, std:
   end -= node.part_position(tail);
   if (head == tail) return measure_part(node, head, origin, begin, end);
   const Measure middle = measure_parts(node, origin, head + 1, tail);
-  return followed(followed(measure_part(node, head, origin, begin, node.part_size(head)), middle),
-                  measure_part(node, tail, origin, 0, end));
+  return join_measures(
+      join_measures(measure_part(node, head, origin, begin, node.part_size(head)), middle),
+      measure_part(node, tail, origin, 0, end));
 }
 
 namespace {

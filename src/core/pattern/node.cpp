@@ -48,7 +48,7 @@ Tree make_repeat(const Tree& child, std::uint64_t count, std::int64_t stride) {
   node->count = count;
   node->stride = stride;
   node->child = child;
-  node->whole = repeated(child->whole, count, stride);
+  node->whole = repeat_measure(child->whole, count, stride);
   node->depth = depth_of(*node);
   return node;
 }
@@ -125,7 +125,7 @@ Tree Builder::finish_list(bool equal) {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const Measure part =
         node->kind == Node::Kind::blocks ? block_measure(0, sizes_[i]) : node->part(i)->whole;
-    node->whole = followed(node->whole, moved(part, displacements_[i]));
+    node->whole = join_measures(node->whole, shift_measure(part, displacements_[i]));
     node->size += sizes_[i];
     sizes_[i] = node->size - sizes_[i];
   }

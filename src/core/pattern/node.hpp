@@ -31,9 +31,9 @@ struct Measure {
   bool ordered = true;    ///< and each begins at or after the end of the previous one
 };
 Measure block_measure(std::int64_t first, std::uint64_t length);
-Measure moved(Measure measure, std::int64_t by);
-Measure followed(const Measure& a, const Measure& b);
-Measure repeated(const Measure& one, std::uint64_t count, std::int64_t stride);
+Measure shift_measure(Measure measure, std::int64_t by);
+Measure join_measures(const Measure& a, const Measure& b);
+Measure repeat_measure(const Measure& one, std::uint64_t count, std::int64_t stride);
 /// Returns the largest power of two, at most kMaxGranule, that divides all values or-ed into
 /// `bits`.
 std::uint64_t granule_of(std::uint64_t bits);

@@ -45,10 +45,10 @@ class Layout {
   /// Returns a sequence of repeats, `counts[i]` copies of `of` (an extent apart) at
   /// `displacements[i]`, without a Layout for each; a single count applies to all. For long lists:
   /// 8 bytes per block, 16 if their lengths differ.
-  static Layout indexed(const Layout& of, std::span<const std::int64_t> displacements,
-                        std::span<const std::uint64_t> counts);
+  static Layout make_indexed(const Layout& of, std::span<const std::int64_t> displacements,
+                             std::span<const std::uint64_t> counts);
 
-  Layout resized(std::int64_t lower, std::int64_t extent) const;
+  Layout with_extent(std::int64_t lower, std::int64_t extent) const;
 
   std::uint64_t size() const;  ///< bytes of data
   std::int64_t lower() const;  ///< lower bound
@@ -155,8 +155,9 @@ struct Coverage {
 /// Returns the number of words for `length` bytes.
 std::uint64_t coverage_words(std::uint64_t length, std::uint64_t granule);
 
-/// The kind of stores. Use non-temporal stores if the core that reads the memory next shares no
-/// cache with this one: 27 GB/s instead of 2 (measured), and hardly slower where they share one.
+/// The kind of stores. Use non-temporal stores (past_caches) if the core that reads the memory next
+/// shares no cache with this one: 27 GB/s instead of 2 (measured); they are hardly slower if it
+/// shares one.
 enum class Stores { cached, past_caches };
 void copy_past_caches(std::byte* to, std::span<const std::byte> from);
 
@@ -166,21 +167,20 @@ void copy_past_caches(std::byte* to, std::span<const std::byte> from);
 class Walker {
  public:
   explicit Walker(const Access& access);
-  /// Copies the bytes of `stretch` from the user's memory to `image` (image[0] is stretch.begin),
-  /// and marks them in `coverage` if that has words (its granule must divide that of the access).
+  /// Copies the bytes of `range` from the user's memory to `image` (image[0] is range.begin), and
+  /// marks them in `coverage` if that has words (its granule must divide that of the access).
   /// Returns the number of bytes.
-  std::uint64_t gather(base::Extent stretch, std::byte* image, Coverage coverage,
+  std::uint64_t gather(base::Extent range, std::byte* image, Coverage coverage,
                        Stores stores = Stores::cached);
   /// Copies from the image to the user's memory.
-  std::uint64_t scatter(base::Extent stretch, const std::byte* image);
+  std::uint64_t scatter(base::Extent range, const std::byte* image);
   /// Marks the bytes without copying.
-  std::uint64_t mark(base::Extent stretch, Coverage coverage);
-  /// Returns the next run of the file inside `stretch`, with its pieces of memory (at most `room`),
-  /// for direct vectored I/O; an empty extent at the end. Consumes the run: a call with the same
-  /// stretch continues; another stretch, or any other call, begins anew. A run with more pieces
-  /// than `room` is returned in parts.
-  base::Extent next(base::Extent stretch, std::span<std::span<std::byte>> memory,
-                    std::size_t& used);
+  std::uint64_t mark(base::Extent range, Coverage coverage);
+  /// Returns the next run of the file inside `range`, with its pieces of memory (`used` of them, at
+  /// most memory.size()), for direct vectored I/O; an empty extent at the end. Consumes the run: a
+  /// call with the same range continues; another range, or any other call, starts again. A run with
+  /// more pieces than `memory` holds is returned in parts.
+  base::Extent next(base::Extent range, std::span<std::span<std::byte>> memory, std::size_t& used);
 
  private:
   struct State;
@@ -191,7 +191,7 @@ class Walker {
 /// granule), ascending and joined.
 class CoverageRuns {
  public:
-  CoverageRuns(base::Extent stretch, std::span<const Coverage> coverages);
+  CoverageRuns(base::Extent range, std::span<const Coverage> coverages);
   /// Returns the next run; empty at the end.
   base::Extent next();
 

@@ -112,7 +112,7 @@ class Parser {
     if (!number(lower, "a lower bound")) return std::nullopt;
     if (!take('+')) return fail("'+' and an extent");
     if (!number(extent, "an extent")) return std::nullopt;
-    return body->resized(lower, extent);
+    return body->with_extent(lower, extent);
   }
 
   // body := "[" parts "]" | "(" layout ")" | size | count "x" item "/" stride

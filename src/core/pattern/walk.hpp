@@ -22,11 +22,11 @@ class Walk {
   /// has none.
   Walk(Tree tree, std::int64_t origin, std::uint64_t begin, std::uint64_t end);
 
-  bool done() const { return left_ == 0; }
+  bool at_end() const { return left_ == 0; }
   std::int64_t at() const { return at_; }       ///< begin of the rest of the current block
   std::uint64_t left() const { return left_; }  ///< its length
   std::uint64_t position() const { return strip_end_ - left_ - more_ * length_; }
-  bool ordered() const { return !tree_ || tree_->whole.ordered; }
+  bool is_ordered() const { return !tree_ || tree_->whole.ordered; }
 
   /// Returns the number of whole blocks at one stride from here on, with the current one; 1 in the
   /// middle of a block.

@@ -36,20 +36,20 @@ struct Walker::State {
                        access.bytes)),
         memory(walk_over(access.memory, 0, 0, access.bytes)),
         start(file.position()),
-        skips(!file.ordered()) {}
+        skips(!file.is_ordered()) {}
 
   /// Moves to the first piece at or after the begin of the window.
-  void enter(Extent stretch) {
-    const bool ahead = stretch.begin >= reached && (file.done() || offset() >= stretch.begin);
+  void enter(Extent range) {
+    const bool ahead = range.begin >= reached && (file.at_end() || offset() >= range.begin);
     if (skips) {
       file.seek(start);
-    } else if (stretch.begin != reached && !ahead) {
-      file.seek_offset(static_cast<std::int64_t>(stretch.begin));
+    } else if (range.begin != reached && !ahead) {
+      file.seek_offset(static_cast<std::int64_t>(range.begin));
     }
-    reached = stretch.begin;
+    reached = range.begin;
   }
-  void leave(Extent stretch) {
-    reached = stretch.end;
+  void leave(Extent range) {
+    reached = range.end;
     taken_from = {};
   }
 
@@ -59,11 +59,11 @@ struct Walker::State {
   }
 
   /// Moves to a byte of the window; false at its end.
-  bool find(Extent stretch) {
-    if (!skips) return !file.done() && offset() < stretch.end;
-    for (; !file.done(); file.skip(file.left())) {
-      if (offset() >= stretch.end || offset() + file.left() <= stretch.begin) continue;
-      if (offset() < stretch.begin) file.skip(stretch.begin - offset());
+  bool find(Extent range) {
+    if (!skips) return !file.at_end() && offset() < range.end;
+    for (; !file.at_end(); file.skip(file.left())) {
+      if (offset() >= range.end || offset() + file.left() <= range.begin) continue;
+      if (offset() < range.begin) file.skip(range.begin - offset());
       return true;
     }
     return false;
@@ -75,37 +75,37 @@ struct Walker::State {
   }
 
   /// Returns as many equal pieces as file and window allow.
-  Steps file_steps(std::uint64_t unit, std::uint64_t most, Extent stretch) const {
+  Steps file_steps(std::uint64_t unit, std::uint64_t most, Extent range) const {
     Steps steps = file.steps(unit, most);
     if (steps.count == 1) return steps;
     if (skips) return {steps.stride, 1};
-    const std::uint64_t space = stretch.end - offset() - unit,
+    const std::uint64_t space = range.end - offset() - unit,
                         stride = static_cast<std::uint64_t>(steps.stride);
     if ((steps.count - 1) * stride > space) steps.count = space / stride + 1;
     return steps;
   }
-  Batch file_batch(Extent stretch) const {
+  Batch file_batch(Extent range) const {
     Batch batch;
     batch.offset = offset();
-    batch.unit = std::min(file.left(), stretch.end - batch.offset);
+    batch.unit = std::min(file.left(), range.end - batch.offset);
     const Steps steps =
-        file_steps(batch.unit, batch.unit == file.left() ? file.blocks() : 1, stretch);
+        file_steps(batch.unit, batch.unit == file.left() ? file.blocks() : 1, range);
     batch.count = steps.count;
     batch.file_stride = steps.stride;
     return batch;
   }
-  Batch batch(Extent stretch) const {
+  Batch batch(Extent range) const {
     Batch batch;
     batch.offset = offset();
     batch.memory = memory_at();
-    const std::uint64_t space = stretch.end - batch.offset;
+    const std::uint64_t space = range.end - batch.offset;
     batch.unit = std::min({file.left(), memory.left(), space});
     // The side whose block ends first determines their number, without a division.
     const std::uint64_t most = batch.unit == file.left()     ? file.blocks()
                                : batch.unit == memory.left() ? memory.blocks()
                                                              : 1;
     Steps of_memory = memory.steps(batch.unit, most);
-    const Steps of_file = file_steps(batch.unit, of_memory.count, stretch);
+    const Steps of_file = file_steps(batch.unit, of_memory.count, range);
     batch.count = of_file.count;
     batch.file_stride = of_file.stride;
     batch.memory_stride = of_memory.stride;
@@ -114,7 +114,7 @@ struct Walker::State {
 
   std::uintptr_t buffer;
   Walk file, memory;
-  std::uint64_t start;  ///< position of the file walk at byte 0 of the memory walk
+  std::uint64_t start;  ///< file walk's position at byte 0 of the memory walk
   bool skips;  ///< pieces are not in file order: each is examined, and skipped if it lies elsewhere
   std::uint64_t reached =
       0;  ///< the walk stands at the first byte at or after this offset of the file
@@ -126,9 +126,9 @@ namespace {
 /// Marks pieces of a window; counts bits without dividing.
 class Marks {
  public:
-  Marks(Extent stretch, Coverage coverage)
+  Marks(Extent range, Coverage coverage)
       : words_(coverage.words),
-        begin_(stretch.begin),
+        begin_(range.begin),
         shift_(static_cast<unsigned>(std::countr_zero(coverage.granule))) {}
 
   void mark(const Batch& batch) const {
@@ -158,23 +158,23 @@ class Marks {
 
 Walker::Walker(const Access& access) : state_(std::make_shared<State>(access)) {}
 
-std::uint64_t Walker::gather(Extent stretch, std::byte* image, Coverage coverage, Stores stores) {
+std::uint64_t Walker::gather(Extent range, std::byte* image, Coverage coverage, Stores stores) {
   State& state = *state_;
   const auto copy = stores == Stores::cached ? detail::copy_blocks : detail::stream_blocks;
-  const Marks marks(stretch, coverage);
+  const Marks marks(range, coverage);
   std::uint64_t bytes = 0;
-  for (state.enter(stretch), state.follow(); state.find(stretch);) {
+  for (state.enter(range), state.follow(); state.find(range);) {
     if (state.skips) state.follow();
-    const Batch batch = state.batch(stretch);
-    copy(image + (batch.offset - stretch.begin), batch.file_stride, batch.memory,
-         batch.memory_stride, batch.unit, batch.count);
+    const Batch batch = state.batch(range);
+    copy(image + (batch.offset - range.begin), batch.file_stride, batch.memory, batch.memory_stride,
+         batch.unit, batch.count);
     marks.mark(batch);
     state.file.take(batch.unit, batch.count);
     state.memory.take(batch.unit, batch.count);
     bytes += batch.unit * batch.count;
   }
   if (stores == Stores::past_caches) detail::fence_stores();
-  state.leave(stretch);
+  state.leave(range);
   return bytes;
 }
 
@@ -183,33 +183,33 @@ void copy_past_caches(std::byte* to, std::span<const std::byte> from) {
   detail::fence_stores();
 }
 
-std::uint64_t Walker::scatter(Extent stretch, const std::byte* image) {
+std::uint64_t Walker::scatter(Extent range, const std::byte* image) {
   State& state = *state_;
   std::uint64_t bytes = 0;
-  for (state.enter(stretch), state.follow(); state.find(stretch);) {
+  for (state.enter(range), state.follow(); state.find(range);) {
     if (state.skips) state.follow();
-    const Batch batch = state.batch(stretch);
-    detail::copy_blocks(batch.memory, batch.memory_stride, image + (batch.offset - stretch.begin),
+    const Batch batch = state.batch(range);
+    detail::copy_blocks(batch.memory, batch.memory_stride, image + (batch.offset - range.begin),
                         batch.file_stride, batch.unit, batch.count);
     state.file.take(batch.unit, batch.count);
     state.memory.take(batch.unit, batch.count);
     bytes += batch.unit * batch.count;
   }
-  state.leave(stretch);
+  state.leave(range);
   return bytes;
 }
 
-std::uint64_t Walker::mark(Extent stretch, Coverage coverage) {
+std::uint64_t Walker::mark(Extent range, Coverage coverage) {
   State& state = *state_;
-  const Marks marks(stretch, coverage);
+  const Marks marks(range, coverage);
   std::uint64_t bytes = 0;
-  for (state.enter(stretch); state.find(stretch);) {
-    const Batch batch = state.file_batch(stretch);
+  for (state.enter(range); state.find(range);) {
+    const Batch batch = state.file_batch(range);
     marks.mark(batch);
     state.file.take(batch.unit, batch.count);
     bytes += batch.unit * batch.count;
   }
-  state.leave(stretch);
+  state.leave(range);
   return bytes;
 }
 
@@ -228,17 +228,17 @@ bool append(std::span<std::span<std::byte>> memory, std::size_t& used, std::byte
 
 }  // namespace
 
-Extent Walker::next(Extent stretch, std::span<std::span<std::byte>> memory, std::size_t& used) {
+Extent Walker::next(Extent range, std::span<std::span<std::byte>> memory, std::size_t& used) {
   State& state = *state_;
-  if (stretch != state.taken_from) state.enter(stretch);
-  state.taken_from = stretch;
+  if (range != state.taken_from) state.enter(range);
+  state.taken_from = range;
   used = 0;
-  if (!state.find(stretch)) return {stretch.end, stretch.end};
+  if (!state.find(range)) return {range.end, range.end};
   state.follow();
   Extent run = Extent::at(state.offset(), 0);
-  while (!state.file.done() && state.offset() == run.end && run.end < stretch.end) {
+  while (!state.file.at_end() && state.offset() == run.end && run.end < range.end) {
     const std::uint64_t unit =
-        std::min({state.file.left(), state.memory.left(), stretch.end - run.end});
+        std::min({state.file.left(), state.memory.left(), range.end - run.end});
     if (!append(memory, used, state.memory_at(), unit)) break;
     run.end += unit;
     state.file.skip(unit);

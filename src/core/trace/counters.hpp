@@ -104,7 +104,7 @@ inline bool is_unaligned(std::uint64_t offset, std::uint64_t block) {
   return (block & (block - 1)) == 0 ? (offset & (block - 1)) != 0 : offset % block != 0;
 }
 
-/// Returns the share of one call in a run of calls, without a division for a single call.
+/// Returns one call's share of the total of a run of calls, without a division for a single call.
 inline std::uint64_t of_each(std::uint64_t total, std::uint64_t calls) {
   return calls == 1 ? total : total / calls;
 }

@@ -36,7 +36,7 @@ long write_zeros(int descriptor, std::uint64_t offset, std::size_t size) {
   return 0;
 }
 
-// Logs hold command lines and environments: only the user may read them, whatever the umask.
+// Logs hold command lines and environments: only the user may read them, regardless of the umask.
 constexpr unsigned kLogMode = 0600, kDirectoryMode = 0700, kParentMode = 0777;
 
 /// Creates a directory for logs; returns 0 or -errno.

@@ -17,7 +17,7 @@ constexpr std::uint64_t kRateNeeds = 1'000'000;
 constexpr std::uint64_t kAnchorsPerSecond = 10;
 constexpr int kStatusBits = 0xFF;  // bits of an exit status that the kernel keeps
 constexpr std::uint64_t kRateNotKnownYet =
-    1'000'000'000;  // seen by readers if the process is killed during its start
+    1'000'000'000;  // readers see it if the process is killed during its start
 
 /// The arguments of start(); a forked child starts with them, too.
 struct Settings {
@@ -145,7 +145,7 @@ void take_io(Process& row) {
 }
 
 /// Reports that the log is full. Called without locks.
-void tell_trouble() {
+void report_full_log() {
   const int error = state.log.take_trouble();
   if (error == 0) return;
   base::Text<512> text;
@@ -184,7 +184,7 @@ void refresh_anchor() {
   std::atomic_ref(state.next_anchor)
       .store(now + row.ticks_per_second / kAnchorsPerSecond, std::memory_order_relaxed);
   std::atomic_ref(state.anchor_lock).store(0, std::memory_order_release);
-  tell_trouble();
+  report_full_log();
 }
 
 void start(const Config& config, std::span<const FunctionInfo> functions) {

@@ -251,7 +251,7 @@ Record* find_record(Layer layer, std::string_view path, FileFacts (*facts)(void*
 }
 
 Record* known_record(Layer layer, std::string_view path) {
-  return on() ? state.records.known(layer, path) : nullptr;
+  return on() ? state.records.find_existing(layer, path) : nullptr;
 }
 
 std::uint32_t index_of(const Record* record) { return static_cast<std::uint32_t>(record->row); }

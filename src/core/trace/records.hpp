@@ -33,7 +33,7 @@ class Records {
   /// Returns the row of a path, creating a new one; never null.
   Record* get(Log& log, Layer layer, std::string_view path, Facts facts, void* context);
   /// Returns the existing row of a path, or null.
-  Record* known(Layer layer, std::string_view path) const {
+  Record* find_existing(Layer layer, std::string_view path) const {
     return find(layer, path, hash_name(path));
   }
   /// Sets the facts of a row's file, unless it has them. True if it had none.

@@ -54,9 +54,9 @@ void Threads::shrink(Slot& slot, Log& log) {
                 slot.place + slot.block->size);
 }
 
-Slot* Threads::take_free() {
+Slot* Threads::claim_free() {
   for (std::uint32_t i = 0; i < count_; ++i)
-    if (take(slots_[i])) return &slots_[i];
+    if (claim(slots_[i])) return &slots_[i];
   return nullptr;
 }
 
@@ -81,7 +81,7 @@ Slot* Threads::add_slot(Log& log) {
 
 Slot* Threads::acquire(Log& log) {
   const base::SpinLock lock(lock_);
-  Slot* slot = take_free();
+  Slot* slot = claim_free();
   return slot != nullptr ? slot : add_slot(log);
 }
 

@@ -44,7 +44,7 @@ class Threads {
   void for_each_free(F&& f) {
     const std::uint32_t count = std::atomic_ref(count_).load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (!take(slots_[i])) continue;
+      if (!claim(slots_[i])) continue;
       f(slots_[i]);
       release(&slots_[i]);
     }
@@ -53,10 +53,10 @@ class Threads {
  private:
   static constexpr std::uint32_t kMostSlots = 4096;
 
-  static bool take(Slot& slot) {
+  static bool claim(Slot& slot) {
     return std::atomic_ref(slot.in_use).exchange(1, std::memory_order_acquire) == 0;
   }
-  Slot* take_free();
+  Slot* claim_free();
   Slot* add_slot(Log& log);
 
   std::uint64_t lock_ = 0;

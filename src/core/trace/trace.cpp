@@ -96,7 +96,7 @@ Process& process() { return state.process != nullptr ? *state.process : idle_pro
 
 void detail::lose_call() { bump(process().lost); }
 
-// The common path calls no function, which would save and restore the registers once more.
+// Flattened: a function call would save and restore the registers once more on the common path.
 [[gnu::flatten, gnu::hot]] void count(Record* record, const Call& call) {
   if (!on() || record == nullptr) return;
   const Inside inside;

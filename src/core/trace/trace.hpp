@@ -119,9 +119,9 @@ void restart_after_fork();
 /// calls after it are still counted.
 void finish(std::uint64_t end_kind, int end_code);
 bool on();
-/// Returns the descriptor of the log, or -1. close_range, closefrom, dup2 and close must spare it;
-/// if it is closed nevertheless, the tracer opens the log again and never writes to the file that
-/// has its number.
+/// Returns the descriptor of the log, or -1. close_range, closefrom, dup2 and close must spare it.
+/// If it is closed nevertheless, the tracer opens the log again and never writes to the file that
+/// now has its number.
 int descriptor();
 
 /// Returns ticks of the processor's invariant time stamp counter, else nanoseconds. About 10 ns.

@@ -10,7 +10,7 @@
 namespace pario::archive {
 namespace {
 
-/// Attributes of the layout of bytes; trusted.* has further ones.
+/// Attributes of a file's layout; trusted.* has further ones.
 constexpr std::string_view kPlaces[] = {"lustre.", "ceph.", "btrfs.", "trusted.",
                                         "system.nfs4_acl"};
 
@@ -31,7 +31,7 @@ int set(int descriptor, const std::string& path, const char* name, const std::st
                          : ::lsetxattr(path.c_str(), name, value.data(), value.size(), 0);
 }
 
-base::Error failed(const char* operation, const std::string& path, const char* name) {
+base::Error make_attribute_error(const char* operation, const std::string& path, const char* name) {
   return {.number = errno,
           .operation = operation,
           .path = path,
@@ -56,7 +56,7 @@ ssize_t ask_all(std::string& out, Ask ask) {
 base::Status read_attributes(int descriptor, const std::string& path, Attributes& out) {
   std::string names;
   if (ask_all(names, [&](std::string& text) { return list(descriptor, path, text); }) < 0)
-    return errno == ENOTSUP ? base::Status{} : failed("listxattr", path, "names");
+    return errno == ENOTSUP ? base::Status{} : make_attribute_error("listxattr", path, "names");
   for (const char* name = names.data(); name < names.data() + names.size();
        name += std::strlen(name) + 1) {
     if (std::ranges::any_of(kPlaces,
@@ -64,7 +64,7 @@ base::Status read_attributes(int descriptor, const std::string& path, Attributes
       continue;
     std::string value;
     if (ask_all(value, [&](std::string& text) { return get(descriptor, path, name, text); }) < 0)
-      return failed("getxattr", path, name);
+      return make_attribute_error("getxattr", path, name);
     out.emplace_back(name, std::move(value));
   }
   return {};
@@ -75,7 +75,7 @@ base::Status write_attributes(int descriptor, const std::string& path,
   base::Status first;
   for (const auto& [name, value] : attributes) {
     if (set(descriptor, path, name.c_str(), value) == 0 || starts_with(name, "security.")) continue;
-    if (first) first = failed("setxattr", path, name.c_str());
+    if (first) first = make_attribute_error("setxattr", path, name.c_str());
   }
   return first;
 }

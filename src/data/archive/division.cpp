@@ -9,7 +9,7 @@
 namespace pario::archive {
 namespace {
 
-/// Bytes of a member in a tar, about.
+/// The approximate bytes of a member in a tar.
 std::uint64_t weight_of(const Entry& entry) {
   return 2 * kBlock + base::round_up(entry.data_size(), kBlock);
 }
@@ -35,7 +35,7 @@ class Divider {
   }
 
  private:
-  /// By where the middle of a member would lie if all shards were of one size.
+  /// The shard of a member: the one that would contain its middle if all had the same size.
   std::uint32_t shard_of(std::size_t number) const {
     const std::uint64_t middle = before_ + weight_of(entries_[number]) / 2;
     const auto shard =

@@ -1,5 +1,4 @@
-// Which members go into which frame of which shard: decided by sizes alone, before anything is
-// read.
+// The division of members among shards and frames: from their sizes alone, before any file is read.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace pario::archive {
 
-/// A frame closes when it has so many bytes; of a longer file each frame has so many.
+/// Bytes at which a frame is complete; bytes of each frame of a longer file.
 inline constexpr std::uint64_t kFrame = 512 << 10, kLongFrame = 4 << 20;
 
 /// The content of a frame: whole members [first, last), or a part of a single one.
@@ -30,14 +29,14 @@ struct Division {
   std::vector<Piece> pieces;
 };
 
-/// The order in which members lie in the shards: by name, hard links and directories last of all,
-/// deep ones first. If the shards are extracted in order, a link's target exists before it, and no
-/// member is put into a directory whose time is set already.
+/// Sorts entries in the order of the shards: by name; last hard links, then directories, deep ones
+/// first. If the shards are extracted in order, a link's target exists before it, and no member is
+/// added to a directory whose time is set already.
 void arrange(std::vector<Entry>& entries);
 bool comes_last(const Entry& entry);
 
-/// Shards of even size, as many as said or (0) as follow from their size, of entries that are
-/// arranged.
+/// Divides arranged entries into shards of equal size: `shards`, or (0) as many as follow from
+/// `shard_size`.
 Division divide(const std::vector<Entry>& entries, std::uint32_t shards, std::uint64_t shard_size);
 
 }  // namespace pario::archive

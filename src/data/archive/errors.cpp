@@ -2,7 +2,7 @@
 
 namespace pario::archive {
 
-std::string quoted(std::string_view name) {
+std::string quote(std::string_view name) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   out += '"';

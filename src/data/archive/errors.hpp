@@ -15,7 +15,7 @@ inline base::Error make_error(const char* operation, std::string path, int numbe
   return {.number = number, .operation = operation, .path = std::move(path)};
 }
 
-/// A name in an error: in quotes, control characters spelt out.
-std::string quoted(std::string_view name);
+/// Quotes a name for an error; escapes its control characters.
+std::string quote(std::string_view name);
 
 }  // namespace pario::archive

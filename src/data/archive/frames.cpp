@@ -13,16 +13,16 @@ namespace pario::archive {
 namespace {
 
 constexpr std::uint32_t kSkippable = 0x184D2A5E, kSeekable = 0x8F92EAB1;
-constexpr std::size_t kHead = 8, kFoot = 9;  // bytes before and behind the sizes
+constexpr std::size_t kHead = 8, kFoot = 9;  // bytes before and after the sizes
 constexpr std::uint8_t kWithChecksums = 0x80;
 constexpr std::size_t kPart = 4 << 20,
                       kInput = 1 << 20;  // bytes of a long frame in memory, plain and compressed
 constexpr std::uint64_t kHighestRatio =
-    (128 << 10) / 4;  // of zstd: a block of four bytes is one byte, over and over
+    (128 << 10) / 4;  // of zstd: a block of four bytes repeats one byte
 
-/// What zstd takes for inputs of any size has tables that push a short frame out of the processor's
-/// own caches. Smaller ones are faster by a sixth and cost about a hundredth of the size; 0: what
-/// zstd takes.
+/// Sizes of zstd's tables, as powers of two; 0: zstd's default. The default tables evict a short
+/// frame from the core's own caches. Smaller ones are a sixth faster and increase the size by about
+/// a hundredth.
 struct Tables {
   int hash = 0, chain = 0;
 };
@@ -87,7 +87,7 @@ Shard::~Shard() {
   ::close(descriptor_);
 }
 
-base::Error Shard::damaged(const char* what) const {
+base::Error Shard::damage_error(const char* what) const {
   return {.number = EIO, .operation = "read", .path = path_, .detail = what};
 }
 
@@ -105,7 +105,7 @@ base::Status Shard::read_exactly(std::uint64_t offset, std::span<std::byte> out)
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return base::Error{.number = errno, .operation = "pread", .path = path_};
-    if (got == 0) return damaged("it is shorter than it should be");
+    if (got == 0) return damage_error("it is shorter than it should be");
     done += static_cast<std::size_t>(got);
   }
   return {};
@@ -117,7 +117,7 @@ base::Status Shard::read_table() {
     return base::Error{.number = errno, .operation = "stat", .path = path_};
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   const base::Error cut =
-      damaged("no table of frames at its end: it was cut off, or is no shard of pario pack");
+      damage_error("no table of frames at its end: it was cut off, or is no shard of pario pack");
   std::byte foot[kFoot];
   if (size < kHead + kFoot) return cut;
   if (base::Status status = read_exactly(size - kFoot, foot); !status) return status;
@@ -128,28 +128,29 @@ base::Status Shard::read_table() {
   if (base::Status status = read_exactly(size - kFoot - rows.size(), rows); !status) return status;
   for (const std::byte* at = rows.data(); at != rows.data() + rows.size(); at += row) {
     if (number_at(at + 4) > number_at(at) * kHighestRatio)
-      return damaged("a frame is too short for what its table says");
+      return damage_error("a frame is too short for what its table says");
     compressed_.push_back(compressed_.back() + number_at(at));
     plain_.push_back(plain_.back() + number_at(at + 4));
   }
   return compressed_.back() + kHead + rows.size() + kFoot == size
              ? base::Status{}
-             : damaged("its frames do not add up to its size");
+             : damage_error("its frames do not add up to its size");
 }
 
 std::size_t Shard::frame_at(std::uint64_t offset) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(plain_, offset) - plain_.begin()) - 1;
 }
 
-/// Before there is memory for the frame that was read: a damaged table may ask for any.
+/// Checks the size of the frame in `packed_` before memory is allocated for it, because a damaged
+/// table may demand any size.
 base::Status Shard::check_size(std::uint64_t expected) const {
   const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
-  if (said == ZSTD_CONTENTSIZE_ERROR) return damaged("a frame is none of zstd");
+  if (said == ZSTD_CONTENTSIZE_ERROR) return damage_error("a frame is none of zstd");
   if (said != ZSTD_CONTENTSIZE_UNKNOWN && said != expected)
-    return damaged("a frame is not as long as its table says");
+    return damage_error("a frame is not as long as its table says");
   return expected <= packed_.size() * kHighestRatio
              ? base::Status{}
-             : damaged("a frame is too short for what its table says");
+             : damage_error("a frame is too short for what its table says");
 }
 
 base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
@@ -161,8 +162,8 @@ base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {
   frame_.resize(frame(number).length());
   const std::size_t size =
       ZSTD_decompressDCtx(context_, frame_.data(), frame_.size(), packed_.data(), packed_.size());
-  if (ZSTD_isError(size) != 0) return damaged(ZSTD_getErrorName(size));
-  if (size != frame_.size()) return damaged("a frame is shorter than its table says");
+  if (ZSTD_isError(size) != 0) return damage_error(ZSTD_getErrorName(size));
+  if (size != frame_.size()) return damage_error("a frame is shorter than its table says");
   return std::span<const std::byte>(frame_);
 }
 
@@ -186,14 +187,14 @@ base::Status Shard::begin_stream(std::size_t number) {
   if (base::Status status = read_input(); !status) return status;
   const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
   const bool fits = said == ZSTD_CONTENTSIZE_UNKNOWN || said == frame(number).length();
-  return fits ? base::Status{} : damaged("a frame is not as long as its table says");
+  return fits ? base::Status{} : damage_error("a frame is not as long as its table says");
 }
 
-/// More compressed bytes where all are used.
+/// Reads more compressed bytes if all are used.
 base::Status Shard::read_input() {
   if (stream_.used < packed_.size()) return {};
   const std::uint64_t left = compressed_[stream_.number + 1] - stream_.input;
-  if (left == 0) return damaged("a frame is shorter than its table says");
+  if (left == 0) return damage_error("a frame is shorter than its table says");
   packed_.resize(std::min<std::uint64_t>(left, kInput));
   if (base::Status status = read_exactly(stream_.input, packed_); !status) return status;
   stream_.input += packed_.size();
@@ -210,30 +211,32 @@ base::Status Shard::decompress_next() {
     if (base::Status status = read_input(); !status) return status;
     ZSTD_inBuffer in = {packed_.data(), packed_.size(), stream_.used};
     left = ZSTD_decompressStream(context_, &out, &in);
-    if (ZSTD_isError(left) != 0) return damaged(ZSTD_getErrorName(left));
-    if (left == 0 && out.pos < out.size) return damaged("a frame is shorter than its table says");
+    if (ZSTD_isError(left) != 0) return damage_error(ZSTD_getErrorName(left));
+    if (left == 0 && out.pos < out.size)
+      return damage_error("a frame is shorter than its table says");
     stream_.used = in.pos;
   }
   stream_.place = {begin, begin + out.size};
   return stream_.place.end == end && left > 0 ? finish_stream() : base::Status{};
 }
 
-/// The checksum behind the last byte.
+/// Reads and checks the checksum after the last byte.
 base::Status Shard::finish_stream() {
   for (std::size_t left = 1; left > 0;) {
     if (base::Status status = read_input(); !status) return status;
     ZSTD_inBuffer in = {packed_.data(), packed_.size(), stream_.used};
     ZSTD_outBuffer none = {nullptr, 0, 0};
     left = ZSTD_decompressStream(context_, &none, &in);
-    if (ZSTD_isError(left) != 0) return damaged(ZSTD_getErrorName(left));
-    if (left > 0 && in.pos == stream_.used) return damaged("a frame is longer than its table says");
+    if (ZSTD_isError(left) != 0) return damage_error(ZSTD_getErrorName(left));
+    if (left > 0 && in.pos == stream_.used)
+      return damage_error("a frame is longer than its table says");
     stream_.used = in.pos;
   }
   return {};
 }
 
 base::Status Shard::read(base::Extent where, std::byte* out) {
-  if (where.end > size()) return damaged("the index names bytes behind its end");
+  if (where.end > size()) return damage_error("the index names bytes behind its end");
   for (std::uint64_t at = where.begin; at < where.end;) {
     const auto data = read_part(at);
     if (!data.ok()) return data.error();

@@ -1,5 +1,5 @@
-// zstd frames, and the table behind the last one of a shard that says where each begins (zstd's
-// published seekable format: a frame that decompressors skip).
+// zstd frames, and the table of their sizes at the end of a shard (the seekable format that zstd
+// publishes: a frame that decompressors skip).
 #pragma once
 
 #include <cstddef>
@@ -18,28 +18,27 @@ namespace pario::archive {
 
 using Bytes = std::vector<std::byte>;
 
-/// Compresses with a checksum. For one thread.
+/// Compresses data to frames with checksums. For one thread.
 class Compressor {
  public:
   explicit Compressor(int level);
   ~Compressor();
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
-  /// A frame of its own.
+  /// Compresses `data` to one frame.
   base::Result<Bytes> frame(std::span<const std::byte> data);
 
  private:
   ZSTD_CCtx_s* context_;
   int level_;
-  Bytes
-      room_;  ///< for the longest frame so far: memory that is new each time costs more than a copy
+  Bytes room_;  ///< for the longest frame so far; reused, because new memory costs more than a copy
 };
 
 struct FrameSize {
   std::uint32_t compressed = 0, plain = 0;
 };
 
-/// The skippable frame.
+/// The table of the sizes of frames, as a skippable frame.
 Bytes table_of(std::span<const FrameSize> frames);
 
 /// Longer frames are decompressed in parts of this size, so that memory stays bounded.
@@ -51,10 +50,10 @@ struct TarPart {
   std::span<const std::byte> bytes;
 };
 
-/// A shard that is read. One thread may read at a time.
+/// A shard opened for reading. One thread at a time may use it.
 class Shard {
  public:
-  /// Fails where the table is missing or does not fit the file: it was cut off.
+  /// Opens a shard. An error if its table is missing or does not match the file size (truncation).
   static base::Result<std::unique_ptr<Shard>> open(const std::string& path);
   ~Shard();
   Shard(const Shard&) = delete;
@@ -63,15 +62,15 @@ class Shard {
   std::size_t frames() const { return plain_.size() - 1; }
   /// The extent of a frame's bytes in the tar.
   base::Extent frame(std::size_t number) const { return {plain_[number], plain_[number + 1]}; }
-  /// The frame that has this byte of the tar.
+  /// The number of the frame that contains this byte of the tar.
   std::size_t frame_at(std::uint64_t offset) const;
   std::uint64_t size() const { return plain_.back(); }
   /// Decompresses the bytes around one byte of the tar: its frame, or a part of a long one. Valid
   /// until the next call. A frame's checksum is checked when its last byte is read.
   base::Result<TarPart> read_part(std::uint64_t offset);
-  /// Bytes of the tar, put together from frames.
+  /// Reads bytes of the tar, from several frames if needed.
   base::Status read(base::Extent where, std::byte* out);
-  base::Error damaged(const char* what) const;
+  base::Error damage_error(const char* what) const;
 
  private:
   Shard(std::string path, int descriptor);
@@ -88,15 +87,15 @@ class Shard {
   int descriptor_;
   ZSTD_DCtx_s* context_;
   std::vector<std::uint64_t> compressed_ = {0},
-                             plain_ = {0};  ///< where each begins, and where the last ends
+                             plain_ = {0};  ///< the offset of each frame; last the end
   Bytes packed_, frame_;
 
-  /// A long frame that is decompressed part by part; the part is in `frame_`.
+  /// A long frame that is decompressed part by part; the current part is in `frame_`.
   struct Stream {
     bool open = false;
     std::size_t number = 0;   ///< of the frame
-    std::uint64_t input = 0;  ///< place in the file of the bytes behind `packed_`
-    std::size_t used = 0;     ///< bytes of `packed_`
+    std::uint64_t input = 0;  ///< file offset of the bytes after `packed_`
+    std::size_t used = 0;     ///< decompressed bytes of `packed_`
     base::Extent place = {};  ///< of the part in the tar
   };
   Stream stream_;

@@ -15,7 +15,7 @@ constexpr std::int64_t kLatest =
     std::numeric_limits<std::int64_t>::max() / kSecond - 1;  ///< in seconds
 constexpr std::string_view kAttribute = "SCHILY.xattr.";
 
-/// The block as POSIX has it; texts that fill their field have no zero behind them.
+/// The header block of POSIX. A text that fills its field has no terminating zero.
 struct Block {
   char name[100], mode[8], user[8], group[8], size[12], modified[12], sum[8], type, target[100],
       magic[6], version[2], user_name[32], group_name[32], major[8], minor[8], prefix[155],
@@ -28,7 +28,8 @@ bool fits(std::uint64_t number, const char (&)[N]) {
   return number >> (3 * (N - 1)) == 0;
 }
 
-/// Octal, with a zero behind it; nothing of a number that does not fit, which a record says.
+/// Writes a number in octal, with a terminating zero. Leaves out a number that does not fit: a
+/// record of the extended header contains it.
 template <std::size_t N>
 void put(char (&field)[N], std::uint64_t number) {
   if (!fits(number, field)) number = 0;
@@ -56,7 +57,7 @@ std::string_view text_in(const char (&field)[N]) {
   return {field, ::strnlen(field, N)};
 }
 
-/// All bytes, those of the sum itself as spaces.
+/// The sum of all bytes, with spaces in place of the sum itself.
 std::uint32_t sum_of(const Block& block) {
   const auto sum = [](std::span<const std::byte> bytes) {
     std::uint32_t out = 0;
@@ -75,7 +76,7 @@ void seal(Block& block) {
 
 void fill_up(std::string& text) { text.resize(base::round_up(text.size(), kBlock)); }
 
-/// "LENGTH key=value\n", where LENGTH counts itself, too.
+/// Appends "LENGTH key=value\n", where LENGTH includes its own digits.
 void add_record(std::string& out, std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + 1;
@@ -83,8 +84,8 @@ void add_record(std::string& out, std::string_view key, std::string_view value) 
   out.append(std::to_string(length)).append(" ").append(key).append("=").append(value).append("\n");
 }
 
-/// As GNU tar writes names of attributes, for which '=' would end the name of a record.
-std::string escaped(std::string_view name) {
+/// Escapes the name of an attribute as GNU tar does, because '=' ends the key of a record.
+std::string escape(std::string_view name) {
   std::string out;
   for (const char letter : name) {
     if (letter == '=' || letter == '%')
@@ -95,7 +96,7 @@ std::string escaped(std::string_view name) {
   return out;
 }
 
-std::string unescaped(std::string_view name) {
+std::string unescape(std::string_view name) {
   std::string out;
   for (; !name.empty(); name.remove_prefix(1)) {
     const bool is_escaped = name.starts_with("%3D") || name.starts_with("%25");
@@ -126,7 +127,7 @@ std::int64_t time_in(std::string_view text) {
   return (negative ? -1 : 1) * (std::clamp<std::int64_t>(whole, 0, kLatest) * kSecond + part);
 }
 
-/// What the block has no room for.
+/// The records for the values that do not fit into the block.
 std::string records_of(const Header& header) {
   static constexpr Block none{};  // for the sizes of its fields
   std::string out;
@@ -145,7 +146,7 @@ std::string records_of(const Header& header) {
   if (header.modified < 0 || header.modified % kSecond != 0)
     add_record(out, "mtime", seconds_of(header.modified));
   for (const auto& [name, value] : header.attributes)
-    add_record(out, std::string(kAttribute) + escaped(name), value);
+    add_record(out, std::string(kAttribute) + escape(name), value);
   return out;
 }
 
@@ -175,14 +176,14 @@ void take(std::string_view key, std::string_view value, Header& header) {
   if (key == "path" || key == "GNU.sparse.name") header.name = value;
   if (key == "linkpath") header.target = value;
   if (key == "size") header.stored = number();
-  if (key == "size" && !header.sparse) header.size = header.stored;  // else it was said before
+  if (key == "size" && !header.sparse) header.size = header.stored;  // else GNU.sparse has it
   if (key == "uid") header.user = number();
   if (key == "gid") header.group = number();
   if (key == "mtime") header.modified = time_in(value);
   if (key == "GNU.sparse.major") header.sparse = true;
   if (key == "GNU.sparse.realsize") header.size = number();
   if (key.starts_with(kAttribute))
-    header.attributes.emplace_back(unescaped(key.substr(kAttribute.size())), value);
+    header.attributes.emplace_back(unescape(key.substr(kAttribute.size())), value);
 }
 
 bool take_records(std::string_view text, Header& header) {
@@ -221,7 +222,7 @@ bool read_block(std::string_view text, Block& block) {
   return number_in(block.sum) == sum_of(block);
 }
 
-/// The decimal number before the next line end, which goes.
+/// Parses the decimal number before the next line end, and removes both from `text`.
 bool next_number(std::string_view& text, std::uint64_t& number) {
   const char *const begin = std::to_address(text.begin()), *const end = std::to_address(text.end());
   const char* at = std::from_chars(begin, end, number).ptr;
@@ -268,7 +269,7 @@ std::size_t parse(std::string_view text, Header& header) {
 
 std::string map_of(std::span<const base::Extent> data, std::uint64_t size) {
   const bool hole_last =
-      data.empty() || data.back().end < size;  // an empty piece tells where the file ends
+      data.empty() || data.back().end < size;  // an empty piece marks the end of the file
   std::string out = std::to_string(data.size() + (hole_last ? 1 : 0)) + "\n";
   for (const base::Extent& piece : data)
     out += std::to_string(piece.begin) + "\n" + std::to_string(piece.length()) + "\n";

@@ -1,4 +1,4 @@
-// Headers of members as tar has them (POSIX.1-2001, "pax"; holes as GNU tar's sparse format 1.0).
+// Headers of tar members (POSIX.1-2001, "pax"; holes as in GNU tar's sparse format 1.0).
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class Type : char {
   pipe = '6',
 };
 
-/// Whether a byte of an archive is one of the types above.
+/// True if a byte of an archive is one of the types above.
 constexpr bool is_known(Type type) { return type >= Type::file && type <= Type::pipe; }
 constexpr bool is_device_or_pipe(Type type) {
   return type == Type::character_device || type == Type::block_device || type == Type::pipe;
@@ -33,7 +33,7 @@ constexpr bool is_device_or_pipe(Type type) {
 
 // Bounds of memory; pack observes them, and unpack rejects archives that exceed them.
 inline constexpr std::size_t kMostPieces = 1 << 20;        ///< of a file with holes
-inline constexpr std::uint64_t kLongestMap = 64 << 20;     ///< bytes of the map of so many
+inline constexpr std::uint64_t kLongestMap = 64 << 20;     ///< bytes of the map of these
 inline constexpr std::uint64_t kLongestHeader = 64 << 20;  ///< bytes
 
 /// The header in front of a member's bytes.
@@ -44,22 +44,22 @@ struct Header {
   std::uint64_t user = 0, group = 0;
   std::int64_t modified = 0;  ///< nanoseconds since 1970
   std::uint64_t stored =
-      0;  ///< bytes in the archive behind the header, before they are filled up to a block
+      0;  ///< bytes in the archive after the header, without the padding to a block
   std::uint64_t size = 0;                                            ///< of the file
   std::uint32_t major = 0, minor = 0;                                ///< of a device
   bool sparse = false;                                               ///< `stored` begins with a map
   std::vector<std::pair<std::string, std::string>> attributes = {};  ///< extended ones
 };
 
-/// Whole blocks.
+/// Formats a header, in whole blocks.
 std::string text_of(const Header& header);
 
-/// The header at the start of `text`, which has all of it; its length, 0 when it is none.
+/// Parses the complete header at the start of `text`. Returns its length; 0: it is no header.
 std::size_t parse(std::string_view text, Header& header);
 
-/// The map of a file with holes, in whole blocks.
+/// Formats the map of a file with holes, in whole blocks.
 std::string map_of(std::span<const base::Extent> data, std::uint64_t size);
-/// The same read back; its length in `text`, 0 when it is none.
+/// Parses a map at the start of `text`. Returns its length; 0: it is no map.
 std::size_t parse_map(std::string_view text, std::vector<base::Extent>& data);
 
 }  // namespace pario::archive

@@ -23,7 +23,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64);
 
-base::Error damaged(const std::string& path, const char* what) {
+base::Error damage_error(const std::string& path, const char* what) {
   return {.number = EIO, .operation = "read", .path = path, .detail = what};
 }
 
@@ -61,7 +61,7 @@ base::Status write_index(const std::string& path, std::vector<Row> rows, const s
     return std::string_view(names).substr(row.name, row.name_size);
   };
   const auto rest = std::ranges::is_sorted_until(
-      rows, {}, name_of);  // most come in order: all but links and directories
+      rows, {}, name_of);  // most are in order: all but links and directories
   std::ranges::sort(rest, rows.end(), {}, name_of);
   std::ranges::inplace_merge(rows, rest, {}, name_of);
   const auto bytes = std::as_bytes(std::span(rows));
@@ -108,16 +108,16 @@ base::Result<Index> Index::open(const std::string& path) {
       known ? ::mmap(nullptr, index.size_, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
   const int number = errno;
   ::close(descriptor);
-  if (!known) return damaged(path, "it is no index of pario pack");
+  if (!known) return damage_error(path, "it is no index of pario pack");
   if (memory == MAP_FAILED) return base::Error{.number = number, .operation = "mmap", .path = path};
   index.memory_ = static_cast<std::byte*>(memory);
   Head head;
   std::memcpy(&head, index.memory_, sizeof head);
   if (head.magic != kMagic || head.row != sizeof(Row))
-    return damaged(path, "it is no index of pario pack");
+    return damage_error(path, "it is no index of pario pack");
   const std::uint64_t room = index.size_ - sizeof head;
   if (head.members > room / sizeof(Row) || head.names != room - head.members * sizeof(Row))
-    return damaged(path, "it was cut off");
+    return damage_error(path, "it was cut off");
   index.rows_ = reinterpret_cast<const Row*>(index.memory_ + sizeof head);
   index.names_ = {reinterpret_cast<const char*>(index.rows_ + head.members), head.names};
   return index;
@@ -147,7 +147,7 @@ base::Status Index::verify() const {
                                         count() * sizeof(Row));
   return sum_of(rows, names_) == head->checksum
              ? base::Status{}
-             : damaged(path_, "its checksum does not fit: it is damaged");
+             : damage_error(path_, "its checksum does not fit: it is damaged");
 }
 
 }  // namespace pario::archive

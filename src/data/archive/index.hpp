@@ -1,4 +1,4 @@
-// The index of an archive: every member, by names in the order of bytes, and where it is.
+// The index of an archive: all members with their places, sorted by the bytes of their names.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,28 @@
 namespace pario::archive {
 
 inline constexpr const char* kIndex = "index";
-/// "00042.tar.zst"
+/// The file name of a shard, such as "00042.tar.zst".
 std::string shard_name(std::uint32_t number);
 
-/// A member as the file has it: little-endian, without gaps. docs/move.md describes it.
+/// A member in the file: little-endian, without gaps (docs/move.md).
 struct Row {
-  std::uint64_t name = 0;    ///< where its name begins
+  std::uint64_t name = 0;    ///< offset of its name in the names
   std::uint64_t offset = 0;  ///< of its header in the tar of its shard
-  std::uint64_t stored = 0;  ///< bytes behind the header
+  std::uint64_t stored = 0;  ///< bytes after the header
   std::uint64_t size = 0;    ///< of the file
   std::int64_t modified = 0;
   std::uint32_t name_size = 0, shard = 0;
-  std::uint32_t header = 0;  ///< bytes of it
-  std::uint32_t mode = 0;    ///< type and permissions, as stat has them
+  std::uint32_t header = 0;  ///< bytes of the header
+  std::uint32_t mode = 0;    ///< type and permissions, as st_mode
   Type type = Type::file;
   std::uint8_t sparse = 0;
   std::uint8_t nothing[6] = {};
 
-  /// Header and all.
+  /// The extent of the header and the bytes in the tar.
   base::Extent place() const {
     return base::Extent::at(offset, header + base::round_up(stored, kBlock));
   }
-  /// Whether a tar of so many bytes has it, whatever numbers it is made of.
+  /// True if the member lies within a tar of `tar` bytes; any numbers are safe.
   bool is_within(std::uint64_t tar) const {
     return offset <= tar && header > 0 && header <= tar - offset &&
            stored <= tar - offset - header && place().end <= tar;
@@ -42,11 +42,11 @@ struct Row {
 };
 static_assert(sizeof(Row) == 64);
 
-/// The file: rows by name, which are given in any order.
+/// Writes an index. The rows may be in any order.
 base::Status write_index(const std::string& path, std::vector<Row> rows, const std::string& names,
                          std::uint32_t shards);
 
-/// An index that is looked at where it lies: opening it reads next to nothing.
+/// A mapped index: opening it reads only few bytes.
 class Index {
  public:
   static base::Result<Index> open(const std::string& path);
@@ -57,10 +57,10 @@ class Index {
   std::size_t count() const;
   std::uint32_t shards() const;
   const Row& row(std::size_t number) const { return rows_[number]; }
-  /// Empty where the row is damaged.
+  /// The name of a member; empty if the row is damaged.
   std::string_view name(std::size_t number) const;
   std::optional<std::size_t> find(std::string_view name) const;
-  /// All of it is as it was written.
+  /// Compares the index with its checksum.
   base::Status verify() const;
 
  private:

@@ -16,9 +16,9 @@ namespace pario::archive {
 namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
-constexpr mode_t kOwnDirectory = 0700;  // until all that belongs into it is there
+constexpr mode_t kOwnDirectory = 0700;  // until its contents are complete
 constexpr mode_t kOwnFile = 0600;
-constexpr mode_t kUnknown = ~mode_t{0};  // what a directory has inherited, or made itself
+constexpr mode_t kUnknown = ~mode_t{0};  // inherited from the directory, or set by it
 
 timespec time_of(std::int64_t nanoseconds) {
   const std::int64_t part =
@@ -33,20 +33,20 @@ mode_t current_mask() {
   return mask;
 }
 
-/// Whether new files have other permissions than those asked for without the mask's: the directory
-/// says which.
+/// True if new files get their permissions from the directory's default access control list, and
+/// not from mode and umask.
 bool inherits_permissions(int directory) {
   return ::fgetxattr(directory, "system.posix_acl_default", nullptr, 0) >= 0;
 }
 
-/// Whether what is made in it belongs to user 0 and group 0: a group may be the directory's
-/// (S_ISGID), a server may know no root.
+/// True if new files in a directory belong to user 0 and group 0: with S_ISGID they get the
+/// directory's group, and a server may map root to another user.
 bool makes_for_root(int directory) {
   struct stat facts{};
   return ::fstat(directory, &facts) == 0 && facts.st_uid == 0 && facts.st_gid == 0;
 }
 
-/// Access control lists and capabilities.
+/// True for access control lists and capabilities.
 bool is_permission(std::string_view attribute) {
   return attribute.starts_with("system.posix_acl_") || attribute.starts_with("security.");
 }
@@ -68,7 +68,7 @@ Maker::Maker(std::string directory, int root, Losses& losses, bool same_permissi
       is_for_root_(makes_for_root(root)),
       inherits_(inherits_permissions(root)) {}
 
-base::Error Maker::failed(const char* operation, const Header& header) const {
+base::Error Maker::call_error(const char* operation, const Header& header) const {
   return {.number = errno, .operation = operation, .path = directory_ + "/" + header.name};
 }
 
@@ -101,7 +101,7 @@ base::Status Maker::make_one_directory(const std::string& name) const {
   const base::Error error{.number = errno, .operation = "mkdir", .path = directory_ + "/" + name};
   return losses_.is_taken(Missing::place, error)
              ? base::Status{}
-             : error;  // what belongs into it is counted, and it itself at the end
+             : error;  // its members are counted as losses, and it itself at the end
 }
 
 base::Result<int> Maker::open_new(const Header& header, mode_t mode) const {
@@ -127,7 +127,7 @@ base::Status Maker::make_file(const Header& header, TarStream& tar) const {
   if (!descriptor.ok() || *descriptor < 0) return descriptor.status();
   base::Status status = fill(header, tar, *descriptor);
   if (status) status = finish(header, *descriptor, made_with(header.mode & 0777));
-  if (::close(*descriptor) != 0 && status) status = failed("close", header);
+  if (::close(*descriptor) != 0 && status) status = call_error("close", header);
   return status;
 }
 
@@ -135,7 +135,7 @@ base::Status Maker::fill(const Header& header, TarStream& tar, int descriptor) c
   std::vector<base::Extent> data;
   if (base::Status status = read_data_places(header, tar, data); !status) return status;
   if (header.sparse && ::ftruncate(descriptor, static_cast<off_t>(header.size)) != 0)
-    return failed("truncate", header);
+    return call_error("truncate", header);
   for (const base::Extent& piece : data)
     if (base::Status status = put(header, descriptor, piece, tar); !status) return status;
   return {};
@@ -149,7 +149,7 @@ base::Status Maker::put(const Header& header, int descriptor, base::Extent part,
     const long done = base::write_all(descriptor, bytes->data(), bytes->size(), at);
     if (done < 0) {
       errno = static_cast<int>(-done);
-      return failed("write", header);
+      return call_error("write", header);
     }
     at += bytes->size();
   }
@@ -158,7 +158,7 @@ base::Status Maker::put(const Header& header, int descriptor, base::Extent part,
 
 base::Status Maker::possible(int result, Missing what, const char* operation,
                              const Header& header) const {
-  return result == 0 ? base::Status{} : losses_.take(what, failed(operation, header));
+  return result == 0 ? base::Status{} : losses_.take(what, call_error(operation, header));
 }
 
 Attributes Maker::attributes_of(const Header& header) const {
@@ -195,7 +195,7 @@ mode_t Maker::mode_of(const Header& header, int descriptor) const {
   if (!is_groups) without |= S_ISGID;
   if (!is_users) without |= S_ISUID;
   if (!is_users && header.type != Type::directory)
-    without |= S_ISVTX;  // of a directory it only forbids
+    without |= S_ISVTX;  // on a directory this bit only restricts
   return header.mode & ~without;
 }
 
@@ -216,7 +216,7 @@ base::Status Maker::finish(const Header& header, int descriptor, mode_t made) co
         !status)
       return status;
   const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, time_of(header.modified)};
-  return ::futimens(descriptor, times) == 0 ? base::Status{} : failed("utimens", header);
+  return ::futimens(descriptor, times) == 0 ? base::Status{} : call_error("utimens", header);
 }
 
 base::Status Maker::make_special(const Header& header) const {
@@ -252,7 +252,7 @@ base::Status Maker::finish_special(const Header& header) const {
   const auto stamp = [&](int directory, const char* name) {
     return ::utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
   };
-  return call(stamp) == 0 ? base::Status{} : failed("utimens", header);
+  return call(stamp) == 0 ? base::Status{} : call_error("utimens", header);
 }
 
 base::Status Maker::finish_directory(const Header& header) const {

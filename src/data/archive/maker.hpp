@@ -20,32 +20,32 @@ class Maker {
   /// set-group-ID and sticky bits, access control lists and capabilities.
   Maker(std::string directory, int root, Losses& losses, bool same_permissions = true);
 
-  /// Creates a member; of a directory without time, owner and permissions. Its content is read from
-  /// `tar`.
+  /// Creates a member with its content from `tar`. A directory gets no time, owner and permissions
+  /// yet.
   base::Status make(const Header& header, TarStream& tar) const;
-  /// A directory that may be written, and those above it.
+  /// Creates a writable directory, and those above it.
   base::Status make_directory(const std::string& name) const;
-  /// Owner, permissions, attributes and time.
+  /// Sets owner, permissions, attributes and time.
   base::Status finish_directory(const Header& header) const;
 
   // A file in parts:
   /// Creates a file that only this process writes; the caller closes it. -1: it cannot have its
   /// name here, which is counted as a loss.
   base::Result<int> begin_file(const Header& header) const;
-  /// A part of its bytes, which come next in `tar`.
+  /// Writes a part of the file, from the next bytes of `tar`.
   base::Status put(const Header& header, int descriptor, base::Extent part, TarStream& tar) const;
   base::Status finish_file(const Header& header, int descriptor) const;
 
  private:
   /// Creates a directory whose parent exists or cannot exist here either.
   base::Status make_one_directory(const std::string& name) const;
-  /// The permissions of a file that was made with those asked for.
+  /// The permissions of a file created with the mode `asked`; unknown if the directory decides.
   mode_t made_with(mode_t asked) const;
-  /// -1 as in begin_file.
+  /// Opens a new file; -1 as in begin_file().
   base::Result<int> open_new(const Header& header, mode_t mode) const;
   base::Status make_file(const Header& header, TarStream& tar) const;
   base::Status fill(const Header& header, TarStream& tar, int descriptor) const;
-  /// `made`: the permissions it has now, where they are known.
+  /// Completes a file. `made`: its present permissions, if they are known.
   base::Status finish(const Header& header, int descriptor, mode_t made) const;
   base::Status make_special(const Header& header) const;
   base::Status finish_special(const Header& header) const;
@@ -54,10 +54,10 @@ class Maker {
                         const Header& header) const;
   Attributes attributes_of(const Header& header) const;
   base::Status give_attributes(const Header& header, int descriptor) const;
-  /// Its permissions, where it has the owner and the group that it has now (`descriptor`, or -1: of
-  /// the name): none that would let others act as a user who did not own the file.
+  /// The permissions to set, for the present owner and group of the file (`descriptor`; -1: of the
+  /// name): none that let others act as a user who did not own the file in the archive.
   mode_t mode_of(const Header& header, int descriptor) const;
-  base::Error failed(const char* operation, const Header& header) const;
+  base::Error call_error(const char* operation, const Header& header) const;
   bool gives_away(const Header& header) const;
 
   std::string directory_;
@@ -68,7 +68,7 @@ class Maker {
   bool is_root_, is_for_root_, inherits_;
 };
 
-/// Whether a name stays within the directory it begins at.
+/// True if a name does not lead out of the directory where it starts.
 bool is_inside(std::string_view name);
 
 }  // namespace pario::archive

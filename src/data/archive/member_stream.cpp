@@ -7,7 +7,7 @@
 namespace pario::archive {
 namespace {
 
-constexpr std::size_t kHole = 64 << 10;  // bytes of a hole that are given at a time
+constexpr std::size_t kHole = 64 << 10;  // bytes of a hole that one call returns
 constexpr std::array<std::byte, kHole> kZeros{};
 
 }  // namespace
@@ -15,9 +15,10 @@ constexpr std::array<std::byte, kHole> kZeros{};
 base::Status read_member_header(const Archive& archive, std::size_t member, Shard& shard,
                                 TarStream& tar, Header& header) {
   const Row& row = archive.index().row(member);
-  if (!row.is_within(shard.size())) return shard.damaged("the index names bytes behind its end");
+  if (!row.is_within(shard.size()))
+    return shard.damage_error("the index names bytes behind its end");
   if (row.header > kLongestHeader)
-    return shard.damaged("a member has a header of more than 64 MiB");
+    return shard.damage_error("a member has a header of more than 64 MiB");
   std::string text;
   tar.seek(row.offset);
   if (base::Status status = tar.read(text, row.header); !status) return status;
@@ -26,7 +27,8 @@ base::Status read_member_header(const Archive& archive, std::size_t member, Shar
                     header.name == archive.index().name(member) && header.type == row.type;
   const bool fits =
       header.stored == row.stored && header.size == row.size && header.sparse == (row.sparse != 0);
-  return same && fits ? base::Status{} : shard.damaged("a member that is not what the index says");
+  return same && fits ? base::Status{}
+                      : shard.damage_error("a member that is not what the index says");
 }
 
 base::Status MemberStream::read_header() {
@@ -42,7 +44,7 @@ base::Status MemberStream::read_header() {
 base::Status MemberStream::follow_link() {
   const auto first = archive_.index().find(header_.target);
   if (!first || archive_.index().row(*first).type == Type::hard_link)
-    return shard_->damaged("a hard link to nothing");
+    return shard_->damage_error("a hard link to nothing");
   member_ = *first;
   return read_header();
 }

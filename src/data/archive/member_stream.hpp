@@ -12,16 +12,16 @@
 
 namespace pario::archive {
 
-/// Reads the header of a member, which must be the one that the index names; `tar` of its
-/// shard then stands at the bytes behind it.
+/// Reads the header of a member, which must be the one that the index names. `tar`, the stream of
+/// its shard, is then at the bytes after it.
 base::Status read_member_header(const Archive& archive, std::size_t member, Shard& shard,
                                 TarStream& tar, Header& header);
 
-/// For one thread. The archive must outlive it.
+/// Reads a file of an archive. For one thread. The archive must outlive it.
 class MemberStream {
  public:
-  /// Of a file, or of the file that a hard link names. EIO if the member differs from the index,
-  /// EINVAL if it is no file.
+  /// Opens a file, or the target of a hard link. EIO if the member differs from the index, EINVAL
+  /// if it is no file.
   static base::Result<std::unique_ptr<MemberStream>> open(const Archive& archive,
                                                           std::size_t member);
   /// Bytes of the file.
@@ -40,7 +40,7 @@ class MemberStream {
   std::unique_ptr<TarStream> tar_;
   Header header_;
   std::vector<base::Extent> data_;
-  std::size_t piece_ = 0;  ///< of `data_`, the first that is not read to its end
+  std::size_t piece_ = 0;  ///< the first piece of `data_` that is not read completely
   std::uint64_t at_ = 0;   ///< in the file
 };
 

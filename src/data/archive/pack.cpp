@@ -66,7 +66,7 @@ Row row_of(const Entry& entry, const Header& header) {
           .sparse = entry.sparse};
 }
 
-/// A file that is open while its bytes are read; nothing for what has none.
+/// An open file; number() is -1 for an entry that is no regular file.
 class Source {
  public:
   static base::Result<Source> open(int root, const std::string& directory, const Entry& entry) {
@@ -89,7 +89,7 @@ class Source {
   int descriptor_;
 };
 
-/// Puts the tar of one frame together.
+/// Assembles the tar of one frame.
 class Assembler {
  public:
   Assembler(const std::string& directory, int root, const std::vector<Entry>& entries)
@@ -116,7 +116,7 @@ class Assembler {
                                        piece.whole() ? base::Extent{0, entry.size} : piece.part);
         !status)
       return status;
-    if (entry.is_file() && changed(entry, source->number()))
+    if (entry.is_file() && has_changed(entry, source->number()))
       return base::Error{.number = EAGAIN,
                          .operation = "read",
                          .path = path_of(directory_, entry.name),
@@ -125,7 +125,7 @@ class Assembler {
     return {};
   }
 
-  /// The map is whole blocks.
+  /// The padding after the bytes of an entry; the map needs none.
   static std::size_t pad(const Entry& entry) {
     const std::uint64_t size = entry.data_size();
     return base::round_up(size, kBlock) - size;
@@ -170,7 +170,7 @@ class Assembler {
                                     static_cast<off_t>(wanted.begin + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return make_error("pread", path_of(directory_, entry.name));
-        if (got == 0) break;  // it is shorter now, which is noticed
+        if (got == 0) break;  // the file was truncated: has_changed() reports it
         done += static_cast<std::uint64_t>(got);
       }
     }
@@ -209,7 +209,7 @@ class Packer {
       return status.error();
     return Packing{.members = entries_.size(),
                    .bytes = bytes,
-                   .packed = sink_.written(),
+                   .packed = sink_.written_bytes(),
                    .shards = division_.shards};
   }
 
@@ -217,7 +217,7 @@ class Packer {
   base::Status work() {
     Compressor compressor(request_.level);
     Assembler assembler(request_.directory, root_, entries_);
-    for (std::size_t number = next_++; number < division_.pieces.size() && !meter_.stopped();
+    for (std::size_t number = next_++; number < division_.pieces.size() && !meter_.is_stopped();
          number = next_++) {
       if (base::Status status = assembler.assemble(division_.pieces[number]); !status)
         return status;

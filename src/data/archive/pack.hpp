@@ -1,4 +1,4 @@
-// A directory becomes shards and an index.
+// Packs a directory into shards and an index.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace pario::archive {
 
 struct PackRequest {
-  std::string directory, output;  ///< `output` must not exist; it is there when all of it is whole
+  std::string directory, output;  ///< `output` must not exist; it is published when complete
   std::uint64_t shard_size = 1ULL << 30;  ///< bytes before compression
   std::uint32_t shards = 0;               ///< their number; 0: by their size
   int level = 3;                          ///< of zstd

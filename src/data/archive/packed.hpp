@@ -9,7 +9,7 @@
 
 namespace pario::archive {
 
-/// An archive that is read. May be used by several threads.
+/// An archive opened for reading. Several threads may use it.
 class Archive {
  public:
   static base::Result<Archive> open(const std::string& directory);
@@ -17,8 +17,8 @@ class Archive {
   const std::string& path() const { return path_; }
   const Index& index() const { return index_; }
   std::string shard_path(std::uint32_t number) const { return path_ + "/" + shard_name(number); }
-  /// The bytes of a file, its holes as zeros. Decompresses the frames that have them, no more.
-  /// ENOMEM where there is no memory for all of them: MemberStream needs little.
+  /// The bytes of a file, holes as zeros. Decompresses only the frames of the file. ENOMEM if
+  /// memory for all bytes is missing: MemberStream needs little.
   base::Result<std::string> read(std::size_t member) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace pario::archive {
 namespace {
 
-/// What openat2 takes (Linux 5.6; headers may be older).
+/// The argument of openat2 (struct open_how of Linux 5.6; headers may be older).
 struct How {
   std::uint64_t flags, mode, resolve;
 };
@@ -25,7 +25,7 @@ int open_short(int root, const char* name, int flags) {
   return static_cast<int>(std::max(opened, -1L));
 }
 
-/// Keeps what comes behind a slash, or several: what began with one would be elsewhere.
+/// Keeps the part of a name after a slash, or several: a name that starts with one is absolute.
 void keep_behind(std::string& name, std::size_t slash) {
   const std::size_t begin = name.find_first_not_of('/', slash);
   if (begin == name.npos)

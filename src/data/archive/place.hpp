@@ -14,9 +14,9 @@
 
 namespace pario::archive {
 
-/// Every call accepts names up to this length, also behind the path of a descriptor.
+/// All calls accept names up to this length, also after the path of a descriptor.
 inline constexpr std::size_t kLongestName = PATH_MAX - 64;
-/// Longer ones are ENAMETOOLONG: each of their directories is looked for from the first one on.
+/// Longer names are ENAMETOOLONG, because all of their directories are looked up one by one.
 inline constexpr std::size_t kLongestWay = 1 << 15;
 
 /// Opens a name beneath an open directory and follows no symbolic link on the way (if the kernel

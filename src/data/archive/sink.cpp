@@ -10,9 +10,9 @@
 namespace pario::archive {
 namespace {
 
-constexpr std::size_t kAhead = 64;             // frames that may wait for one that is slow
-constexpr std::uint64_t kLot = 8 << 20;        // bytes that the disk is given together
-constexpr std::size_t kEndOfTar = 2 * kBlock;  // zeros behind the last member
+constexpr std::size_t kAhead = 64;             // frames that may wait for a slow one
+constexpr std::uint64_t kLot = 8 << 20;        // bytes that are sent to the disk together
+constexpr std::size_t kEndOfTar = 2 * kBlock;  // zeros after the last member
 
 }  // namespace
 
@@ -27,13 +27,13 @@ Sink::~Sink() {
 
 base::Status Sink::put(std::size_t number, Packed packed) {
   std::unique_lock lock(mutex_);
-  while (number >= next_ + kAhead && !meter_.stopped())
+  while (number >= next_ + kAhead && !meter_.is_stopped())
     moved_.wait_for(lock, std::chrono::milliseconds(50));
   waiting_.emplace(number, std::move(packed));
   return writing_ ? base::Status{} : write_next(lock);
 }
 
-/// One thread writes, without the lock; the others leave their frames to it.
+/// Writes the frames that are next, without the lock; other threads leave their frames to this one.
 base::Status Sink::write_next(std::unique_lock<std::mutex>& lock) {
   writing_ = true;
   base::Status status;
@@ -89,8 +89,8 @@ base::Status Sink::append(const Bytes& bytes) {
   return {};
 }
 
-/// The disk works while others compress, instead of all at the end; what comes of it is for fsync
-/// to say.
+/// Starts to write dirty pages, so that the disk works while other threads compress. fsync reports
+/// the errors.
 void Sink::send() {
   const auto length = static_cast<off_t>(at_ - sent_);
   static_cast<void>(

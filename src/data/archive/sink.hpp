@@ -1,5 +1,5 @@
-// The shards while they are written: frames come from several threads in any order, and go out in
-// theirs.
+// Writes the shards: frames arrive from several threads in any order, and are written in the order
+// of their numbers.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ struct Placed {
 
 struct Packed {
   Bytes frame;
-  std::uint32_t plain = 0;  ///< bytes of it decompressed
+  std::uint32_t plain = 0;  ///< decompressed bytes
   std::vector<Placed> rows;
 };
 
@@ -33,12 +33,12 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  /// Any thread; waits while it is far ahead of the others.
+  /// Adds a frame. Any thread; waits while the frame is far ahead of the next one to be written.
   base::Status put(std::size_t number, Packed packed);
-  // When all are put:
+  // After all frames have been put:
   std::vector<Row> rows(const std::vector<Entry>& entries) const;
   static std::string names(const std::vector<Entry>& entries);
-  std::uint64_t written() const { return written_; }
+  std::uint64_t written_bytes() const { return written_; }
 
  private:
   base::Status write_next(std::unique_lock<std::mutex>& lock);
@@ -59,7 +59,7 @@ class Sink {
   std::size_t next_ = 0;
   bool writing_ = false;
 
-  // Of the one who writes:
+  // Of the writing thread:
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t at_ = 0, plain_ = 0, written_ = 0;  ///< in the shard, in its tar, in all shards

@@ -5,7 +5,7 @@
 namespace pario::archive {
 namespace {
 
-/// Whether pieces are in order within a file of `size` bytes, and `stored` bytes are enough for all
+/// True if pieces are in order within a file of `size` bytes, and `stored` bytes are enough for all
 /// of them.
 bool fit(const std::vector<base::Extent>& data, std::uint64_t size, std::uint64_t stored) {
   std::uint64_t at = 0;
@@ -20,7 +20,7 @@ bool fit(const std::vector<base::Extent>& data, std::uint64_t size, std::uint64_
 }  // namespace
 
 base::Result<std::span<const std::byte>> TarStream::next(std::uint64_t most) {
-  if (at_ >= shard_.size()) return shard_.damaged("it ends within a member");
+  if (at_ >= shard_.size()) return shard_.damage_error("it ends within a member");
   if (!held_.contains(at_)) {
     const auto part = shard_.read_part(at_);
     if (!part.ok()) return part.error();
@@ -32,7 +32,7 @@ base::Result<std::span<const std::byte>> TarStream::next(std::uint64_t most) {
   return data;
 }
 
-/// The length of a map is in it: it is looked for in more and more of what follows.
+// Reads twice as many bytes each time until they contain the map, because only it has its length.
 base::Status read_data_places(const Header& header, TarStream& tar,
                               std::vector<base::Extent>& data) {
   data = {{0, header.stored}};
@@ -48,7 +48,7 @@ base::Status read_data_places(const Header& header, TarStream& tar,
     if (map != 0 && map <= header.stored && fit(data, header.size, header.stored - map)) return {};
     if (map != 0) break;
   }
-  return tar.damaged("a map of holes that does not fit");
+  return tar.damage_error("a map of holes that does not fit");
 }
 
 base::Status TarStream::read(std::string& out, std::uint64_t size) {

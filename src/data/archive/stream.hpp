@@ -1,4 +1,4 @@
-// The tar of a shard from one member on, frame by frame.
+// Reads the tar of a shard from any place on, frame by frame.
 #pragma once
 
 #include <span>
@@ -14,14 +14,14 @@ class TarStream {
  public:
   explicit TarStream(Shard& shard) : shard_(shard) {}
 
-  /// Continues at a place; frames that were passed over are not decompressed.
+  /// Continues at an offset; frames in between are not decompressed.
   void seek(std::uint64_t offset) { at_ = offset; }
   std::uint64_t position() const { return at_; }
-  /// The next bytes, at most so many and at least one; valid until the next call.
+  /// The next bytes, at most `most` and at least one; valid until the next call.
   base::Result<std::span<const std::byte>> next(std::uint64_t most);
-  /// Exactly so many bytes.
+  /// Reads exactly `size` bytes.
   base::Status read(std::string& out, std::uint64_t size);
-  base::Error damaged(const char* what) const { return shard_.damaged(what); }
+  base::Error damage_error(const char* what) const { return shard_.damage_error(what); }
 
  private:
   Shard& shard_;
@@ -30,8 +30,8 @@ class TarStream {
   std::span<const std::byte> frame_;
 };
 
-/// Reads where the bytes of a file lie, of which `tar` stands behind the header; then it stands at
-/// the first of them. Pieces are in order and within the file.
+/// Reads the extents of a file that have data; sorted and within the file. `tar` is after the
+/// header of the file; then at the first byte of data.
 base::Status read_data_places(const Header& header, TarStream& tar,
                               std::vector<base::Extent>& data);
 

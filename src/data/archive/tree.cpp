@@ -20,7 +20,7 @@
 namespace pario::archive {
 namespace {
 
-/// Names in one directory; those of directories are kept apart.
+/// Names in one directory; those of directories in a list of their own.
 struct Listing {
   std::vector<std::string> names;
   std::vector<std::string> directories;
@@ -56,7 +56,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
   return status;
 }
 
-/// What lies between the holes, as far as the file system tells.
+/// Finds the extents between the holes; the whole file if the file system does not report holes.
 base::Status find_data(int root, const std::string& path, Entry& entry) {
   const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
   if (descriptor < 0) return make_error("open", path);
@@ -72,7 +72,8 @@ base::Status find_data(int root, const std::string& path, Entry& entry) {
     at = std::max(data.end, at + 1);
   }
   ::close(descriptor);
-  if (entry.data.size() >= kMostPieces) entry.data = {{0, entry.size}};  // a map has an end, too
+  // >= because the map may have one more piece, for the end.
+  if (entry.data.size() >= kMostPieces) entry.data = {{0, entry.size}};
   entry.sparse = entry.data_size() != entry.size;
   return {};
 }
@@ -114,7 +115,7 @@ base::Status look(int root, const std::string& directory, Entry& entry) {
   return holes ? find_data(root, path, entry) : base::Status{};
 }
 
-/// Names of all but the directory itself, the directories of one depth at a time.
+/// Lists the names of all entries but the directory itself, one depth at a time.
 base::Status list_all(int root, const std::string& directory, unsigned threads,
                       records::Meter& meter, std::vector<std::string>& out) {
   std::vector<std::string> level = {"."};
@@ -124,7 +125,7 @@ base::Status list_all(int root, const std::string& directory, unsigned threads,
     std::atomic<std::size_t> next = 0;
     const auto work = [&](unsigned) -> base::Status {
       Listing mine;
-      for (std::size_t i = next++; i < level.size() && !meter.stopped(); i = next++)
+      for (std::size_t i = next++; i < level.size() && !meter.is_stopped(); i = next++)
         if (base::Status status = list(root, directory, level[i], mine); !status) return status;
       const std::scoped_lock lock(mutex);
       std::ranges::move(mine.names, std::back_inserter(out));
@@ -138,7 +139,7 @@ base::Status list_all(int root, const std::string& directory, unsigned threads,
   return {};
 }
 
-/// In the order of their names, which are sorted because entries are long.
+/// Makes entries in the order of their names. Sorts the names, because entries are large.
 std::vector<Entry> entries_of(std::vector<std::string> names) {
   std::ranges::sort(names);
   std::vector<Entry> out;
@@ -148,13 +149,13 @@ std::vector<Entry> entries_of(std::vector<std::string> names) {
   return out;
 }
 
-/// Facts of all, some at a time.
+/// Reads the metadata of all entries, with several threads.
 base::Status look_at_all(int root, const std::string& directory, unsigned threads,
                          records::Meter& meter, std::vector<Entry>& entries) {
   constexpr std::size_t kSome = 256;
   std::atomic<std::size_t> next = 0;
   const auto work = [&](unsigned) -> base::Status {
-    for (std::size_t first = next.fetch_add(kSome); first < entries.size() && !meter.stopped();
+    for (std::size_t first = next.fetch_add(kSome); first < entries.size() && !meter.is_stopped();
          first = next.fetch_add(kSome))
       for (std::size_t i = first; i < std::min(first + kSome, entries.size()); ++i)
         if (base::Status status = look(root, directory, entries[i]); !status) return status;
@@ -163,7 +164,7 @@ base::Status look_at_all(int root, const std::string& directory, unsigned thread
   return records::run_team(threads, meter, work);
 }
 
-/// Of several names for one file the first has its bytes.
+/// Marks hard links: the first of several names of a file has its bytes.
 void find_links(std::vector<Entry>& entries) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const Entry*> seen;
   for (Entry& entry : entries) {
@@ -209,7 +210,7 @@ base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsign
   return out;
 }
 
-bool changed(const Entry& entry, int descriptor) {
+bool has_changed(const Entry& entry, int descriptor) {
   struct stat facts{};
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return true;
   const bool same = facts.st_ino == entry.number && facts.st_dev == entry.device;

@@ -1,4 +1,4 @@
-// The entries of a directory tree, with all their metadata that tar keeps.
+// The entries of a directory tree, with all metadata that tar stores.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace pario::archive {
 
 struct Entry {
   std::string name = {};    ///< relative to the directory, which is "." itself
-  std::string target = {};  ///< of a symbolic link; of a hard link the name that comes first
+  std::string target = {};  ///< of a symbolic link; of a hard link the first name of the file
   std::uint32_t mode = 0, user = 0, group = 0;
   std::uint64_t size = 0;
   std::int64_t modified = 0;  ///< nanoseconds since 1970
@@ -27,15 +27,15 @@ struct Entry {
   std::uint64_t data_size() const;
 };
 
-/// The name of an entry as a path from here.
+/// The path of an entry, relative to the working directory unless `directory` is absolute.
 std::string path_of(const std::string& directory, const std::string& name);
 
-/// All of it by names in the order of bytes, the directory itself first. Sockets, which tar
-/// cannot store, are left out.
+/// All entries of a tree, sorted by the bytes of their names, the directory itself first. Sockets
+/// are left out, because tar cannot store them.
 base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsigned threads,
                                             records::Meter& meter);
 
-/// True if the file differs from its entry.
-bool changed(const Entry& entry, int descriptor);
+/// True if the open file differs from its entry.
+bool has_changed(const Entry& entry, int descriptor);
 
 }  // namespace pario::archive

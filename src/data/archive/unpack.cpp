@@ -31,7 +31,7 @@ bool comes_last(const Row& row) {
   return row.type == Type::hard_link || row.type == Type::directory;
 }
 
-/// Members of one shard after the other, as they lie there.
+/// Reads members in the order of the shards.
 class Reader {
  public:
   explicit Reader(const Archive& archive) : archive_(archive) {}
@@ -46,7 +46,7 @@ class Reader {
     stream_ = std::make_unique<TarStream>(*shard_);
     return {};
   }
-  /// What stands before a member, which has to be the one that the index names.
+  /// Reads the header of a member. An error if the index names another member there.
   base::Status read(std::size_t member, Header& header) {
     if (base::Status status = seek(archive_.index().row(member)); !status) return status;
     return read_member_header(archive_, member, *shard_, *stream_, header);
@@ -61,8 +61,8 @@ class Reader {
   std::unique_ptr<TarStream> stream_;
 };
 
-/// A file whose parts several threads decompress: made by the one who begins it, finished by the
-/// one whose part is the last.
+/// A file whose parts several threads decompress. The thread with the first part creates it, the
+/// one that completes the last part finishes it.
 struct Large {
   Large(std::size_t number, std::uint64_t size) : member(number), left(size) {}
   Large(const Large&) = delete;
@@ -74,7 +74,7 @@ struct Large {
   std::uint64_t left;  ///< bytes
   std::mutex mutex;
   bool begun = false;
-  int descriptor = -1;  ///< also where it can have no place here
+  int descriptor = -1;  ///< stays -1 if the file cannot be created here
   Header header = {};
 };
 
@@ -85,9 +85,9 @@ struct Task {
   base::Extent part = {};  ///< of the file
 };
 
-/// Numbers below `count`, each given out once. A worker has a stretch of its own, so that they work
-/// in different directories, each of which the kernel lets one at a time change; who is done helps
-/// the others.
+/// Distributes the numbers below `count`, each once. A worker starts with a range of its own, so
+/// that workers create files in different directories, which the kernel locks; afterwards it takes
+/// numbers of the others.
 class Shares {
  public:
   Shares(std::size_t count, std::size_t workers) : count_(count), next_(workers) {
@@ -107,7 +107,7 @@ class Shares {
   std::vector<std::atomic<std::size_t>> next_;
 };
 
-/// All members, or those that were asked for, in rising order.
+/// All members, or the requested ones, in ascending order.
 std::vector<std::size_t> members_of(const Archive& archive, const UnpackRequest& request) {
   if (!request.members.empty()) return request.members;
   std::vector<std::size_t> all(archive.index().count());
@@ -123,7 +123,7 @@ base::Status check_members(const Archive& archive, const UnpackRequest& request)
     const std::uint64_t size = archive.index().row(member).size;
     base::Error error{.number = EINVAL, .operation = "unpack", .path = archive.path()};
     if (!is_inside(name)) {
-      error.detail = "it has a member " + quoted(name);
+      error.detail = "it has a member " + quote(name);
       return error;
     }
     if (size > left) {
@@ -172,7 +172,7 @@ class Unpacker {
  private:
   const Row& row(std::size_t member) const { return archive_.index().row(member); }
 
-  /// Files that come by name lie like that, too: they are only looked at.
+  /// Sorts members by their places. Files sorted by name mostly are in this order already.
   void sort_by_place(std::span<std::size_t> members) const {
     const auto place = [this](std::size_t member) {
       return std::pair(row(member).shard, row(member).offset);
@@ -180,7 +180,7 @@ class Unpacker {
     if (!std::ranges::is_sorted(members, {}, place)) std::ranges::sort(members, {}, place);
   }
 
-  /// All that something is put into, before there are links that could lead elsewhere.
+  /// Creates all directories of members, before links exist that could lead elsewhere.
   base::Status make_directories() {
     std::string known;
     for (const std::size_t member : order_) {
@@ -200,7 +200,7 @@ class Unpacker {
     return row.type == Type::file && row.sparse == 0 && row.stored > kLongFrame;
   }
 
-  /// Tasks that have no frame in common.
+  /// Divides members into tasks that share no frame.
   base::Status divide(Members members) {
     std::uint64_t bytes = 0;
     Reader reader(archive_);
@@ -208,7 +208,7 @@ class Unpacker {
       const Row& at = row(members[i]);
       if (base::Status status = reader.seek(at); !status) return status;
       if (!at.is_within(reader.shard().size()))
-        return reader.shard().damaged("the index names bytes behind its end");
+        return reader.shard().damage_error("the index names bytes behind its end");
       const bool begins_frame =
           reader.shard().frame(reader.shard().frame_at(at.offset)).begin == at.offset;
       if (is_large(at))
@@ -224,7 +224,7 @@ class Unpacker {
     return {};
   }
 
-  /// A task for each of its frames.
+  /// Makes a task for each frame of a large file.
   void divide_large(std::size_t member, const Shard& shard) {
     const Row& at = row(member);
     Large& large = large_.emplace_back(member, at.stored);
@@ -240,7 +240,7 @@ class Unpacker {
 
   base::Status work(unsigned worker, Shares& shares) {
     Reader reader(archive_);
-    for (auto number = shares.take(worker); number && !meter_.stopped();
+    for (auto number = shares.take(worker); number && !meter_.is_stopped();
          number = shares.take(worker)) {
       const Task& task = tasks_[*number];
       base::Status status =
@@ -252,7 +252,7 @@ class Unpacker {
 
   base::Status make(const Task& task, Reader& reader) {
     Header header;
-    for (std::size_t i = task.first; i < task.last && !meter_.stopped(); ++i) {
+    for (std::size_t i = task.first; i < task.last && !meter_.is_stopped(); ++i) {
       if (base::Status status = reader.read(order_[i], header); !status) return status;
       if (base::Status status = maker_.make(header, reader.stream()); !status) return status;
       meter_.add(header.stored);
@@ -296,7 +296,7 @@ class Unpacker {
     return status;
   }
 
-  /// Hard links, then directories, deep ones first, as they lie.
+  /// Makes hard links, then finishes directories, deep ones first: the order in the shards.
   base::Status finish(Members members) {
     Reader reader(archive_);
     Header header;
@@ -311,20 +311,21 @@ class Unpacker {
 
   base::Status link(const Header& header, Reader& reader) {
     const auto first = archive_.index().find(header.target);
-    if (!first || comes_last(row(*first))) return reader.shard().damaged("a hard link to nothing");
+    if (!first || comes_last(row(*first)))
+      return reader.shard().damage_error("a hard link to nothing");
     if (is_left_out(row(*first))) {
       ++links_left_out_;
       return {};
     }
     if (is_wanted(*first))
-      return maker_.make(header, reader.stream());  // what was not made here may be anywhere
+      return maker_.make(header, reader.stream());  // only to files that were created here
     return base::Error{.number = ENOENT,
                        .operation = "link",
                        .path = archive_.path() + ": " + header.name,
                        .detail = "a hard link to " + header.target + ": unpack that, too"};
   }
 
-  /// In rising order; empty: all.
+  /// True if a member is requested.
   bool is_wanted(std::size_t member) const {
     return wanted_.empty() || std::ranges::binary_search(wanted_, member);
   }
@@ -336,16 +337,16 @@ class Unpacker {
   Maker maker_;
   bool special_;
   std::uint64_t left_out_ = 0, links_left_out_ = 0;
-  const std::vector<std::size_t>& wanted_;
-  std::vector<std::size_t> order_;  ///< of members
+  const std::vector<std::size_t>& wanted_;  ///< in ascending order; empty: all
+  std::vector<std::size_t> order_;          ///< of members
   std::deque<Large> large_;
   std::vector<Task> tasks_;
 };
 
 constexpr mode_t kPrivate = 0700, kUsual = 0777;
 
-/// Whether the directory gets its permissions from the archive: until then, nobody else changes
-/// what is in it.
+/// True if the output gets its permissions from the archive. Until then it is private, so that no
+/// other user changes its contents.
 bool has_permissions(const Archive& archive, const UnpackRequest& request) {
   const auto root = archive.index().find(".");
   return root && (request.members.empty() || std::ranges::binary_search(request.members, *root));

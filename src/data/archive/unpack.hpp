@@ -1,4 +1,4 @@
-// Shards become a directory again.
+// Unpacks shards to a directory.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 namespace pario::archive {
 
 struct UnpackRequest {
-  std::string output;                ///< must not exist; it is there when all of it is whole
-  std::vector<std::size_t> members;  ///< which, in rising order; empty: all
+  std::string output;                ///< must not exist; it is published when complete
+  std::vector<std::size_t> members;  ///< in ascending order; empty: all
   unsigned threads = 1;
-  bool strict = false;           ///< an error where members would have to go without something, too
+  bool strict = false;           ///< losses are errors (Losses)
   bool same_permissions = true;  ///< false: less the umask, and nothing that grants more (Maker)
   bool special = true;           ///< false: devices and pipes are left out
   std::uint64_t max_size =
-      std::numeric_limits<std::uint64_t>::max();  ///< bytes of all files, holes among them
+      std::numeric_limits<std::uint64_t>::max();  ///< bytes of all files, including holes
 };
 
 struct Unpacking {
-  std::uint64_t members = 0, left_out = 0;  ///< made, and devices and pipes that were not to be
+  std::uint64_t members = 0, left_out = 0;  ///< created; devices and pipes that were left out
   LossTable losses;
 };
 
-/// Refuses archives that say impossible things, and sizes beyond the limit, before anything is
-/// made.
+/// Unpacks an archive. Refuses inconsistent archives, and sizes beyond the limit, before anything
+/// is created.
 base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request,
                                const records::Show& show);
 

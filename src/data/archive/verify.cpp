@@ -24,7 +24,7 @@ base::Error refuse(const Archive& archive, std::string reason) {
           .detail = std::move(reason)};
 }
 
-/// A byte as people write it: 'Z' (90).
+/// A byte as text: 'Z' (90).
 std::string text_of(Type type) {
   const auto code = static_cast<unsigned char>(type);
   const bool printable = code > ' ' && code < 0x7F;
@@ -32,7 +32,7 @@ std::string text_of(Type type) {
          std::to_string(code) + ")";
 }
 
-/// The fault of a single member; empty: nothing.
+/// The fault of a single member; empty: none.
 std::string fault_of(const Row& row, std::uint32_t shards) {
   if (!is_known(row.type)) return "has the type " + text_of(row.type) + "; expected '0' to '6'";
   if (row.shard >= shards)
@@ -47,18 +47,18 @@ std::string fault_of(const Row& row, std::uint32_t shards) {
   return {};
 }
 
-/// The fault of a name, of which `before` comes before; empty: nothing.
+/// The fault of a name after the name `before`; empty: none.
 std::string fault_of_name(std::string_view name, std::string_view before, std::size_t number) {
   if (name.empty()) return "member " + std::to_string(number) + " has no name";
-  if (number > 0 && name == before) return "two members are " + quoted(name);
-  if (number > 0 && name < before) return "the names are not in order at " + quoted(name);
+  if (number > 0 && name == before) return "two members are " + quote(name);
+  if (number > 0 && name < before) return "the names are not in order at " + quote(name);
   return {};
 }
 
-/// A member that a shard cannot hold; empty: it does.
+/// The fault of a member that does not lie within its shard; empty: none.
 std::string fault_of_place(const Row& row, std::string_view name, std::uint64_t tar) {
   if (row.is_within(tar)) return {};
-  return quoted(name) + " is said to have " + std::to_string(row.header) + " + " +
+  return quote(name) + " is said to have " + std::to_string(row.header) + " + " +
          std::to_string(row.stored) + " bytes at " + std::to_string(row.offset) +
          ", behind the end of " + shard_name(row.shard) + " (" + std::to_string(tar) + " bytes)";
 }
@@ -84,7 +84,7 @@ base::Status verify_index(const Archive& archive) {
     if (std::string fault = fault_of_name(name, before, i); !fault.empty())
       return refuse(archive, std::move(fault));
     if (const std::string fault = fault_of(index.row(i), index.shards()); !fault.empty())
-      return refuse(archive, quoted(name) + " " + fault);
+      return refuse(archive, quote(name) + " " + fault);
     before = name;
   }
   return {};
@@ -105,7 +105,7 @@ base::Status verify_places(const Archive& archive) {
     if (std::string fault = fault_of_place(row, index.name(member), shard->size()); !fault.empty())
       return refuse(archive, std::move(fault));
     if (before != nullptr && before->place().end > row.offset)
-      return refuse(archive, quoted(index.name(member)) + " lies in the bytes of another member");
+      return refuse(archive, quote(index.name(member)) + " lies in the bytes of another member");
     before = &row;
   }
   return {};

@@ -8,12 +8,12 @@
 
 namespace pario::archive {
 
-/// Checks the index alone: its checksum, that names are present, sorted and distinct, that types
-/// are known, and that files have as many bytes as are stored. Errors name the member.
+/// Checks the index alone: its checksum, names (present, sorted and distinct), types, and that the
+/// size of a file equals its stored bytes. Errors name the member.
 base::Status verify_index(const Archive& archive);
 
-/// Checks that all members lie within their shards, of which the tables are read, and none in
-/// another's bytes. The index itself is verified.
+/// Checks that all members lie within their shards and do not overlap. Reads the tables of the
+/// shards; the index must be verified.
 base::Status verify_places(const Archive& archive);
 
 }  // namespace pario::archive

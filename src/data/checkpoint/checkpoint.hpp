@@ -1,4 +1,4 @@
-// Room checkpoint: what pario.checkpoint needs of the processor. Functions of memory; any thread.
+// Module checkpoint: checksums for pario.checkpoint. Pure functions of memory; any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,25 @@
 
 namespace pario::checkpoint {
 
-/// A box of a larger array, and how it lies in memory. `whole`, `begin`, `shape` and `strides` have
+/// A box of a larger array, and its layout in memory. `whole`, `begin`, `shape` and `strides` have
 /// one number for each axis, slowest first.
 struct Box {
-  std::size_t element = 0;                // bytes of one
+  std::size_t element = 0;                // bytes of an element
   std::span<const std::uint64_t> whole;   // elements of the array
-  std::span<const std::uint64_t> begin;   // where in it the box begins
+  std::span<const std::uint64_t> begin;   // index of the first element in the array
   std::span<const std::uint64_t> shape;   // elements of the box
-  std::span<const std::int64_t> strides;  // bytes from one to the next, in memory
+  std::span<const std::int64_t> strides;  // bytes from an element to the next one, in memory
 };
 
-/// A sum modulo 2^64, over the elements, of a number made of an element's bytes and of its place in
-/// the whole array: checksums of boxes that tile an array add up to that of the array, however it
-/// is divided. The terms are defined in docs/checkpoint.md. `first` is the first element; all that
-/// the box describes can be read.
+/// The checksum of a box: a sum modulo 2^64 over its elements, whose terms depend on an element's
+/// bytes and its place in the whole array (docs/checkpoint.md). So checksums of boxes that tile an
+/// array add up to that of the array. `first` is the first element; all elements must be readable.
 std::uint64_t checksum(const std::byte* first, const Box& box);
 
-/// A block of an array, divided into chunks of one shape; those at its far ends are smaller. One
-/// number for each axis, slowest first.
+/// A block of an array, divided into chunks of one shape; the last ones along an axis may be
+/// smaller. One number for each axis, slowest first.
 struct Grid {
-  std::span<const std::uint64_t> begin;   // where in the array the block begins
+  std::span<const std::uint64_t> begin;   // index of its first element in the array
   std::span<const std::uint64_t> chunk;   // elements of a chunk; at least one
   std::span<const std::uint64_t> counts;  // chunks
 };
@@ -39,9 +38,9 @@ struct Grid {
 void add_chunk_checksums(const std::byte* first, const Box& box, const Grid& grid,
                          std::uint64_t first_chunk, std::span<std::uint64_t> sums);
 
-/// Those of boxes that lie in `data` one behind the other, each in order. `boxes` describes one
-/// after the other: the bytes of an element, the number of axes, and for these `whole`, `begin` and
-/// `shape`. The caller has made sure that `data` is what `boxes` says.
+/// The checksums of boxes that are in `data` one after the other, each in C order. `boxes` has for
+/// each: the bytes of an element, the number of axes, and then `whole`, `begin` and `shape`. The
+/// caller guarantees that `data` has the size that `boxes` describes.
 std::vector<std::uint64_t> checksums(std::span<const std::byte> data,
                                      std::span<const std::uint64_t> boxes);
 

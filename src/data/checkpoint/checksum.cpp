@@ -11,19 +11,19 @@ namespace {
 
 constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15;
 
-/// One to one, so that no change of a single word goes unseen. The finisher of SplitMix64.
+/// The finisher of SplitMix64: a bijection, so that each change of a single word is detected.
 [[gnu::always_inline]] inline std::uint64_t mix(std::uint64_t word) {
   word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9;
   word = (word ^ word >> 27) * 0x94D049BB133111EB;
   return word ^ word >> 31;
 }
 
-/// What is added to the word with a number in the array.
+/// The number added to the word at `place` of the array.
 [[gnu::always_inline]] inline std::uint64_t key_of(std::uint64_t place) {
   return (place + 1) * kStep;
 }
 
-/// Elements side by side along the last axis of a box.
+/// Consecutive elements along the last axis of a box.
 struct Row {
   const std::byte* first;
   std::uint64_t count;
@@ -34,7 +34,7 @@ struct Row {
 template <class Word>
 [[gnu::always_inline]] inline std::uint64_t sum_of_words(const Row& row, std::int64_t stride) {
   std::uint64_t sum = 0;
-  std::uint64_t key = key_of(row.place);  // adding costs less than multiplying
+  std::uint64_t key = key_of(row.place);  // an addition costs less than a multiplication
   for (std::uint64_t i = 0; i < row.count; ++i, key += kStep) {
     Word word;
     std::memcpy(&word, row.first + static_cast<std::int64_t>(i) * stride, sizeof word);
@@ -44,7 +44,7 @@ template <class Word>
 }
 
 #if defined(__x86_64__)
-/// Several times as fast: these processors multiply eight words of 64 bits at once.
+/// Several times as fast, because these processors multiply eight 64-bit words at once.
 template <class Word>
 __attribute__((target("avx512f,avx512dq"))) std::uint64_t sum_by_eights(const Row& row) {
   return sum_of_words<Word>(row, sizeof(Word));
@@ -60,7 +60,8 @@ std::uint64_t sum_of_words(const Row& row) {
   return sum_of_words<Word>(row, sizeof(Word));
 }
 
-/// The words of an element have places of their own; the last one is filled up with zeros.
+/// Sums elements of other sizes, word by word; each word has its own place, and the last one is
+/// padded with zeros.
 std::uint64_t sum_of_elements(const Row& row, std::size_t element) {
   const std::uint64_t words = (element + 7) / 8;
   std::uint64_t sum = 0;
@@ -89,7 +90,7 @@ std::uint64_t sum_of(const Row& row, std::size_t element) {
   }
 }
 
-/// Steps to the next row; false behind the last one.
+/// Advances `index` to the next row; false after the last one.
 bool step(std::vector<std::uint64_t>& index, const Box& box) {
   for (std::size_t axis = index.size(); axis-- > 0;) {
     if (++index[axis] < box.shape[axis]) return true;
@@ -108,7 +109,7 @@ Row row_at(const std::byte* first, const Box& box, const std::vector<std::uint64
   return {first, box.shape[last], box.strides[last], place + box.begin[last]};
 }
 
-/// Number of the chunk in which a row of a box begins, but for its place along the last axis.
+/// The number of the chunk in which a row of a box begins, without its part for the last axis.
 std::uint64_t chunk_before_last_axis(const Box& box, const Grid& grid,
                                      const std::vector<std::uint64_t>& index) {
   std::uint64_t number = 0;
@@ -118,8 +119,8 @@ std::uint64_t chunk_before_last_axis(const Box& box, const Grid& grid,
   return number * grid.counts.back();
 }
 
-/// Adds the sums of a row to those of its chunks. `at` is its first element along the last axis of
-/// the block.
+/// Adds the sums of a row to those of its chunks. `at`: the index of its first element along the
+/// last axis of the block.
 void add_row(Row row, std::size_t element, std::uint64_t at, std::uint64_t chunk,
              std::span<std::uint64_t> sums) {
   for (std::uint64_t number = at / chunk; row.count > 0; ++number) {
@@ -135,7 +136,7 @@ bool is_empty(const Box& box) {
   return std::ranges::find(box.shape, std::uint64_t{0}) != box.shape.end();
 }
 
-/// Bytes from one element to the next where a box lies in memory in order.
+/// The strides in bytes of a box that is in memory in C order.
 std::vector<std::int64_t> strides_in_order(const Box& box) {
   std::vector<std::int64_t> strides(box.shape.size());
   auto stride = static_cast<std::int64_t>(box.element);

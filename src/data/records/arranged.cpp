@@ -18,7 +18,7 @@ IndexBuilder arrange(const Index& index, const ShuffleKeys& keys,
     if (std::ranges::binary_search(skipped, record)) continue;
     builder.begin(at);
     if (index.has_names())
-      builder.name(index.name(record), index.mode(record), index.modified(record));
+      builder.name(index.name(record), index.mode(record), index.modification_time(record));
     if (index.has_sums()) builder.sum(index.sum(record));
     at += index.span(record).length();
   }

@@ -1,4 +1,4 @@
-// The index of a shuffled file, from that of the file it came from.
+// Makes the index of a shuffled file from that of its input.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace pario::records {
 
-/// Only their index makes such files readable.
+/// True for kinds whose files can be read only with an index.
 inline bool keeps_index(Kind kind) { return kind == Kind::packed || kind == Kind::raw; }
-/// Bytes of memory for it, beside the index itself.
+/// Bytes of memory that arrange() needs beside the index itself.
 inline std::uint64_t memory_to_arrange(const Index& index) {
   return index.count() * 2 * sizeof(std::uint64_t);
 }

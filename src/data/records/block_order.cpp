@@ -25,7 +25,7 @@ BlockOrder::BlockOrder(Blocks blocks, std::uint64_t together, std::uint64_t seed
   }
 }
 
-/// Where the blocks from `slot` on begin.
+/// The position at which the block of `slot` begins.
 std::uint64_t BlockOrder::place_of(std::uint64_t slot) const {
   if (!places_.empty()) return places_[slot];
   return std::min(slot * blocks_.length - (slot > short_slot_ ? short_by_ : 0), blocks_.records);

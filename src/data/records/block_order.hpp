@@ -1,5 +1,5 @@
-// Blocks of neighbouring records in random order, and in groups of them their records: what is
-// read, or decoded, at a time stays large.
+// Random order of blocks of neighbouring records, and of the records within groups of blocks, so
+// that reads and decoded groups stay large.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace pario::records {
 
-/// How records are divided into blocks: of one length, the last one shorter, or as `begins` says,
-/// which has the end, too.
+/// The division of records into blocks: of equal length but for the last one, or by `begins`, the
+/// first record of each block and the end.
 struct Blocks {
   std::uint64_t records = 0, length = 1;
   std::vector<std::uint64_t> begins = {};
@@ -24,7 +24,7 @@ struct Blocks {
   }
 };
 
-/// The blocks stand in slots, in random order; a turn is `together` slots, whose records are mixed.
+/// Blocks in random order, each in a slot. A turn is `together` slots, whose records are mixed.
 class BlockOrder {
  public:
   BlockOrder(Blocks blocks, std::uint64_t together, std::uint64_t seed, std::uint64_t epoch);
@@ -46,10 +46,10 @@ class BlockOrder {
   Blocks blocks_;
   std::uint64_t together_, seed_, epoch_;
   Permutation all_;               ///< the block in a slot
-  std::uint64_t short_slot_ = 0;  ///< of blocks of one length: where the last one went,
-  std::uint64_t short_by_ = 0;    ///< and what it lacks
+  std::uint64_t short_slot_ = 0;  ///< with blocks of one length: the slot of the last one,
+  std::uint64_t short_by_ = 0;    ///< and the number of records that it lacks
   std::vector<std::uint64_t>
-      places_;  ///< of others: where the blocks of each slot begin, and the end
+      places_;  ///< with other blocks: the position of each slot, and the end
 };
 
 }  // namespace pario::records

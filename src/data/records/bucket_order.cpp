@@ -20,8 +20,8 @@ std::vector<std::uint64_t> in_order(std::uint64_t buckets) {
   return turns;
 }
 
-std::vector<std::uint64_t> shuffled(std::uint64_t buckets, std::uint64_t seed,
-                                    std::uint64_t epoch) {
+std::vector<std::uint64_t> shuffle_turns(std::uint64_t buckets, std::uint64_t seed,
+                                         std::uint64_t epoch) {
   const Permutation permutation(buckets, seed, epoch, true);
   std::vector<std::uint64_t> turns(buckets);
   for (std::uint64_t bucket = 0; bucket < buckets; ++bucket) turns[bucket] = permutation.at(bucket);
@@ -32,24 +32,23 @@ std::vector<std::uint64_t> shuffled(std::uint64_t buckets, std::uint64_t seed,
 
 BucketOrder::BucketOrder(const Index& index)
     : index_(index), keys_(bucketing_of(index).seed), held_(kNone) {
-  take_stretches(in_order(bucketing_of(index).buckets));
+  take_runs(in_order(bucketing_of(index).buckets));
 }
 
 BucketOrder::BucketOrder(const Index& index, std::uint64_t seed, std::uint64_t epoch)
     : index_(index), keys_(seed, 64, static_cast<std::uint32_t>(epoch) + 1), held_(kNone) {
-  take_stretches(shuffled(bucketing_of(index).buckets, seed, epoch));
+  take_runs(shuffle_turns(bucketing_of(index).buckets, seed, epoch));
 }
 
-void BucketOrder::take_stretches(std::span<const std::uint64_t> turns) {
-  stretches_.resize(turns.size());
+void BucketOrder::take_runs(std::span<const std::uint64_t> turns) {
+  runs_.resize(turns.size());
   ends_.resize(turns.size());
-  for (std::uint64_t i = 0; i < index_.stretches(); ++i) {
-    const Stretch stretch = index_.stretch(i);
-    const std::uint64_t behind = i + 1 < index_.stretches() ? index_.stretch(i + 1).first
-                                                            : index_.count(),
-                        turn = turns[stretch.bucket];
-    stretches_[turn].push_back({stretch.first, behind});
-    ends_[turn] += behind - stretch.first;
+  for (std::uint64_t i = 0; i < index_.runs(); ++i) {
+    const BucketRun run = index_.run(i);
+    const std::uint64_t behind = i + 1 < index_.runs() ? index_.run(i + 1).first : index_.count(),
+                        turn = turns[run.bucket];
+    runs_[turn].push_back({run.first, behind});
+    ends_[turn] += behind - run.first;
   }
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
@@ -62,17 +61,17 @@ std::uint64_t BucketOrder::at(std::uint64_t position) const {
   const bool held = held_ != kNone && position >= begin_of(held_) && position < ends_[held_];
   if (!held) {
     held_ = turn_of(position);
-    records_ = sorted(held_);
+    records_ = sort_bucket(held_);
   }
   return records_[position - begin_of(held_)];
 }
 
-/// The records of a bucket in their order: by key; of equal ones, by where they began.
-std::vector<std::uint64_t> BucketOrder::sorted(std::uint64_t turn) const {
+/// Sorts the records of a bucket by key; those of equal keys by their offset in the input.
+std::vector<std::uint64_t> BucketOrder::sort_bucket(std::uint64_t turn) const {
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> order;
   order.reserve(ends_[turn] - begin_of(turn));
-  for (const base::Extent& stretch : stretches_[turn])
-    for (std::uint64_t record = stretch.begin; record < stretch.end; ++record) {
+  for (const base::Extent& run : runs_[turn])
+    for (std::uint64_t record = run.begin; record < run.end; ++record) {
       const std::uint64_t identity = index_.identity(record);
       order.emplace_back(keys_.of(identity), identity, record);
     }

@@ -20,7 +20,7 @@ std::uint64_t unzigzag(std::uint64_t number) {
   return number >> 1 ^ ((number & 1) != 0 ? ~std::uint64_t{0} : 0);
 }
 
-/// Moves `at` behind the record.
+/// Reads a record, and moves `at` to its end.
 Heaped take_record(const std::byte*& at) {
   Heaped record;
   const std::uint64_t twice = take_number(at);
@@ -190,13 +190,13 @@ base::Status SortedBucket::read(Heap& heap, const Bucket& bucket, const ShuffleK
   return {};
 }
 
-/// Keys are random: their upper bits divide them into runs of a few, which are sorted.
+/// Sorts entries: the upper bits of the keys, which are random, divide them into short runs.
 void SortedBucket::sort(std::span<const Entry> unsorted) {
   constexpr std::uint64_t kRun = 8;  // records, about
   const int bits = std::min(32, static_cast<int>(std::bit_width(unsorted.size() / kRun)));
   const auto run_of = [&](Entry entry) { return bits == 0 ? 0 : entry >> (64 - bits); };
   std::vector<std::uint32_t> ends((std::uint64_t{1} << bits) +
-                                  1);  // first: where each run begins, one further on
+                                  1);  // at first the begin of each run, shifted by one
   for (const Entry entry : unsorted) ++ends[run_of(entry) + 1];
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
   for (const Entry entry : unsorted) order_[ends[run_of(entry)]++] = entry;
@@ -204,7 +204,7 @@ void SortedBucket::sort(std::span<const Entry> unsorted) {
     std::ranges::sort(order_.subspan(begin, ends[run] - begin));
 }
 
-/// Those of which an Entry does not tell who comes first: a few.
+/// Sorts the few records whose Entries have equal keys.
 void SortedBucket::sort_equal(const ShuffleKeys& keys) {
   std::vector<std::tuple<std::uint64_t, std::uint64_t, Entry>> equal;
   for (std::size_t first = 0, behind = 1; first < order_.size(); first = behind++) {

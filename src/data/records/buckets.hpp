@@ -1,8 +1,8 @@
-// Buckets: records of one range of keys, heaped up in memory or in a temporary file.
+// Buckets: records of one range of keys, collected in memory or in a temporary file.
 //
-// A heap of records lies in pieces. A piece begins with an identity, and holds for each record: the
-// identity less the one before (zigzag, varint), twice its length (varint; plus one when it stayed
-// in the input), its bytes or, of one that stayed, nothing.
+// A bucket consists of pieces. A piece begins with an identity, and holds for each record: the
+// identity less the one before (zigzag, varint), twice its length (varint; plus one if it stayed
+// in the input), and its bytes unless it stayed.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace pario::records {
 class Heap {
  public:
   virtual ~Heap() = default;
-  /// Keeps `piece`, whose size and address are aligned; returns where.
+  /// Stores `piece`, whose size and address are aligned; returns its place.
   virtual base::Result<std::uint64_t> put(std::span<const std::byte> piece) = 0;
   virtual base::Status get(std::uint64_t where, std::span<std::byte> piece) = 0;
   /// Frees a range.
@@ -38,14 +38,14 @@ base::Result<std::unique_ptr<Heap>> make_memory_heap(std::uint64_t most);
 base::Result<std::unique_ptr<Heap>> make_file_heap(const std::string& directory,
                                                    std::uint64_t expected, Caching caching);
 
-/// A heap in a file of each rank that all ranks can read. `number`: of the run that makes `output`,
-/// the same on all ranks.
+/// A heap in a file of each rank that all ranks can read. `number`: of the shuffle that makes
+/// `output`, equal on all ranks.
 base::Result<std::unique_ptr<Heap>> make_shared_heap(const std::string& directory,
                                                      const std::string& output,
                                                      std::uint64_t number, const Ranks& ranks,
                                                      std::uint64_t expected, Caching caching);
 
-/// The path of a rank's file of a shared heap, which all ranks see. `number`: of the run.
+/// The path of a rank's file of a shared heap, for all ranks. `number`: of the shuffle.
 std::string heap_path(const std::string& directory, std::string_view output, std::uint64_t rank,
                       std::uint64_t number);
 /// True for the names of such files for this output, made by this host; also for those of earlier
@@ -61,7 +61,7 @@ struct Piece {
 /// Keys in [first, last].
 struct KeyRange {
   std::uint64_t first = 0, last = ~std::uint64_t{0};
-  /// Which of `count` equal parts a key is in.
+  /// The number of the part, of `count` equal ones, that contains a key.
   std::uint32_t part_of(std::uint64_t key, std::uint32_t count) const;
   KeyRange part(std::uint32_t number, std::uint32_t count) const;
 };
@@ -74,7 +74,7 @@ struct Bucket {
   std::uint64_t stored = 0;  ///< of its pieces
 };
 
-/// A record as it lies in a piece.
+/// A record in a piece.
 struct Heaped {
   std::uint64_t identity = 0, length = 0;
   bool inside = true;                ///< false: it stayed in the input
@@ -87,13 +87,13 @@ class PieceReader {
   explicit PieceReader(std::span<const std::byte> piece)
       : begin_(piece.data()), at_(piece.data()), end_(piece.data() + piece.size()) {}
   bool more() const { return at_ < end_; }
-  /// Where the next one lies in the piece.
+  /// The offset of the next record in the piece.
   std::uint64_t position() const { return static_cast<std::uint64_t>(at_ - begin_); }
   Heaped next() {
     const std::uint64_t identity = take_identity();
     return take_rest(identity);
   }
-  /// In two steps: between them, position() is what heaped_at() wants.
+  /// next() in two steps; between them, position() is the offset for heaped_at().
   std::uint64_t take_identity();
   Heaped take_rest(std::uint64_t identity);
 
@@ -105,15 +105,15 @@ class PieceReader {
 /// in the input.
 Heaped heaped_at(const std::byte* at);
 
-/// Puts records into buckets; one thread's.
+/// Puts records into buckets. For one thread.
 class BucketWriter {
  public:
-  /// `memory`: `buffer` bytes of each, aligned, which it uses until it is gone.
+  /// `memory`: `buffer` bytes for each bucket, aligned; must outlive the writer.
   BucketWriter(Heap& heap, KeyRange keys, std::uint32_t buckets, std::uint64_t buffer,
                std::span<std::byte> memory);
-  /// `bytes` of a record that is inside; at most the buffer less 64.
+  /// Adds a record; one that is inside has at most `buffer` - 64 bytes.
   base::Status add(std::uint64_t key, const Heaped& record);
-  /// What is left in buffers goes to the heap.
+  /// Moves the contents of the buffers to the heap.
   base::Status finish();
   std::vector<Bucket> take() { return std::move(buckets_); }
 
@@ -131,10 +131,10 @@ class BucketWriter {
   std::vector<Bucket> buckets_;
 };
 
-/// Adds what several threads put into the same buckets.
+/// Merges the buckets of several threads.
 void merge(std::vector<Bucket>& into, std::vector<Bucket> more);
 
-/// Buckets as numbers, to be sent.
+/// Converts buckets to numbers, to send them.
 std::vector<std::uint64_t> numbers_of(const std::vector<Bucket>& buckets);
 std::vector<Bucket> buckets_of(std::span<const std::uint64_t> numbers);
 
@@ -143,15 +143,16 @@ class SortedBucket {
  public:
   /// Bytes of memory for a bucket.
   static std::uint64_t memory_for(const Bucket& bucket);
-  /// In `memory`, which it uses until it is gone.
+  /// Loads a bucket into `memory`, which must outlive it.
   static base::Result<SortedBucket> load(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys,
                                          std::span<std::byte> memory);
   std::uint64_t count() const { return order_.size(); }
-  /// Most bytes of memory that one may take.
+  /// Most bytes of memory of a bucket.
   static constexpr std::uint64_t kMost = 0xFFFFFFFF;
-  /// `number`: in the order of the shuffle. Its identity is known only if it stayed in the input.
+  /// The record at `number` in the order of the shuffle. Its identity is known only if it stayed in
+  /// the input.
   Heaped record(std::uint64_t number) const;
-  /// It will be asked for soon.
+  /// Loads a record that is needed soon into the processor's caches.
   void prefetch(std::uint64_t number) const {
     const std::byte* const record = bytes_ + position(order_[number]);
     for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(record + line * 64);
@@ -161,7 +162,7 @@ class SortedBucket {
   }
 
  private:
-  /// The upper 32 bits of a key that its range leaves open, then where its record lies.
+  /// The upper 32 bits of a key within its range; below them the offset of its record.
   using Entry = std::uint64_t;
   static std::uint64_t position(Entry entry) { return entry & kMost; }
   base::Status read(Heap& heap, const Bucket& bucket, const ShuffleKeys& keys,
@@ -172,7 +173,7 @@ class SortedBucket {
 
   std::span<Entry> order_;
   std::byte* bytes_ = nullptr;
-  std::vector<base::Extent> pieces_;  ///< where each is in bytes_
+  std::vector<base::Extent> pieces_;  ///< in bytes_
 };
 
 }  // namespace pario::records

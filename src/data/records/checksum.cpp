@@ -49,7 +49,7 @@ constexpr Matrix append_zeros(std::uint64_t bytes) {
   return matrix;
 }
 
-/// The same as a table of the images of each byte.
+/// A Matrix as a table of the images of each byte.
 using ZerosTable = std::array<std::array<std::uint32_t, 256>, 4>;
 constexpr ZerosTable make_zeros_table(std::uint64_t bytes) {
   const Matrix matrix = append_zeros(bytes);
@@ -71,8 +71,8 @@ std::uint64_t word_at(const std::byte* bytes) {
   return word;
 }
 
-/// Three stripes side by side, as often as they fit: the instruction takes three cycles, and one
-/// can begin in each. Moves `data` behind them.
+/// Processes three stripes at a time, as often as they fit, because the instruction has a latency
+/// of three cycles and one can begin in each. Moves `data` to their end.
 template <std::uint64_t kStripe>
 __attribute__((target("sse4.2"))) std::uint64_t by_stripes(std::span<const std::byte>& data,
                                                            std::uint64_t crc) {

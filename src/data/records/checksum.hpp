@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), as TFRecord files have it.
+// CRC-32C (Castagnoli), the checksum of TFRecord files.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@ namespace {
 constexpr std::uint64_t kWidest =
     57;  // an unaligned word holds that many bits from any bit of its first byte on
 
-/// What the numbers are off the line from the first to the last: the least (as a signed number),
-/// and the bits that the others need.
+/// The residuals of numbers from the line from the first to the last: the least one (as a signed
+/// number), and the bits that the others need relative to it.
 struct Fit {
   std::uint64_t base, stride, width;
 };
@@ -65,9 +65,9 @@ void ColumnBuilder::close_block(std::uint64_t count) {
   const std::span<const std::uint64_t> numbers(pending_, count);
   const Fit line = fit(numbers);
   const std::uint64_t place = residuals_.size(),
-                      bytes = kNumbersPerBlock * line.width / 8;  // whole ones: 128 of them
+                      bytes = kNumbersPerBlock * line.width / 8;  // 128 numbers: no remainder
   blocks_.push_back({line.base, line.stride, place << 8 | line.width});
-  residuals_.resize(place + bytes + sizeof(std::uint64_t));  // the last are put in by words, too
+  residuals_.resize(place + bytes + sizeof(std::uint64_t));  // writes are whole words
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t bit = i * line.width;
     std::byte* const at = residuals_.data() + place + bit / 8;

@@ -1,5 +1,5 @@
-// Ascending numbers in little room: offsets of records and of their names. Others may be among
-// them, and take more.
+// Compressed columns of ascending numbers: offsets of records and of their names. Numbers out of
+// order are possible, and take more space.
 #pragma once
 
 #include <bit>
@@ -14,25 +14,24 @@ namespace pario::records {
 static_assert(std::endian::native == std::endian::little,
               "the index is read as it lies in the file");
 
-/// Numbers that share a straight line; what they are off it is packed.
+/// Numbers of a block, which has one straight line; their residuals from it are packed.
 inline constexpr std::uint64_t kNumbersPerBlock = 128;
-/// All numbers are less.
+/// All numbers are less than this.
 inline constexpr std::uint64_t kLargestNumber = std::uint64_t{1} << 56;
 
 /// number i of the block = base + i * stride + residual i, modulo 2^64.
 struct ColumnBlock {
   std::uint64_t base, stride;
-  std::uint64_t place;  ///< bits 0-7: bits of a residual, at most 57; the others: where the first
-                        ///< lies, in bytes behind all blocks
+  std::uint64_t place;  ///< bits 0-7: bits of a residual, at most 57; the others: offset of the
+                        ///< first residual, in bytes after all blocks
 };
 static_assert(sizeof(ColumnBlock) == 24);
 
-/// A column as it lies in memory or in a mapped file: blocks, then residuals, then 8 bytes of
-/// zeros.
+/// A column in memory or in a mapped file: blocks, then residuals, then 8 bytes of zeros.
 class Column {
  public:
   Column() = default;
-  /// `bytes` outlives it, and valid_column() holds.
+  /// `bytes` must outlive the column, and valid_column() must be true.
   Column(std::span<const std::byte> bytes, std::uint64_t count)
       : blocks_(bytes.data()),
         residuals_(bytes.data() +
@@ -46,7 +45,7 @@ class Column {
     const std::uint64_t within = index % kNumbersPerBlock, width = block.place & 0xFF;
     return block.base + within * block.stride + residual(block.place >> 8, within * width, width);
   }
-  /// The first index whose number is not less; count() when there is none.
+  /// The first index whose number is at least `number`; count() if there is none.
   std::uint64_t first_from(std::uint64_t number) const;
 
  private:
@@ -61,10 +60,10 @@ class Column {
   std::uint64_t count_ = 0;
 };
 
-/// Whether all residuals of `count` numbers lie within `bytes`.
+/// True if all residuals of `count` numbers lie within `bytes`.
 bool valid_column(std::span<const std::byte> bytes, std::uint64_t count);
 
-/// Takes numbers, all below kLargestNumber; the more evenly they ascend, the less room they need.
+/// Makes a column of numbers below kLargestNumber; the more evenly they ascend, the smaller it is.
 class ColumnBuilder {
  public:
   void add(std::uint64_t number) {
@@ -72,9 +71,9 @@ class ColumnBuilder {
     if (count_ % kNumbersPerBlock == 0) close_block(kNumbersPerBlock);
   }
   std::uint64_t count() const { return count_; }
-  /// Of the column, so far.
+  /// Bytes of the column so far.
   std::uint64_t bytes() const { return blocks_.size() * sizeof(ColumnBlock) + residuals_.size(); }
-  /// So many are expected; what they turn out not to need is never touched.
+  /// Reserves memory for the expected numbers; unused memory is never touched.
   void expect(std::uint64_t numbers, std::uint64_t bytes);
   /// The column; the builder is empty afterwards.
   std::vector<std::byte> finish();

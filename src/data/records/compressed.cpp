@@ -12,7 +12,7 @@ namespace {
 
 using Transform = int (*)(const char* from, char* to, int size, int room);
 
-/// What is asked of the library, of whatever version.
+/// The functions of the library that are used, from any of its versions.
 struct Lz4 {
   Transform compress, decompress;
 };
@@ -31,9 +31,9 @@ base::Result<Lz4> load_lz4() {
       .detail = "to compress the temporary file; the package liblz4-1, lz4-libs or lz4 has it"};
 }
 
-/// A piece becomes its compressed length (32 bits) and bytes, in whole pages, or stays as it is
-/// where that saves no page. How many pages it takes stands in the low bits of where it is, which
-/// are none of the place.
+/// Stores a piece as its compressed length (32 bits) and bytes, in whole pages; uncompressed if
+/// that saves no page. The low bits of its place, which are otherwise zero, hold the number of its
+/// pages.
 class CompressedHeap final : public Heap {
  public:
   CompressedHeap(const Lz4& lz4, std::unique_ptr<Heap> below)
@@ -83,7 +83,7 @@ class CompressedHeap final : public Heap {
     return base::round_up(sizeof(std::uint32_t) + length_in(memory), kAlignment) / kAlignment;
   }
 
-  /// Null: it would save no page.
+  /// Compresses a piece; null if that saves no page.
   base::Result<std::shared_ptr<Buffer>> compress(std::span<const std::byte> piece) {
     if (piece.size() <= kAlignment) return std::shared_ptr<Buffer>();
     base::Result<std::shared_ptr<Buffer>> memory = pool_->take(piece.size());
@@ -105,7 +105,7 @@ class CompressedHeap final : public Heap {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Heap>> compressed(std::unique_ptr<Heap> below) {
+base::Result<std::unique_ptr<Heap>> make_compressed_heap(std::unique_ptr<Heap> below) {
   const base::Result<Lz4> lz4 = load_lz4();
   if (!lz4.ok()) return lz4.error();
   return std::unique_ptr<Heap>(std::make_unique<CompressedHeap>(*lz4, std::move(below)));

@@ -1,4 +1,4 @@
-// Temporary files that are compressed by LZ4, where its library is.
+// Temporary files compressed by LZ4, if its library is installed.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace pario::records {
 
-/// Compresses what is put into `below`. Each thread that calls it needs memory for a piece and an
-/// eighth more. ENOENT: there is no liblz4.so.1.
-base::Result<std::unique_ptr<Heap>> compressed(std::unique_ptr<Heap> below);
+/// A heap that compresses pieces and stores them in `below`. Each calling thread needs memory for a
+/// piece and an eighth more. ENOENT: there is no liblz4.so.1.
+base::Result<std::unique_ptr<Heap>> make_compressed_heap(std::unique_ptr<Heap> below);
 
 }  // namespace pario::records

@@ -15,7 +15,7 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kWriting = 1 << 20;
-constexpr std::size_t kDigits = 9;  // of the number of a record, at least
+constexpr std::size_t kDigits = 9;  // least digits of the number of a record
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -35,7 +35,7 @@ class Converter {
     if (!cursor.ok()) return cursor.error();
     base::Status status = next_shard(*cursor);
     for (const Dataset& input : inputs_)
-      for (std::uint64_t record = 0; record < input.count() && status && !meter_.stopped();
+      for (std::uint64_t record = 0; record < input.count() && status && !meter_.is_stopped();
            ++record) {
         while (status && shard_ + 1 < output_->shards() && taken_ == first_of(shard_ + 1))
           status = next_shard(*cursor);
@@ -46,11 +46,10 @@ class Converter {
     return status ? close_shard(*cursor) : status;
   }
   base::Status finish() {
-    base::Status status = output_->settle(offset_, format_of(request_.kind).trailer);
-    return status ? give_names_with_indices(*output_, request_.outputs, indices_, Kind::raw)
-                  : status;
+    base::Status status = output_->complete(offset_, format_of(request_.kind).trailer);
+    return status ? publish_with_indexes(*output_, request_.outputs, indices_, Kind::raw) : status;
   }
-  Converted converted() const { return {written_, skipped_.numbers().size(), skipped_.first()}; }
+  Converted outcome() const { return {written_, skipped_.numbers().size(), skipped_.first()}; }
 
  private:
   std::uint64_t first_of(std::uint32_t shard) const {
@@ -69,7 +68,7 @@ class Converter {
     return cursor.seek(shard_, 0);
   }
 
-  /// Writes the end of a shard, behind its records.
+  /// Writes the end of a shard, after its records.
   base::Status close_shard(OutputCursor& cursor) {
     const std::uint64_t end = offset_ - shard_begin_;
     if (request_.kind == Kind::packed) {
@@ -107,7 +106,7 @@ class Converter {
 
   void keep_name(const Dataset& input, std::uint64_t record, std::span<const std::byte> payload) {
     const Index& from = input.index();
-    index_.name(from.name(record), from.mode(record), from.modified(record));
+    index_.name(from.name(record), from.mode(record), from.modification_time(record));
     std::uint64_t sum = 0;
     for (std::uint64_t done = 0; done < payload.size() || done == 0; done += kSumPiece)
       sum = add_to_sum(
@@ -144,7 +143,8 @@ class Converter {
     return status ? put(bytes_of(tail), cursor) : status;
   }
 
-  /// Under its own name where that tells it from the record before, else under its number.
+  /// Writes a member of a tar, by the record's name if that differs from the one before, else by
+  /// its number.
   base::Status put_member(std::span<const std::byte> payload, const Dataset& input,
                           std::uint64_t record, OutputCursor& cursor) {
     const Index& from = input.index();
@@ -154,8 +154,9 @@ class Converter {
     TarMember member{.name = from.name(record), .size = payload.size()};
     if (sample_key(member.name).empty()) member.name = number;
     if (from.mode(record) != 0) member.mode = from.mode(record);
-    member.modified = static_cast<std::uint64_t>(std::max<std::int64_t>(from.modified(record), 0)) /
-                      1'000'000'000;
+    member.modified =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(from.modification_time(record), 0)) /
+        1'000'000'000;
     base::Status status = put(tar_head(member), cursor);
     if (status) status = put(payload, cursor);
     const std::vector<std::byte> zeros(base::round_up(payload.size(), kTarBlock) - payload.size());
@@ -207,7 +208,7 @@ base::Result<Converted> convert(const ConvertRequest& request, const Show& show)
   Converter converter(request, std::move(inputs), std::move(*output), meter);
   base::Status status = run_team(1, meter, [&](unsigned) { return converter.run(); });
   if (status) status = converter.finish();
-  return status ? base::Result<Converted>(converter.converted()) : status.error();
+  return status ? base::Result<Converted>(converter.outcome()) : status.error();
 }
 
 }  // namespace pario::records

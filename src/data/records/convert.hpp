@@ -1,4 +1,4 @@
-// Records from files into other files: joined, divided, in another format.
+// Copies records to other files: joins, divides and converts files.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace pario::records {
 
 struct ConvertRequest {
   std::vector<std::string> inputs;    ///< Datasets, in the order in which their records are written
-  std::vector<std::string> outputs;   ///< several: each gets as many records, to within one
-  OnDamage damaged = OnDamage::fail;  ///< records of the inputs
-  Kind kind = Kind::lines;  ///< of the outputs; records of that kind already are copied as they are
+  std::vector<std::string> outputs;   ///< several: their numbers of records differ by one at most
+  OnDamage damaged = OnDamage::fail;  ///< for records of the inputs
+  Kind kind = Kind::lines;            ///< of the outputs; records of this kind are copied unchanged
 };
 struct Converted {
   std::uint64_t records = 0, skipped = 0;
   std::string first_skipped{};  ///< the error of the first record that was skipped
 };
-/// Outputs get their names when all are whole. Those of packed files and raw ones have their index.
+/// Converts files. Publishes the outputs when all are complete, packed and raw ones with an index.
 base::Result<Converted> convert(const ConvertRequest& request, const Show& show = {});
 
 }  // namespace pario::records

@@ -71,7 +71,7 @@ class Verification {
   base::Status work() {
     std::vector<std::byte> memory;
     for (std::uint64_t first = next_.fetch_add(kRecordsAtATime);
-         first < dataset_.count() && !meter_.stopped(); first = next_.fetch_add(kRecordsAtATime))
+         first < dataset_.count() && !meter_.is_stopped(); first = next_.fetch_add(kRecordsAtATime))
       for (std::uint64_t record = first;
            record < std::min(dataset_.count(), first + kRecordsAtATime); ++record)
         check(record, memory);

@@ -1,4 +1,4 @@
-// Records by number, whatever the file they are in.
+// Records by number, from files of any format.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace pario::records {
 
-/// A file of records, or a directory, open for reading. Any thread, also after a fork: reads leave
-/// nothing behind.
+/// A file of records, or a directory, open for reading. Any thread may use it, also after a fork:
+/// reads keep no state.
 class Dataset {
  public:
-  /// With the index of the file (open_index). `verify`: of each record that is read whole the
-  /// checksums are compared, if it has any, and those of the index now.
+  /// Opens a file with its index (open_index). `verify`: compares the checksums of the index now,
+  /// and those of each record that is read as a whole, if it has any.
   static base::Result<Dataset> open(const std::string& path, bool verify = true);
-  /// With this index.
+  /// Opens a file with a given index.
   static base::Result<Dataset> open(const std::string& path, Index index, bool verify = true);
 
   const Index& index() const { return index_; }
@@ -35,10 +35,10 @@ class Dataset {
   std::uint64_t count() const { return index_.count(); }
   /// The open file; null: a directory.
   const std::shared_ptr<const Disk>& file() const { return file_; }
-  /// Reads a stretch of a record into `out`, without a look at checksums; ESTALE when it is not
-  /// there any more. `record` < count(), `offset` within it.
+  /// Reads a part of a record into `out`, without checksums; ESTALE: the file has become shorter.
+  /// `record` < count(), `offset` within it.
   base::Status read(std::uint64_t record, std::uint64_t offset, std::span<std::byte> out) const;
-  /// Reads a whole record as it lies; returns the extent of its data. EBADMSG: it is damaged.
+  /// Reads a whole stored record; returns the extent of its data. EBADMSG: it is damaged.
   base::Result<base::Extent> read(std::uint64_t record, std::span<std::byte> out) const;
   /// EBADMSG if the bytes of a whole record, read by other means, are damaged.
   base::Status check(std::uint64_t record, std::span<const std::byte> bytes) const;
@@ -57,7 +57,7 @@ struct Damage {
   std::uint64_t record;
   std::string what;
 };
-/// Reads everything and holds it against all checksums there are; at most `most` damaged records.
+/// Reads all records and compares all checksums; returns at most `most` damaged records.
 base::Result<std::vector<Damage>> verify(const Dataset& dataset, unsigned threads, std::size_t most,
                                          const Show& show = {});
 

@@ -21,7 +21,7 @@ base::Result<Buffer> Buffer::make(std::uint64_t size, Pages pages) {
                        .detail = std::to_string(size) + " bytes of memory for buffers"};
   if (pages == Pages::large)
     ::madvise(buffer.data_, buffer.size_,
-              MADV_HUGEPAGE);  // where there are none, it changes nothing
+              MADV_HUGEPAGE);  // no effect on kernels without large pages
   return buffer;
 }
 
@@ -75,12 +75,12 @@ base::Error Disk::error(const char* operation, base::Extent where) const {
 
 namespace {
 
-/// Waits for no writer where there is a pipe in place of a file.
+/// Opens a file without blocking on a pipe that has no writer.
 int open_file(const std::string& path, int flags, unsigned mode) {
   const int number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
   return number >= 0 || errno != EWOULDBLOCK
              ? number
-             : ::open(path.c_str(), flags | O_CLOEXEC, mode);  // a lease that is given up
+             : ::open(path.c_str(), flags | O_CLOEXEC, mode);  // waits until a lease is released
 }
 
 }  // namespace
@@ -121,8 +121,8 @@ base::Result<std::uint64_t> Disk::read(std::uint64_t offset, std::span<std::byte
 }
 
 bool Disk::in_memory(base::Extent where) const {
-  constexpr long kCachestat = 451;  // on all machines; reads that may not wait would do, but they
-                                    // make the kernel read ahead
+  constexpr long kCachestat = 451;  // on all architectures; non-blocking reads (RWF_NOWAIT) would
+                                    // trigger read-ahead
   const struct {
     std::uint64_t offset, length;
   } range{where.begin, where.length()};

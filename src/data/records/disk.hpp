@@ -11,10 +11,10 @@
 
 namespace pario::records {
 
-/// What direct transfers are multiples of: offset, length and address.
+/// Alignment of direct transfers: of offset, length and address.
 inline constexpr std::uint64_t kAlignment = 4096;
 
-/// Large pages are for memory with random access.
+/// Kinds of pages; large ones are for memory with random access.
 enum class Pages : std::uint8_t { ordinary, large };
 
 /// Owns aligned pages of memory.
@@ -26,8 +26,8 @@ class Buffer {
     other.data_ = nullptr;
   }
   Buffer& operator=(Buffer&& other) noexcept;
-  /// Grows to at least `size` bytes; the kernel does not clear used pages again. Like make() for an
-  /// empty one.
+  /// Grows to at least `size` bytes; the kernel does not clear used pages again. An empty buffer is
+  /// made as by make().
   base::Status grow(std::uint64_t size, Pages pages = Pages::ordinary);
   ~Buffer();
   std::byte* data() const { return data_; }
@@ -43,7 +43,7 @@ enum class Caching : std::uint8_t { page_cache, direct };
 /// The flag of open(2), or 0.
 int open_flag(Caching caching);
 
-/// An open file. Its calls may come from any number of threads.
+/// An open file. Any number of threads may use it.
 class Disk {
  public:
   Disk() = default;
@@ -57,8 +57,8 @@ class Disk {
   /// Another descriptor of a file that is being published; `path` is for errors.
   static base::Result<Disk> of(const file::Publication& publication, std::string path);
 
-  /// Bytes read: less than asked only at the end of the file. Of a direct file all of offset,
-  /// length and address are aligned.
+  /// Reads bytes and returns their number, which is less than requested only at the end of the
+  /// file. For a direct file offset, length and address must be aligned.
   base::Result<std::uint64_t> read(std::uint64_t offset, std::span<std::byte> data) const;
   /// True if the whole range is in the page cache, so that reading it does not wait. False if the
   /// kernel cannot tell (before Linux 6.5).

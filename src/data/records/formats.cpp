@@ -12,7 +12,7 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kFar = 1 << 20,
-                        kNear = 1 << 16;  // bytes of a window: records are small, or are leapt over
+                        kNear = 1 << 16;  // bytes of a window: small, because records are skipped
 
 base::Extent all_of_it(std::span<const std::byte> record) { return {0, record.size()}; }
 

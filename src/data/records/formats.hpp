@@ -15,8 +15,8 @@
 
 namespace pario::records {
 
-/// The reaction of a reader to a damaged record: no checksum is computed, an Error, or the work
-/// goes on without the record.
+/// The reaction of a reader to a damaged record: compute no checksums, return an Error, or skip the
+/// record.
 enum class OnDamage : std::uint8_t { ignore, fail, skip };
 
 /// A search of a file for records.
@@ -25,29 +25,29 @@ struct Search {
   base::Extent where;
   unsigned threads;
   Meter& meter;
-  OnDamage damaged = OnDamage::fail;  ///< skip: a damaged length ends at the next whole one
+  OnDamage damaged = OnDamage::fail;  ///< skip: after a damaged length continue at a valid one
 };
 
 struct Format {
   Kind kind;
   const char* name;
-  const char* endings;  ///< of file names, blanks between
+  const char* endings;  ///< of file names, separated by blanks
   const char* meaning;
-  /// Tells the builder where each record begins; returns where the last one ends. Null: the file
-  /// alone does not say it.
+  /// Adds the offset of each record to the builder; returns the end of the last one. Null: the
+  /// offsets cannot be found from the file alone.
   base::Result<std::uint64_t> (*find)(const Search&, IndexBuilder&);
   /// The extent of the data of a record, relative to its first byte.
   base::Extent (*payload)(std::span<const std::byte> record);
   std::uint64_t trailer;  ///< zeros with which a file of such records ends
-  bool grouped = false;   ///< records lie together in groups, from which only the packages of the
-                          ///< format take them
+  bool grouped = false;   ///< records are stored in groups, which only the packages of the format
+                          ///< can decode
 };
 
 std::span<const Format> formats();
 const Format& format_of(Kind kind);
-/// Null: there is none.
+/// The format of a name; null: there is none.
 const Format* format_named(std::string_view name);
-/// By its ending or its first bytes; null: not known.
+/// The format of a file by its suffix or its first bytes; null: unknown.
 const Format* guess_format(const std::string& path);
 
 // Functions of the table.
@@ -55,7 +55,7 @@ base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out);
 base::Extent line_payload(std::span<const std::byte> record);
 base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out);
 base::Extent tfrecord_payload(std::span<const std::byte> record);
-/// The first 12 bytes of a TFRecord: its length has the right checksum.
+/// True for the first 12 bytes of a TFRecord: its length has the correct checksum.
 bool is_tfrecord_head(std::span<const std::byte> head);
 base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out);
 /// The part of the name of a member that is the same for all members of a record; empty: the member
@@ -65,16 +65,16 @@ inline constexpr std::uint64_t kTarBlock = 512;
 /// Compares the headers of the members of a record with their checksums.
 class TarCheck {
  public:
-  /// The next bytes of the record; a multiple of kTarBlock unless they are the last.
+  /// Adds the next bytes of the record; a multiple of kTarBlock unless they are the last.
   void add(std::span<const std::byte> piece);
-  bool damaged() const { return damaged_; }
+  bool is_damaged() const { return damaged_; }
 
  private:
   void take(std::span<const std::byte> header, std::span<const std::byte> behind);
 
   std::uint64_t done_ = 0, next_ = 0;        ///< bytes added; the next header
   std::optional<std::uint64_t> own_size_{};  ///< of the next member, by its extended header
-  bool damaged_ = false, over_ = false;      ///< over: no more headers follow that can be found
+  bool damaged_ = false, over_ = false;      ///< over: no further header can be found
 };
 struct TarMember {
   std::string_view name;
@@ -82,14 +82,14 @@ struct TarMember {
   std::uint32_t mode = 0644;
   std::uint64_t modified = 0;  ///< seconds since 1970
 };
-/// The header of a member; zeros up to a multiple of kTarBlock follow its bytes.
+/// The header of a member. Its bytes are padded with zeros to a multiple of kTarBlock.
 std::vector<std::byte> tar_head(const TarMember& member);
 
-/// A file read forwards, mostly: a window of it in memory.
+/// A window of a file in memory, for reads that mostly go forwards.
 class Window {
  public:
   explicit Window(const Search& search) : search_(search) {}
-  /// `size` bytes, at most 64 KiB, from `offset` on; fewer only at the end of the search. Good
+  /// `size` bytes, at most 64 KiB, from `offset` on; fewer only at the end of the search. Valid
   /// until the next call.
   base::Result<std::span<const std::byte>> at(std::uint64_t offset, std::uint64_t size);
 

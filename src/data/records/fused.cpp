@@ -19,24 +19,24 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kFusedWriting = kSumPiece;  // bytes of output that are put together, and of
-                                                    // a long record that are read at a time
+constexpr std::uint64_t kFusedWriting = kSumPiece;  // bytes of output that are written together,
+                                                    // and of a long record that are read together
 
-/// What the thread that appended is to write now: what was left of a page by those before, and the
-/// first bytes of its own.
+/// The bytes that an appending thread has to write now: the rest of a page from earlier threads
+/// (`before`), and the first `own` bytes of its own.
 struct Due {
   std::uint64_t begin = 0, before = 0, own = 0;
   std::byte left[kAlignment] = {};
 };
 
-/// What comes next belongs behind what was left.
+/// Writes the rest that earlier threads left; the thread's own bytes follow.
 base::Status begin_writing(const Due& due, OutputCursor& cursor) {
   base::Status status = cursor.seek(0, due.begin);
   return status ? cursor.put({due.left, due.before}) : status;
 }
 
-/// Records of one bucket: their bytes, and of each its identity less the one before and its length,
-/// from the end of the buffer downwards.
+/// A buffer of records of one bucket: their bytes, and from its end downwards for each record the
+/// identity less the one before, and the length.
 class Filling {
  public:
   Filling() = default;
@@ -58,7 +58,7 @@ class Filling {
   std::span<const std::byte> bytes() const { return buffer_.first(used_); }
   void clear() { *this = Filling(buffer_); }
 
-  /// Calls `visit` with identity and length of each.
+  /// Calls `visit` with identity and length of each record.
   template <class Visit>
   void visit(const Visit& visit) const {
     std::reverse_iterator<const std::byte*> head = heads();
@@ -77,8 +77,8 @@ class Filling {
   std::uint64_t used_ = 0, heads_ = 0, identity_ = 0, records_ = 0;
 };
 
-/// The output as it grows, and its index: one stretch of records behind the other. What is written
-/// are whole pages, at once: a last one that is not full is left to whoever fills it. Any thread.
+/// The growing output and its index: one run of records after the other. Threads write whole pages
+/// at once; the thread that fills an incomplete last page writes it. Any thread.
 class Growing {
  public:
   Growing(const ShuffleRequest& request, const Source& source, const ShufflePlan& plan)
@@ -89,7 +89,7 @@ class Growing {
 
   base::Status append(std::uint32_t bucket, const Filling& filling, Due& due) {
     const std::scoped_lock lock(mutex_);
-    if (base::Status status = add_stretch(bucket, filling); !status) return status;
+    if (base::Status status = add_run(bucket, filling); !status) return status;
     const std::span<const std::byte> bytes = filling.bytes();
     const std::uint64_t whole = base::round_down(end_ + bytes.size(), kAlignment),
                         own = whole > begin_ ? whole - end_ : 0;
@@ -100,25 +100,25 @@ class Growing {
     return {};
   }
 
-  /// A record that is too long for a buffer is a stretch of its own, which its thread writes whole,
-  /// behind what was left.
+  /// Appends a record that is too long for a buffer: a run of its own, which its thread writes
+  /// completely, after the rest of a page.
   base::Status append_long(std::uint32_t bucket, const Filling& filling, std::uint64_t length,
                            Due& due) {
     const std::scoped_lock lock(mutex_);
-    if (base::Status status = add_stretch(bucket, filling); !status) return status;
+    if (base::Status status = add_run(bucket, filling); !status) return status;
     take_left(due, end_ + length);
     end_ += length;
     return {};
   }
 
-  // When all have appended.
+  // After all threads have appended.
   void take_rest(Due& due) { take_left(due, end_); }
   std::uint64_t bytes() const { return end_; }
   IndexBuilder& index() { return index_; }
 
  private:
-  base::Status add_stretch(std::uint32_t bucket, const Filling& filling) {
-    index_.stretch(bucket);
+  base::Status add_run(std::uint32_t bucket, const Filling& filling) {
+    index_.run(bucket);
     std::uint64_t at = end_;
     filling.visit([&](std::uint64_t identity, std::uint64_t length) {
       index_.begin(at);
@@ -130,7 +130,7 @@ class Growing {
                        .operation = "shuffle",
                        .detail = "the index of the records needs more memory than was expected"};
   }
-  /// What is left begins at `next` from now on.
+  /// Moves the rest of a page to `due`; the next one begins at `next`.
   void take_left(Due& due, std::uint64_t next) {
     due.begin = begin_;
     due.before = end_ - begin_;
@@ -141,11 +141,11 @@ class Growing {
   std::mutex mutex_;
   IndexBuilder index_;
   std::uint64_t limit_;
-  std::uint64_t begin_ = 0, end_ = 0;  ///< of what is left of a page
+  std::uint64_t begin_ = 0, end_ = 0;  ///< of the rest of a page, which is not written yet
   std::byte left_[kAlignment] = {};
 };
 
-/// What the threads share.
+/// The data shared by the threads.
 struct Job {
   const ShuffleRequest& request;
   const Source& source;
@@ -158,7 +158,7 @@ struct Job {
   std::atomic<std::uint64_t> next = 0;  ///< chunk of the input
 };
 
-/// Puts records into buckets; one thread's.
+/// Puts records into buckets. For one thread.
 class Filler {
  public:
   static base::Result<std::unique_ptr<Filler>> make(Job& job) {
@@ -235,7 +235,7 @@ base::Status fill_some(Job& job) {
       make_splitter(job.source, job.plan.chunk, job.plan.inline_limit, job.damages);
   if (!splitter.ok()) return splitter.error();
   const std::uint64_t size = job.source.size(), chunk = job.plan.chunk;
-  for (std::uint64_t begin = chunk * job.next++; begin < size && !job.meter.stopped();
+  for (std::uint64_t begin = chunk * job.next++; begin < size && !job.meter.is_stopped();
        begin = chunk * job.next++) {
     const base::Extent where{begin, std::min(size, begin + chunk)};
     base::Status status =
@@ -274,12 +274,12 @@ base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request,
           meter,
           {request.damaged, &skipped}};
   base::Status status = fill(job);
-  if (status) status = source.unchanged();
-  if (status) status = (*output)->settle(job.growing.bytes(), format_of(request.kind).trailer);
+  if (status) status = source.check_unchanged();
+  if (status) status = (*output)->complete(job.growing.bytes(), format_of(request.kind).trailer);
   if (!status) return status.error();
   Indexed indexed{std::move(job.growing.index()), job.growing.bytes()};
   const std::uint64_t records = indexed.builder.count();
-  status = give_names_with_indices(**output, request.outputs, {&indexed, 1}, request.kind);
+  status = publish_with_indexes(**output, request.outputs, {&indexed, 1}, request.kind);
   return status ? base::Result<std::uint64_t>(records) : status.error();
 }
 

@@ -1,6 +1,6 @@
-// The fused form of a shuffle: its first pass only. The output holds the records bucket by bucket,
-// in stretches, in the format they had; its index says which bucket a stretch is of, and
-// BucketOrder puts the records of a bucket in order when they are loaded.
+// The fused form of a shuffle: its first pass only. The output holds the records in runs of one
+// bucket each, in the format of the input. Its index has the bucket of each run, and BucketOrder
+// sorts the records of a bucket when they are loaded.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace pario::records {
 
-/// Records written. Index and output get their names when both are whole and on the disk. Of one
-/// process and one output.
+/// Shuffles and returns the number of records written. Publishes index and output when both are
+/// complete and on the disk. For one process and one output.
 base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request,
                                                  const Source& source, const ShufflePlan& plan,
                                                  SkippedRecords& skipped, const Show& show);

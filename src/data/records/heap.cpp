@@ -73,7 +73,7 @@ class FileHeap final : public Heap {
 /// Pieces of rank r are at r << kRankShift.
 class SharedHeap final : public Heap {
  public:
-  /// `own`: the file of this rank. It is never published, so that it goes with this object.
+  /// `own`: the file of this rank, which is never published and is removed with this object.
   SharedHeap(file::Publication own, std::vector<std::string> names, Caching caching, unsigned rank)
       : own_(std::move(own)),
         names_(std::move(names)),
@@ -127,10 +127,10 @@ class SharedHeap final : public Heap {
   unsigned rank_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<FileHeap>>
-      files_;  ///< of each rank; others are opened when they are needed
+      files_;  ///< of each rank; those of others are opened when needed
 };
 
-/// The target that a rank's file is a part of; it is never made.
+/// The target of which a rank's file is a temporary file; it is never published.
 constexpr std::string_view kHeap = ".shuffle-";
 std::string heap_target(std::string_view output, std::uint64_t rank) {
   constexpr std::size_t kMostDigits = 20;
@@ -175,7 +175,7 @@ base::Result<std::unique_ptr<Heap>> make_memory_heap(std::uint64_t most) {
 
 base::Result<std::unique_ptr<Heap>> make_file_heap(const std::string& directory,
                                                    std::uint64_t expected, Caching caching) {
-  // Where it gets a name, it loses it at the end of this function.
+  // If the file has a name, that is removed at the end of this function.
   const auto made = file::Publication::of_file(
       directory + "/shuffle", {.mode = 0600, .flags = open_flag(caching), .nameless = true});
   if (!made.ok()) return made.error();

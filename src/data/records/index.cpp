@@ -25,11 +25,11 @@ enum class SectionKind : std::uint32_t {
   times = 5,
   sums = 6,
   identities = 7,
-  stretches = 8,
+  runs = 8,
   firsts = 9
 };
 constexpr std::size_t kSections = 6;                // most
-constexpr std::uint64_t kMostBuckets = 1ULL << 24;  // of a file: more are a damage
+constexpr std::uint64_t kMostBuckets = 1ULL << 24;  // of a file; more show damage
 
 struct Section {
   SectionKind kind;
@@ -56,7 +56,7 @@ Head head_of(std::span<const std::byte> image) {
   return head;
 }
 
-/// A mapped stretch of a file.
+/// A mapped range of a file.
 struct Mapping {
   std::byte* pages = nullptr;
   std::uint64_t length = 0;
@@ -69,7 +69,7 @@ void append(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes, bytes + sizeof value);
 }
 
-/// `body`: the whole file so far, with room for the head.
+/// Adds a section. `body`: the whole file so far, with space for the head.
 void add_section(Head& head, std::vector<std::byte>& body, SectionKind kind,
                  std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
@@ -81,7 +81,7 @@ void add_section(Head& head, std::vector<std::byte>& body, SectionKind kind,
 
 }  // namespace
 
-base::Error Index::damaged(const char* what) const {
+base::Error Index::damage_error(const char* what) const {
   return {.number = EINVAL, .operation = "open index", .path = path_, .detail = what};
 }
 
@@ -117,13 +117,13 @@ base::Result<Index> Index::parse(std::span<const std::byte> image,
   index.owner_ = std::move(owner);
   index.image_ = image;
   index.path_ = path;
-  if (image.size() < sizeof(Head)) return index.damaged("too short for an index of records");
+  if (image.size() < sizeof(Head)) return index.damage_error("too short for an index of records");
   const Head head = head_of(image);
   if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0)
-    return index.damaged("not an index of records");
-  if (head.version != kVersion) return index.damaged("written by a later version of pario");
+    return index.damage_error("not an index of records");
+  if (head.version != kVersion) return index.damage_error("written by a later version of pario");
   if (head.checksum != base::xxh64(&head, offsetof(Head, checksum)) || head.sections > kSections)
-    return index.damaged("its head is damaged; make it anew with pario records index");
+    return index.damage_error("its head is damaged; make it anew with pario records index");
   index.kind_ = static_cast<Kind>(head.kind);
   index.recorded_ = head.count;
   index.fingerprint_ = {head.size, head.modified, head.ends};
@@ -133,20 +133,19 @@ base::Result<Index> Index::parse(std::span<const std::byte> image,
 
 base::Status Index::take_sections() {
   const Head head = head_of(image_);
-  if (recorded_ >= kLargestNumber) return damaged("too many records");
+  if (recorded_ >= kLargestNumber) return damage_error("too many records");
   for (std::size_t i = 0; i < head.sections; ++i)
     if (base::Status status = take_section(i); !status) return status;
-  if (offsets_.count() == 0) return damaged("it says of no record where it is");
-  if (format_of(kind_).grouped && !has_groups())
-    return damaged("it says of no group which records it has");
+  if (offsets_.count() == 0) return damage_error("it has no offsets of records");
+  if (format_of(kind_).grouped && !has_groups()) return damage_error("it has no records of groups");
   end_ = offsets_.at(count());
-  return end_ < kLargestNumber ? base::Status() : damaged("offsets are damaged");
+  return end_ < kLargestNumber ? base::Status() : damage_error("offsets are damaged");
 }
 
 base::Status Index::take_section(std::size_t number) {
   const Section section = head_of(image_).section[number];
   if (section.offset > image_.size() || section.size > image_.size() - section.offset)
-    return damaged("it was cut off");
+    return damage_error("it was cut off");
   const auto bytes = image_.subspan(section.offset, section.size);
   const auto holds = [&](std::uint64_t size) { return bytes.size() / size >= recorded_; };
   switch (section.kind) {
@@ -170,33 +169,33 @@ base::Status Index::take_section(std::size_t number) {
       return take_column(identities_, bytes, recorded_, "identities are damaged");
     case SectionKind::firsts:
       return take_column(firsts_, bytes, recorded_ + 1, "groups are damaged");
-    case SectionKind::stretches:
-      return take_stretches(bytes) ? base::Status() : damaged("stretches of buckets are damaged");
+    case SectionKind::runs:
+      return take_runs(bytes) ? base::Status() : damage_error("runs of buckets are damaged");
   }
   return {};
 }
 
 base::Status Index::take_column(Column& out, std::span<const std::byte> bytes, std::uint64_t count,
                                 const char* damage) {
-  if (!valid_column(bytes, count)) return damaged(damage);
+  if (!valid_column(bytes, count)) return damage_error(damage);
   out = Column(bytes, count);
   return {};
 }
 
-/// Every record lies in a stretch, every stretch in a bucket.
-bool Index::take_stretches(std::span<const std::byte> bytes) {
+/// Every record is in a run, every run in a bucket.
+bool Index::take_runs(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(Bucketing) || identities_.count() != recorded_) return false;
   bucketing_ = element<Bucketing>(bytes, 0);
-  stretches_ = bytes.subspan(sizeof(Bucketing));
+  runs_ = bytes.subspan(sizeof(Bucketing));
   std::uint64_t begin = 0;
-  for (std::uint64_t i = 0; i < stretches(); ++i) {
-    const Stretch one = stretch(i);
+  for (std::uint64_t i = 0; i < runs(); ++i) {
+    const BucketRun one = run(i);
     if (one.first < begin || (i == 0 && one.first != 0) || one.bucket >= bucketing_->buckets)
       return false;
     begin = one.first;
   }
   return begin <= recorded_ && bucketing_->buckets <= kMostBuckets &&
-         (recorded_ == 0) == (stretches() == 0);
+         (recorded_ == 0) == (runs() == 0);
 }
 
 std::string_view Index::name(std::uint64_t record) const {
@@ -210,7 +209,7 @@ std::string_view Index::name(std::uint64_t record) const {
 base::Status Index::verify_section(std::size_t number) const {
   const Section section = head_of(image_).section[number];
   if (base::xxh64(image_.data() + section.offset, section.size) == section.checksum) return {};
-  return damaged(
+  return damage_error(
       kind_ == Kind::packed
           ? "its body is damaged, a checksum is wrong; it can be read without verification"
           : "its body is damaged, a checksum is wrong; make it anew with pario records index");
@@ -229,11 +228,12 @@ base::Status Index::verify_sections(bool by_record) const {
 base::Status Index::verify() const {
   if (base::Status status = verify_sections(); !status) return status;
   if (has_groups() && (firsts_.at(0) != 0 || firsts_.at(count()) >= kLargestNumber))
-    return damaged("its body is damaged, its groups have not the records from the first one on");
+    return damage_error(
+        "its body is damaged, its groups have not the records from the first one on");
   for (std::uint64_t record = 0; record < count(); ++record)
     if (offsets_.at(record) > offsets_.at(record + 1) ||
         (has_groups() && firsts_.at(record) > firsts_.at(record + 1)))
-      return damaged("its body is damaged, a record ends before it begins");
+      return damage_error("its body is damaged, a record ends before it begins");
   return {};
 }
 
@@ -247,13 +247,13 @@ void IndexBuilder::name(std::string_view name, std::uint32_t mode, std::int64_t 
 
 void IndexBuilder::sum(std::uint32_t sum) { append(sums_, sum); }
 
-void IndexBuilder::bucketing(const Bucketing& bucketing) { append(stretches_, bucketing); }
+void IndexBuilder::bucketing(const Bucketing& bucketing) { append(runs_, bucketing); }
 
-void IndexBuilder::stretch(std::uint64_t bucket) { append(stretches_, Stretch{count(), bucket}); }
+void IndexBuilder::run(std::uint64_t bucket) { append(runs_, BucketRun{count(), bucket}); }
 
 std::uint64_t IndexBuilder::bytes() const {
   return offsets_.bytes() + names_.bytes() + identities_.bytes() + name_bytes_.size() +
-         modes_.size() + times_.size() + sums_.size() + stretches_.size();
+         modes_.size() + times_.size() + sums_.size() + runs_.size();
 }
 
 void IndexBuilder::expect_bucketed(std::uint64_t records, std::uint64_t bytes) {
@@ -277,9 +277,9 @@ std::vector<std::byte> IndexBuilder::finish(Kind kind, std::uint64_t end,
                kSections * 16);
   body.resize(sizeof head);
   add_section(head, body, SectionKind::offsets, offsets_.finish());
-  if (!stretches_.empty()) {
+  if (!runs_.empty()) {
     add_section(head, body, SectionKind::identities, identities_.finish());
-    add_section(head, body, SectionKind::stretches, stretches_);
+    add_section(head, body, SectionKind::runs, runs_);
   } else if (names_.count() != 0) {
     names_.add(name_bytes_.size());
     add_section(head, body, SectionKind::names, names_.finish());

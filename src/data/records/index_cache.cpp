@@ -24,10 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMost = 4ULL << 30;  // bytes of all entries
 constexpr auto kNap =
-    std::chrono::milliseconds(20);  // between two looks for the entry of another process
-constexpr std::uint64_t kPatience =
-    600'000'000'000;  // nanoseconds that another process is waited for
-constexpr std::int64_t kBetweenUses = 3'600'000'000'000;  // nanoseconds, noted no more often
+    std::chrono::milliseconds(20);  // between two checks for the entry of another process
+constexpr std::uint64_t kPatience = 600'000'000'000;      // nanoseconds to wait for another process
+constexpr std::int64_t kBetweenUses = 3'600'000'000'000;  // nanoseconds between two noted uses
 
 const char* variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
@@ -60,7 +59,7 @@ base::Result<std::string> name_of(const std::string& path, std::optional<Kind> k
   return *prefix + hexadecimal(base::xxh64(state, sizeof state)) + ".pidx";
 }
 
-/// Notes a use, so that the entry is removed late.
+/// Notes a use of an entry, for the order of removal.
 void touch(const std::string& entry) {
   struct stat facts{};
   timespec now{};
@@ -81,7 +80,7 @@ struct Entry {
   fs::file_time_type used;
 };
 
-/// Other processes may remove entries meanwhile.
+/// Lists the entries of a directory; other processes may remove some meanwhile.
 std::vector<Entry> entries_of(const std::string& directory) {
   std::vector<Entry> found;
   std::error_code error;
@@ -99,7 +98,7 @@ void remove_file(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
-/// Removes older entries of the same file, then those that were not used for the longest time.
+/// Removes older entries of the same file, then the least recently used ones.
 void make_room(const fs::path& kept, const std::string& prefix) {
   std::vector<Entry> entries = entries_of(kept.parent_path());
   std::erase_if(entries, [&](const Entry& entry) {
@@ -131,10 +130,11 @@ base::Result<std::string> make_directory() {
   return directory;
 }
 
-/// The right to search a file, which one process has at a time.
+/// A lock by which one process at a time searches a file.
 class SearchLock {
  public:
-  /// EWOULDBLOCK: another process has it. The file system may have no locks: then all have it.
+  /// Takes the lock. EWOULDBLOCK: another process has it. Always succeeds on a file system without
+  /// locks.
   static base::Result<SearchLock> take(const std::string& path) {
     SearchLock lock(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (lock.number_ < 0) return base::Error{.number = errno, .operation = "open", .path = path};
@@ -158,7 +158,7 @@ class SearchLock {
 
  private:
   SearchLock(std::string path, int number) : path_(std::move(path)), number_(number) {}
-  std::string path_;  ///< empty: of another process, which removes it
+  std::string path_;  ///< empty: another process made the file and removes it
   int number_;
 };
 
@@ -169,7 +169,7 @@ base::Result<std::string> lock_path_of(const IndexRequest& request) {
   return *directory + "/" + *prefix + "search.lock";
 }
 
-/// Waits until this process may search; an Error of the cache lets it search as well. True:
+/// Waits until this process may search, also after an Error of the cache. True: the work was
 /// stopped.
 bool wait_for_turn(const IndexRequest& request, const std::string& lock_path,
                    base::Result<SearchLock>& lock, const Show& show) {

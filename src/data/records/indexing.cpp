@@ -16,7 +16,7 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kEnd =
-    64 << 10;  // bytes at either end that tell whether a file is still the same
+    64 << 10;  // bytes at either end that are compared to detect a changed file
 
 base::Error invalid(const IndexRequest& request, std::string detail) {
   return {
@@ -37,7 +37,7 @@ base::Result<State> state_of(const std::string& path) {
   return State{static_cast<std::uint64_t>(facts.st_size), base::to_nanoseconds(facts.st_mtim)};
 }
 
-/// `then`: when its records were looked for.
+/// Completes an index. `then`: the state of the file at the beginning of the search.
 base::Result<std::vector<std::byte>> finish(const IndexRequest& request, IndexBuilder& builder,
                                             base::Extent whole, const State& then) {
   const base::Result<Fingerprint> fingerprint = fingerprint_of(request.path, whole);
@@ -112,7 +112,7 @@ base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
              : state.error();
 }
 
-/// Records from `begin` on are added to those that the builder has.
+/// Adds the records after the `known` range to the builder, and completes the index.
 base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder,
                                             base::Extent known, const Show& show) {
   const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
@@ -154,9 +154,9 @@ base::Status compare_plain(const Index& index, const std::string& path) {
                                         : stale(path, "it was modified since it was indexed");
 }
 
-/// The same of a file whose records lie in buckets. A shuffle that is killed between the two names
-/// that it gives leaves the index of the new one beside the file of the one before, which has the
-/// same size, and may have the same time where a file system keeps seconds.
+/// As compare_with_file(), for a file whose records are in buckets. A shuffle that is killed
+/// between its two renames leaves the new index beside the old file, which has the same size, and
+/// possibly the same time on a file system that stores seconds.
 base::Status compare_bucketed(const Index& index, const std::string& path) {
   constexpr const char* kRemedy = "shuffle it again";  // another index would not know the buckets
   const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
@@ -199,8 +199,8 @@ base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent w
   return out;
 }
 
-base::Status give_names_with_indices(Output& output, std::span<const std::string> names,
-                                     std::span<Indexed> shards, Kind kind) {
+base::Status publish_with_indexes(Output& output, std::span<const std::string> names,
+                                  std::span<Indexed> shards, Kind kind) {
   std::vector<std::unique_ptr<Output>> indices;
   for (std::uint32_t i = 0; i < shards.size(); ++i) {
     const base::Result<Fingerprint> fingerprint =
@@ -212,8 +212,8 @@ base::Status give_names_with_indices(Output& output, std::span<const std::string
     indices.push_back(std::move(*index));
   }
   for (const auto& index : indices)
-    if (base::Status status = index->give_names(); !status) return status;
-  return output.give_names();
+    if (base::Status status = index->publish(); !status) return status;
+  return output.publish();
 }
 
 base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, const Show& show) {
@@ -249,7 +249,7 @@ base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, con
   if (!now.ok()) return now.error();
   if (now->ends != older.fingerprint().ends || now->size < older.fingerprint().size)
     return stale(request.path, "what was indexed of it has changed, it was not only appended to");
-  // The last record may go on in what was appended.
+  // The last record may continue in the appended bytes.
   IndexBuilder builder;
   for (std::uint64_t record = 0; record + 1 < older.count(); ++record)
     builder.begin(older.span(record).begin);
@@ -271,7 +271,7 @@ base::Result<Index> open_beside(const std::string& path) {
   return status ? std::move(index) : status.error();
 }
 
-/// The one that pario records index made, else that of a search for the format that the file shows.
+/// Opens the cached index made by `pario records index`, or else that of the file's guessed format.
 base::Result<Index> open_cached(const std::string& path) {
   base::Result<Index> made = open_cached_index(path, {});
   if (made.ok()) return made;
@@ -279,7 +279,8 @@ base::Result<Index> open_cached(const std::string& path) {
   return format == nullptr ? made : open_cached_index(path, format->kind);
 }
 
-/// A stale one beside a file that nobody may write counts less than one in the cache.
+/// Opens the index beside a file, or a cached one if that is missing or stale, because the
+/// directory may be read-only.
 base::Result<Index> open_beside_or_cached(const std::string& path) {
   base::Result<Index> beside = open_beside(path);
   if (beside.ok() || (beside.error().number != ENOENT && beside.error().number != ESTALE))
@@ -321,8 +322,8 @@ base::Result<Index> open_index(const std::string& path) {
                      .operation = "open records",
                      .path = path,
                      .detail = std::string("records of ") + format_of(index->kind()).name +
-                               " lie together in groups and have no bytes of their own; pario "
-                               "records convert makes a file whose records do"};
+                               " are stored in groups, not as bytes of their own; pario records "
+                               "convert makes a file whose records are"};
 }
 
 base::Result<Index> open_groups(const std::string& path) {

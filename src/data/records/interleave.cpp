@@ -17,7 +17,7 @@ Interleaving::Interleaving(std::span<const std::uint64_t> counts, std::uint64_t 
   }
 }
 
-/// As many as there are before a file ends.
+/// Adds all whole rounds before one of the files ends.
 void Interleaving::add_whole_rounds(std::span<Seat> seats) {
   std::uint64_t rounds = ~std::uint64_t{0};
   std::size_t files = 0;
@@ -49,19 +49,19 @@ void Interleaving::add_turn(Seat& seat, Unopened& files) {
   add(records, 1);
 }
 
-/// A stretch of the last of firsts_.
+/// Adds an interval of the last `files` of firsts_.
 void Interleaving::add(std::uint64_t records, std::size_t files) {
-  stretches_.push_back({position_, firsts_.size() - files, files});
+  intervals_.push_back({position_, firsts_.size() - files, files});
   position_ += records;
 }
 
 std::uint64_t Interleaving::at(std::uint64_t position) const {
-  const Stretch& stretch =
-      *(std::ranges::upper_bound(stretches_, position, {}, &Stretch::position) - 1);
-  const std::uint64_t within = position - stretch.position;
-  if (stretch.files == 1) return firsts_[stretch.first] + within;
-  const std::uint64_t turn = within / block_, round = turn / stretch.files;
-  return firsts_[stretch.first + turn % stretch.files] + round * block_ + within % block_;
+  const Interval& interval =
+      *(std::ranges::upper_bound(intervals_, position, {}, &Interval::position) - 1);
+  const std::uint64_t within = position - interval.position;
+  if (interval.files == 1) return firsts_[interval.first] + within;
+  const std::uint64_t turn = within / block_, round = turn / interval.files;
+  return firsts_[interval.first + turn % interval.files] + round * block_ + within % block_;
 }
 
 }  // namespace pario::records

@@ -1,5 +1,4 @@
-// Several files read side by side: some records of one, some of the next, in the order of tf.data's
-// `interleave`.
+// Interleaves the records of several files, in the order of tf.data's `interleave`.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +7,9 @@
 
 namespace pario::records {
 
-/// `cycle` files are open at a time and take turns, in each of which one gives `block` records. A
-/// file that has fewer at its turn is closed, and the next one is opened at the turn after that.
-/// Memory is of the order of files x cycle.
+/// `cycle` files are open at a time and take turns of `block` records. A file with fewer records
+/// left is closed at its turn, and the next file is opened at the turn after that. Memory grows as
+/// files x cycle.
 class Interleaving {
  public:
   /// `counts`: records of each file. Neither `cycle` nor `block` is 0.
@@ -19,17 +18,17 @@ class Interleaving {
   std::uint64_t at(std::uint64_t position) const;
 
  private:
-  /// The record with which a file goes on, and the end of the file.
+  /// The next record of an open file, and the end of the file.
   struct Seat {
     std::uint64_t next = 0, end = 0;
     bool open = false;
   };
   struct Unopened {
     std::span<const std::uint64_t> counts;
-    std::uint64_t begin = 0;  ///< record with which the first of them begins
+    std::uint64_t begin = 0;  ///< number of the first record of the first one
   };
-  /// Rounds in which the same files give whole blocks; or what one file gives in one turn.
-  struct Stretch {
+  /// Rounds in which the same files give whole blocks; or the records of one file in one turn.
+  struct Interval {
     std::uint64_t position;
     std::size_t first, files;  ///< of firsts_
   };
@@ -38,8 +37,8 @@ class Interleaving {
   void add(std::uint64_t records, std::size_t files);
 
   std::uint64_t block_, position_ = 0;
-  std::vector<Stretch> stretches_;
-  std::vector<std::uint64_t> firsts_;  ///< records with which files go on in a stretch
+  std::vector<Interval> intervals_;
+  std::vector<std::uint64_t> firsts_;  ///< first record of each file in an interval
 };
 
 }  // namespace pario::records

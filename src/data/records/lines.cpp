@@ -1,5 +1,4 @@
-// Lines: every line feed ends a record; binary zeros and carriage returns are as good as other
-// bytes.
+// Lines: every line feed ends a record; binary zeros and carriage returns are ordinary bytes.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -14,15 +13,15 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kStretch = 4 << 20;  // bytes that a thread searches at a time
+constexpr std::uint64_t kSearched = 4 << 20;  // bytes that a thread searches at a time
 
-/// Threads tell what they found in the order of the file.
+/// Makes threads report their line ends in the order of the file.
 class Turns {
  public:
   /// False: the work was stopped.
   bool wait_for(std::uint64_t turn, const Meter& meter) {
     std::unique_lock lock(mutex_);
-    while (turn_ != turn && !meter.stopped())
+    while (turn_ != turn && !meter.is_stopped())
       changed_.wait_for(lock, std::chrono::milliseconds(100));
     return turn_ == turn;
   }
@@ -43,13 +42,13 @@ class LineSearch {
   LineSearch(const Search& search, IndexBuilder& out) : search_(search), out_(out) {}
 
   base::Status work() {
-    base::Result<Buffer> buffer = Buffer::make(kStretch);
+    base::Result<Buffer> buffer = Buffer::make(kSearched);
     if (!buffer.ok()) return buffer.error();
     std::vector<std::uint32_t> begins;
-    for (std::uint64_t turn = next_++; !search_.meter.stopped(); turn = next_++) {
-      const std::uint64_t begin = search_.where.begin + turn * kStretch;
+    for (std::uint64_t turn = next_++; !search_.meter.is_stopped(); turn = next_++) {
+      const std::uint64_t begin = search_.where.begin + turn * kSearched;
       if (begin >= search_.where.end) break;
-      const auto bytes = buffer->span().first(std::min(kStretch, search_.where.end - begin));
+      const auto bytes = buffer->span().first(std::min(kSearched, search_.where.end - begin));
       const base::Result<std::uint64_t> got = search_.file.read(begin, bytes);
       if (!got.ok()) return got.error();
       find(bytes.first(*got), begins);

@@ -21,7 +21,7 @@ struct LoadRequest {
   std::vector<std::shared_ptr<const Dataset>> datasets;
   OrderRequest order;
   Schedule schedule;
-  /// Bytes that may be read ahead; a larger batch or bucket is read all the same.
+  /// Bytes that may be read ahead; a larger batch or bucket is read in any case.
   std::uint64_t memory = 0;
   /// Threads are added up to this number while batches are waited for and threads wait for I/O.
   unsigned most_threads = 1;
@@ -35,8 +35,7 @@ struct Batch {
   std::uint64_t end;        ///< positions of the epoch that all ranks have read after this batch
 };
 
-/// The batches of one epoch, for one thread. Unusable in the child of a fork, which has no threads
-/// of it.
+/// The batches of one epoch, for one thread. Unusable in a forked child, which lacks its threads.
 class Loader {
  public:
   static base::Result<std::unique_ptr<Loader>> start(const LoadRequest& request);

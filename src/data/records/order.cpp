@@ -37,8 +37,8 @@ struct Range {
   std::uint64_t first, last;
 };
 
-/// The part of a step with `taken` records that a rank reads. Padding spreads the ranks' equally
-/// long ranges evenly, so that they overlap: no records from elsewhere have to be read for it.
+/// The part of a step with `taken` records that a rank reads. Padding makes the ranks' ranges equal
+/// in length and lets them overlap evenly, so that no other records must be read.
 Range rank_share(std::uint64_t taken, const Schedule& schedule) {
   const std::uint64_t ranks = schedule.ranks, rank = schedule.rank;
   if (schedule.remainder == Remainder::pad && ranks > 1) {

@@ -25,24 +25,24 @@ struct OrderRequest {
   std::uint64_t count = 0, seed = 0, epoch = 0;
   std::uint64_t block = 1,
                 group = 1;  ///< records of a block; blocks of a group, or files that take turns
-  std::vector<std::uint64_t> files = {};   ///< records of each; of interleaved ones
+  std::vector<std::uint64_t> files = {};   ///< records of each file; for interleaved
   std::vector<std::uint64_t> begins = {};  ///< of blocks that differ in length, and the end
-  std::optional<Index> bucketed = {};  ///< of a file whose records lie in buckets: as they lie is
-                                       ///< then as its shuffle would have them
+  std::optional<Index> bucketed = {};  ///< of a file whose records are in buckets; the order of the
+                                       ///< file is then that of its shuffle
 };
 
-/// One thread at a time.
+/// An order of records. One thread at a time.
 class Order {
  public:
   explicit Order(const OrderRequest& request);
   /// The record at `position` < count.
   std::uint64_t at(std::uint64_t position) const;
-  /// Positions before that are read together with `position`, because they lie in its bucket;
-  /// `position` itself without buckets.
+  /// The end of the positions that are read together with `position`, because they are in its
+  /// bucket; `position` itself without buckets.
   std::uint64_t bucket_end(std::uint64_t position) const {
     return buckets_ ? buckets_->end_of(position) : position;
   }
-  /// Blocks that are needed together with the one of `position`; of other orders none.
+  /// The blocks that are needed together with that of `position`; none in other orders.
   BlockOrder::Turn turn_of(std::uint64_t position) const {
     return blocks_ ? blocks_->turn_of(position) : BlockOrder::Turn{};
   }
@@ -82,7 +82,7 @@ struct Schedule {
   Step step(std::uint64_t number) const;
 
  private:
-  /// Whether there is a step for `left` records, fewer than batches of all ranks.
+  /// True if there is a step for `left` records, too few for batches of all ranks.
   bool has_last_step(std::uint64_t left) const;
 };
 

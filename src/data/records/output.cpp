@@ -109,7 +109,7 @@ void Output::begins(std::uint32_t shard, std::uint64_t offset) {
 base::Result<std::uint64_t> Output::begin_of(std::uint32_t shard, const Meter& meter) {
   std::unique_lock lock(mutex_);
   while (!shards_[shard].told) {
-    if (meter.stopped())
+    if (meter.is_stopped())
       return base::Error{.number = ECANCELED,
                          .operation = "shuffle",
                          .path = shards_[shard].name,
@@ -143,12 +143,12 @@ base::Status Output::write(std::uint32_t shard, std::uint64_t offset,
   return write_part(shard, offset + first + whole, data.subspan(first + whole));
 }
 
-/// Bytes of one page.
+/// Writes a part of a page: at once to a shared output, else when the page is full.
 base::Status Output::write_part(std::uint32_t shard, std::uint64_t offset,
                                 std::span<const std::byte> data) {
   if (data.empty()) return {};
   if (shared_)
-    return shards_[shard].parts.write(offset, data);  // other ranks have the rest of the page
+    return shards_[shard].parts.write(offset, data);  // other ranks write the rest of the page
   const std::uint64_t begin = base::round_down(offset, kAlignment);
   const std::scoped_lock lock(mutex_);
   Page& page = pages_[{shard, begin}];
@@ -165,12 +165,12 @@ base::Status Output::write_part(std::uint32_t shard, std::uint64_t offset,
   return status;
 }
 
-base::Status Output::settle(std::uint64_t size, std::uint64_t trailer) {
+base::Status Output::complete(std::uint64_t size, std::uint64_t trailer) {
   const std::vector<std::byte> zeros(trailer);
   for (std::uint32_t i = 0; i < shards(); ++i) {
     Shard& shard = shards_[i];
     const std::uint64_t bytes = (i + 1 < shards() ? shards_[i + 1].begin : size) - shard.begin;
-    for (std::uint64_t done = 0; done < trailer;) {  // page by page, for zeros are not aligned
+    for (std::uint64_t done = 0; done < trailer;) {  // page by page: zeros are not aligned
       const std::uint64_t part = std::min(trailer - done, kAlignment - (bytes + done) % kAlignment);
       if (base::Status status = write_part(i, bytes + done, std::span(zeros).first(part)); !status)
         return status;
@@ -181,7 +181,7 @@ base::Status Output::settle(std::uint64_t size, std::uint64_t trailer) {
   return {};
 }
 
-base::Status Output::give_names() {
+base::Status Output::publish() {
   for (Shard& shard : shards_)
     if (base::Status status = shard.publication->publish(file::Publication::Existing::replace);
         !status)
@@ -189,7 +189,7 @@ base::Status Output::give_names() {
   return {};
 }
 
-/// Pages that are not full are written, and the file gets its size.
+/// Writes incomplete pages, and sets the size of the file.
 base::Status Output::close(Shard& shard, std::uint64_t size) {
   const auto number = static_cast<std::uint32_t>(&shard - shards_.data());
   for (auto page = pages_.lower_bound({number, 0});
@@ -209,13 +209,13 @@ base::Result<std::unique_ptr<Output>> write_aside(const std::string& path,
       Output::make({path}, bytes.size(), Caching::page_cache);
   base::Status status = output.status();
   if (status) status = (*output)->write(0, 0, bytes);
-  if (status) status = (*output)->settle(bytes.size(), 0);
+  if (status) status = (*output)->complete(bytes.size(), 0);
   return status ? std::move(output) : status.error();
 }
 
 base::Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const base::Result<std::unique_ptr<Output>> output = write_aside(path, bytes);
-  return output.ok() ? (*output)->give_names() : output.status();
+  return output.ok() ? (*output)->publish() : output.status();
 }
 
 base::Result<OutputCursor> OutputCursor::make(Output& output, std::uint64_t buffer) {

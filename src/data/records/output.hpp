@@ -18,15 +18,16 @@
 
 namespace pario::records {
 
-/// Several threads write into it. Ranges that do not begin or end on a page are collected in memory
-/// until their pages are full.
+/// The files of an output. Any thread may write; incomplete pages of ranges are collected in memory
+/// until they are full.
 class Output {
  public:
   /// Reserves `expected` bytes for a single file.
   static base::Result<std::unique_ptr<Output>> make(const std::vector<std::string>& names,
                                                     std::uint64_t expected, Caching caching);
   /// An output that several ranks write. The first rank creates it before the others open it, and
-  /// alone finishes it after all have called flush(). `number`: of the run, the same on all ranks.
+  /// alone completes it after all have called flush(). `number`: of the shuffle, equal on all
+  /// ranks.
   static base::Result<std::unique_ptr<Output>> make_shared(const std::vector<std::string>& names,
                                                            std::uint64_t expected, Caching caching,
                                                            bool first, std::uint64_t number);
@@ -38,17 +39,18 @@ class Output {
   base::Result<std::uint64_t> begin_of(std::uint32_t shard, const Meter& meter);
   std::optional<std::uint64_t> known_begin(std::uint32_t shard);
 
-  /// `offset`: within the shard, aligned as the data is, but for the first and last page.
+  /// Writes data at `offset` of a shard. Both are aligned except in the first and the last page.
   base::Status write(std::uint32_t shard, std::uint64_t offset, std::span<const std::byte> data);
   /// Writes this rank's bytes to the disk.
   base::Status flush() const;
-  /// The shards end here, with `trailer` zeros; they are on the disk.
-  base::Status settle(std::uint64_t size, std::uint64_t trailer);
-  /// Publishes the shards; they replace files of their names.
-  base::Status give_names();
+  /// Completes the shards at `size` bytes in all, with `trailer` zeros each, and flushes them to
+  /// the disk.
+  base::Status complete(std::uint64_t size, std::uint64_t trailer);
+  /// Publishes the shards; replaces existing files.
+  base::Status publish();
   base::Status finish(std::uint64_t size, std::uint64_t trailer) {
-    base::Status status = settle(size, trailer);
-    return status ? give_names() : status;
+    base::Status status = complete(size, trailer);
+    return status ? publish() : status;
   }
   /// A path by which this process can open a shard before it is published.
   std::string path_of(std::uint32_t shard) const {
@@ -86,7 +88,7 @@ class Output {
   std::map<std::pair<std::uint32_t, std::uint64_t>, Page> pages_;
 };
 
-/// A file of these bytes, not yet published.
+/// Writes bytes to a file that is not yet published.
 base::Result<std::unique_ptr<Output>> write_aside(const std::string& path,
                                                   std::span<const std::byte> bytes);
 /// Writes and publishes a file. An interrupted call changes nothing, and the next one removes its

@@ -1,4 +1,4 @@
-// Many small files become one.
+// Packs many small files into one.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -60,15 +60,15 @@ class Packer {
     base::Result<Buffer> memory = Buffer::make(kSumPiece);
     if (!cursor.ok()) return cursor.error();
     if (!memory.ok()) return memory.error();
-    for (base::Extent some = take(); !some.empty() && !meter_.stopped(); some = take()) {
+    for (base::Extent some = take(); !some.empty() && !meter_.is_stopped(); some = take()) {
       if (base::Status status = cursor->seek(0, offsets_[some.begin]); !status) return status;
-      for (std::uint64_t file = some.begin; file < some.end && !meter_.stopped(); ++file)
+      for (std::uint64_t file = some.begin; file < some.end && !meter_.is_stopped(); ++file)
         if (base::Status status = put(file, *memory, *cursor); !status) return status;
     }
     return cursor->flush();
   }
 
-  /// The files that this thread packs next.
+  /// Takes the files that a thread packs next.
   base::Extent take() {
     const std::scoped_lock lock(mutex_);
     const std::uint64_t begin = next_;
@@ -101,7 +101,7 @@ class Packer {
     return {};
   }
 
-  /// The index goes behind the records.
+  /// Writes the index after the records, and publishes the file.
   base::Status finish() {
     IndexBuilder builder;
     for (std::size_t i = 0; i < files_.size(); ++i) {

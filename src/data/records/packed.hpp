@@ -1,5 +1,5 @@
-// Packed files, pario's own: records back to back, their index behind them. See docs/records.md,
-// Packed files.
+// Packed files, pario's own format: records back to back, then their index (docs/records.md, Packed
+// files).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace pario::records {
 
-/// Whether a file ends as a packed one does.
+/// True if a file has the trailer of a packed file.
 bool is_packed(const std::string& path);
-/// The index within a packed file.
+/// Opens the index within a packed file.
 base::Result<Index> open_packed(const std::string& path);
 /// The bytes that follow records which end at `end`: filler, index, trailer.
 std::vector<std::byte> packed_tail(std::uint64_t end, std::vector<std::byte> index);
@@ -26,8 +26,8 @@ struct PackRequest {
   std::uint64_t seed = 0;
   unsigned threads = 4;
 };
-/// Every regular file beneath `directory` becomes a record, in the order of their names or
-/// shuffled. Nothing is left under the name of the output unless it is whole. Records packed.
+/// Packs each regular file beneath `directory` as a record, in the order of their names or
+/// shuffled. Publishes the output when it is complete. Returns the number of records.
 base::Result<std::uint64_t> pack(const PackRequest& request, const Show& show = {});
 
 }  // namespace pario::records

@@ -12,13 +12,14 @@ namespace {
 
 constexpr std::uint64_t kLargestTable = 1 << 20;  // records, 4 bytes each
 constexpr unsigned kRounds = 8;
-constexpr std::uint32_t kTables = 1, kNetworks = 2;  // keep their random numbers apart
+constexpr std::uint32_t kTables = 1, kNetworks = 2;  // separate streams of random numbers
 
 std::array<std::uint32_t, 2> key_of(std::uint64_t seed) {
   return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
 }
 
-/// Evenly in [0, bound): Lemire, Fast random integer generation in an interval, 2019.
+/// A uniform random number in [0, bound): Lemire, Fast random integer generation in an interval,
+/// 2019.
 std::uint64_t below(std::uint64_t bound, std::uint32_t which, std::uint32_t stream,
                     std::uint64_t seed) {
   for (std::uint32_t attempt = 0;; ++attempt) {

@@ -6,12 +6,12 @@
 
 namespace pario::records {
 
-/// A random bijection of [0, count): by the shuffle of Fisher and Yates where a table of it is
-/// small, all orders equally likely; else a Feistel network over the next power of two, walked
-/// until it is within (Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
+/// A random bijection of [0, count). If a table of it is small: a Fisher-Yates shuffle, with all
+/// orders equally likely. Else a Feistel network over the next power of two, applied repeatedly
+/// until the result is in range (Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
 class Permutation {
  public:
-  /// `stream` tells permutations of one seed apart.
+  /// `stream`: a different number gives another permutation of the same seed.
   Permutation(std::uint64_t count, std::uint64_t seed, std::uint64_t stream, bool table);
   std::uint64_t at(std::uint64_t position) const;
 

@@ -7,7 +7,7 @@
 
 namespace pario::records {
 
-/// Four random words: a function of counter and key, for a key a bijection of the counter.
+/// Four random words, a function of counter and key; for each key a bijection of the counter.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                               std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -22,11 +22,11 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-/// Where records go in a shuffle: the one with the least key comes first, of equal keys the one
-/// that began first in the input.
+/// The keys by which a shuffle sorts records; records of equal keys keep the order of the input.
 class ShuffleKeys {
  public:
-  /// `bits`: fewer than 64 make keys collide, for tests. `stream` tells shuffles of one seed apart.
+  /// `bits`: fewer than 64 make keys collide, for tests. `stream`: a different number gives another
+  /// shuffle of the same seed.
   explicit ShuffleKeys(std::uint64_t seed, unsigned bits = 64, std::uint32_t stream = 0)
       : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
         mask_(~std::uint64_t{0} << (64 - bits)),

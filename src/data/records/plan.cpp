@@ -13,27 +13,25 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
-constexpr std::uint64_t kBucketHead = 8;  // bytes that a record takes in a bucket beside its own
-constexpr std::uint64_t kOrder = 16;      // bytes that put it in order
+constexpr std::uint64_t kBucketHead = 8;      // bytes of a record's head in a bucket
+constexpr std::uint64_t kOrder = 16;          // bytes of a record in the order
 constexpr std::uint64_t kLoaded = 16 * kMiB;  // of a bucket that a loader reads at a time
-constexpr std::uint64_t kGood = 48 * kMiB;    // of a bucket: larger ones only make memory slow
+constexpr std::uint64_t kGood = 48 * kMiB;    // of a bucket: larger ones only slow memory down
 constexpr std::uint64_t kSmallest = 64 * kKiB;
 constexpr std::uint64_t kDirectInputFrom =
-    128 * kMiB;  // less is faster through the page cache, which is small then, too
+    128 * kMiB;  // smaller inputs are faster through the page cache, which stays small then
 constexpr double
     kShort = 512,
     kLong = 4 * kMiB;  // lengths at which it pays to read each where it lies on no device, on all
 constexpr unsigned kThreads = 4;                             // in memory
-constexpr unsigned kBucketThreads = 8, kGatherThreads = 16;  // most of them wait for the device
+constexpr unsigned kBucketThreads = 8, kGatherThreads = 16;  // most wait for the device
 constexpr std::uint64_t kWorking =
-    2 * kMiB +
-    128 * kKiB;  // of a thread that writes a bucket: output, and records that stayed in the input
+    2 * kMiB + 128 * kKiB;  // of a thread that writes a bucket: output, and records from the input
 
-/// Of a thread, for the piece that it compresses or has compressed before it: Pool gives an eighth
-/// more than that needs.
+/// Bytes of a thread for the pieces that it compresses; Pool allocates an eighth more than needed.
 std::uint64_t compressing(const ShuffleFacts& facts) { return facts.compress ? 5 * kSmallest : 0; }
 
-/// Of a thread that checks long records while it fills buckets.
+/// Bytes of a thread that checks long records while it fills buckets.
 std::uint64_t checking(const ShuffleFacts& facts) { return facts.skips ? kSumPiece : 0; }
 
 double mean_length(const ShuffleFacts& facts) {
@@ -45,7 +43,7 @@ std::uint64_t divide_up(std::uint64_t number, std::uint64_t by) {
   return by == 0 ? 0 : (number + by - 1) / by;
 }
 
-/// Bytes in memory of the largest of `buckets`, but for one case in a million.
+/// Bytes in memory of the largest of `buckets`, except in one case in a million.
 std::uint64_t largest_bucket(const ShuffleFacts& facts, std::uint64_t buckets,
                              Way way = Way::buckets) {
   const double records = static_cast<double>(facts.records) / static_cast<double>(buckets);
@@ -67,33 +65,31 @@ std::uint64_t fused_buckets(const ShuffleFacts& facts) {
   return std::clamp<std::uint64_t>(divide_up(facts.bytes, kLoaded), 1, 4096);
 }
 
-/// Bytes of the index of the fused form: of each record where it lies and where it came from, both
-/// as bits by which they are off a line through 128 of them, and of each stretch its bucket. Where
-/// a stretch begins within the 128, its records come from somewhere else.
+/// Bytes of the index of the fused form: for each record its offset and its offset in the input,
+/// both as residuals from a line through 128 of them (Column), and for each run its bucket. A run
+/// that begins within the 128 makes the residuals larger.
 std::uint64_t index_size(const ShuffleFacts& facts) {
-  constexpr double kSpread = 5, kBlocks = 3, kStretchBits = 128;  // bits
+  constexpr double kSpread = 5, kBlocks = 3, kRunBits = 128;  // bits
   const auto length = static_cast<std::uint64_t>(mean_length(facts));
   const auto width = [](std::uint64_t mean) {
     return static_cast<double>(std::bit_width(mean)) + kSpread;
   };
-  const double stretches =
-      std::min(1.0, static_cast<double>(length) / kSmallest);  // for each record
-  const double jumps = std::min(1.0, 128 * stretches);
+  const double runs = std::min(1.0, static_cast<double>(length) / kSmallest);  // for each record
+  const double jumps = std::min(1.0, 128 * runs);
   const double from =
       (1 - jumps) * width(length * fused_buckets(facts)) + jumps * width(facts.memory);
   return static_cast<std::uint64_t>(static_cast<double>(facts.records) *
-                                    (width(length) + from + kBlocks + kStretchBits * stretches) /
-                                    8);
+                                    (width(length) + from + kBlocks + kRunBits * runs) / 8);
 }
 
-/// What a thread needs while it fills buckets.
+/// Bytes that a thread needs while it fills buckets.
 std::uint64_t filling(const ShufflePlan& plan, const ShuffleFacts& facts) {
   const bool reads = plan.way != Way::gather || !facts.indexed;
   return (reads ? plan.chunk + 2 * kSmallest : 0) + (plan.buckets + 1) * plan.buffer +
          checking(facts);
 }
 
-/// What all threads need, beside buckets that are in memory.
+/// Bytes that all threads need, beside buckets in memory.
 std::uint64_t working_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   if (plan.way == Way::fused) return plan.threads * (filling(plan, facts) + kWorking);
   const std::uint64_t bucket =
@@ -107,7 +103,7 @@ std::uint64_t memory_of(const ShufflePlan& plan, const ShuffleFacts& facts) {
   if (plan.way == Way::buckets) return working;
   if (plan.way == Way::fused)
     return index_size(facts) +
-           std::max(working, index_size(facts));  // in the end it is put together
+           std::max(working, index_size(facts));  // the index is assembled at the end
   const std::uint64_t kept = plan.way == Way::gather ? facts.records * 2 * kBucketHead
                                                      : facts.bytes + facts.records * kBucketHead;
   return kept + std::uint64_t{plan.threads} * plan.buckets * 4 * kKiB + working;
@@ -143,7 +139,8 @@ ShufflePlan gather_plan(const ShuffleFacts& facts) {
   return plan;
 }
 
-/// With `threads`; nothing of a bucket is left for a record when the memory is not enough.
+/// A plan with buckets and `threads`. If the memory is not enough, no bytes of a bucket remain for
+/// records.
 ShufflePlan bucket_plan(const ShuffleFacts& facts, unsigned threads) {
   ShufflePlan plan{.way = Way::buckets, .threads = threads};
   if (facts.memory / threads < 4 * kMiB) return plan;
@@ -175,7 +172,7 @@ ShufflePlan bucket_plan(const ShuffleFacts& facts) {
   return plan;
 }
 
-/// Rather fewer threads than larger buckets.
+/// A plan of the fused form; prefers fewer threads to larger buckets.
 ShufflePlan fused_plan(const ShuffleFacts& facts) {
   const std::uint64_t wanted = fused_buckets(facts),
                       room = facts.memory - std::min(facts.memory, index_size(facts));
@@ -198,7 +195,7 @@ ShufflePlan fused_plan(const ShuffleFacts& facts) {
   return plan;
 }
 
-/// Where more is to be kept than the facts let expect, it is noticed before there is no memory.
+/// Sets limits, so that the shuffle fails before memory is exhausted if the estimates were too low.
 void limit_memory(ShufflePlan& plan, const ShuffleFacts& facts) {
   if (plan.way == Way::buckets) return;
   const std::uint64_t working =

@@ -1,6 +1,5 @@
-// How a shuffle is done: chosen from sizes, memory and the device, by a pure function. Whatever is
-// chosen, the output is the same; the fused form, whose second pass is left to the loader, is not
-// chosen but asked for.
+// The plan of a shuffle: a pure function of sizes, memory and the device. All plans give the same
+// output, except the fused form, whose second pass the loader makes; it is only used on request.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +9,23 @@
 
 namespace pario::records {
 
-/// What the choice depends on.
+/// The facts that determine the plan.
 struct ShuffleFacts {
   std::uint64_t bytes = 0, records = 0;  ///< of the input; records may be an estimate
   std::uint64_t memory = 0;              ///< bytes that may be used, page cache included
-  bool indexed = true;                   ///< where records begin is known without reading them
-  unsigned threads = 0;                  ///< of each rank; 0: as the plan thinks best
-  unsigned ranks = 1;                    ///< that do it together, each with `memory`
+  bool indexed = true;                   ///< the offsets of records are known without reading them
+  unsigned threads = 0;                  ///< of each rank; 0: chosen by the plan
+  unsigned ranks = 1;                    ///< that shuffle together, each with `memory`
   bool skips = false;      ///< damaged records: long ones are checked before they are written
   bool compress = false;   ///< the temporary file, if there is one
   double bandwidth = 1e9;  ///< of the device, bytes per second
-  double requests = 20e3;  ///< that it serves in a second, deep in its queue
+  double requests = 20e3;  ///< random reads per second with a deep queue
 };
 
 enum class Way : std::uint8_t {
   automatic,
   memory,   ///< read once into memory, written once
-  gather,   ///< each record read from where it is, when its turn to be written has come
+  gather,   ///< each record read from its place in the input when it is written
   buckets,  ///< read, put into buckets of a temporary file, read bucket by bucket, written
   fused,    ///< read, put into buckets of the output
 };
@@ -35,22 +34,21 @@ struct ShufflePlan {
   Way way = Way::memory;
   std::uint32_t buckets = 1;
   unsigned threads = 1;
-  std::uint64_t chunk = 0;   ///< bytes of input that a thread reads at a time
-  std::uint64_t buffer = 0;  ///< bytes per thread and bucket
-  std::uint64_t inline_limit =
-      0;  ///< records longer than that stay in the input until their turn to be written
+  std::uint64_t chunk = 0;         ///< bytes of input that a thread reads at a time
+  std::uint64_t buffer = 0;        ///< bytes per thread and bucket
+  std::uint64_t inline_limit = 0;  ///< longer records stay in the input until they are written
   std::uint64_t bucket_limit =
-      0;  ///< bytes of a bucket and its order; what is larger is divided again
-  std::uint64_t heap_limit = ~std::uint64_t{
-      0};  ///< bytes of all buckets, or of what the index needs, where they are in memory
-  bool direct = false;  ///< past the page cache
-  double traffic = 0;   ///< bytes read and written, as a multiple of the input
+      0;  ///< bytes of a bucket and its order; larger buckets are divided again
+  std::uint64_t heap_limit =
+      ~std::uint64_t{0};  ///< bytes of all buckets, or of the index, if they are in memory
+  bool direct = false;    ///< direct I/O
+  double traffic = 0;     ///< bytes read and written, as a multiple of the input
   std::string reason = {};
 };
 
-/// EINVAL: with so little memory it cannot be done, or not in this way.
+/// Plans a shuffle. EINVAL: the memory is too small, for all ways or for this one.
 base::Result<ShufflePlan> plan_shuffle(const ShuffleFacts& facts, Way way = Way::automatic);
-/// The plan as sentences.
+/// Describes the plan in sentences.
 std::string text_of(const ShufflePlan& plan, const ShuffleFacts& facts);
 /// False: records are so short, or so long, that the choice is the same on all devices.
 bool device_matters(const ShuffleFacts& facts);

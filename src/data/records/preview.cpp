@@ -40,10 +40,10 @@ base::Status check(const ShuffleRequest& request) {
   return {};
 }
 
-/// Memory that is left beside what the process has.
+/// The bytes of `limit` that remain beside the memory that the process already has.
 std::uint64_t memory_left(std::uint64_t limit) {
   constexpr std::uint64_t reserve =
-      4 << 20;  // stacks, page tables, what the kernel keeps for open files
+      4 << 20;  // stacks, page tables, and the kernel's memory for open files
   char text[128] = {};
   base::read_file("/proc/self/statm", text, sizeof text - 1);
   const char* blank = std::strchr(text, ' ');
@@ -51,7 +51,7 @@ std::uint64_t memory_left(std::uint64_t limit) {
   return limit > resident + reserve ? limit - resident - reserve : 0;
 }
 
-/// What this rank knows; the device is measured by the first, where the choice depends on it.
+/// The facts on this rank. The first rank measures the device if the plan depends on it.
 base::Result<ShuffleFacts> facts_of(const ShuffleRequest& request) {
   if (base::Status status = check(request); !status) return status.error();
   const base::Result<Source> source =
@@ -60,7 +60,7 @@ base::Result<ShuffleFacts> facts_of(const ShuffleRequest& request) {
   ShuffleFacts facts{.bytes = source->size(),
                      .records = source->records(),
                      .memory = memory_left(request.memory),
-                     .indexed = source->indexed(),
+                     .indexed = source->is_indexed(),
                      .threads = request.threads,
                      .ranks = request.ranks.count,
                      .skips = request.damaged == OnDamage::skip,
@@ -87,8 +87,8 @@ base::Result<ShufflePreview> preview_shuffle(const ShuffleRequest& request) {
   const base::Result<ShuffleFacts> mine = facts_of(request);
   ShufflePreview out;
   if (mine.ok()) out.facts = *mine;
-  // All ranks come to the same plan: with the least memory of any, and the device as the first has
-  // measured it.
+  // All ranks make the same plan: with the least memory of any rank, and the device as measured by
+  // the first one.
   const auto told = request.ranks.exchange(
       mine.status(), {out.facts.memory, std::bit_cast<std::uint64_t>(out.facts.bandwidth),
                       std::bit_cast<std::uint64_t>(out.facts.requests)});

@@ -27,7 +27,7 @@ std::optional<double> best_of(
   return best;
 }
 
-/// Seconds of `count` reads of `length` bytes, each from where `place` says.
+/// Seconds of `count` reads of `length` bytes, each at the offset that `place` returns.
 std::optional<double> seconds_of(const Disk& file, std::uint64_t count, std::uint64_t length,
                                  const std::function<std::uint64_t(std::uint64_t)>& place) {
   std::atomic<std::uint64_t> next = 0;

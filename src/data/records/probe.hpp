@@ -1,4 +1,4 @@
-// What a device does, measured on a file that is there.
+// Measures a device by reading an existing file.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace pario::records {
 
 struct Device {
-  double bandwidth = 0;  ///< bytes per second, read in order
-  double requests = 0;  ///< per second, beside the time for their bytes; of reads of `length` bytes
-                        ///< here and there
+  double bandwidth = 0;  ///< bytes per second of sequential reads
+  double requests = 0;   ///< random reads of `length` bytes per second, without the time for their
+                         ///< bytes
 };
-/// A few tenths of a second of reading, past the page cache; nothing where that cannot be had.
+/// Measures a device by direct reads for a few tenths of a second; empty if these are not possible.
 std::optional<Device> measure_device(const std::string& path, std::uint64_t length);
 
 }  // namespace pario::records

@@ -9,8 +9,8 @@ namespace {
 
 using Numbers = std::vector<std::uint64_t>;
 
-/// The errno and the text of an Error, or 0 and numbers.
-std::string packed(const base::Status& status, const Numbers& numbers) {
+/// Encodes the errno and the text of an Error, or 0 and numbers.
+std::string encode(const base::Status& status, const Numbers& numbers) {
   const std::int32_t number = status.ok()                  ? 0
                               : status.error().number == 0 ? EIO
                                                            : status.error().number;
@@ -20,7 +20,7 @@ std::string packed(const base::Status& status, const Numbers& numbers) {
                     numbers.size() * sizeof(std::uint64_t));
 }
 
-base::Result<Numbers> unpacked(const std::string& bytes, unsigned rank) {
+base::Result<Numbers> decode(const std::string& bytes, unsigned rank) {
   std::int32_t number = EIO;
   if (bytes.size() >= sizeof number) std::memcpy(&number, bytes.data(), sizeof number);
   const std::string rest = bytes.substr(std::min(bytes.size(), sizeof number));
@@ -38,12 +38,12 @@ base::Result<Numbers> unpacked(const std::string& bytes, unsigned rank) {
 base::Result<std::vector<Numbers>> Ranks::exchange(const base::Status& mine,
                                                    const Numbers& numbers) const {
   if (alone()) return mine ? base::Result<std::vector<Numbers>>({numbers}) : mine.error();
-  const base::Result<std::vector<std::string>> given = gather(packed(mine, numbers));
+  const base::Result<std::vector<std::string>> given = gather(encode(mine, numbers));
   if (!given.ok()) return given.error();
   std::vector<Numbers> out;
   for (unsigned from = 0; from < count; ++from) {
     base::Result<Numbers> each =
-        from < given->size() ? unpacked((*given)[from], from) : unpacked({}, from);
+        from < given->size() ? decode((*given)[from], from) : decode({}, from);
     if (!each.ok()) return each.error();
     out.push_back(std::move(*each));
   }

@@ -9,13 +9,12 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kGap =
-    16 << 10;  // read and not used, rather than asked for in two requests
+constexpr std::uint64_t kGap = 16 << 10;          // unneeded bytes that are read to save a request
 constexpr std::uint64_t kLongestRun = 1 << 20;    // of several records
-constexpr std::uint64_t kLeastDirect = 16 << 10;  // what is shorter is not worth whole pages
-constexpr std::uint64_t kTask = 256 << 10;        // bytes that a thread takes at a time
-constexpr std::uint64_t kTooMany =
-    1ULL << 60;  // bytes of memory: of damaged indices, whose records would be as many
+constexpr std::uint64_t kLeastDirect = 16 << 10;  // for shorter reads whole pages cost too much
+constexpr std::uint64_t kTask = 256 << 10;        // bytes that a thread reads as one task
+constexpr std::uint64_t kTooMany = 1ULL
+                                   << 60;  // bytes of memory, which only a damaged index can demand
 
 }  // namespace
 
@@ -34,10 +33,10 @@ base::Result<std::shared_ptr<Buffer>> Pool::take(std::uint64_t size) {
     }
   }
   if (!buffer) {
-    useless.reset();  // rather than to have ever more that nobody can use
+    useless.reset();  // too small: freed, so that unusable buffers do not accumulate
     const std::uint64_t room = std::max<std::uint64_t>(size + size / 8, 1);
     base::Result<Buffer> made = Buffer::make(
-        room, Pages::large);  // few of which are to be faulted in, and pinned by direct reads
+        room, Pages::large);  // fewer page faults, and fewer pages pinned by direct reads
     if (!made.ok()) return made.error();
     buffer = std::move(*made);
   }
@@ -83,7 +82,7 @@ Files::Place Files::place_of(std::uint64_t number) const {
   return {dataset, record, datasets_[dataset]->index().span(record)};
 }
 
-base::Extent Files::aligned(const Place& place, base::Extent where) const {
+base::Extent Files::align(const Place& place, base::Extent where) const {
   if (!files_[place.dataset].direct || where.length() < kLeastDirect) return where;
   return {base::round_down(where.begin, kAlignment), base::round_up(where.end, kAlignment)};
 }
@@ -135,7 +134,7 @@ void Reading::sort() {
   data_.resize(numbers_.size());
 }
 
-/// The bytes that they need.
+/// Joins places to runs; returns the bytes of memory that they need.
 std::uint64_t Reading::find_runs() {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < sorted_.size();) {
@@ -149,7 +148,7 @@ std::uint64_t Reading::find_runs() {
       run.where.end = std::max(run.where.end, next.where.end);
     }
     i = run.last;
-    const base::Extent whole = files_.aligned(place, run.where);
+    const base::Extent whole = files_.align(place, run.where);
     if (whole.length() >= kLeastDirect) bytes = base::round_up(bytes, kAlignment);
     run.where = whole;
     run.at = bytes;
@@ -184,7 +183,7 @@ void Reading::read(const Run& run) {
   }
 }
 
-/// The record `number` of places_ was read to `at` in memory.
+/// Notes that the record `number` of places_ was read to `at` in memory.
 void Reading::take(std::size_t number, std::uint64_t at) {
   const Files::Place& place = places_[number];
   const std::span<const std::byte> record = memory_->span().subspan(at, place.where.length());
@@ -199,14 +198,13 @@ void Reading::add_failure(std::size_t number, const base::Error& error) {
   failures_.push_back({numbers_[number], error});
 }
 
-/// Each of the records that were to be read together by itself, so that only those fail that cannot
-/// be read.
+/// Reads the records of a failed run one by one, so that only unreadable ones fail.
 void Reading::fail(const Run& run, const base::Error& error) {
   if (run.last == run.first + 1) return add_failure(sorted_[run.first], error);
   for (std::size_t i = run.first; i < run.last; ++i) {
     const base::Extent where = places_[sorted_[i]].where;
-    // Not aligned: it goes through the page cache. Nor would it fit into its place in memory
-    // otherwise.
+    // Not aligned, and so through the page cache: an aligned read would not fit into its place in
+    // memory.
     read({.first = i,
           .last = i + 1,
           .where = where,

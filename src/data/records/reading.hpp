@@ -1,4 +1,4 @@
-// Batches of records on their way into memory: what lies together is read together.
+// Reads batches of records into memory; joins reads of neighbouring records.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace pario::records {
 
-/// Memory that is used again when nobody holds it any more: of no more buffers than were held at
-/// the same time. Any thread; what was taken outlives the pool.
+/// Buffers that are reused when they are no longer referenced; their number is the most that were
+/// in use at the same time. Any thread; buffers may outlive the pool.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  /// At least `size` bytes.
+  /// Returns a buffer of at least `size` bytes.
   base::Result<std::shared_ptr<Buffer>> take(std::uint64_t size);
-  /// Buffers that nobody holds.
+  /// The number of unused buffers.
   std::size_t spare();
 
  private:
@@ -32,15 +32,15 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::vector<Buffer> free_;
 };
 
-/// Data sets as one: the records of the second come behind those of the first. Any thread.
+/// Several data sets as one: the records of each follow those of the one before. Any thread.
 class Files {
  public:
-  /// `direct`: past the page cache where bytes are not in it, and where the file system can.
+  /// `direct`: direct I/O for bytes that are not in the page cache, if the file system can.
   static base::Result<Files> open(std::vector<std::shared_ptr<const Dataset>> datasets,
                                   Caching caching);
   std::uint64_t count() const { return begins_.back(); }
 
-  /// Where a record lies: extents of different data sets never meet.
+  /// The place of a record. Extents of different data sets do not overlap.
   struct Place {
     std::size_t dataset;
     std::uint64_t record;  ///< of its data set
@@ -50,14 +50,13 @@ class Files {
   bool together(const Place& place) const { return files_[place.dataset].cached != nullptr; }
   const Format& format_of(const Place& place) const { return datasets_[place.dataset]->format(); }
   const std::string& path_of(const Place& place) const { return datasets_[place.dataset]->path(); }
-  /// What has to be read for [begin, end) of the file of `place`, so that it can go past the page
-  /// cache.
-  base::Extent aligned(const Place& place, base::Extent where) const;
+  /// Extends a range of the file of `place` so that direct I/O can read it.
+  base::Extent align(const Place& place, base::Extent where) const;
   /// EBADMSG if the bytes of a record are damaged.
   base::Status check(const Place& place, std::span<const std::byte> record) const {
     return datasets_[place.dataset]->check(place.record, record);
   }
-  /// Into `out`, which is as long as `where`, and aligned where that is.
+  /// Reads a range into `out`, which has its length, and is aligned if the range is.
   base::Status read(const Place& place, base::Extent where, std::span<std::byte> out) const;
 
  private:
@@ -75,8 +74,8 @@ struct Failure {
   base::Error error;
 };
 
-/// The records of some batches, in the order in which they were asked for. Needs its Files until
-/// all tasks are done.
+/// Reads the records of some batches; they keep the requested order. Its Files must exist until all
+/// tasks are done.
 class Reading {
  public:
   static base::Result<std::unique_ptr<Reading>> plan(const Files& files,
@@ -84,19 +83,19 @@ class Reading {
                                                      Pool& pool);
 
   std::size_t tasks() const { return tasks_.size(); }
-  /// Tasks may be done by any threads at the same time, each once.
+  /// Executes a task. Any threads may execute tasks at the same time, each task once.
   void carry_out(std::size_t task);
   std::uint64_t bytes() const { return bytes_; }
 
-  // When all tasks are done.
+  // After all tasks are done:
   const std::vector<std::uint64_t>& numbers() const { return numbers_; }
-  /// Where in memory() the data of each lie; empty where it failed.
+  /// The extent of the data of each record in memory(); empty if it failed.
   const std::vector<base::Extent>& data() const { return data_; }
   const std::vector<Failure>& failures() const { return failures_; }
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
 
  private:
-  /// Neighbours in a file, read at once.
+  /// Neighbouring records of a file, read together.
   struct Run {
     std::size_t first, last;  ///< of sorted_
     base::Extent where;
@@ -115,9 +114,9 @@ class Reading {
   const Files& files_;
   std::vector<std::uint64_t> numbers_;
   std::vector<Files::Place> places_;
-  std::vector<std::size_t> sorted_;  ///< numbers of places_, as they lie
+  std::vector<std::size_t> sorted_;  ///< indices of places_, in the order of the files
   std::vector<Run> runs_;
-  std::vector<std::size_t> tasks_;  ///< where each ends in runs_
+  std::vector<std::size_t> tasks_;  ///< the end of each in runs_
   std::vector<base::Extent> data_;
   std::uint64_t bytes_ = 0;  ///< of memory_ that are used
   std::shared_ptr<Buffer> memory_;

@@ -1,9 +1,9 @@
-// Module records: files of many records. An index says where each begins (docs/records.md); with
-// it, or without, files larger than memory are shuffled by streaming. Data files are never changed.
+// Module records: files of many records. An index has the offset of each record (docs/records.md);
+// files larger than memory are shuffled by streaming, with an index or without. Data files are
+// never changed.
 //
-// Results are values or an Error. What takes long calls a Show function on the caller's thread, now
-// and then; it can stop the work. Nothing keeps threads or locks between calls, so all may be used
-// after a fork.
+// Results are values or an Error. Long work calls a Show function on the caller's thread at
+// intervals, which can stop it. No call leaves threads or locks, so all may be used after a fork.
 #pragma once
 
 #include "data/records/convert.hpp"

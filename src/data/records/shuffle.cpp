@@ -20,11 +20,10 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kShuffleWriting = kSumPiece;  // bytes of output that are written at a time,
-                                                      // and of a record that stayed in the input
+constexpr std::uint64_t kShuffleWriting = kSumPiece;  // bytes of output written at a time, and of a
+                                                      // record read from the input
 
-constexpr std::uint64_t kAhead =
-    12;  // records that are on their way from memory while one is copied
+constexpr std::uint64_t kAhead = 12;  // records that are prefetched while one is copied
 
 class Shuffler {
  public:
@@ -45,10 +44,10 @@ class Shuffler {
   base::Status fill();
   base::Status share();
   base::Status share_skipped();
-  base::Status tell_begins(const base::Status& mine);
+  base::Status share_begins(const base::Status& mine);
   base::Status prepare_writing();
   void place();
-  base::Status tell_last_shard();
+  base::Status set_last_begin();
   base::Status finish();
   base::Status fill_some(BucketWriter& writer);
   base::Status divide_large();
@@ -56,14 +55,14 @@ class Shuffler {
   base::Status divide_some(const Bucket& bucket, BucketWriter& writer);
   base::Status write();
   base::Status write_some(unsigned worker);
-  base::Result<std::span<std::byte>> room_of(unsigned worker, std::uint64_t size);
+  base::Result<std::span<std::byte>> memory_of(unsigned worker, std::uint64_t size);
   base::Status enter(std::uint32_t shard, std::uint64_t offset, OutputCursor& cursor);
   base::Status write_bucket(std::size_t number, const SortedBucket& sorted, Reader& reader,
                             OutputCursor& cursor);
-  void tell_shards(std::size_t number, const SortedBucket& sorted);
+  void set_begins(std::size_t number, const SortedBucket& sorted);
   base::Result<std::vector<Bucket>> into_buckets(
       KeyRange keys, std::uint32_t count, const std::function<base::Status(BucketWriter&)>& work);
-  /// The record with which a shard begins.
+  /// The first record of a shard.
   std::uint64_t first_of(std::uint32_t shard) const {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records_) * shard /
                                       output_->shards());
@@ -78,11 +77,11 @@ class Shuffler {
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Output> output_;
   std::vector<Buffer> memory_{plan_.threads};  ///< of each thread: buffers, later a bucket
-  std::uint64_t number_ = 0;                   ///< of the run, the same for all ranks
-  std::vector<Bucket> buckets_;                ///< of this rank, once they are shared out
+  std::uint64_t number_ = 0;                   ///< of the shuffle, equal on all ranks
+  std::vector<Bucket> buckets_;                ///< after share(): those that this rank writes
   std::vector<std::uint64_t> records_before_, bytes_before_;  ///< of each bucket
   std::uint64_t first_record_ = 0, first_byte_ = 0;  ///< of the output, that this rank writes
-  std::uint64_t last_record_ = 0;                    ///< behind those
+  std::uint64_t last_record_ = 0;                    ///< the record after those
   std::uint64_t records_ = 0, bytes_ = 0;            ///< of all ranks
   SkippedRecords own_skipped_;                       ///< by this rank
   std::vector<std::uint64_t> skipped_;               ///< by all ranks
@@ -91,7 +90,7 @@ class Shuffler {
   std::atomic<std::uint64_t> next_ = 0;  ///< chunk, piece or bucket
 };
 
-/// What each step comes to is the same for all ranks.
+/// Shuffles. Each step has the same outcome on all ranks.
 base::Result<ShuffleOutcome> Shuffler::run() {
   using Step = base::Status (Shuffler::*)();
   for (const Step step :
@@ -124,7 +123,7 @@ base::Status Shuffler::make_output() {
   return {};
 }
 
-/// What only its index makes readable gets a new one.
+/// Publishes the output, with a new index for kinds that need one.
 base::Status Shuffler::finish() {
   if (!request_.ranks.first()) return {};
   const std::uint64_t size = bytes_;
@@ -140,12 +139,11 @@ base::Status Shuffler::finish() {
   base::Status status = cursor->seek(0, size);
   if (status) status = cursor->put(tail);
   if (status) status = cursor->flush();
-  if (status) status = output_->settle(size + tail.size(), 0);
+  if (status) status = output_->complete(size + tail.size(), 0);
   if (!status) return status;
   Indexed indexed{std::move(builder), size};
-  return give_names_with_indices(*output_, request_.outputs,
-                                 {&indexed, request_.kind == Kind::packed ? 0U : 1U},
-                                 request_.kind);
+  return publish_with_indexes(*output_, request_.outputs,
+                              {&indexed, request_.kind == Kind::packed ? 0U : 1U}, request_.kind);
 }
 
 base::Status Shuffler::make_heap() {
@@ -159,16 +157,16 @@ base::Status Shuffler::make_heap() {
                                         expected, caching)
       : plan_.way == Way::buckets
           ? make_file_heap(request_.temporary, expected, caching)
-          : make_memory_heap(std::min(plan_.heap_limit, request_.memory));  // taken as it is used
+          : make_memory_heap(std::min(plan_.heap_limit, request_.memory));  // allocated on use
   if (heap.ok() && request_.compress && plan_.way == Way::buckets)
-    heap = compressed(std::move(*heap));
+    heap = make_compressed_heap(std::move(*heap));
   if (!heap.ok()) return heap.error();
   heap_ = std::move(*heap);
   return {};
 }
 
-/// Good until that thread asks again.
-base::Result<std::span<std::byte>> Shuffler::room_of(unsigned worker, std::uint64_t size) {
+/// Memory of a worker, valid until its next call.
+base::Result<std::span<std::byte>> Shuffler::memory_of(unsigned worker, std::uint64_t size) {
   const base::Status status = memory_[worker].grow(size, Pages::large);
   return status ? base::Result<std::span<std::byte>>(memory_[worker].span()) : status.error();
 }
@@ -177,7 +175,7 @@ base::Result<std::vector<Bucket>> Shuffler::into_buckets(
     KeyRange keys, std::uint32_t count, const std::function<base::Status(BucketWriter&)>& work) {
   std::vector<std::vector<Bucket>> found(plan_.threads);
   base::Status status = run_team(plan_.threads, meter_, [&](unsigned worker) -> base::Status {
-    const base::Result<std::span<std::byte>> memory = room_of(worker, plan_.buffer * count);
+    const base::Result<std::span<std::byte>> memory = memory_of(worker, plan_.buffer * count);
     if (!memory.ok()) return memory.error();
     BucketWriter writer(*heap_, keys, count, plan_.buffer, *memory);
     base::Status done = work(writer);
@@ -210,7 +208,7 @@ base::Status Shuffler::fill_some(BucketWriter& writer) {
   base::Result<std::unique_ptr<Splitter>> splitter =
       make_splitter(source_, plan_.chunk, plan_.inline_limit, damages_);
   if (!splitter.ok()) return splitter.error();
-  for (std::uint64_t chunk = next_++; chunk < chunks_ && !meter_.stopped(); chunk = next_++) {
+  for (std::uint64_t chunk = next_++; chunk < chunks_ && !meter_.is_stopped(); chunk = next_++) {
     const base::Extent where{chunk * plan_.chunk,
                              std::min(source_.size(), (chunk + 1) * plan_.chunk)};
     base::Status status = (*splitter)->split(
@@ -255,7 +253,7 @@ base::Result<std::vector<Bucket>> Shuffler::divide(const Bucket& bucket) {
 base::Status Shuffler::divide_some(const Bucket& bucket, BucketWriter& writer) {
   base::Result<Buffer> memory = Buffer::make(plan_.buffer);
   if (!memory.ok()) return memory.error();
-  for (std::uint64_t number = next_++; number < bucket.pieces.size() && !meter_.stopped();
+  for (std::uint64_t number = next_++; number < bucket.pieces.size() && !meter_.is_stopped();
        number = next_++) {
     const Piece& piece = bucket.pieces[number];
     if (base::Status status = heap_->get(piece.where, memory->span().first(piece.room())); !status)
@@ -277,7 +275,7 @@ base::Status Shuffler::share_skipped() {
   return {};
 }
 
-/// Of the buckets of all ranks each keeps a stretch of the output.
+/// Merges the buckets of all ranks; each rank keeps those of a contiguous part of the output.
 base::Status Shuffler::share() {
   const Ranks& ranks = request_.ranks;
   if (!ranks.alone()) {
@@ -302,12 +300,12 @@ base::Status Shuffler::share() {
 
 base::Status Shuffler::prepare_writing() {
   base::Status status = divide_large();
-  if (!status) return tell_begins(status);
+  if (!status) return share_begins(status);
   place();
-  return tell_begins(tell_last_shard());
+  return share_begins(set_last_begin());
 }
 
-/// Where in the output the buckets come.
+/// Computes the places of the buckets in the output.
 void Shuffler::place() {
   std::uint64_t records = first_record_, bytes = first_byte_;
   for (const Bucket& bucket : buckets_) {
@@ -320,8 +318,9 @@ void Shuffler::place() {
     if (first_of(shard) == records_) output_->begins(shard, bytes_);
 }
 
-/// The last shard that begins in the buckets of this rank goes on in those of others.
-base::Status Shuffler::tell_last_shard() {
+/// Sets the begin of the last shard that starts in this rank's buckets, because other ranks write
+/// its rest.
+base::Status Shuffler::set_last_begin() {
   if (request_.ranks.alone() || first_record_ == last_record_) return {};
   const std::uint64_t first = first_of(shard_of(last_record_ - 1));
   if (first < first_record_) return {};
@@ -329,17 +328,17 @@ base::Status Shuffler::tell_last_shard() {
                                                records_before_.begin()) -
                       1;
   const base::Result<std::span<std::byte>> memory =
-      room_of(0, SortedBucket::memory_for(buckets_[number]));
+      memory_of(0, SortedBucket::memory_for(buckets_[number]));
   if (!memory.ok()) return memory.error();
   const base::Result<SortedBucket> sorted =
       SortedBucket::load(*heap_, buckets_[number], keys_, *memory);
   if (!sorted.ok()) return sorted.error();
-  tell_shards(number, *sorted);
+  set_begins(number, *sorted);
   return {};
 }
 
-/// All ranks know what any of them knows.
-base::Status Shuffler::tell_begins(const base::Status& mine) {
+/// Sends the known begins of shards, or an Error, to all ranks. Collective.
+base::Status Shuffler::share_begins(const base::Status& mine) {
   std::vector<std::uint64_t> known;
   for (std::uint32_t shard = 0; shard < output_->shards(); ++shard)
     if (const auto begin = output_->known_begin(shard)) known.insert(known.end(), {shard, *begin});
@@ -355,27 +354,27 @@ base::Status Shuffler::write() {
   next_ = 0;
   base::Status status =
       run_team(plan_.threads, meter_, [&](unsigned worker) { return write_some(worker); });
-  if (status) status = source_.unchanged();
+  if (status) status = source_.check_unchanged();
   if (status && !request_.ranks.alone()) status = output_->flush();
-  return tell_begins(status);
+  return share_begins(status);
 }
 
 base::Status Shuffler::write_some(unsigned worker) {
   std::uint64_t largest = 0;
   for (const Bucket& bucket : buckets_)
     largest = std::max(largest, SortedBucket::memory_for(bucket));
-  const base::Result<std::span<std::byte>> memory = room_of(worker, largest);
+  const base::Result<std::span<std::byte>> memory = memory_of(worker, largest);
   base::Result<Reader> reader = Reader::make(source_, kShuffleWriting);
   base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kShuffleWriting);
   if (!memory.ok()) return memory.error();
   if (!reader.ok()) return reader.error();
   if (!cursor.ok()) return cursor.error();
-  for (std::uint64_t number = next_++; number < buckets_.size() && !meter_.stopped();
+  for (std::uint64_t number = next_++; number < buckets_.size() && !meter_.is_stopped();
        number = next_++) {
     const base::Result<SortedBucket> sorted =
         SortedBucket::load(*heap_, buckets_[number], keys_, *memory);
     if (!sorted.ok()) return sorted.error();
-    tell_shards(number, *sorted);
+    set_begins(number, *sorted);
     if (base::Status status = write_bucket(number, *sorted, *reader, *cursor); !status)
       return status;
   }
@@ -390,8 +389,8 @@ std::uint32_t Shuffler::shard_of(std::uint64_t record) const {
   return shard;
 }
 
-/// Shards that begin within the bucket begin where its records, in their order, have come to.
-void Shuffler::tell_shards(std::size_t number, const SortedBucket& sorted) {
+/// Sets the begins of the shards that start within a sorted bucket.
+void Shuffler::set_begins(std::size_t number, const SortedBucket& sorted) {
   const std::uint64_t first = records_before_[number], behind = first + sorted.count();
   std::uint64_t record = first, offset = bytes_before_[number];
   for (std::uint32_t shard = 1; shard < output_->shards(); ++shard) {
@@ -402,7 +401,7 @@ void Shuffler::tell_shards(std::size_t number, const SortedBucket& sorted) {
   }
 }
 
-/// Goes to `offset` of the whole output, which lies in `shard`.
+/// Moves the cursor to `offset` of the whole output, which lies in `shard`.
 base::Status Shuffler::enter(std::uint32_t shard, std::uint64_t offset, OutputCursor& cursor) {
   const base::Result<std::uint64_t> begin = output_->begin_of(shard, meter_);
   return begin.ok() ? cursor.seek(shard, offset - *begin) : base::Status(begin.error());
@@ -412,7 +411,7 @@ base::Status Shuffler::write_bucket(std::size_t number, const SortedBucket& sort
                                     OutputCursor& cursor) {
   std::uint64_t record = records_before_[number], offset = bytes_before_[number],
                 next_shard = record;
-  for (std::uint64_t i = 0; i < sorted.count() && !meter_.stopped(); ++i, ++record) {
+  for (std::uint64_t i = 0; i < sorted.count() && !meter_.is_stopped(); ++i, ++record) {
     if (record == next_shard) {
       const std::uint32_t shard = shard_of(record);
       if (base::Status status = enter(shard, offset, cursor); !status) return status;
@@ -453,7 +452,7 @@ base::Result<ShuffleOutcome> shuffle(const ShuffleRequest& request, const Show& 
   base::Result<ShuffleOutcome> outcome = Shuffler(request, *source, preview->plan, show).run();
   if (!outcome.ok() && outcome.error().number == ENOMEM && request.way == Way::automatic &&
       preview->plan.way != Way::buckets) {
-    // Lines are more and shorter than the first ones let expect.
+    // The lines are more and shorter than estimated from the first ones.
     ShuffleRequest through_buckets = request;
     through_buckets.way = Way::buckets;
     through_buckets.plan.reset();

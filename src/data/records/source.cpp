@@ -12,10 +12,10 @@
 namespace pario::records {
 namespace {
 
-constexpr std::uint64_t kSample = 1 << 20;  // bytes that tell how long lines are
+constexpr std::uint64_t kSample = 1 << 20;  // bytes from which the length of lines is estimated
 
-/// The pages that hold a stretch.
-base::Extent aligned(base::Extent where) {
+/// Extends a range to whole pages.
+base::Extent align(base::Extent where) {
   return {base::round_down(where.begin, kAlignment), base::round_up(where.end, kAlignment)};
 }
 
@@ -67,7 +67,7 @@ base::Status Source::add_indexed(const Input& input) {
   return {};
 }
 
-/// Lines of `size` bytes that nobody has counted.
+/// Estimates the number of lines in `size` bytes from a sample.
 void Source::estimate(std::uint64_t size, const std::vector<std::byte>& sample) {
   if (size == 0) return;
   indexed_ = false;
@@ -145,7 +145,7 @@ void Source::visit_part(std::size_t number, const Index& index, base::Extent whe
   for (std::uint64_t record = index.first_from(from); record < index.count(); ++record) {
     const base::Extent span = index.span(record);
     if (span.begin >= to && to != part.offset + part.length)
-      break;  // empty ones may stand at the very end
+      break;  // empty records may be at the very end
     const base::Extent located{span.begin + shift,
                                span.end + shift + (record + 1 == index.count() ? missing : 0)};
     visit({located, &index, record, &part.file->path()});
@@ -159,7 +159,7 @@ base::Status Source::verify_indices() const {
   return {};
 }
 
-base::Status Source::unchanged() const {
+base::Status Source::check_unchanged() const {
   for (const auto& input : inputs_) {
     struct stat facts{};
     if (::fstat(input->file.number(), &facts) != 0) return input->file.error("stat");
@@ -186,7 +186,7 @@ base::Result<std::span<const std::byte>> Reader::read(base::Extent where) {
     const auto got = fetch(*part, where, memory_.span());
     return got.ok() ? base::Result<std::span<const std::byte>>(*got) : got.error();
   }
-  // Over several parts: put together.
+  // Over several parts: assembled in memory.
   if (scratch_.size() == 0) {
     base::Result<Buffer> made = Buffer::make(memory_.size());
     if (!made.ok()) return made.error();
@@ -210,7 +210,7 @@ base::Result<std::span<std::byte>> Reader::fetch(const Source::Part& part, base:
   }
   const std::uint64_t shift = part.begin - part.offset;
   const base::Extent wanted{where.begin - shift, where.end - shift};
-  const base::Extent pages = part.file->direct() ? aligned(wanted) : wanted;
+  const base::Extent pages = part.file->direct() ? align(wanted) : wanted;
   const base::Result<std::uint64_t> got = part.file->read(pages.begin, room.first(pages.length()));
   if (!got.ok()) return got.error();
   if (pages.begin + *got < wanted.end)

@@ -1,4 +1,4 @@
-// What is shuffled: one or several files, seen as one stretch of bytes.
+// The input of a shuffle: one or several files, seen as one range of bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,35 +24,35 @@ struct Located {
   const std::string* path = nullptr;
 };
 
-/// Any number of Readers may use it at a time.
+/// The files of an input. Any number of Readers may use it at a time.
 class Source {
  public:
-  /// Files of one format, one behind the other. A last line without an end is given one. Lines may
-  /// have indices (open_index), one that is out of date counts as none; other formats need them.
+  /// Opens files of one format, one after the other. A last line without a line feed gets one.
+  /// Other formats than lines need indexes (open_index); a stale index of lines is ignored.
   static base::Result<Source> open(const std::vector<std::string>& paths, Kind kind,
                                    Caching caching);
 
   std::uint64_t size() const { return size_; }
   Kind kind() const { return kind_; }
-  /// Where records begin is known without a look at the data.
-  bool indexed() const { return indexed_; }
-  /// Of all files; of lines without an index, which nobody has counted, what the first ones let
-  /// expect.
+  /// True if the offsets of records are known without reading the data.
+  bool is_indexed() const { return indexed_; }
+  /// The number of records of all files; for lines without an index an estimate from the first
+  /// ones.
   std::uint64_t records() const { return records_; }
-  /// Calls `visit` for each record that begins in `where`, in their order; of an indexed source.
+  /// Calls `visit` for each record that begins in `where`, in order. For an indexed source.
   void visit(base::Extent where, const std::function<void(const Located&)>& visit) const;
-  /// The record that begins at `begin` and is not empty; of an indexed source.
+  /// The record that begins at `begin` and is not empty. For an indexed source.
   Located locate(std::uint64_t begin) const;
-  /// Of the only file; null: it has none, or there are several.
+  /// The index of the only file; null: it has none, or there are several files.
   const Index* index() const;
   /// EINVAL: an index is damaged.
   base::Status verify_indices() const;
-  /// The files are as they were when they were opened.
-  base::Status unchanged() const;
+  /// An Error if a file has changed since it was opened.
+  base::Status check_unchanged() const;
 
  private:
   friend class Reader;
-  /// [begin, begin + length) are these bytes of a file, or the end that its last line lacks.
+  /// A range of the source: bytes of a file, or the missing line feed of its last line.
   struct Part {
     std::uint64_t begin, length;
     const Disk* file;  ///< null: `text`
@@ -83,12 +83,12 @@ class Source {
   std::uint64_t size_ = 0, records_ = 0;
 };
 
-/// Reads a Source into memory of its own; one thread at a time.
+/// Reads a Source into its own memory. One thread at a time.
 class Reader {
  public:
-  /// At most `most` bytes at a time.
+  /// Makes a reader of at most `most` bytes at a time.
   static base::Result<Reader> make(const Source& source, std::uint64_t most);
-  /// Good until the next call. `where` lies within the source.
+  /// Reads a range within the source. Valid until the next call.
   base::Result<std::span<const std::byte>> read(base::Extent where);
   std::uint64_t most() const { return most_; }
 

@@ -8,10 +8,10 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kOverlap =
-    64 << 10;  // bytes behind a chunk that are read with it, for the record that goes on there
+    64 << 10;  // bytes after a chunk that are read with it, for its last record
 
-/// Reads a record piece by piece, and gives the pieces to `take`; the Error of its damage in the
-/// end.
+/// Reads a record piece by piece, and passes the pieces to `take`. Returns an Error at the end if
+/// it is damaged.
 base::Status check_pieces(
     const Source& source, const Located& record, Reader& reader,
     const std::function<base::Status(std::span<const std::byte>)>& take = {}) {
@@ -110,7 +110,7 @@ class LineSplitter final : public ChunkSplitter {
   base::Status split(base::Extent where, const Visit& visit) override {
     if (where.empty()) return {};
     const std::uint64_t before =
-        where.begin == 0 ? 0 : 1;  // a line begins where the byte before it ends another
+        where.begin == 0 ? 0 : 1;  // the byte before shows whether a line begins here
     if (base::Status status = load({where.begin - before, where.end}); !status) return status;
     std::uint64_t begin = before == 0 ? 0 : line_end(where.begin - 1);
     while (begin < where.end) {
@@ -133,14 +133,14 @@ class LineSplitter final : public ChunkSplitter {
                : static_cast<const std::byte*>(std::memchr(bytes.data(), '\n', bytes.size()));
   }
 
-  /// Behind the next line feed; behind all that is held when there is none.
+  /// The place after the next line feed; the end of the bytes in memory if there is none.
   std::uint64_t line_end(std::uint64_t from) const {
     const std::byte* feed = line_feed({data_ + (from - held_.begin), held_.end - from});
     return feed == nullptr ? held_.end + 1
                            : held_.begin + static_cast<std::uint64_t>(feed - data_) + 1;
   }
 
-  /// The end of a line that goes on behind what is held.
+  /// The end of a line that continues after the bytes in memory.
   base::Result<std::uint64_t> find_far_end() {
     for (std::uint64_t at = held_.end; at < source_.size();) {
       const auto bytes = rest_.read({at, std::min(source_.size(), at + rest_.most())});
@@ -158,8 +158,9 @@ class LineSplitter final : public ChunkSplitter {
 base::Status copy_record(const Source& source, const Heaped& record, const Damages& damages,
                          Reader& reader, OutputCursor& cursor, const Meter& meter) {
   const auto put = [&](std::span<const std::byte> piece) {
-    return meter.stopped() ? base::Status(base::Error{.number = ECANCELED, .operation = "shuffle"})
-                           : cursor.put(piece);
+    return meter.is_stopped()
+               ? base::Status(base::Error{.number = ECANCELED, .operation = "shuffle"})
+               : cursor.put(piece);
   };
   if (source.kind() != Kind::lines && damages.reaction != OnDamage::ignore)
     return check_pieces(source, source.locate(record.identity), reader, put);
@@ -176,7 +177,7 @@ base::Status copy_record(const Source& source, const Heaped& record, const Damag
 base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk,
                                                       std::uint64_t inline_limit,
                                                       const Damages& damages) {
-  const bool reads = !source.indexed() || inline_limit != 0,
+  const bool reads = !source.is_indexed() || inline_limit != 0,
              searches = reads && source.kind() == Kind::lines;
   const std::uint64_t longest = reads ? std::max(inline_limit, kOverlap) : 0;
   base::Result<Reader> whole = Reader::make(source, reads ? chunk + kOverlap + 1 : 0);

@@ -1,4 +1,4 @@
-// From stretches of a Source to its records.
+// Divides ranges of a Source into its records.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pario::records {
 
-/// One thread's.
+/// Finds and reads records. For one thread.
 class Splitter {
  public:
   using Visit = std::function<base::Status(const Heaped& record)>;
@@ -22,14 +22,14 @@ class Splitter {
   /// the limit.
   virtual base::Status split(base::Extent where, const Visit& visit) = 0;
 };
-/// The reaction of a shuffle to damaged records, and those that it skipped.
+/// The reaction of a shuffle to damaged records, and the skipped ones.
 struct Damages {
   OnDamage reaction = OnDamage::fail;
-  SkippedRecords* skipped = nullptr;  ///< null: reaction is not skip
+  SkippedRecords* skipped = nullptr;  ///< null: the reaction is not skip
 };
 
-/// `chunk`: the longest `where`. A damaged record is an Error if the splitter reads it; if damaged
-/// ones are skipped it reads all of them, and does not visit those.
+/// `chunk`: the longest `where`. A damaged record is an Error if the splitter reads it. To skip
+/// damaged records, it reads all of them and does not visit damaged ones.
 base::Result<std::unique_ptr<Splitter>> make_splitter(const Source& source, std::uint64_t chunk,
                                                       std::uint64_t inline_limit,
                                                       const Damages& damages);

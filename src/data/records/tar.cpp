@@ -1,5 +1,5 @@
-// WebDataset: in a tar file consecutive members whose names agree up to the first dot of the last
-// part are one record.
+// WebDataset: consecutive members of a tar file are one record if their names are equal up to the
+// first dot of the last part.
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -12,14 +12,14 @@ namespace {
 constexpr std::uint64_t kLongestName = 1 << 16;
 constexpr std::size_t kShortName = 100;
 
-/// The text in a field, up to its end or to a zero.
+/// The text of a field, up to its end or a zero.
 std::string_view text(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
   if (size == 0) return {};
   const auto* begin = reinterpret_cast<const char*>(bytes.data()) + at;
   return {begin, ::strnlen(begin, size)};
 }
 
-/// Octal digits, or a binary number where the first bit is set.
+/// Parses octal digits, or a binary number if the first bit is set.
 std::uint64_t number(std::span<const std::byte> header, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
   if ((header[at] & std::byte{0x80}) != std::byte{0}) {
@@ -33,7 +33,7 @@ std::uint64_t number(std::span<const std::byte> header, std::size_t at, std::siz
   return value;
 }
 
-/// Of a header, with blanks in the place of its checksum.
+/// The checksum of a header, with blanks in place of the checksum itself.
 std::uint64_t checksum_of(std::span<const std::byte> header) {
   std::uint64_t sum = std::uint64_t{8} * ' ';
   for (std::size_t i = 0; i < kTarBlock; ++i)
@@ -51,8 +51,7 @@ bool all_zero(std::span<const std::byte> header) {
   return true;
 }
 
-/// The value of a key in a pax header ("27 path=a/b.jpg\n" and so on); nothing when it is not
-/// there.
+/// The value of a key in a pax header ("27 path=a/b.jpg\n" and so on); empty if it is missing.
 std::string_view pax_value(std::string_view records, std::string_view key) {
   while (!records.empty()) {
     std::size_t length = 0;
@@ -83,7 +82,7 @@ class SampleSearch {
 
   base::Status run() {
     std::uint64_t at = search_.where.begin;
-    while (at < search_.where.end && !search_.meter.stopped()) {
+    while (at < search_.where.end && !search_.meter.is_stopped()) {
       const auto header = window_.at(at, kTarBlock);
       if (!header.ok()) return header.error();
       if (header->size() < kTarBlock) return wrong(at, "the tar file is cut off");
@@ -109,7 +108,7 @@ class SampleSearch {
             .detail = what};
   }
 
-  /// Where the next header is.
+  /// Processes a header; returns the offset of the next one.
   base::Result<std::uint64_t> take(std::uint64_t at, std::span<const std::byte> header) {
     const char type = static_cast<char>(header[156]);
     std::uint64_t size = number(header, 124, 12);
@@ -125,7 +124,7 @@ class SampleSearch {
     return at + kTarBlock + base::round_up(size, kTarBlock);
   }
 
-  /// A long name or a size for the member that follows.
+  /// Reads a long name or a size for the next member.
   base::Status take_extension(std::uint64_t at, char type, std::uint64_t size) {
     if (!begun_) begun_ = at;
     const auto bytes = window_.at(at + kTarBlock, std::min(size, kLongestName));
@@ -169,7 +168,7 @@ class SampleSearch {
       begun_;  ///< of the member whose extensions are being read
 };
 
-/// Octal digits and a zero, or a binary number where they are too few.
+/// Writes octal digits and a zero, or a binary number if the field is too short.
 void put_number(std::span<std::byte> field, std::uint64_t value) {
   const bool binary = value >> 3 * (field.size() - 1) != 0;
   std::size_t i = binary ? field.size() : field.size() - 1;
@@ -213,7 +212,7 @@ void TarCheck::add(std::span<const std::byte> piece) {
   done_ = end;
 }
 
-/// `behind`: as much as there is of the bytes that follow the header.
+/// Checks a header. `behind`: the available bytes after it.
 void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte> behind) {
   damaged_ = !all_zero(header) && !is_header(header);
   const char type = static_cast<char>(header[156]);
@@ -233,7 +232,7 @@ void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte
 
 std::vector<std::byte> tar_head(const TarMember& member) {
   std::vector<std::byte> out;
-  if (member.name.size() > kShortName) {  // as GNU tar does: a member that is the name of the next
+  if (member.name.size() > kShortName) {  // GNU tar: a member with the name of the next one
     put_header(out, {.name = "././@LongLink", .size = member.name.size() + 1}, 'L');
     const auto name = std::as_bytes(std::span(member.name));
     out.insert(out.end(), name.begin(), name.end());

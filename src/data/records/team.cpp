@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kBetweenShows = std::chrono::milliseconds(100);
 
-/// What the workers leave for the one who waits.
+/// The outcome of the workers, for the waiting thread.
 class Outcome {
  public:
   explicit Outcome(Meter& meter) : meter_(meter) {}
@@ -33,7 +33,7 @@ class Outcome {
     }
     changed_.notify_all();
   }
-  /// False: not all have left yet.
+  /// Waits for a moment. False: some workers have not ended yet.
   bool wait() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kBetweenShows, [&] { return working_ == 0; });
@@ -48,7 +48,7 @@ class Outcome {
   base::Status status_;
 };
 
-/// Memory that is not there ends the work, not the process.
+/// Runs work; converts a failed allocation to an Error.
 base::Status carry_out(const std::function<base::Status(unsigned)>& work, unsigned worker) {
   try {
     return work(worker);
@@ -60,7 +60,7 @@ base::Status carry_out(const std::function<base::Status(unsigned)>& work, unsign
   }
 }
 
-base::Status stopped() {
+base::Status stop_error() {
   return base::Error{.number = ECANCELED, .operation = "records", .detail = "stopped"};
 }
 
@@ -85,7 +85,7 @@ base::Status run_team(unsigned workers, Meter& meter,
     if (wanted && !(wanted = meter.show())) meter.stop();
   threads.clear();
   if (wanted && outcome.status().ok()) wanted = meter.show();
-  return wanted || !outcome.status().ok() ? outcome.status() : stopped();
+  return wanted || !outcome.status().ok() ? outcome.status() : stop_error();
 }
 
 }  // namespace pario::records

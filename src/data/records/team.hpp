@@ -1,4 +1,4 @@
-// Threads that do one thing together, while the caller's shows how far they are.
+// Threads that work together, while the calling thread shows their progress.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,18 @@
 
 namespace pario::records {
 
-/// Bytes done and in all, now and then and on the thread that called; false: stop.
+/// Receives the bytes done and the total, at intervals and on the calling thread; false: stop.
 using Show = std::function<bool(std::uint64_t done, std::uint64_t whole)>;
 
-/// How far a piece of work is, and whether it is to go on.
+/// The progress of work, and the request to stop it.
 class Meter {
  public:
   explicit Meter(Show show = {}, std::uint64_t whole = 0) : show_(std::move(show)), whole_(whole) {}
   void expect(std::uint64_t whole) { whole_ = whole; }
   void add(std::uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
-  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  /// Asks the one who waits; what it says is an Error (ECANCELED) of run_team.
+  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  /// Calls the Show function. After false, run_team() returns the Error ECANCELED.
   bool show() { return !show_ || show_(done_.load(std::memory_order_relaxed), whole_); }
 
  private:
@@ -30,8 +30,8 @@ class Meter {
   std::atomic<bool> stopped_ = false;
 };
 
-/// Runs work(0) to work(workers - 1), each on a thread of its own. The first Error is returned; the
-/// others see meter.stopped() and end.
+/// Runs work(0) to work(workers - 1), each on a thread of its own. Returns the first Error; the
+/// other threads see meter.is_stopped() and end.
 base::Status run_team(unsigned workers, Meter& meter,
                       const std::function<base::Status(unsigned worker)>& work);
 

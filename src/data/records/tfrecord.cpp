@@ -32,7 +32,7 @@ class FrameSearch {
 
   base::Status run() {
     std::uint64_t at = search_.where.begin;
-    while (at < search_.where.end && !search_.meter.stopped()) {
+    while (at < search_.where.end && !search_.meter.is_stopped()) {
       base::Result<std::uint64_t> next = end_of(at);
       if (!next.ok() && next.error().number == EBADMSG && search_.damaged == OnDamage::skip)
         next = find_head(at + 1);
@@ -44,7 +44,7 @@ class FrameSearch {
   }
 
  private:
-  /// The end of the record that begins at `at`. EBADMSG: it has no end that can be right.
+  /// The end of the record that begins at `at`. EBADMSG: its length is damaged.
   base::Result<std::uint64_t> end_of(std::uint64_t at) {
     const auto head = window_.at(at, kHead);
     if (!head.ok()) return head.error();
@@ -57,10 +57,10 @@ class FrameSearch {
     return at + kHead + length + kTail;
   }
 
-  /// The next record whose length is whole and fits into the file; the end of the search if there
+  /// The next record whose length is valid and fits into the file; the end of the search if there
   /// is none.
   base::Result<std::uint64_t> find_head(std::uint64_t at) {
-    for (; at < search_.where.end && !search_.meter.stopped(); ++at) {
+    for (; at < search_.where.end && !search_.meter.is_stopped(); ++at) {
       const auto head = window_.at(at, kHead);
       if (!head.ok()) return head.error();
       if (head->size() == kHead && is_tfrecord_head(*head) && end_of(at).ok()) return at;

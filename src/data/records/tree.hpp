@@ -15,7 +15,7 @@ struct TreeFile {
   std::uint32_t mode = 0;
   std::int64_t modified = 0;
 };
-/// All regular files, and links to such, by their names in the order of bytes.
+/// Lists all regular files, and links to such, sorted by the bytes of their names.
 base::Result<std::vector<TreeFile>> files_of(const std::string& directory);
 
 }  // namespace pario::records

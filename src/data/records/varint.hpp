@@ -1,5 +1,5 @@
-// Numbers in as few bytes as they need: seven bits in each, the least first; the upper bit says
-// that more follow.
+// Numbers in as few bytes as possible: seven bits in each, the lowest first; the upper bit is set
+// if more bytes follow.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace pario::records {
 
 inline constexpr std::size_t kLongestNumber = 10;  // bytes
 
-/// Returns where the next one goes. `At`: std::byte*, or a reverse_iterator of it.
+/// Writes a number; returns the place after it. `At`: std::byte*, or a reverse_iterator of it.
 template <class At>
 At put_number(At at, std::uint64_t number) {
   for (; number >= 0x80; number >>= 7) *at++ = static_cast<std::byte>(number | 0x80);
@@ -17,7 +17,7 @@ At put_number(At at, std::uint64_t number) {
   return at;
 }
 
-/// Moves `at` behind it. `At`: const std::byte*, or a reverse_iterator of it.
+/// Reads a number, and moves `at` to its end. `At`: const std::byte*, or a reverse_iterator of it.
 template <class At>
 std::uint64_t take_number(At& at) {
   std::uint64_t number = 0;

@@ -29,7 +29,7 @@ int copy_value(const Value& value, char* buffer, std::size_t size) {
   return static_cast<int>(value.size());
 }
 
-/// True for attributes of the lab that do not apply to this path; servers without them refuse them,
+/// True for attributes of the lab that do not apply to this path; servers without them reject them,
 /// too.
 bool is_foreign_attribute(const char* name) {
   const std::string_view text = name;
@@ -94,7 +94,7 @@ int do_removexattr(const char* path, const char* name) {
   return ::lremovexattr(place.c_str(), name) < 0 ? -errno : 0;
 }
 
-/// LL_IOC_GETOBDCOUNT of Lustre: the number of targets.
+/// Implements LL_IOC_GETOBDCOUNT of Lustre: the number of targets.
 int do_ioctl(const char*, unsigned command, void*, fuse_file_info*, unsigned, void* data) {
   constexpr unsigned kGetTargetCount = _IOR('f', 168, long);
   if (lab().settings.personality != Personality::lustre || command != kGetTargetCount)

@@ -13,8 +13,8 @@ constexpr const char* kStatus = "pario.lab";
 
 using Buffer = std::vector<std::byte>;
 
-/// The stripes of new files in a directory. A directory of Ceph without stripes has those of the
-/// nearest directory above.
+/// Finds the stripes of new files in a directory. On Ceph a directory without stripes has those of
+/// the nearest directory above.
 Buffer find_directory_stripes(const Lab& lab, std::string path) {
   const std::string top = lab.store.path("");
   while (path.size() > top.size()) {
@@ -54,7 +54,7 @@ int set_stripes(Lab& lab, const std::string& path, Client client,
   if (::stat(path.c_str(), &facts) != 0) return -errno;
   if (!is_valid_attribute(lab.settings.personality, value, lab.targets.size())) return -EINVAL;
   if (S_ISDIR(facts.st_mode)) return lab.store.set_record(path, {value.begin(), value.end()});
-  const auto file = lab.files.use(path);
+  const auto file = lab.files.find_or_open(path);
   if (!file) return -errno;
   const bool ceph = lab.settings.personality == Personality::ceph;
   if (ceph && file->size() > 0) return -ENOTEMPTY;

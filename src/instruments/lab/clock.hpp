@@ -61,8 +61,8 @@ class Window {
 /// The lock of a stripe object: free, held by one writing client, or shared by readers.
 class ObjectLock {
  public:
-  /// Takes the lock. True: another client had to give it up first.
-  bool take(Client client, bool to_write) {
+  /// Acquires the lock. True: another client had to give it up first.
+  bool acquire(Client client, bool to_write) {
     if (state_ == State::held && holder_ == client) return false;
     const bool taken = state_ == State::held ||
                        (state_ == State::shared && to_write && (holder_ != client || others_));

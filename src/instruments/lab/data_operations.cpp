@@ -11,10 +11,10 @@
 namespace pario::lab {
 namespace {
 
-/// The part of Lustre's O_LOV_DELAY_CREATE that FUSE passes on: create the file without stripes.
+/// The part of Lustre's O_LOV_DELAY_CREATE that FUSE passes on: creates the file without stripes.
 constexpr int kDelayCreate = 0x2000;
 
-int keep(fuse_file_info* info, std::shared_ptr<File> file) {
+int open_handle(fuse_file_info* info, std::shared_ptr<File> file) {
   if ((info->flags & O_TRUNC) != 0)
     if (const int cut = file->truncate(caller(), 0); cut < 0) return cut;
   info->fh = reinterpret_cast<std::uint64_t>(new Handle(std::move(file)));
@@ -28,21 +28,21 @@ int do_create(const char* path, mode_t mode, fuse_file_info* info) {
   if (!tree.good()) return -errno;
   const fuse_context* context = ::fuse_get_context();
   if (::geteuid() == 0 && ::fchown(tree.number(), context->uid, context->gid) < 0) return -errno;
-  auto file = lab().files.use(std::move(tree));
+  auto file = lab().files.find_or_open(std::move(tree));
   if (!file) return -errno;
   const int assigned =
       (info->flags & kDelayCreate) != 0 ? 0 : assign_stripes(lab(), name, caller(), *file);
-  return assigned < 0 ? assigned : keep(info, std::move(file));
+  return assigned < 0 ? assigned : open_handle(info, std::move(file));
 }
 
 int do_open(const char* path, fuse_file_info* info) {
   const std::string name = real(path);
-  auto file = lab().files.use(name);
+  auto file = lab().files.find_or_open(name);
   if (!file) return -errno;
   if ((info->flags & O_ACCMODE) != O_RDONLY)
     if (const int assigned = assign_stripes(lab(), name, caller(), *file); assigned < 0)
       return assigned;
-  return keep(info, std::move(file));
+  return open_handle(info, std::move(file));
 }
 
 int do_read(const char*, char* data, std::size_t size, off_t offset, fuse_file_info* info) {
@@ -57,7 +57,8 @@ int do_write(const char*, const char* data, std::size_t size, off_t offset, fuse
 }
 
 int do_truncate(const char* path, off_t size, fuse_file_info* info) {
-  const std::shared_ptr<File> named = info == nullptr ? lab().files.use(real(path)) : nullptr;
+  const std::shared_ptr<File> named =
+      info == nullptr ? lab().files.find_or_open(real(path)) : nullptr;
   File* file = info != nullptr ? file_of(info) : named.get();
   return file == nullptr ? -errno : file->truncate(caller(), static_cast<std::uint64_t>(size));
 }

@@ -120,7 +120,7 @@ std::vector<Request> File::requests(Client client, Kind kind, base::Extent exten
   for (auto& [name, request] : found) {
     Object& object = objects_[name];
     Continuation& before = kind == Kind::write ? object.writes : object.reads;
-    request.handed_over = object.lock.take(client, kind == Kind::write);
+    request.handed_over = object.lock.acquire(client, kind == Kind::write);
     request.rest = before.continues(client, begins[name], request.bytes) && !request.handed_over;
     out.push_back(request);
   }
@@ -280,12 +280,12 @@ void File::remove_objects() {
     store_.remove_object(object.target, placement_->file_name(object.name));
 }
 
-std::shared_ptr<File> Files::use(const std::string& path) {
+std::shared_ptr<File> Files::find_or_open(const std::string& path) {
   Descriptor tree = open_tree(path);
-  return tree.good() ? use(std::move(tree)) : nullptr;
+  return tree.good() ? find_or_open(std::move(tree)) : nullptr;
 }
 
-std::shared_ptr<File> Files::use(Descriptor tree) {
+std::shared_ptr<File> Files::find_or_open(Descriptor tree) {
   struct stat facts{};
   if (::fstat(tree.number(), &facts) != 0) return nullptr;
   const std::scoped_lock guard(mutex_);

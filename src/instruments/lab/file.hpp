@@ -79,15 +79,15 @@ class File {
   bool removed_ = false;
 };
 
-/// The open files, and the latest closed ones, whose lock holders stay known.
+/// The open files, and the latest closed ones, whose lock holders are still recorded.
 class Files {
  public:
   Files(const Store& store, Targets& targets) : store_(store), targets_(targets) {}
 
   /// Returns the one File of a path in the store; null with errno if there is none or it is not a
-  /// regular file.
-  std::shared_ptr<File> use(const std::string& path);
-  std::shared_ptr<File> use(Descriptor tree);
+  /// regular file. Opens the file if necessary.
+  std::shared_ptr<File> find_or_open(const std::string& path);
+  std::shared_ptr<File> find_or_open(Descriptor tree);
   /// Records that the last name was removed: the objects are deleted when the last handle is
   /// closed.
   void remove(const std::shared_ptr<File>& file, Client client);

@@ -21,7 +21,7 @@
 
 namespace pario::lab {
 
-/// The unit that counts as one client, whose writes take the locks of objects from others.
+/// The unit that counts as one client; a client's writes take object locks over from others.
 enum class ClientKind : std::uint8_t { network, process };
 
 /// Returns the client of a calling thread; 0: unknown.
@@ -62,7 +62,7 @@ int set_stripes(Lab& lab, const std::string& path, Client client, std::span<cons
 /// Returns the stripes of a file, or of new files in a directory. For the root also the defaults,
 /// if no stripes were set.
 std::optional<std::vector<std::byte>> stripes_of(Lab& lab, const std::string& path, bool root);
-/// Gives a file without stripes those of its directory, or of the root.
+/// Assigns a file without stripes those of its directory, or of the root.
 int assign_stripes(Lab& lab, const std::string& path, Client client, File& file);
 /// Copies the stripes of the directory above to a new directory of Lustre.
 void inherit_stripes(const Lab& lab, const std::string& path);

@@ -16,7 +16,7 @@
 namespace pario::lab {
 namespace {
 
-/// Gives a new file to the caller if this process may change owners.
+/// Makes the caller the owner of a new file if this process may change owners.
 int give_to_caller(const std::string& path) {
   const fuse_context* context = ::fuse_get_context();
   if (::geteuid() == 0) return result(::lchown(path.c_str(), context->uid, context->gid));
@@ -65,7 +65,7 @@ int do_readlink(const char* path, char* target, std::size_t size) {
 /// Calls `act`, which removes the name `path`; deletes the objects with the last name.
 template <class Act>
 int remove_name(const std::string& path, const Act& act) {
-  const auto file = lab().files.use(path);
+  const auto file = lab().files.find_or_open(path);
   if (act() < 0) return -errno;
   struct stat facts{};
   if (file && ::fstat(file->tree(), &facts) == 0 && facts.st_nlink == 0)

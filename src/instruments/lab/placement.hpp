@@ -38,8 +38,8 @@ enum class Personality : std::uint8_t { lustre, ceph };
 class Placement {
  public:
   /// Places a new file as an attribute requests, and decides the rest. `start` is called once with
-  /// the number of stripes and returns the first target of a file that may begin on any. None: a
-  /// server would refuse the attribute.
+  /// the number of stripes and returns the first target of a file that may begin on any. Empty if a
+  /// server would reject the attribute.
   static std::optional<Placement> decide(Personality personality,
                                          std::span<const std::byte> attribute,
                                          std::uint32_t targets, std::uint64_t id,
@@ -64,7 +64,7 @@ class Placement {
   };
   /// All objects that a file of `size` bytes may have.
   std::vector<Object> objects(std::uint64_t size) const;
-  /// The same; `size` of each counts only the first `cut` bytes of the file.
+  /// Returns all objects; `size` of each counts only the first `cut` bytes of the file.
   std::vector<Object> objects(std::uint64_t size, std::uint64_t cut) const;
   /// "0123456789abcdef.0.3"
   std::string file_name(const ObjectName& name) const;
@@ -84,7 +84,7 @@ class Placement {
 
 /// Returns the complete attribute ceph.file.layout.
 std::vector<std::byte> ceph_attribute(const layout::Striping& striping, std::uint64_t object_size);
-/// The stripes of files if none were set.
+/// Returns the stripes of files if none were set.
 std::vector<std::byte> default_attribute(Personality personality);
 /// True if a server would accept an attribute.
 bool is_valid_attribute(Personality personality, std::span<const std::byte> attribute,

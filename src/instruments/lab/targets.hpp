@@ -51,7 +51,8 @@ class Targets {
   const Speed& speed() const { return speed_; }
   std::vector<Counts> counts() const;
   void reset_counts();
-  /// Returns the first target of a new file with `stripes` stripes; files take turns.
+  /// Returns the first target of a new file with `stripes` stripes; files alternate between
+  /// targets.
   std::uint32_t next_start(std::uint32_t stripes);
 
  private:

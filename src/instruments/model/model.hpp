@@ -2,8 +2,8 @@
 // I/O, no random numbers.
 //
 // Simultaneous transfers are a fluid: targets, nodes and the network are shared fairly (max-min),
-// in closed form if all flows are alike. Where order matters (the hand-overs of locks), requests
-// are simulated one by one. phase_of() converts a plan of module plan.
+// in closed form if all flows are alike. If order matters (lock hand-overs), requests are simulated
+// one by one. phase_of() converts a plan of module plan.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ Turns take_turns(const Machine& machine, plan::Direction direction,
 /// Returns requests, bytes and hand-overs of a planned collective call. Ranks that move their own
 /// bytes have one request in flight; windows have as many writers as the plan allows.
 Phase phase_of(const plan::Situation& situation, const plan::Plan& plan);
-/// Returns the same for independent calls of each rank. The reads of a sieved write are in the
-/// flows, too.
+/// Returns requests, bytes and hand-overs of independent calls of each rank. The flows include the
+/// reads of sieved writes.
 Phase independent_phase(const plan::Situation& situation, const hints::FileHints& hints);
 
 }  // namespace pario::model

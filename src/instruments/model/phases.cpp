@@ -12,7 +12,7 @@ std::uint64_t units_of(base::Extent span, std::uint64_t unit) {
   return (span.end - 1) / unit - span.begin / unit + 1;
 }
 
-/// Returns the requests that targets get: one for each unit that a piece touches.
+/// Returns the number of requests to targets: one for each unit that a piece touches.
 std::uint64_t requests_of(const pattern::Summary& rank, const layout::StripeLayout& layout) {
   if (rank.pieces == 1) return units_of(rank.span, layout.unit);
   return rank.pieces * ((rank.bytes / rank.pieces - 1) / layout.unit + 1);
@@ -25,7 +25,8 @@ void set_targets(Flow& flow, base::Extent span, const layout::StripeLayout& layo
       std::min<std::uint64_t>(units_of(span, layout.unit), layout.targets));
 }
 
-/// True if a rank's pieces lie between those of others, so that units change hands at each request.
+/// True if a rank's pieces lie between those of others, so that locks of units change hands at each
+/// request.
 bool is_interleaved(const plan::Situation& situation) {
   base::Extent hull;
   std::uint64_t spans = 0;
@@ -36,8 +37,8 @@ bool is_interleaved(const plan::Situation& situation) {
   return spans > hull.length();
 }
 
-/// Returns the units that a rank takes from its neighbours: all if `mixed`, otherwise a shared one
-/// at its beginning.
+/// Returns the lock hand-overs of a rank from its neighbours: one per request if `mixed`, otherwise
+/// one for a shared unit at its beginning.
 std::uint64_t handovers_of(const pattern::Summary& rank, std::uint64_t requests, bool mixed,
                            const layout::StripeLayout& layout) {
   if (mixed) return requests;

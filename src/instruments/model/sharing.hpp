@@ -7,7 +7,7 @@
 
 namespace pario::model {
 
-/// The time that a whole flow needs of each resource, in seconds.
+/// The time that a whole flow needs on each resource, in seconds.
 struct Need {
   double network = 0, node = 0;
   double target = 0;  ///< of each of its targets

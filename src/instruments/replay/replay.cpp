@@ -55,7 +55,7 @@ void pause(std::uint64_t nanoseconds) {
 }
 
 /// Allocates touched memory without zeros: file systems may treat zeros specially, and printf ends
-/// at one.
+/// at a zero.
 std::byte* make_buffer(std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -114,8 +114,8 @@ long stream_result(Slot& slot, std::size_t moved) {
   return std::ferror(slot.stream) != 0 ? -1 : static_cast<long>(moved);
 }
 
-/// Repeats a call while a file does not exist that existed in the run: another process creates it.
-/// System calls that tracers do not see wait for it.
+/// Repeats a call while a file that existed in the run is missing: another process creates it.
+/// Waits by system calls, which tracers do not count.
 template <class Call>
 long call_on_existing(const State& state, const Operation& op, Call call) {
   long result = call();
@@ -134,7 +134,7 @@ long repeat(const Operation& op, Call call) {
   return op.length;
 }
 
-/// Large enough for the statuses of every MPI.
+/// Memory for the statuses of every MPI.
 using Status = std::byte[256];
 
 long mpi_result(int result) {
@@ -277,9 +277,9 @@ Player::~Player() {
   if (state_->buffer != nullptr) ::munmap(state_->buffer, state_->size);
 }
 
-void Player::use(Mpi mpi) { state_->mpi = std::move(mpi); }
+void Player::set_mpi(Mpi mpi) { state_->mpi = std::move(mpi); }
 
-void Player::use_file(std::size_t slot, Word file) { state_->slots[slot].file = file; }
+void Player::set_file(std::size_t slot, Word file) { state_->slots[slot].file = file; }
 
 base::Status Player::play(std::span<const Operation> operations, bool with_pauses) {
   if (state_->buffer == nullptr)

@@ -1,5 +1,5 @@
 // Module replay: performs recorded POSIX, stdio and blocking MPI-IO calls, with no work in between.
-// Calls go through the symbols of the C library, so that preloaded libraries see them as they see
+// Calls go through the symbols of the C library, so that preloaded libraries intercept them like
 // those of a program.
 #pragma once
 
@@ -46,8 +46,8 @@ struct Mpi {
   Word byte = 0;  ///< MPI_BYTE
 };
 
-/// The open files of one process. Files that are open at the end stay open until the process ends,
-/// as in the recorded run.
+/// The open files of one process; used by one thread. Files that are open at the end stay open
+/// until the process ends, as in the recorded run.
 class Player {
  public:
   /// `largest`: the most bytes of one call.
@@ -56,10 +56,10 @@ class Player {
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  /// Sets the functions of MPI; call it before play() if there are transfers through MPI.
-  void use(Mpi mpi);
+  /// Sets the functions of MPI, before play() if there are transfers through MPI.
+  void set_mpi(Mpi mpi);
   /// Sets the MPI file of a slot.
-  void use_file(std::size_t slot, Word file);
+  void set_file(std::size_t slot, Word file);
 
   /// Performs operations in their order, with pauses if `with_pauses`. Stops at the first failure
   /// of an operation that succeeded when recorded.

@@ -13,7 +13,8 @@
 namespace pario::ways {
 namespace {
 
-/// Calls `move(place)` for each unit; it moves all pieces of the unit and returns the bytes moved.
+/// Calls `move(place)` for each unit, which moves all pieces of the unit and returns the bytes
+/// moved.
 template <class Move>
 base::Status each_place(Job& job, const char* operation, Move move) {
   const std::uint64_t pieces = job.unit() / job.work.piece;
@@ -85,7 +86,7 @@ base::Status move_by_stdio(Job& job, int descriptor) {
       each_place(job, job.work.writes ? "fwrite" : "fread", [&](std::uint64_t place) {
         if (job.work.random && ::fseeko(stream.get(), offset(place), SEEK_SET) != 0)
           return ssize_t{-1};
-        // NOLINTBEGIN(clang-analyzer-unix.Stream): what came short was the last
+        // NOLINTBEGIN(clang-analyzer-unix.Stream): a short item is the last one
         return static_cast<ssize_t>(job.work.writes
                                         ? std::fwrite(job.memory, 1, job.work.piece, stream.get())
                                         : std::fread(job.memory, 1, job.work.piece, stream.get()));

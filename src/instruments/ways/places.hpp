@@ -1,4 +1,4 @@
-// The sequence of offsets of the pieces, until the time is over.
+// The sequence of offsets of the pieces, until the time has passed.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace pario::ways {
 
 class Places {
  public:
-  /// Places in a file of `size` bytes, `step` apart; a shorter rest at the end is not used.
+  /// Creates places in a file of `size` bytes, `step` apart; skips a shorter rest at the end.
   Places(std::uint64_t size, std::uint64_t step, bool random);
   /// Starts the time: next() returns places for `seconds`.
   void start(double seconds);
@@ -23,7 +23,7 @@ class Places {
  private:
   std::uint64_t step_, count_, returned_ = 0;
   std::uint64_t between_;  ///< places between two readings of the clock
-  std::uint64_t end_ = 0;  ///< the end of the time, in nanoseconds
+  std::uint64_t end_ = 0;  ///< the end of the measurement, in nanoseconds
   std::vector<std::uint64_t> order_;
 };
 

@@ -1,4 +1,4 @@
-// io_uring by its system calls alone: the part that one thread needs to move pieces.
+// io_uring by its system calls alone: only the functions that one thread needs to move pieces.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

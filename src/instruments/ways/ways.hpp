@@ -1,9 +1,10 @@
-// Module ways: the speed of the calls by which a program can move the bytes of a file. One thread,
-// one file, pieces of one size, sequential or random. The time runs from opening the file to
-// closing it; memory is allocated and touched before. Only the Python module uses it.
+// Module ways: measures the calls by which a program can move the bytes of a file. One thread, one
+// file, pieces of one size, sequential or random. The time runs from opening the file to closing
+// it; memory is allocated and touched before. Only the Python module uses it; any thread may call,
+// not in a signal handler.
 //
-// A piece begins with its own offset in the file, eight bytes in native order: reads are verified,
-// and writes are read back.
+// A piece begins with its own offset in the file, eight bytes in native order: the functions verify
+// reads, and read writes back.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace pario::ways {
 
-/// The call that moves the bytes; for writes its counterpart.
+/// The call that moves the bytes; for writes, the corresponding write call.
 enum class Call : std::uint8_t { read, pread, readv, stdio, mmap, uring };
 
 struct Way {
@@ -41,7 +42,7 @@ struct Timing {
 /// Times a way on an existing file, whose size does not change. Returns the errors of the calls.
 base::Result<Timing> time_way(const std::string& path, const Way& way, const Work& work);
 
-/// The fraction of a file's pages in memory, 0 to 1.
+/// Returns the fraction of a file's pages in memory, 0 to 1.
 base::Result<double> resident(const std::string& path);
 
 }  // namespace pario::ways

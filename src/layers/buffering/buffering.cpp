@@ -36,7 +36,7 @@ bool denies_only(std::string_view globs) {
   return false;
 }
 
-/// True if a list of programs allows one. A list that only denies allows all others.
+/// True if a list of programs allows `name`. A list that only denies allows all others.
 bool allows(std::string_view programs, std::string_view name) {
   base::Text<hints::kTextRoom + 2> list;
   list.add(programs).add(denies_only(programs) ? ":*" : "");
@@ -73,7 +73,8 @@ void handle_deadly_signal(int signal) {
   raise(signal);
 }
 
-/// Handles signals that would end the process without a flush. Handlers of the program stay.
+/// Installs handlers for signals that would end the process without a flush. Handlers of the
+/// program stay.
 void catch_deadly_signals() {
   for (const int signal :
        {SIGTERM, SIGINT, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU}) {

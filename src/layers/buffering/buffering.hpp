@@ -1,10 +1,10 @@
 // Module buffering: the layer that lets module buffers serve the program's calls on buffered files
 // (hint tables `streams` and `iobuf_params`). It maps descriptors to handles of module buffers.
-// Calls that need the file itself find it with all bytes written and with the kernel's offset up to
+// Before a call that needs the file itself, all bytes are written and the kernel's offset is up to
 // date. stdio streams keep their own buffers, which this layer replaces by larger ones.
 //
-// All functions pass over descriptors and streams that are not buffered, and do nothing in the
-// child of a vfork, unless they say otherwise.
+// Unless stated otherwise, functions ignore descriptors and streams that are not buffered, and do
+// nothing in the child of a vfork.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ namespace pario::buffering {
 using buffers::Reason;
 using symbols::Symbol;
 
-/// True if a setting asks for buffers in this program. Reads the settings at the first call.
+/// True if a setting requests buffers in this program. Reads the settings at the first call.
 bool is_active();
 /// The treatment of a function in column `buffering` of treatments.def; null: none.
 void* treatment_of(Symbol symbol);
@@ -110,8 +110,8 @@ void for_each_sent_descriptor(const msghdr* message, int, Visit visit) {
 /// True if the stream has a buffer of this layer.
 bool has_buffer(const std::FILE* stream);
 
-/// Writes the pending bytes of a stream although the program has not asked for it. False, with
-/// errno: they are lost, and a message says so.
+/// Writes the pending bytes of a stream without a request of the program. False, with errno: they
+/// are lost, and a message says so.
 bool flush_stream(std::FILE* stream);
 
 }  // namespace pario::buffering

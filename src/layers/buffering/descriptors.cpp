@@ -140,7 +140,7 @@ void after_open(int directory, const char* path, int flags, int descriptor, std:
   if (handle_of(descriptor) != nullptr)
     close_descriptor(descriptor);  // closed by a call that pario does not see
   const base::Path name(directory, path);
-  if (name.known()) register_descriptor(descriptor, flags, name.view(), start);
+  if (name.is_known()) register_descriptor(descriptor, flags, name.view(), start);
 }
 
 void close_descriptors(unsigned first, unsigned last) {

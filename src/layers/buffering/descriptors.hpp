@@ -24,9 +24,9 @@ int close_descriptor(int descriptor);
 void close_descriptors(unsigned first, unsigned last);
 /// One past the largest descriptor that was ever buffered.
 int end_of_descriptors();
-/// Takes the offsets of all handles from the kernel, after another program has run with copies.
+/// Reads the offsets of all handles from the kernel, after another program has run with copies.
 void reload_offsets();
-/// In the child of a fork: no file that was open before is buffered.
+/// Forgets all descriptors in the child of a fork: no file that was open before is buffered.
 void forget_descriptors();
 /// In the child of a vfork, which has descriptors of its own in the memory of its parent: stops
 /// buffering the file of a descriptor that it uses, or hands on to the program that it executes.
@@ -36,7 +36,7 @@ void stop_buffering_in_vfork_child(int descriptor);
 
 /// Writes the dirty bytes of the file of a path; a null path or a missing file is ignored.
 void flush_path(int directory, const char* path);
-/// The same for the file that stat(2) has returned; false: it has no buffers.
+/// Writes the dirty bytes of the file that stat(2) has returned; false: it has no buffers.
 bool flush_file(const struct stat& status);
 /// Writes the dirty bytes of the file of a path, and stops buffering it.
 void stop_buffering(int directory, const char* path, Reason reason);
@@ -47,7 +47,7 @@ buffers::Origin origin_of(const Setting& setting, trace::Layer layer, std::strin
 
 // ---- treatments
 
-/// A file that is truncated when it is opened must have no dirty bytes.
+/// Flushes a file before O_TRUNC truncates it: it must have no dirty bytes then.
 inline void before_open(int directory, const char* path, int flags) {
   if ((flags & O_TRUNC) != 0) flush_path(directory, path);
 }
@@ -148,8 +148,8 @@ struct Duplicate<symbol, int(int, int, Flags...)> {
   }
 };
 
-/// True for commands of fcntl that end buffering: locks show that others use the file, and buffers
-/// cannot keep all flags.
+/// True for commands of fcntl that end buffering: locks show that other processes use the file, and
+/// buffers cannot keep all flags.
 bool ends_buffering(int command);
 
 template <Symbol, class>

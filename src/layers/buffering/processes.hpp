@@ -5,7 +5,7 @@
 
 namespace pario::buffering {
 
-/// fork: parent and child share offsets, which only the kernel can keep.
+/// fork: parent and child share offsets, so that only the kernel can keep them.
 template <Symbol, class>
 struct Fork;
 template <Symbol symbol>

@@ -107,7 +107,7 @@ Reason apply_setting(std::FILE* stream, const hints::StreamHints& hints) {
   return Reason::none;
 }
 
-/// Locks a stream; false: another thread has held it for a second.
+/// Locks a stream; false: another thread has held the lock for a second.
 bool try_lock(std::FILE* stream) {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   const std::uint64_t begin = base::monotonic_ns();
@@ -129,7 +129,7 @@ void after_stream_open(const char* path, std::FILE* stream) {
   const base::SavedErrno saved;
   if (StreamEntry* old = find_entry(stream)) remove_entry(old);  // before freopen
   const base::Path name(AT_FDCWD, path);
-  if (!name.known()) return;
+  if (!name.is_known()) return;
   if (is_opened_by_cxx_library()) {
     const long flags = base::system_call(SYS_fcntl, stream->_fileno, F_GETFL);
     return register_descriptor(stream->_fileno, static_cast<int>(flags), name.view(),

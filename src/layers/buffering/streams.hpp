@@ -8,8 +8,8 @@
 
 namespace pario::buffering {
 
-/// A buffered file whose path is opened as a stream is left to the kernel, because the stream would
-/// bypass the buffers.
+/// Stops buffering a file that is about to be opened as a stream, because the stream would bypass
+/// the buffers.
 void before_stream_open(const char* path);
 /// Sets the buffer of a stream that has just been opened, if a setting asks for it.
 void after_stream_open(const char* path, std::FILE* stream);

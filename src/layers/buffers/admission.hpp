@@ -1,4 +1,4 @@
-// Which open descriptions are buffered.
+// Admission: decides which open descriptions are buffered.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ namespace pario::buffers {
 /// buffer.
 bool has_bytes(int descriptor, int flags, struct stat& status);
 
-/// Why only the kernel can keep the promises of an open description; Reason::none: it can be
+/// Returns the reason why only the kernel can serve an open description; Reason::none: it can be
 /// buffered.
 Reason find_obstacle(int flags, const hints::StreamHints& hints, const struct stat& status);
 

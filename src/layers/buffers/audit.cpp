@@ -22,7 +22,7 @@ constinit std::array<Outcome, kMostOutcomes> outcomes{};  // outcome n is at n -
 constinit std::size_t count = 0;
 constinit char note_text[kNoteBytes];
 
-/// The keys whose effect differs from the request, with the reason.
+/// The keys whose effect differs from the request, with the reason for each.
 class Exceptions {
  public:
   explicit Exceptions(const Outcome& outcome) {

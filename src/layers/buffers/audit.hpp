@@ -6,22 +6,22 @@
 
 namespace pario::buffers::audit {
 
-/// How a file is buffered, or why it is not.
+/// The buffering of a file, or the reason why it is not buffered.
 struct Outcome {
   std::string_view specification = {};
   Reason reason = Reason::none;
   bool stdio = false;         ///< the buffer is that of a stdio stream
   std::uint64_t buffers = 0;  ///< of a file; 0: as many as the hints say
   std::string_view survive_failure =
-      {};  ///< why buffers do not survive; empty: they do, or need not
+      {};  ///< the reason why buffers do not survive; empty: they do, or need not
   bool operator==(const Outcome&) const = default;
 };
 
-/// True if the row of a file (null: not traced) says that it was not buffered, or not to its end.
+/// True if the row of a file (null: not traced) shows that buffering failed or ended early.
 bool has_failure(const trace::Record* record);
 /// Stores the outcome in the row of a file.
 void log_outcome(trace::Record* record, const Outcome& outcome, const hints::StreamHints& hints);
-/// In the child of a fork, whose log is new.
+/// Resets the outcomes in the child of a fork, whose log is new.
 void reset_in_child();
 
 }  // namespace pario::buffers::audit

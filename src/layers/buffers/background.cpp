@@ -28,7 +28,7 @@ struct Queues {
   Queue writes, reads;
 };
 
-/// Never destroyed: the threads outlive static destructors.
+/// The queues. Never destroyed: the threads outlive static destructors.
 Queues& queues() {
   alignas(Queues) static std::byte memory[sizeof(Queues)];
   static Queues* const made = new (memory) Queues;
@@ -39,7 +39,7 @@ constinit std::atomic<void (*)(Buffer&)> complete{nullptr};
 constinit std::atomic<void (*)()> check_files{nullptr};
 constinit std::atomic<void (*)()> periodic_task{nullptr};
 
-/// Null if the queue stays empty for that long.
+/// Removes the first buffer of a queue; null if the queue stays empty for `patience_ns`.
 Buffer* pop(Queue& queue, std::uint64_t patience_ns) {
   std::unique_lock lock(queue.mutex);
   if (queue.first == nullptr) queue.filled.wait_for(lock, std::chrono::nanoseconds(patience_ns));
@@ -85,7 +85,7 @@ void* run_writer(void*) {
   return nullptr;
 }
 
-/// Starts threads up to the wanted number; false if there is none.
+/// Starts threads up to the wanted number; false if no thread runs.
 bool start_threads(Queue& queue, void* (*function)(void*), std::uint64_t wanted) {
   const std::scoped_lock lock(queue.mutex);
   while (queue.threads < wanted && start_thread(function, nullptr)) ++queue.threads;

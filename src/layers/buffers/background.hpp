@@ -23,7 +23,7 @@ bool enqueue_write(Buffer& buffer);
 /// Queues a buffer that is to be read, for up to `readers` threads, which writes do not wait for.
 bool enqueue_read(Buffer& buffer, std::uint64_t readers);
 void set_periodic_task(void (*task)());
-/// In the child of a fork, where the threads do not exist.
+/// Resets the queues in the child of a fork, where the threads do not exist.
 void reset_in_child();
 
 /// Starts a detached thread that blocks all signals; false if there is none.

@@ -17,10 +17,11 @@ struct TransferResult {
   long error = 0;  ///< -errno; 0: none
 };
 
-/// Transfers need no lock: only their thread touches a buffer that is queued or being read.
+/// The file beneath the buffers. Transfers need no lock: only their thread touches a buffer that is
+/// queued or being read.
 class BackingFile {
  public:
-  /// `writeback`: the kernel is asked to store written bytes in steps of so many.
+  /// `writeback`: bytes after which the kernel is asked to store them.
   void set(FileId id, std::string_view path, std::uint64_t writeback);
   FileId id() const { return id_; }
   std::string_view path() const { return {path_, path_size_}; }

@@ -12,12 +12,13 @@ namespace pario::buffers {
 struct Handle;
 class BufferedFile;
 
-/// Has no lock: it belongs to its file, or to the background threads while it is queued or reading.
+/// One buffer. Has no lock: its file owns it, or the background threads while it is queued or
+/// reading.
 struct Buffer {
   /// filling, queued: holds dirty bytes. reading, ready: holds bytes read ahead.
   enum class State : std::uint8_t { empty, filling, queued, reading, ready };
 
-  /// The writer of a queued buffer: none yet, the background thread, none any more, or the signal
+  /// The writer of a queued buffer: none yet, the background thread, finished, or the signal
   /// handler that ends the process.
   enum class Writer : std::uint8_t { none, background, finished, signal_handler };
 
@@ -36,7 +37,7 @@ struct Buffer {
   State state = State::empty;
   std::atomic<Writer> writer = Writer::none;
   ByteRanges valid = {};         ///< dirty bytes, or bytes read ahead
-  std::uint64_t bytes_used = 0;  ///< of those read ahead, the bytes that reads asked for
+  std::uint64_t bytes_used = 0;  ///< of the bytes read ahead, those that reads asked for
 };
 
 }  // namespace pario::buffers

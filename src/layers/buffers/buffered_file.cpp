@@ -68,8 +68,7 @@ long BufferedFile::read(Handle& handle, std::span<const iovec> pieces, StartOffs
   return result;
 }
 
-/// Tries the copies of the file, then dirty bytes, then read-ahead, and makes a system call at
-/// last.
+/// Tries the copies of the file, then dirty bytes, then read-ahead; otherwise makes a system call.
 long BufferedFile::read_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
                                std::uint64_t offset) {
   const long copied = copies_.read(handle, pieces, offset);
@@ -86,7 +85,7 @@ long BufferedFile::read_locked(FileLock& lock, Handle& handle, std::span<const i
       return bytes;
     }
   }
-  // Dirty bytes behind the range, too: they decide where the file ends.
+  // Writes dirty bytes behind the range, too: they determine the end of the file.
   if (context_.windows.dirty_end() > offset) write_behind_.drain(lock);
   const std::uint64_t start = trace::ticks();
   const long result = system_calls.preadv(handle.descriptor, pieces.data(),
@@ -103,7 +102,7 @@ long BufferedFile::seek(Handle& handle, std::int64_t offset, int whence) {
   if (!call.is_held()) return -EINTR;
   if (!state_.active) return kPass;
   if (handle.appends) return write_behind_.drain(call.lock()), apply_rewind(handle), kPass;
-  std::optional<std::int64_t> base;  // nothing: the kernel knows it
+  std::optional<std::int64_t> base;  // empty: the kernel knows it
   if (whence == SEEK_SET) base = 0;
   if (whence == SEEK_CUR) base = static_cast<std::int64_t>(handle.offset);
   if (whence == SEEK_END)

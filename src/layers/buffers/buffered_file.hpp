@@ -16,32 +16,31 @@
 
 namespace pario::buffers {
 
-/// Whether calls are served from buffers, or left to the kernel.
+/// The mode of a file: served from buffers, or by the kernel alone.
 struct BufferingState {
   bool active = false;
   bool paused = false;     ///< not active until the children that have its descriptors have ended
   bool forked = false;     ///< children may have copies of its descriptors
-  bool inherited = false;  ///< from the parent of this process: left to the kernel for good
-  Reason reason = Reason::none;  ///< why it is not active
+  bool inherited = false;  ///< from the parent of this process: never buffered
+  Reason reason = Reason::none;  ///< the reason why it is not active
   std::uint32_t calls_while_paused = 0;
 };
 
-/// Lives in a static table of zeros (registry.hpp), without constructor: open() starts a use of it,
-/// close() ends the use.
+/// One buffered file. Lives in a static table of zeros (registry.hpp), without constructor: open()
+/// starts a use of it, close() ends the use.
 class BufferedFile {
  public:
-  // The registry's lock is held.
-  /// False if there is no memory.
+  // The caller holds the registry's lock.
+  /// Opens the file; false if there is no memory.
   bool open(int descriptor, const struct stat& status, const hints::StreamHints& hints,
             std::string_view path, const Origin& origin);
   void close();
   bool is_open() const { return open_.load(std::memory_order_acquire); }
   /// `since`: ticks at the beginning of the open call.
   void add_handle(Handle& handle, std::uint64_t since);
-  /// True if the file has to be closed: that was its last handle.
+  /// Removes a handle; true if it was the last one, so that the file has to be closed.
   bool remove_handle(Handle& handle);
-  /// In the child of a fork, which has copies of descriptors without handles: leaves the file to
-  /// the kernel for good.
+  /// Stops buffering in the child of a fork, which has copies of descriptors without handles.
   void become_inherited();
 
   // Calls of the program; contracts in buffers.hpp.
@@ -55,9 +54,9 @@ class BufferedFile {
   bool keep_handle(Handle& handle, DirtyBytes dirty);
   /// Writes the dirty bytes, and uses `descriptor` for the handle from now on.
   long change_descriptor(Handle& handle, int descriptor);
-  /// `pause`: only until the children that have the file's descriptors have ended.
+  /// Stops buffering; `pause`: only until the children with the file's descriptors have ended.
   void stop_buffering(Reason reason, bool pause = false);
-  /// Notes that children get the file's descriptors.
+  /// Records that children get the file's descriptors.
   void mark_forked() { state_.forked = true; }
 
   // Calls of the background threads and of signal handlers.

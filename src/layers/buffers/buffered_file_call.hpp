@@ -5,8 +5,8 @@
 
 namespace pario::buffers {
 
-/// Holds the file's lock, and applies the writes of signal handlers at the end of the call. Not
-/// held in a signal handler that has interrupted a call on the same file.
+/// Holds the file's lock, and applies the writes of signal handlers at the end of the call. Holds
+/// nothing in a signal handler that has interrupted a call on the same file.
 class BufferedFile::Call {
  public:
   explicit Call(BufferedFile& file) : file_(file), lock_(file.monitor_) {}

@@ -1,5 +1,5 @@
-// The life of a buffered file: opened, left to the kernel for a time or for good, closed, and in
-// the child of a fork.
+// The life of a buffered file: opened, paused or no longer buffered, closed, and in the child of a
+// fork.
 #include "layers/buffers/buffered_file_call.hpp"
 #include "layers/buffers/child_processes.hpp"
 
@@ -69,9 +69,9 @@ bool BufferedFile::keep_handle(Handle& handle, DirtyBytes dirty) {
   return true;
 }
 
-// ---- leaving the file to the kernel
+// ---- ending buffering
 
-/// Reason::none: at the end of the process; an earlier reason stays.
+/// Stops buffering. Reason::none: at the end of the process; an earlier reason stays.
 void BufferedFile::stop_buffering(Reason reason, bool pause) {
   Call call(*this);
   if (!call.is_held() || (!state_.active && !state_.paused)) return;
@@ -84,8 +84,8 @@ void BufferedFile::stop_buffering(Reason reason, bool pause) {
   report_.log_outcome(reason);
 }
 
-/// True if the file is paused and the children that had copies of its descriptors have ended; asks
-/// at some of the calls. Until then the kernel has the offsets.
+/// True if the file is paused and the children with copies of its descriptors have ended; checks
+/// only at some of the calls. Until then the kernel has the offsets.
 bool BufferedFile::resume_buffering() {
   constexpr std::uint32_t kAskAtOneOf = 8;
   if (!state_.paused || ++state_.calls_while_paused % kAskAtOneOf != 0) return false;

@@ -1,7 +1,7 @@
 // Module buffers: write-behind and read-ahead for the files of one process.
 //
-// Small writes are kept in large buffers, which a background thread writes (write-behind). Small
-// sequential reads are served from buffers that background threads fill (read-ahead).
+// Write-behind keeps small writes in large buffers, which a background thread writes. Read-ahead
+// serves small sequential reads from buffers that background threads fill.
 //
 // A file (device and inode) has one set of buffers, however often and by however many names the
 // process has it open. A Handle is one open description of the file; it keeps the offset that the
@@ -75,14 +75,14 @@ void set_periodic_task(void (*task)());
 
 // ---- opening and closing
 
-/// Why a file that was to be buffered is not, or no longer.
+/// The reason why a file that was to be buffered is not, or no longer, buffered.
 enum class Reason : std::uint8_t {
 #define PARIO_STREAM_REASON(name, text) name,
 #include "layers/buffers/reasons.def"
 #undef PARIO_STREAM_REASON
 };
 
-/// The setting that asks for the buffers of a file, for the log.
+/// The setting that requests the buffers of a file, for the log.
 struct Origin {
   std::string_view specification = {};  ///< of hints::stream_specification_of; must stay valid
   trace::Record* record = nullptr;      ///< row of the file in the log; null: it is not traced
@@ -162,11 +162,11 @@ bool is_idle();
 /// Writes the dirty bytes and stores the offsets of the file's handles in the kernel, before a call
 /// that uses them; pair with reload_offset().
 void sync_to_kernel(Handle& handle);
-/// Takes the handle's offset from the kernel after such a call.
+/// Reads the handle's offset from the kernel after such a call.
 void reload_offset(Handle& handle);
 
-/// Leaves the file to the kernel until all handles are closed, because locks, mappings, stdio or
-/// other processes use it.
+/// Stops buffering the file until all handles are closed, because locks, mappings, stdio or other
+/// processes use it.
 void stop_buffering(Handle& handle, Reason reason);
 void stop_buffering(dev_t device, ino_t inode, Reason reason);
 void stop_all_buffering(Reason reason);
@@ -179,17 +179,16 @@ void stop_map_ahead(const void* address);
 
 // ---- events of the process
 
-/// Leaves all files to the kernel at the end of the program, and reports those that are still open.
+/// Ends buffering of all files at the end of the program, and reports files that are still open.
 void end_buffering();
 
-/// Before the process executes another program: descriptors copied from its parent, which stay
-/// open, are then beyond the parent's knowledge.
+/// Called before the process executes another program: descriptors copied from its parent, which
+/// stay open, are then beyond the parent's knowledge.
 void before_exec();
-/// Before the process hands any of its descriptors to another program.
+/// Called before the process hands any of its descriptors to another program.
 void before_spawn();
-/// Around a fork. Before it, all files are left to the kernel until no other process has copies of
-/// their descriptors. The child starts without handles, and leaves the parent's files to the
-/// kernel.
+/// Called around a fork. before_fork() stops buffering all files until no other process has copies
+/// of their descriptors. The child starts without handles, and never buffers the parent's files.
 void before_fork();
 void after_fork_in_parent();
 void after_fork_in_child();

@@ -23,7 +23,7 @@ bool ByteRanges::merge(std::uint32_t begin, std::uint32_t end) {
   return true;
 }
 
-/// The caller has checked that there is space.
+/// Inserts a range; the caller has checked that there is space.
 void ByteRanges::insert(std::uint32_t index, Range range) {
   set(count_, index == count_ ? range : ranges_[count_ - 1]);
   ++count_;

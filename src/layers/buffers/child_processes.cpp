@@ -62,7 +62,7 @@ bool map_page() {
   return shared.page != nullptr;
 }
 
-/// Reads the flag of a page that no process maps any more, and closes the page.
+/// Reads the flag of a page that no process maps, and closes the page.
 Holders close_page() {
   std::uint64_t handed_on = 1;
   base::system_call(SYS_pread64, shared.descriptor, &handed_on, sizeof handed_on, 0L);
@@ -71,7 +71,7 @@ Holders close_page() {
   return handed_on == 0 ? Holders::gone : Holders::unknown;
 }
 
-/// The mutex is held.
+/// Checks whether a process maps the page. The caller holds the mutex.
 Holders check_page() {
   if (last != Holders::alive) return last;
   if (!is_page_open()) {
@@ -84,7 +84,7 @@ Holders check_page() {
   return last;
 }
 
-/// `name`: an entry of /proc/self/fd.
+/// True if the descriptor `name`, an entry of /proc/self/fd, is a copy.
 bool is_open_copy(const char* name, bool (*is_copy)(int)) {
   int descriptor = 0;
   const std::string_view text = name;

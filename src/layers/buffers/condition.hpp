@@ -10,10 +10,10 @@
 namespace pario::buffers {
 
 /// As std::condition_variable, but usable before constructors have run, and in the child of a fork,
-/// which makes it anew.
+/// which constructs it again.
 class Condition {
  public:
-  /// Releases `lock` while it sleeps. May return early.
+  /// Sleeps with `lock` released. May return early.
   void wait(std::unique_lock<std::mutex>& lock) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     const std::uint32_t seen = changes_.load(std::memory_order_relaxed);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kColumn = 14;
 
-/// When the first file was opened.
+/// The clock's anchor at the opening of the first file.
 const base::Anchor& first_anchor() {
   static const base::Anchor anchor = (base::choose_clock(), base::anchor());
   return anchor;

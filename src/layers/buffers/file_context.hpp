@@ -8,8 +8,8 @@
 
 namespace pario::buffers {
 
-/// The lock of the file guards it, except `backing`, which stays the same while the file has
-/// buffers.
+/// The shared state. The lock of the file guards it, except `backing`, which stays the same while
+/// the file has buffers.
 struct FileContext {
   BufferedFile* file = nullptr;
   BackingFile backing = {};

@@ -1,4 +1,4 @@
-// The lock of a buffered file, which a signal handler of its holder does not get.
+// The lock of a buffered file; a signal handler that interrupts its holder does not acquire it.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace pario::buffers {
 /// The mutex of a file and the condition that its state has changed.
 class Monitor {
  public:
-  /// In the child of a fork: a thread of the parent may have held the mutex.
+  /// Resets the mutex in the child of a fork: a thread of the parent may have held it.
   void reset_in_child() { new (this) Monitor; }
 
  private:
@@ -23,8 +23,8 @@ class Monitor {
 /// The monitor that this thread holds or is about to hold; null: none.
 extern constinit thread_local Monitor* held_monitor __attribute__((tls_model("initial-exec")));
 
-/// Holds a monitor for a block. In a signal handler that has interrupted the holder it holds
-/// nothing: is_held() is false.
+/// Holds a monitor during its lifetime. In a signal handler that has interrupted the holder it
+/// holds nothing: is_held() is false.
 class FileLock {
  public:
   explicit FileLock(Monitor& monitor)
@@ -36,7 +36,7 @@ class FileLock {
     held_monitor = &monitor;
     lock_.lock();
   }
-  /// Holds nothing if another thread holds the monitor.
+  /// Tries to hold the monitor; holds nothing if another thread has it.
   FileLock(Monitor& monitor, std::try_to_lock_t)
       : monitor_(monitor), outer_(held_monitor), lock_(monitor.mutex_, std::defer_lock) {
     held_ = outer_ != &monitor && lock_.try_lock();

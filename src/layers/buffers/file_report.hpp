@@ -6,16 +6,16 @@
 
 namespace pario::buffers {
 
-/// The file's lock is held.
+/// Reports one file to the log. The caller holds the file's lock.
 class FileReport {
  public:
   /// `context` outlives this object.
   void start(const FileContext& context, const Origin& origin);
   /// Adds the statistics since the last call to the file's row.
   void publish(Reason reason);
-  /// Stores how the file is buffered, or why it is not.
+  /// Stores the buffering of the file, or the reason why it is not buffered.
   void log_outcome(Reason reason);
-  /// Does the same unless the row already shows a failure.
+  /// Stores it unless the row already shows a failure.
   void log_unless_failed(Reason reason);
   /// In the child of a fork: the row is in the parent's log.
   void reset_in_child() { origin_ = {}; }

@@ -1,4 +1,4 @@
-// Files that this process has closed, and of which its children may still have descriptors.
+// Files that this process has closed while its children may still have descriptors of them.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace pario::buffers {
 
-/// Remembers such files until the children have ended, for the case that the process opens them
-/// again. The registry's lock is held.
+/// Remembers such files until the children have ended, in case the process opens them again. The
+/// caller holds the registry's lock.
 class ForkedFiles {
  public:
   void add(FileId id);
-  /// True, too, for files that were forgotten because there were too many.
+  /// True if the file is one of them, or was forgotten because there were too many.
   bool contains(FileId id);
   void clear() { count_ = 0; }
 

@@ -9,7 +9,7 @@ namespace pario::buffers {
 
 class BufferedFile;
 
-/// One open description. Its file's lock guards it.
+/// One open description. The lock of its file guards it.
 struct Handle {
   BufferedFile* file = nullptr;  ///< null: not in use
   Handle* next = nullptr;
@@ -19,7 +19,7 @@ struct Handle {
   bool reads = false, writes = false, appends = false;
   std::uint64_t next_read = 0;         ///< the offset at which a sequential reader continues
   std::uint32_t sequential_reads = 0;  ///< in succession
-  bool busy = false;                   ///< a read at the handle's offset is under way
+  bool busy = false;                   ///< a read at the handle's offset is in progress
   bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
 };
 
@@ -36,7 +36,7 @@ class HandleList {
   bool has_writer() const;
   /// Stores the offsets in the kernel.
   void store_offsets();
-  /// Takes the offsets from the kernel; false if a descriptor is no longer open on the file.
+  /// Reads the offsets from the kernel; false if a descriptor is no longer open on the file.
   bool load_offsets(FileId id);
 
  private:

@@ -59,7 +59,7 @@ bool is_memory_free() {
          find_memory_value(facts, "MemTotal:") * kLeastFreePercent;
 }
 
-/// Reads a part into the kernel's cache; the bytes in `scratch` are not used.
+/// Reads a part into the kernel's cache; discards the bytes in `scratch`.
 bool read_part(const Mapping& mapping, std::uint64_t part, std::byte* scratch) {
   const std::uint64_t end = std::min((part + 1) * kPartBytes, mapping.range.end);
   std::uint64_t at = std::max(part * kPartBytes, mapping.range.begin);

@@ -13,7 +13,7 @@ namespace pario::buffers::map_ahead {
 void start(const void* address, base::Extent range, int descriptor, std::uint64_t readers);
 /// Stops reading for the mapping at `address`, which is unmapped.
 void stop(const void* address);
-/// In the child of a fork, where the threads do not exist.
+/// Resets the state in the child of a fork, where the threads do not exist.
 void reset_in_child();
 
 }  // namespace pario::buffers::map_ahead

@@ -77,7 +77,7 @@ class NodeCopy {
     return std::atomic_ref(memory_.data()[part]).load(std::memory_order_acquire) != std::byte{0};
   }
 
-  /// Waits for a process that reads the part, and reads the next parts meanwhile.
+  /// Waits for another process that reads the part, and reads the next parts meanwhile.
   bool fetch_part(int descriptor, std::uint64_t part) {
     for (const std::uint64_t begin = base::monotonic_ns(); !is_present(part);) {
       if (memory_.lock(part)) return fetch_locked_part(descriptor, part);

@@ -1,5 +1,5 @@
-// Copies of files that the processes of a node share (hint `read_once`): each part of a file is
-// read by one of them.
+// Copies of files shared by the processes of a node (hint `read_once`): one process reads each part
+// of a file.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,9 +20,9 @@ NodeCopy* attach(const struct stat& status);
 void detach(NodeCopy& copy);
 /// As preadv(2); kPass if a part could not be read, or another process takes too long to read it.
 long read(NodeCopy& copy, int descriptor, std::span<const iovec> pieces, std::uint64_t offset);
-/// At the end of the process.
+/// Closes all copies at the end of the process.
 void close_all();
-/// In the child of a fork.
+/// Resets the table in the child of a fork.
 void reset_in_child();
 
 }  // namespace node_copies

@@ -65,7 +65,7 @@ bool NodeMemory::try_open(std::uint64_t bytes) {
 
 void NodeMemory::close() {
   if (!is_open()) return;
-  // Of two processes that close at the same time, one finds that it is the last.
+  // Of two processes that close at the same time, one sees that it is the last.
   set_lock(descriptor_, F_UNLCK, 0);
   if (set_lock(descriptor_, F_WRLCK, 0) >= 0) base::system_call(SYS_unlinkat, AT_FDCWD, path_, 0);
   reset_in_child();

@@ -16,11 +16,11 @@ namespace pario::buffers {
 class NodeMemory {
  public:
   /// Opens or creates the memory for a use of the file in its present state. New memory is zero,
-  /// and takes pages when they are reserved. False if there is none.
+  /// and gets pages when they are reserved. False if there is none.
   bool open(std::string_view use, const struct stat& file, std::uint64_t bytes);
   /// Removes the memory if no other process has it open.
   void close();
-  /// In the child of a fork: the parent's memory stays.
+  /// Detaches from the parent's memory in the child of a fork; that memory stays.
   void reset_in_child();
 
   bool is_open() const { return data_ != nullptr; }
@@ -28,7 +28,7 @@ class NodeMemory {
   /// Reserves the pages of a range; false if there are none: touching the range would raise SIGBUS.
   bool reserve(std::uint64_t begin, std::uint64_t bytes) const;
 
-  /// Takes one of any number of locks for this process; false if another process holds it.
+  /// Acquires one of any number of locks for this process; false if another process holds it.
   bool lock(std::uint64_t number) const;
   void unlock(std::uint64_t number) const;
 

@@ -11,8 +11,8 @@
 
 namespace pario::buffers {
 
-/// The contents of a small file. Kept also while the process does not have the file open. Valid as
-/// long as the file's size and time stamps do not change, which is checked when the file is opened
+/// The contents of a small file. Kept also while the process does not have the file open. Valid
+/// while the file's size and time stamps stay the same, which is checked when the file is opened
 /// and ten times a second. Owned by the file that has attached it.
 class ProcessCopy {
  public:
@@ -31,7 +31,7 @@ class ProcessCopy {
     return file_.st_dev == file.st_dev && file_.st_ino == file.st_ino;
   }
   bool is_copy_of(const struct stat& file) const;
-  /// Of unused copies: true if this one was used before the other.
+  /// Compares unused copies: true if this one was used before the other.
   bool is_older_than(const ProcessCopy& other) const { return released_at_ < other.released_at_; }
   void assign(std::byte* memory, std::uint64_t size);
   void use() { used_ = true; }

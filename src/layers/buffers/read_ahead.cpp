@@ -43,7 +43,7 @@ bool ReadAhead::detect_stream(Handle& handle, const iovec& piece, std::uint64_t 
          context_->windows.dirty_end() == 0;
 }
 
-/// Waits for the window, or reads it now; null if there is no buffer for it.
+/// Returns the window after waiting for it or reading it now; null if there is no buffer for it.
 Buffer* ReadAhead::get_window(FileLock& lock, Handle& handle, std::uint64_t begin) {
   Buffer* found = context_->windows.find_read_ahead(begin);
   for (; found != nullptr && found->state == Buffer::State::reading;
@@ -102,7 +102,7 @@ Statistics::Calls ReadAhead::fetch(Buffer& buffer) const {
   return context_->backing.read(buffer, context_->windows.size());
 }
 
-/// The program does not wait for a fetch in the background: its ticks are not counted.
+/// Counts a fetch in the background without its ticks: the program does not wait for it.
 void ReadAhead::finish_fetch(Buffer& buffer, const Statistics::Calls& calls) {
   context_->statistics.system_read.calls += calls.calls;
   context_->statistics.system_read.bytes += calls.bytes;

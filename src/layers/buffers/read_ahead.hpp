@@ -1,4 +1,4 @@
-// Read-ahead: windows of one file that are read before the program asks for them.
+// Read-ahead: reads windows of one file before the program asks for them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace pario::buffers {
 
 /// Detects sequential readers by a few successive reads, reads whole windows for them and the next
-/// windows in the background, and stops when three windows in succession were mostly not asked for.
-/// The file's lock is held in all functions but fetch().
+/// windows in the background, and stops when the program asked for little of three successive
+/// windows. The caller holds the file's lock in all functions but fetch().
 class ReadAhead {
  public:
   /// `context` outlives this object.

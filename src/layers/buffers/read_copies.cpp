@@ -29,7 +29,7 @@ void ReadCopies::expire() {
   if (process_copy_ != nullptr) process_copy_->expire();
 }
 
-/// Replaces an invalid copy.
+/// Attaches a process copy in the place of an invalid one.
 const ProcessCopy* ReadCopies::attach_process_copy(const Handle& handle) {
   detach_process_copy();
   if (!handle.reads || !process_copies::is_reached(next_attempt_ns_)) return nullptr;

@@ -12,16 +12,16 @@
 
 namespace pario::buffers {
 
-/// Attaches the copies that the hints of a file ask for, and detaches them when the process writes
-/// the file. The file's lock is held.
+/// Attaches the copies that the hints of a file request, and detaches them when the process writes
+/// the file. The caller holds the file's lock.
 class ReadCopies {
  public:
   /// `context` outlives this object; `status`: the file as it is opened.
   void start(FileContext& context, const struct stat& status);
   void detach();
-  /// When the file may change, or is left to the kernel.
+  /// Detaches the process copy when the file may change, or is no longer buffered.
   void detach_process_copy();
-  /// In the child of a fork.
+  /// Resets the state in the child of a fork.
   void reset_in_child();
 
   bool has_node_copy() const { return node_copy_ != nullptr; }

@@ -68,14 +68,14 @@ void close_file(BufferedFile& file) {
   release_file(file);
 }
 
-/// The process has closed the file before, and children may still have its descriptors.
+/// Marks a reopened file as forked: children may still have its descriptors.
 void leave_to_children(BufferedFile& file) {
   using child_processes::Holders;
   file.stop_buffering(Reason::fork, child_processes::find_holders() == Holders::alive);
   file.mark_forked();
 }
 
-/// Null and a reason if there is no free entry or no memory.
+/// Opens a file. Null and a reason if there is no free entry or no memory.
 BufferedFile* open_file(int descriptor, int flags, const struct stat& status,
                         hints::StreamHints hints, std::string_view path, const Origin& origin,
                         Reason& reason) {
@@ -91,7 +91,7 @@ BufferedFile* open_file(int descriptor, int flags, const struct stat& status,
   return file;
 }
 
-/// Null and a reason if the file is not buffered.
+/// Finds or opens a file. Null and a reason if the file is not buffered.
 BufferedFile* find_or_open_file(int descriptor, int flags, const struct stat& status,
                                 const hints::StreamHints& hints, std::string_view path,
                                 const Origin& origin, Reason& reason) {

@@ -37,16 +37,17 @@ BufferedFile* find_file(FileId id);
 /// The part of the table of files that has ever been used.
 std::span<BufferedFile> known_files();
 
+// Calls a function for each open file of the table.
 template <class Function>
 void for_each_file(Function&& function) {
   for (BufferedFile& file : known_files())
     if (file.is_open()) function(file);
 }
 
-// Around a fork.
+// Called around a fork.
 void lock_for_fork();
 void unlock_after_fork();
-/// In the child: all files become inherited, and all handles end.
+/// Resets the registry in the child: all files become inherited, and all handles end.
 void reset_in_child();
 
 }  // namespace pario::buffers::registry

@@ -25,10 +25,10 @@ class SignalWrites {
     iovec bytes;
   };
 
-  /// The writes that remove_all() has returned, in their order.
+  /// The writes removed by remove_all(), in their order.
   class Batch {
    public:
-    /// False after the last one. Its bytes lie in the batch.
+    /// Returns the next write; false after the last one. Its bytes lie in the batch.
     bool next(Write& write);
 
    private:

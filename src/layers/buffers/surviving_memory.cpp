@@ -28,7 +28,7 @@ struct Message {
   std::uint64_t number;
 };
 
-/// Closes a descriptor at the end of a block.
+/// Owns a descriptor and closes it.
 class Descriptor {
  public:
   explicit Descriptor(long number) : number_(static_cast<int>(number)) {}

@@ -11,8 +11,8 @@
 namespace pario::buffers {
 
 /// Shared memory with the buffers of one file. A keeper (`pario run`,
-/// python/pario/see/launch/keeper.py) holds it, too, and writes the dirty bytes to the file if the
-/// process dies before it has done so.
+/// python/pario/see/launch/keeper.py) maps it, too, and writes the dirty bytes to the file if the
+/// process dies before writing them.
 ///
 /// The memory begins with a Header; then come the buffers, and their bytes.
 class SurvivingMemory {
@@ -27,9 +27,9 @@ class SurvivingMemory {
   /// Sets the abstract socket of this host's keeper; empty: there is none.
   static void set_keeper(std::string_view name);
 
-  /// Creates at most `count` buffers of `size` bytes, as many as the memory limit allows, and hands
-  /// them to the keeper with the file of a descriptor. Empty, or the reason why that is not
-  /// possible.
+  /// Creates at most `count` buffers of `size` bytes, as many as the memory limit allows, and sends
+  /// them to the keeper with the file of a descriptor. Returns an empty text, or the reason for a
+  /// failure.
   std::string_view create(int descriptor, std::uint64_t size, std::uint32_t count);
   /// Reports to the keeper that the file is complete, and releases the memory.
   void release();

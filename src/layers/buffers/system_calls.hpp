@@ -24,7 +24,7 @@ struct SystemCalls {
   long (*seek)(int descriptor, std::int64_t offset, int whence);
   int (*status)(int descriptor, struct stat& status);
   layout::Kind (*file_system)(int descriptor);
-  /// Starts to store the dirty pages of the kernel in a range.
+  /// Starts to store dirty pages of the kernel's cache in a range.
   long (*start_writeback)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
 };
 extern SystemCalls system_calls;
@@ -42,7 +42,7 @@ struct FileId {
   bool operator==(const FileId&) const = default;
 };
 inline FileId file_id_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
-/// True if the descriptor is open on the file; false, too, if it cannot be asked.
+/// True if the descriptor is open on the file; false also if the kernel rejects the query.
 bool is_open_on(int descriptor, FileId id);
 
 }  // namespace pario::buffers

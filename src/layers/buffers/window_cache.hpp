@@ -15,11 +15,11 @@ namespace pario::buffers {
 /// multiple of size(), except in files that are appended to.
 class WindowCache {
  public:
-  /// Takes memory for the first buffer, or surviving memory for all. False if there is none. If
+  /// Allocates memory for the first buffer, or surviving memory for all. False if there is none. If
   /// surviving memory is not available, `hints.survive` becomes false.
   bool allocate(hints::StreamHints& hints, int descriptor);
   void release();
-  /// In the child of a fork: drops all contents, and releases the memory.
+  /// Drops all contents and releases the memory, in the child of a fork.
   void reset_in_child();
 
   /// Bytes of a buffer.
@@ -48,7 +48,8 @@ class WindowCache {
   /// True if a buffer could not get memory.
   bool lacks_memory() const { return lacks_memory_; }
   std::uint64_t allocated_count() const;
-  /// Why the buffers do not survive although the hints ask for it; empty: they do, or need not.
+  /// The reason why buffers do not survive although the hints request it; empty: they do, or need
+  /// not.
   std::string_view survive_failure() const { return survive_failure_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace pario::buffers {
 namespace {
 
-/// How long a signal handler that ends the process waits for the background thread.
+/// Time for which a signal handler that ends the process waits for the background thread.
 constexpr std::uint64_t kSignalPatienceNs = 5'000'000'000;
 
 }  // namespace
@@ -40,7 +40,8 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
       (handle.appends && (at || context_->hints.survive)))
     return write_through(lock, handle, pieces, at);
   if (handle.appends) return append(lock, handle, pieces, bytes);
-  // Moved before the copy: other threads may get the lock while this one waits for a buffer.
+  // Moves the offset before the copy: other threads may get the lock while this one waits for a
+  // buffer.
   if (!at) handle.offset += bytes;
   std::uint64_t offset = begin;
   for (const iovec& piece : pieces) {
@@ -51,7 +52,7 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
   return static_cast<long>(bytes);
 }
 
-/// The kernel decides about a write beyond the limit.
+/// False for a write beyond the limit, which the kernel has to judge.
 bool WriteBehind::is_within_limit(std::uint64_t offset, std::uint64_t bytes) const {
   return offset <= size_limit_ && bytes <= size_limit_ - offset;
 }
@@ -74,7 +75,7 @@ long WriteBehind::write_through(FileLock& lock, Handle& handle, std::span<const 
   return result;
 }
 
-/// Never divides a call between buffers: other processes may append, too.
+/// Appends to one buffer: never divides a call, because other processes may append, too.
 long WriteBehind::append(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
                          std::uint64_t bytes) {
   Buffer& buffer = get_append_buffer(lock, handle, bytes);
@@ -123,7 +124,7 @@ Buffer& WriteBehind::get_window(FileLock& lock, Handle& handle, std::uint64_t be
   }
 }
 
-/// Null if a buffer has to be written first.
+/// Returns the window's buffer; null if another buffer has to be written first.
 Buffer* WriteBehind::try_window(Handle& handle, std::uint64_t begin) {
   WindowCache& windows = context_->windows;
   if (Buffer* found = windows.find_dirty(begin))
@@ -159,7 +160,7 @@ Buffer& WriteBehind::start_filling(Buffer& buffer, Handle& handle, std::uint64_t
   return *(last_ = &buffer);
 }
 
-// ---- dirty bytes to the file
+// ---- writing of dirty bytes
 
 void WriteBehind::enqueue(Buffer& buffer) {
   buffer.writer.store(Buffer::Writer::none, std::memory_order_relaxed);
@@ -217,7 +218,7 @@ void WriteBehind::flush_in_signal_handler() {
   }
 }
 
-/// False if the background thread writes the buffer, and finishes in time.
+/// Claims a buffer for writing. False if the background thread writes it, and finishes in time.
 bool WriteBehind::claim_in_signal_handler(Buffer& buffer) {
   using Writer = Buffer::Writer;
   if (buffer.state != Buffer::State::queued) return true;

@@ -1,4 +1,4 @@
-// Write-behind: dirty bytes of one file, and their way to it.
+// Write-behind: the dirty bytes of one file, and their writing.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace pario::buffers {
 
 /// Collects the writes of the program in windows, hands full and expired windows to the background
-/// thread, and keeps the deferred error. The file's lock is held in all functions but
+/// thread, and keeps the deferred error. The caller holds the file's lock in all functions but
 /// write_queued() and flush_in_signal_handler().
 class WriteBehind {
  public:
   /// `context` outlives this object.
   void start(FileContext& context);
-  /// Starts again after a time in which the kernel had the file.
+  /// Starts again after the kernel has served the file for a while.
   void restart();
 
   /// True if the write only adds bytes to the buffer of the last write.
@@ -32,10 +32,10 @@ class WriteBehind {
   /// directly, after the dirty bytes.
   long write(FileLock& lock, Handle& handle, std::span<const iovec> pieces, StartOffset at);
 
-  /// True if the dirty bytes are to be appended: their offsets are the kernel's decision.
+  /// True if the dirty bytes are to be appended: the kernel decides about their offsets.
   bool is_appending() const { return appending_; }
   bool has_error() const { return error_ != 0; }
-  /// Returns the deferred error (-errno or 0), which is then reported.
+  /// Returns and clears the deferred error (-errno or 0).
   long report_error() { return std::exchange(error_, 0); }
 
   /// Writes all dirty bytes: waits for queued buffers, and writes the others in this thread.

@@ -24,7 +24,7 @@ Result next(Args... args) {
   return chain::next<chain::LayerId::handles, symbol, Result>(args...);
 }
 
-/// Calls on a path that remove it from its file or change the permissions of the file.
+/// True for calls on a path that remove it from its file or change the permissions of the file.
 constexpr bool expires_name(Symbol symbol) {
   switch (symbol) {
     case Symbol::unlink:
@@ -44,7 +44,7 @@ constexpr bool expires_name(Symbol symbol) {
       return false;
   }
 }
-/// Calls on a descriptor that change the permissions of its file; attributes are permissions, too.
+/// True for calls on a descriptor that change the permissions of its file, attributes included.
 constexpr bool changes_permissions(Symbol symbol) {
   return symbol == Symbol::fchmod || symbol == Symbol::fchown || symbol == Symbol::fsetxattr ||
          symbol == Symbol::fremovexattr;

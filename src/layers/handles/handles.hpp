@@ -1,9 +1,9 @@
-// Module handles: the topmost layer. Where a setting has `handles`, close() keeps the descriptor
-// open for a while (a kept handle), and open() of the same name with the same flags returns it. The
-// layer is above buffering, to which a kept handle is an open descriptor.
+// Module handles: the topmost layer. For files with the setting `handles`, close() keeps the
+// descriptor open for a while (a kept handle), and open() of the same name with the same flags
+// returns it. The layer is above buffering, for which a kept handle is an open descriptor.
 //
-// With `lazyclose`, a file is kept although its bytes are not written yet: those of streams are in
-// their own buffers (pending_bytes.hpp), those of descriptors in the buffers of module buffers.
+// With `lazyclose`, a file is kept although its bytes are not written yet: the bytes of streams are
+// in their own buffers (pending_bytes.hpp), those of descriptors in the buffers of module buffers.
 // Every other use of the file in this process finds the bytes in it.
 //
 // The program sees the same as without the layer: a kept handle is a closed descriptor, the file

@@ -77,8 +77,8 @@ bool close_fitting(Fits fits) {
   return found;
 }
 
-/// Closes kept handles, and does not keep open ones, because their names may no longer refer to
-/// them.
+/// Closes kept handles, and marks open ones not to be kept, because their names may no longer refer
+/// to them.
 template <class Fits>
 void expire_fitting(Fits fits) {
   const std::uint64_t begin = base::monotonic_ns();
@@ -95,8 +95,8 @@ void expire_file(const struct stat& file) {
   expire_fitting([&](const Entry& entry) { return entry.has_file(file); });
 }
 
-/// The closing thread: closes old handles every kPeriodNs while any is kept, and at once the
-/// handles that are kept only because of pending bytes.
+/// The closing thread: while a handle is kept, closes old handles every kPeriodNs; closes at once
+/// the handles that are kept only because of pending bytes.
 void* close_old(void*) {
   for (;;) {
     if (kept_entries.load(std::memory_order_acquire) == 0) {
@@ -135,8 +135,8 @@ std::optional<Name> name_of(int directory, const char* path) {
   if (text[0] == '/') return Name{text};
   if (directory != AT_FDCWD) return {};
   const base::Path absolute(directory, path);
-  return absolute.known() ? std::optional(Name{text, base::xxh64(absolute.view()) | 1})
-                          : std::nullopt;
+  return absolute.is_known() ? std::optional(Name{text, base::xxh64(absolute.view()) | 1})
+                             : std::nullopt;
 }
 
 std::optional<Name> name_of(int directory, const char* path, int flags) {
@@ -220,7 +220,7 @@ bool add_entry(const Name& name, const hints::StreamHints& hints, int descriptor
 /// The hints of a path; empty: its handles are not kept.
 std::optional<hints::StreamHints> find_hints(int directory, const char* path) {
   const base::Path name(directory, path);
-  if (!name.known()) return {};
+  if (!name.is_known()) return {};
   const buffering::Setting setting = buffering::find_setting(name.view());
   const bool keeps =
       !setting.specification.empty() && (setting.hints.handles || setting.hints.lazyclose);
@@ -228,7 +228,7 @@ std::optional<hints::StreamHints> find_hints(int directory, const char* path) {
 }
 
 /// Makes a claimed entry a kept handle, and wakes the closing thread if necessary.
-void keep(Entry& entry) {
+void make_kept(Entry& entry) {
   entry.closed = base::monotonic_ns();
   set_kept(entry.descriptor, true);
   const bool reopens = entry.reopens;
@@ -271,7 +271,7 @@ bool prepare_keeping(Entry& entry) {
   return delays || (entry.reopens && reset_stream(entry.stream));
 }
 
-/// The program closes the open entry for which `fits` is true.
+/// Closes, for the program, the open entry for which `fits` is true.
 template <class Fits>
 CloseResult keep_fitting(Fits fits) {
   Entry* entry = claim(State::open, fits);
@@ -282,7 +282,7 @@ CloseResult keep_fitting(Fits fits) {
   const BusyMark mark;
   const CloseResult result{prepare_keeping(*entry), entry->error};
   if (result.kept)
-    keep(*entry);
+    make_kept(*entry);
   else
     release(*entry, State::none);
   return result;

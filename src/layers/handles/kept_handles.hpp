@@ -38,16 +38,16 @@ void forget(unsigned first, unsigned last);
 /// Records that a descriptor was opened or closed, if it is standard input, output or error: a
 /// program that closes one of them may open a file to get its number.
 void record_standard_number(int descriptor, bool open);
-/// In the child of a fork.
+/// Forgets all entries in the child of a fork.
 void forget_all();
 
 /// Closes the kept handle with a number.
 void close_kept(int descriptor);
-/// Before a name no longer refers to its file: closes its kept handles, and does not keep its open
-/// ones. All names, if the name is not that of a regular file.
+/// Called before a name stops referring to its file: closes its kept handles, and marks its open
+/// ones not to be kept. Expires all names if the name is not that of a regular file.
 void expire_name(int directory, const char* path);
 void expire_all_names();
-/// The same for all names of an open file.
+/// Expires all names of an open file.
 void expire_names_of(int descriptor);
 
 }  // namespace pario::handles

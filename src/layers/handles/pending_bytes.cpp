@@ -37,7 +37,7 @@ bool write_unclaimed(Fits fits) {
   return found;
 }
 
-/// The same, and waits for entries that other threads have claimed.
+/// Writes the pending bytes likewise, and waits for entries that other threads have claimed.
 template <class Fits>
 bool write_fitting(Fits fits) {
   const auto is_pending = [&](const Entry& entry) {

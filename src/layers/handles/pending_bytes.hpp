@@ -1,5 +1,5 @@
-// Pending bytes: the bytes in the buffer of a kept stream that are not written yet (hint
-// `lazyclose`). They are written before any other use of the file in this process.
+// Pending bytes: the unwritten bytes in the buffer of a kept stream (hint `lazyclose`). They are
+// written before any other use of the file in this process.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +14,7 @@ bool write_pending_of(const struct stat& file);
 void write_pending_of(int descriptor);
 void write_pending_of(int directory, const char* path);
 
-/// Before a call on a path.
+/// Writes the pending bytes before a call on a path.
 inline void write_pending(int directory, const char* path) {
   if (pending_entries.load(std::memory_order_acquire) != 0) [[unlikely]]
     write_pending_of(directory, path);
@@ -29,12 +29,12 @@ inline int prepare(int descriptor) {
 }
 /// Writes the pending bytes of an entry that the caller has claimed.
 void write_pending(Entry& entry);
-/// Writes those of the other entries of the same file, and those of all entries.
+/// Writes the pending bytes of the other entries of the same file, and those of all entries.
 void write_pending_of_others(const Entry& entry);
 void write_all_pending();
 
 /// Marks the file of a descriptor as readable without a call that this layer sees: by a stream
-/// without entry or by a mapping. From now on closing it writes its bytes.
+/// without entry or by a mapping. From then on closing the file writes its bytes.
 void mark_observable(int descriptor);
 /// True if a stream can be kept with pending bytes. The caller has claimed the entry.
 bool may_delay_bytes(const Entry& entry);

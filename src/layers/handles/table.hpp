@@ -26,12 +26,12 @@ struct Name {
   std::string_view mode = {};   ///< of a stream
 };
 
-/// busy: claimed by a thread. open: the program has the file open. kept: it has closed it.
+/// busy: claimed by a thread. open: the program has the file open. kept: the program has closed it.
 enum class State : std::uint8_t { none, busy, open, kept };
 
 struct Entry {
   State state = State::none;
-  bool reopens = false;               ///< opening the name again returns it (hint `handles`)
+  bool reopens = false;               ///< the next opening of the name returns it (hint `handles`)
   bool lazy = false;                  ///< closing does not wait for the bytes (hint `lazyclose`)
   std::atomic<bool> pending = false;  ///< the kept stream has pending bytes
   int error = 0;                      ///< errno of pending bytes that could not be written
@@ -39,7 +39,7 @@ struct Entry {
   std::FILE* stream = nullptr;
   struct stat file = {};
   std::uint64_t closed = 0;   ///< ns; when the program closed it
-  std::uint64_t checked = 0;  ///< ns; when its name was last known to refer to it
+  std::uint64_t checked = 0;  ///< ns; latest time at which its name referred to it
   std::uint64_t directory = 0;
   int flags = 0;
   std::size_t path_size = 0;

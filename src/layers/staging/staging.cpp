@@ -88,7 +88,7 @@ class StagedPath {
   StagedPath(int directory, const char* path) : directory_(directory), path_(path) {
     if (path == nullptr || *path == '\0' || stages().empty()) return;
     const base::Path whole(directory, path);
-    stage_ = whole.known() ? stages().find(whole.view()) : nullptr;
+    stage_ = whole.is_known() ? stages().find(whole.view()) : nullptr;
     if (stage_ == nullptr) return;
     real_.add(whole.view());
     local_.add(stage_->local).add(whole.view().substr(stage_->directory.size()));
@@ -322,11 +322,11 @@ void remove_file(int directory, const char* path) {
   base::system_call(SYS_unlinkat, directory, path, 0);
 }
 
-/// Renames a file, or links it (`links`): the new name is in the directory of the old one, real or
-/// local. `exclusive`: the new name must not exist.
+/// Renames a file, or links it (`links`): the new name is in the same directory (real or local) as
+/// the old one. `exclusive`: the new name must not exist.
 template <class Call>
-int move(int from, const char* path, int to, const char* target, bool links, bool exclusive,
-         Call call) {
+int rename_or_link(int from, const char* path, int to, const char* target, bool links,
+                   bool exclusive, Call call) {
   StagedPath source(from, path, Use::existing), goal(to, target);
   if (!links && source.is_divided()) {
     errno = EXDEV;
@@ -336,7 +336,7 @@ int move(int from, const char* path, int to, const char* target, bool links, boo
   const int result = call(source.directory(), source.path(), goal.directory(), goal.path());
   if (result != 0 || links) return result;
   const base::SavedErrno saved;
-  // The hidden real file has moved away, too; a local file of the new name has been replaced.
+  // Removes the hidden real file, too; the local file of the new name has been replaced.
   if (source.is_local()) remove_file(from, path);
   if (goal.is_staged() && !goal.is_local()) remove_file(AT_FDCWD, goal.local());
   return result;
@@ -353,10 +353,10 @@ template <Symbol symbol>
 struct Rename<symbol, int(const char*, const char*)> {
   static int call(const char* path, const char* target) {
     constexpr bool kLinks = makes_link(symbol);
-    return move(AT_FDCWD, path, AT_FDCWD, target, kLinks, kLinks,
-                [](int, const char* old_name, int, const char* new_name) {
-                  return next<symbol, int>(old_name, new_name);
-                });
+    return rename_or_link(AT_FDCWD, path, AT_FDCWD, target, kLinks, kLinks,
+                          [](int, const char* old_name, int, const char* new_name) {
+                            return next<symbol, int>(old_name, new_name);
+                          });
   }
 };
 template <Symbol symbol, class... Flags>
@@ -365,10 +365,10 @@ struct Rename<symbol, int(int, const char*, int, const char*, Flags...)> {
     constexpr bool kLinks = makes_link(symbol);
     const bool exclusive =
         kLinks || ((static_cast<unsigned>(flags) | ... | 0U) & RENAME_NOREPLACE) != 0;
-    return move(from, path, to, target, kLinks, exclusive,
-                [flags...](int a, const char* old_name, int b, const char* new_name) {
-                  return next<symbol, int>(a, old_name, b, new_name, flags...);
-                });
+    return rename_or_link(from, path, to, target, kLinks, exclusive,
+                          [flags...](int a, const char* old_name, int b, const char* new_name) {
+                            return next<symbol, int>(a, old_name, b, new_name, flags...);
+                          });
   }
 };
 

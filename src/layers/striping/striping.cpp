@@ -26,8 +26,8 @@ constexpr unsigned kStreamMode = 0666;
 
 constinit std::atomic<int> notes{0};
 
-/// Copies the specifications, because programs may overwrite their environment. Empty if none is
-/// about stripes.
+/// Copies the specifications, because programs may overwrite their environment. Empty if no setting
+/// concerns stripes.
 std::string_view read_specifications() {
   for (char* const* variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     std::string_view text = *variable;
@@ -56,7 +56,7 @@ struct Outcome {
   std::uint64_t requested, applied, effective, initial;
 };
 
-/// Adds a hint that is set or applied; values at the default are left out.
+/// Adds a row for a hint that is set or applied; skips values at the default.
 void add_row(base::Json& json, const char* key, const Outcome& outcome, std::string_view reason) {
   if (outcome.requested == outcome.initial && outcome.applied == outcome.initial) return;
   const auto add = [&](const char* member, std::uint64_t value) {
@@ -73,7 +73,7 @@ void add_row(base::Json& json, const char* key, const Outcome& outcome, std::str
 
 hints::StripingHints applied_hints(const hints::StripingHints& asked, const file::NewFile& file) {
   hints::StripingHints hints = asked;
-  const layout::Striping& wanted = file.wanted();
+  const layout::Striping& wanted = file.requested_striping();
   hints.striping_factor = wanted.targets;
   hints.striping_unit = wanted.unit;
   if (wanted.start >= 0) hints.start_iodevice = static_cast<std::uint64_t>(wanted.start);
@@ -81,7 +81,7 @@ hints::StripingHints applied_hints(const hints::StripingHints& asked, const file
   return hints;
 }
 
-/// The hints in force: `applied`, less those that the new file did not get.
+/// The hints in force: `applied`, without those that the new file did not get.
 hints::StripingHints effective_hints(const hints::StripingHints& applied, const file::NewFile& file,
                                      bool differs) {
   const hints::StripingHints initial = hints::default_striping_hints();
@@ -89,12 +89,12 @@ hints::StripingHints effective_hints(const hints::StripingHints& applied, const 
   hints.striping_factor = file.effective().targets;
   hints.striping_unit = file.effective().unit;
   if (differs) hints.start_iodevice = initial.start_iodevice;
-  if (file.wanted() == layout::Striping{}) hints.pario_growing = initial.pario_growing;
+  if (file.requested_striping() == layout::Striping{}) hints.pario_growing = initial.pario_growing;
   return hints;
 }
 
-/// Adds a row for each hint of striping_hints.def. `reason`: why the stripes of the file are not
-/// the requested ones.
+/// Adds a row for each hint of striping_hints.def. `reason`: the reason why the stripes of the file
+/// differ from the requested ones.
 void add_rows(base::Json& json, const hints::StripingHints& asked, const file::NewFile& file,
               std::string_view reason) {
   const hints::StripingHints initial = hints::default_striping_hints(),
@@ -130,7 +130,7 @@ void log_outcome(std::string_view path, int descriptor, const hints::StripingHin
   if (text.complete()) trace::note(json.view());
 }
 
-/// Reads the hints of a path; false: no setting is about it.
+/// Reads the hints of a path; false: no setting concerns it.
 bool find_hints(std::string_view path, hints::StripingHints& hints) {
   return hints::striping_hints_of(specifications(), path, hints);
 }
@@ -153,13 +153,14 @@ auto create_and_open(int directory, const char* path, unsigned mode, OpenFile op
                      bool exclusive = false) {
   hints::StripingHints hints;
   const base::Path name(directory, path);
-  if (path == nullptr || pario_in_vfork_child != 0 || !name.known() ||
+  if (path == nullptr || pario_in_vfork_child != 0 || !name.is_known() ||
       !find_hints(name.view(), hints))
     return open(false);
   file::NewFile file(directory, path, mode, hints, 1, exclusive);
-  const auto result = open(file.created());
+  const auto result = open(file.has_created());
   const int descriptor = descriptor_of(result);
-  if (descriptor >= 0 && exclusive && file.created() && !file.is(descriptor)) return refuse(result);
+  if (descriptor >= 0 && exclusive && file.has_created() && !file.is(descriptor))
+    return refuse(result);
   const base::SavedErrno saved;
   if (descriptor < 0)
     file.remove();
@@ -293,18 +294,18 @@ int open_created(file::NewFile& file, const char* path, int flags, std::string_v
   return descriptor;
 }
 
-/// Creates a file under a random name, as mkstemp. Empty if no setting is about it or it cannot be
-/// created here: then the C library creates it.
+/// Creates a file under a random name, as mkstemp. Empty if no setting concerns it or it cannot be
+/// created here: the C library then creates it.
 std::optional<int> create_temporary(char* path, std::size_t suffix, int flags) {
   constexpr int kMostTries = 100;
   TemporaryName name(path, suffix);
   for (int i = 0; i < kMostTries && name.choose(); ++i) {
     hints::StripingHints hints;
     const base::Path whole(AT_FDCWD, path);
-    if (!whole.known() || !find_hints(whole.view(), hints)) return {};
+    if (!whole.is_known() || !find_hints(whole.view(), hints)) return {};
     file::NewFile file(AT_FDCWD, path, kTemporaryMode, hints, 1, true);
-    if (file.existed()) continue;
-    if (!file.created()) return {};
+    if (file.did_exist()) continue;
+    if (!file.has_created()) return {};
     name.keep();
     return open_created(file, path, flags, whole.view(), hints);
   }
@@ -357,7 +358,7 @@ void stripe_directory(int directory, const char* path) {
   const base::Path name(directory, path);
   base::Text<PATH_MAX + 1> with_slash;
   hints::StripingHints hints;
-  if (name.known() && find_hints(with_slash.add(name.view()).add('/').view(), hints))
+  if (name.is_known() && find_hints(with_slash.add(name.view()).add('/').view(), hints))
     file::stripe_directory(directory, path, hints);
 }
 

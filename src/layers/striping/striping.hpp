@@ -7,7 +7,7 @@
 
 namespace pario::striping {
 
-/// True if a setting is about stripes. Reads the settings at the first call.
+/// True if a setting concerns stripes. Reads the settings at the first call.
 bool is_active();
 /// The treatment of a function in column `striping` of treatments.def; null: none.
 void* treatment_of(symbols::Symbol symbol);

@@ -24,7 +24,7 @@ bool is_collective(Role role) {
   }
 }
 
-/// The communicator that a call is about to free; its handle is valid only before the call.
+/// Finds the communicator that a call is about to free; its handle is valid only before the call.
 std::shared_ptr<Communicator> find_ending(const Invocation& call) {
   const auto index = call.function.comm;
   switch (call.function.role) {
@@ -42,8 +42,8 @@ void forget(const Invocation& call, Word handle) {
   if (call.function.role == Role::free_win) forget_window(handle);
 }
 
-/// The communicator of a call that has succeeded; null: none. (Before, its handle may be invalid,
-/// and a query would be fatal.)
+/// Returns the communicator of a call that has succeeded; null: none. (Before the call, its handle
+/// may be invalid, and a query would be fatal.)
 Communicator* communicator_of(const Invocation& call) {
   if (call.function.comm < 0) return nullptr;
   switch (call.function.role) {
@@ -61,7 +61,8 @@ Communicator* communicator_of(const Invocation& call) {
   }
 }
 
-/// World rank of the peer << 32 | tag, if the arguments and the status identify the peer.
+/// Returns the world rank of the peer << 32
+/// tag, if the arguments and the status identify the peer.
 std::uint64_t peer_and_tag(const Invocation& call, const Communicator& comm) {
   const Shape& shape = call.function.shape;
   if (shape.peer < 0) return trace::kUnknownOffset;

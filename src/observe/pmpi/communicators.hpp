@@ -26,20 +26,20 @@ struct Communicator {
   std::optional<int> world_rank(int peer) const;
 };
 
-/// Call it after MPI_Init; before, only sizes are known.
+/// Registers MPI_COMM_WORLD after MPI_Init; before, only sizes are known.
 void set_world(const Library& mpi);
 
-/// The communicator of a valid handle; a new one is registered and noted.
+/// Finds the communicator of a valid handle; registers and notes a new one.
 Communicator& communicator(const Library& mpi, Word handle);
-/// The communicator of a handle, which may be invalid; null: unknown.
+/// Finds the communicator of a handle, which may be invalid; null: unknown.
 std::shared_ptr<Communicator> known_communicator(Word handle);
 void forget_communicator(Word handle);
 
-/// Gives a communicator its common id by a broadcast. Collective over its ranks: call it in a
+/// Gives a communicator its common id by a broadcast. Collective over its ranks: only within a
 /// blocking collective call that has just succeeded.
 void agree_on_id(const Library& mpi, Communicator& comm);
 
-/// Windows, by the communicator on which they were created.
+/// The windows, by the communicator on which they were created.
 void add_window(Word window, Word comm);
 std::shared_ptr<Communicator> window(Word window);
 void forget_window(Word window);

@@ -30,7 +30,7 @@ Word forward(void* function, const Word* words, std::size_t count) {
   return call_with(function, words, std::make_index_sequence<kMaxArguments>());
 }
 
-/// Reports the first such call, and returns an error.
+/// Reports the first call without an MPI, and returns an error.
 Word fail_without_mpi(Id id) {
   static std::atomic<bool> reported{false};
   if (!reported.exchange(true)) {
@@ -57,7 +57,7 @@ bool is_large(Variant variant) {
   return variant == Variant::large || variant == Variant::profiling_large;
 }
 
-/// The function of pario's MPI-IO; null: none.
+/// Finds the function of pario's MPI-IO; null: none.
 void* own_function(Id id, Variant variant) {
   static std::atomic<void*> found[static_cast<std::size_t>(Id::count)][2];
   const auto& function = kFunctions[static_cast<std::size_t>(id)];
@@ -106,7 +106,7 @@ void request_threads(ForwardedCall& call) {
   call.arguments[2] = static_cast<Word>(mpi->value(mpi::Constant::MPI_THREAD_MULTIPLE));
 }
 
-/// True for calls that may send other processes information.
+/// True for calls that may send information to other processes.
 bool communicates(const Function& function) {
   return function.role != Role::file && function.role != Role::quiet &&
          std::string_view(function.category) != "wait";

@@ -17,7 +17,7 @@
 namespace pario::pmpi {
 namespace {
 
-/// Limits of the notes on views of a process, in bytes, and of a noted layout, in pieces.
+/// Limits of a process: bytes of notes on views, and pieces of a noted layout.
 constexpr std::uint64_t kNotedBytes = 1 << 20, kNotedPieces = 256;
 
 /// The part of a view that determines the offset of a call.
@@ -134,7 +134,7 @@ View view_of(const Invocation& call) {
   return view;
 }
 
-/// Writes the note `view`: the bytes of the file that calls see from now on.
+/// Writes the note `view`: the bytes of the file that later calls access.
 void note_view(const Invocation& call, const OpenFile& file) {
   static std::atomic<std::uint64_t> noted{0};
   if (noted.load(std::memory_order_relaxed) >= kNotedBytes) return;
@@ -157,7 +157,7 @@ void set_view(const Invocation& call, OpenFile& file) {
   file.hints.note_request(call.mpi, trace::index_of(file.record), call[5]);
 }
 
-/// The individual file pointer, as View::byte_offset().
+/// Returns the individual file pointer, in the unit of View::byte_offset().
 std::uint64_t pointer_offset(Word handle, const View& view) {
   const auto position =
       reinterpret_cast<int (*)(Word, std::int64_t*)>(file_function(Id::File_get_position));
@@ -198,7 +198,7 @@ class Transfer {
  private:
   int status() const { return buffer_ + 3; }
 
-  /// The bytes of the status; `asked` if the call has none yet.
+  /// Returns the bytes of the status; `asked` if the call has no status yet.
   std::uint64_t bytes_moved(std::uint64_t asked) const {
     std::int64_t bytes = 0;
     if (how_ & (kNonblocking | kSplit)) return asked;
@@ -223,7 +223,7 @@ Word transfer(Invocation& call, const OpenFile& file) {
   return call.result;
 }
 
-/// All other calls on an open file.
+/// Runs and records any other call on an open file.
 Word run_other(Invocation& call, OpenFile& file) {
   call.run();
   auto entry = entry_of(call);

@@ -1,6 +1,6 @@
 // MPI_File_create_errhandler of Fortran. Open MPI creates such handlers without the C function, and
-// MPICH's C function cannot see that the handler has Fortran's calling convention. So pario's
-// MPI-IO must see the Fortran symbols.
+// MPICH's C function cannot detect that the handler has Fortran's calling convention: pario's
+// MPI-IO therefore needs the Fortran symbols.
 #include "core/mpi/mpi.hpp"
 #include "observe/pmpi/invocation.hpp"
 #include "parallel/mpiio/mpiio.hpp"

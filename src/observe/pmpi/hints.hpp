@@ -8,24 +8,23 @@
 
 namespace pario::pmpi {
 
-/// Writes the hint notes of one open file. Rank 0 does so for all its files, the other ranks for
-/// their first 64.
+/// Writes the hint notes of one open file. Rank 0 writes them for all its files, the other ranks
+/// for their first 64.
 class HintNotes {
  public:
   HintNotes();
-  /// After MPI_File_open.
+  /// Called after MPI_File_open.
   void note_open(const Library& mpi, Word file, std::uint32_t record, Word info);
-  /// The Info of MPI_File_set_view and MPI_File_set_info.
+  /// Notes the Info of MPI_File_set_view or MPI_File_set_info.
   void note_request(const Library& mpi, std::uint32_t record, Word info) const;
-  /// Before MPI_File_close: notes the effective hints again if the use of the file has changed
-  /// them.
+  /// Called before MPI_File_close: notes the effective hints again if they have changed since.
   void note_close(const Library& mpi, Word file, std::uint32_t record);
 
  private:
   void note_effective(const Library& mpi, Word file, std::uint32_t record);
 
   bool wanted_;
-  std::string effective_;  // the last ones noted
+  std::string effective_;  // the latest noted ones
 };
 
 }  // namespace pario::pmpi

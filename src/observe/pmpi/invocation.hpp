@@ -33,7 +33,7 @@ struct Invocation {
   bool has_succeeded() const { return static_cast<int>(result) == 0; }
   Word operator[](int index) const { return arguments[index]; }
   int integer(int index) const { return static_cast<int>(arguments[index]); }
-  /// An argument that is int, or MPI_Count in the large form.
+  /// Returns an argument that is int, or MPI_Count in the large form.
   std::int64_t count(int index) const {
     return large ? static_cast<std::int64_t>(arguments[index]) : integer(index);
   }

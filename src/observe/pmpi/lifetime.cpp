@@ -17,7 +17,7 @@ std::uint64_t monotonic_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Notes a moment that is nearly the same on all ranks.
+/// Writes a note of a moment that is nearly the same on all ranks.
 void note_clock(const Library& mpi) {
   if (mpi.barrier(mpi.comm_world) != 0) return;
   const std::uint64_t moment = monotonic_ns();

@@ -1,4 +1,4 @@
-// Module pmpi: sees every MPI call of the process, for any MPI, without including mpi.h.
+// Module pmpi: intercepts MPI calls of the process, for any MPI, without including mpi.h.
 //
 // The library defines MPI_X, PMPI_X and MPI_X_c for every function of functions.def; each
 // definition records the call and forwards it. One binary serves MPICH, Open MPI and the standard
@@ -45,7 +45,7 @@ std::size_t function_count();
 /// Fills in this module's rows of the table for trace::start().
 void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table);
 
-/// In the child of a fork: from now on its MPI calls (MPI allows none) are forwarded unrecorded.
+/// Called in the child of a fork: its MPI calls (MPI allows none) are then forwarded unrecorded.
 void after_fork();
 
 }  // namespace pario::pmpi

@@ -54,7 +54,7 @@ Addresses find_missing() {
   return result;
 }
 
-/// The parts of a loaded object that are needed here.
+/// The parts of a loaded object that this file uses.
 struct Object {
   ElfW(Addr) base = 0, read_only_begin = 0, read_only_end = 0;
   const ElfW(Sym) * symbols = nullptr;

@@ -11,7 +11,8 @@ using trace::Layer;
 
 namespace {
 
-/// The offset at which a call began that has moved `moved` bytes at the descriptor's offset.
+/// Returns the offset at which a call began that has moved `moved` bytes at the descriptor's
+/// offset.
 std::uint64_t begin_of(const Transfer& transfer, Description& file, std::uint64_t moved) {
   const bool appends = (file.open_flags.load(std::memory_order_relaxed) & O_APPEND) != 0 &&
                        op_of(transfer.symbol) == trace::Op::write;

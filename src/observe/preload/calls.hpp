@@ -40,7 +40,7 @@ struct Span {
   std::uint64_t start, end;  ///< ticks
 };
 
-// These functions count a call. Call them in_tracer().
+// The functions below count a call; they are called in_tracer().
 void count_transfer(const Transfer& transfer, Description& file, Span span, std::int64_t moved);
 /// `record` may be null: the file is not traced.
 void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,

@@ -12,8 +12,8 @@ void _IO_list_unlock();
 namespace pario::preload {
 namespace {
 
-/// Characters moved since the mark. 0 if the buffer was filled or flushed, or changed its
-/// direction, by a call that is not wrapped.
+/// Returns the characters moved since the mark. 0 if a call that is not wrapped has filled or
+/// flushed the buffer or changed its direction.
 std::size_t length_of_run(const std::FILE* stream, const CharacterRun& run, const char* mark) {
   if (run.writing.load(std::memory_order_relaxed) != is_putting(stream)) return 0;
   const char* position = position_in(stream);
@@ -21,7 +21,7 @@ std::size_t length_of_run(const std::FILE* stream, const CharacterRun& run, cons
                                                          : 0;
 }
 
-/// The function under which a run is counted: the last one called, if it moves data in the
+/// Returns the function under which a run is counted: the last one called, if it moves data in the
 /// direction of the run; otherwise calls were inlined.
 Symbol symbol_of(const CharacterRun& run) {
   const auto symbol = static_cast<Symbol>(run.symbol.load(std::memory_order_relaxed));

@@ -36,8 +36,8 @@ inline bool has_run(const std::FILE* stream, const Description& file) {
   return is_in_buffer(stream, file.characters.mark.load(std::memory_order_relaxed));
 }
 
-/// Records that all characters before the present position are counted. (After ungetc the position
-/// may be outside the buffer: then there is no run for a while.)
+/// Marks all characters before the present position as counted. (After ungetc the position may be
+/// outside the buffer: then there is no run for a while.)
 inline void mark_counted(const std::FILE* stream, Description& file) {
   if (file.characters.mark.load(std::memory_order_relaxed) != nullptr && !has_run(stream, file))
     return;
@@ -47,7 +47,7 @@ inline void mark_counted(const std::FILE* stream, Description& file) {
   file.characters.mark.store(runs ? position : nullptr, std::memory_order_relaxed);
 }
 
-/// The slow part of count_run(). Call it in_tracer().
+/// The slow part of count_run(). Called in_tracer().
 void count_pending_run(std::FILE* stream, Description& file);
 
 /// Counts the pending run of a stream, which must be locked unless the program locks it.
@@ -65,7 +65,7 @@ inline void drop_run(const std::FILE* stream, Description& file) {
 /// Counts the pending runs of all open streams.
 void count_pending_characters();
 
-/// Locks a stream in a process with threads. For an unlocked call the program has to lock it.
+/// Locks a stream in a process with threads. For an unlocked call the program has to hold the lock.
 class StreamLock {
  public:
   StreamLock(std::FILE* stream, bool locked)
@@ -82,8 +82,8 @@ class StreamLock {
   std::FILE* stream_;
 };
 
-/// Surrounds a counted call on a stream that no other thread uses meanwhile: counts the run before
-/// the call, and marks the beginning of the next one.
+/// Surrounds a counted call on a stream that no other thread uses: counts the run before the call,
+/// and marks the beginning of the next one.
 class RunBreak {
  public:
   RunBreak(std::FILE* stream, Description& file) : stream_(stream), file_(file) {
@@ -100,7 +100,7 @@ class RunBreak {
   Description& file_;
 };
 
-/// StreamLock and RunBreak, for other calls than those of single characters. In a process with
+/// StreamLock and RunBreak, for calls other than those of single characters. In a process with
 /// threads, a stream without runs is neither locked nor marked.
 class LockedRunBreak {
  public:

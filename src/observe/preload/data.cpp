@@ -24,8 +24,7 @@ ssize_t trace_vector(Symbol symbol, int descriptor, const iovec* pieces, int cou
   });
 }
 
-/// Traces a call that moves bytes between two files; its time is divided among those that are
-/// traced.
+/// Traces a call that moves bytes between two files; divides its time among the traced ones.
 template <class Real>
 ssize_t trace_between(const Transfer& source, const Transfer& target, Real real) {
   Description* from = active() ? descriptors::find(source.descriptor) : nullptr;
@@ -39,7 +38,8 @@ ssize_t trace_between(const Transfer& source, const Transfer& target, Real real)
   });
 }
 
-/// The offset at which a call began that has advanced `*offset`; null: at the descriptor's offset.
+/// Returns the offset at which a call began that has advanced `*offset`; null: at the descriptor's
+/// offset.
 std::uint64_t before(const off_t* offset, ssize_t moved) {
   return offset == nullptr || moved < 0 ? kAtOffset : static_cast<std::uint64_t>(*offset - moved);
 }

@@ -127,7 +127,7 @@ Record* record_of_descriptor(Layer layer, int descriptor) {
   if (base::status_of(descriptor, status) < 0) return nullptr;
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return stream_record(layer, descriptor);
   base::Path path(descriptor);
-  return path.known() ? record_of(layer, path.view(), descriptor) : nullptr;
+  return path.is_known() ? record_of(layer, path.view(), descriptor) : nullptr;
 }
 
 }  // namespace
@@ -263,7 +263,7 @@ Record* record_of(Layer layer, int directory, const char* name, int descriptor) 
   if (name[0] == '/')
     if (Record* known = known_record(layer, name, descriptor)) return known;
   const base::Path path(directory, name);
-  return path.known() ? record_of(layer, path.view(), descriptor) : nullptr;
+  return path.is_known() ? record_of(layer, path.view(), descriptor) : nullptr;
 }
 
 Record* record_of(Layer layer, std::string_view path, int descriptor) {

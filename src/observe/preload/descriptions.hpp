@@ -14,9 +14,9 @@
 
 namespace pario::preload {
 
-/// The one-character calls of a stream that are not counted yet; see characters.hpp.
+/// The uncounted one-character calls of a stream; see characters.hpp.
 struct CharacterRun {
-  std::atomic<char*> mark{nullptr};  ///< the buffer pointer up to which all is counted; null: no
+  std::atomic<char*> mark{nullptr};  ///< the buffer pointer up to which calls are counted; null: no
                                      ///< such calls so far
   std::atomic<std::uint16_t> symbol{0};
   std::atomic<bool> writing{false};
@@ -59,7 +59,7 @@ inline constexpr int kCapacity = 1 << 20;
 extern std::atomic<std::int32_t> slots[kCapacity];
 extern Description pool[];
 
-/// Asks the kernel about an unknown descriptor and enters it with a row in `layer`. Null: not
+/// Queries the kernel about an unknown descriptor and enters it with a row in `layer`. Null: not
 /// traced.
 Description* classify(int descriptor, trace::Layer layer);
 
@@ -72,7 +72,7 @@ inline Description* find(int descriptor, trace::Layer layer = trace::Layer::posi
   return slot == kIgnored ? nullptr : classify(descriptor, layer);
 }
 
-/// The same without asking the kernel: null for unknown ones, too.
+/// Finds a description without querying the kernel: null for unknown descriptors, too.
 Description* find_known(int descriptor);
 
 /// Enters a new description for a descriptor that has just been opened. `record` may be null: the
@@ -80,13 +80,13 @@ Description* find_known(int descriptor);
 Description* attach(int descriptor, trace::Layer layer, trace::Record* record, int open_flags);
 /// Makes `copy` a descriptor of the description of `original`.
 void share(int original, int copy);
-/// The descriptor is closed, or its file is unknown.
+/// Removes a descriptor: it is closed, or its file is unknown.
 void forget(int descriptor);
-/// Closes all descriptors from `first` to `last` and counts it.
+/// Removes all descriptors from `first` to `last`, and counts their closing.
 void forget_range(unsigned first, unsigned last);
-/// Around a fork, in both processes: another process moves the offsets, too.
+/// Called around a fork, in both processes: marks all offsets as moved by another process, too.
 void share_all();
-/// In the child of a fork: replaces the records by those of its own log.
+/// Called in the child of a fork: replaces the records by those of its own log.
 void renew_records();
 
 }  // namespace descriptors

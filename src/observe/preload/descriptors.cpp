@@ -77,8 +77,8 @@ off_t trace_seek(Symbol symbol, int descriptor, Real real) {
 
 }  // namespace
 
-// Another thread may open the same number as soon as the real call has closed it: forget first,
-// count afterwards.
+// Forgets the descriptor before the real call and counts afterwards: another thread may open the
+// same number as soon as the real call has closed it.
 PARIO_WRAP(int, close, int fd) {
   Description* file = active() ? descriptors::find_known(fd) : nullptr;
   if (file == nullptr) {
@@ -187,7 +187,7 @@ FTRUNCATE(ftruncate64)
 FALLOCATE(fallocate)
 FALLOCATE(fallocate64)
 
-// These return an error number, not -1.
+// The functions below return an error number, not -1.
 #define POSIX_FALLOCATE(name)                                                  \
   PARIO_WRAP(int, name, int fd, off_t offset, off_t size) {                    \
     return -trace_on_descriptor(                                               \

@@ -42,7 +42,7 @@ bool has_interpreter(const char* head, std::size_t size) {
   return false;
 }
 
-/// The dynamic loader has no interpreter, but preloads libraries.
+/// True for the dynamic loader: it has no interpreter, but preloads libraries.
 bool is_loader(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with("ld"); }
 
 bool is_static(const char* path) {
@@ -62,7 +62,7 @@ bool is_privileged(const struct stat& status) {
           is_foreign(base::system_call(SYS_getgid), status.st_gid));
 }
 
-/// The reason for which a program will not be traced; null: it will be, or it cannot be executed.
+/// Returns the reason why a program will not be traced; null: it will be, or it cannot be executed.
 const char* find_reason(const char* program, char* const* environment) {
   const bool is_path = std::strchr(program, '/') != nullptr;
   struct stat status{};

@@ -3,7 +3,7 @@
 
 namespace pario::preload {
 
-/// Call it before a program is executed or spawned. Notes the first program of each process that
+/// Called before a program is executed or spawned. Notes the first program of each process that
 /// will not be traced, because its environment lacks pario's variables or it cannot preload a
 /// library. `program` is read if it is a path. Works in the child of a vfork, too.
 void note_unseen(const char* program, char* const* environment);

@@ -10,7 +10,7 @@ void add(const void* address, trace::Record* record);
 /// The row of the file mapped at `address`; null: unknown.
 trace::Record* find(const void* address);
 void remove(const void* address);
-/// In the child of a fork: replaces the records by those of its own log.
+/// Called in the child of a fork: replaces the records by those of its own log.
 void renew_records();
 
 }  // namespace pario::preload::mappings

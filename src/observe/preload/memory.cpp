@@ -1,5 +1,5 @@
-// Wrappers of calls on mappings. Accesses to mapped memory are not seen; the report shows the bytes
-// mapped.
+// Wrappers of calls on mappings. Accesses to mapped memory cannot be intercepted; the report shows
+// the bytes mapped.
 #include <sys/mman.h>
 
 #include "observe/preload/calls.hpp"

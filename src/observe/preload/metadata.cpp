@@ -91,8 +91,8 @@ ON_PATH(ssize_t, readlinkat, directory, path,
 TRUNCATE(truncate)
 TRUNCATE(truncate64)
 
-// Of two names the first is counted, that of the file moved or linked. For symlink it is the
-// second, because the first need not exist.
+// Calls with two names are counted on the first, the file moved or linked; symlink on the second,
+// because the first need not exist.
 ON_PATH(int, rename, AT_FDCWD, path, (const char* path, const char* target), (path, target))
 ON_PATH(int, renameat, directory, path,
         (int directory, const char* path, int other, const char* target),
@@ -153,8 +153,8 @@ ON_PATH(int, utimensat, directory, path,
         (directory, path, times, flags))
 ON_DESCRIPTOR(futimens, fd, (int fd, const timespec* times), (fd, times))
 
-// These two are not counted on a file, because names are resolved after the call, and a relative
-// name would then refer to the new directory.
+// chdir and fchdir are not counted on a file, because names are resolved after the call, and a
+// relative name would then refer to the new directory.
 template <class Real>
 static int trace_directory_change(Symbol symbol, Real real) {
   const int result = trace_alone(symbol, real);

@@ -21,7 +21,7 @@ int trace_unnamed_open(Symbol symbol, int flags, Real real) {
   if (!active()) return real();
   const auto count = [&](Span span, int descriptor) {
     const base::Path path(descriptor);
-    if (path.known()) count_open(symbol, AT_FDCWD, path.c_str(), flags, span, descriptor);
+    if (path.is_known()) count_open(symbol, AT_FDCWD, path.c_str(), flags, span, descriptor);
   };
   return count_call(real, count, descriptors::forget);
 }

@@ -34,7 +34,7 @@ bool read(trace::Config& config) {
   hints::read_environment(chosen, environ, keep_error);
   if (chosen.trace_dir.view().empty()) return false;
   const base::Path path(AT_FDCWD, chosen.trace_dir.data);
-  if (!path.known()) return false;
+  if (!path.is_known()) return false;
   directory_size = path.view().size();
   std::memcpy(directory, path.view().data(), directory_size + 1);
   config = {.directory = directory,

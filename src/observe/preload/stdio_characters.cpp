@@ -42,7 +42,7 @@ int time_in_run(CharacterRun& run, Real real) {
   return result;
 }
 
-/// Makes a call that the stream's buffer serves; it is counted with its run.
+/// Makes a call that is served from the stream's buffer; it is counted with its run.
 template <class Real>
 int count_in_run(Symbol symbol, const char* position, CharacterRun& run, Real real) {
   if (run.symbol.load(std::memory_order_relaxed) != id_of(symbol))

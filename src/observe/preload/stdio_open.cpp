@@ -71,13 +71,13 @@ std::FILE* trace_temporary_stream(Symbol symbol, Real real) {
     if (stream == nullptr) return;
     const base::Path path(stream->_fileno);
     trace::Record* record =
-        path.known() ? record_of(Layer::stdio, path.view(), stream->_fileno) : nullptr;
+        path.is_known() ? record_of(Layer::stdio, path.view(), stream->_fileno) : nullptr;
     count_stream_open(symbol, record, O_RDWR | O_CREAT | O_EXCL, span, stream);
   };
   return count_call(real, count, forget_stream);
 }
 
-/// From now on both the stream and calls on the descriptor move the offset.
+/// Counts fdopen; from then on both the stream and calls on the descriptor move the offset.
 void count_fdopen(Description& file, Span span, const std::FILE* stream) {
   const long offset =
       stream == nullptr ? -1 : base::system_call(SYS_lseek, stream->_fileno, 0, SEEK_CUR);
@@ -108,7 +108,7 @@ trace::Record* forget_before_close(std::FILE* stream) {
   return record;
 }
 
-/// The old file is closed whether or not the new one opens.
+/// Traces freopen: the old file is closed whether or not the new one opens.
 template <class Real>
 std::FILE* trace_reopen(Symbol symbol, const char* name, const char* mode, std::FILE* old,
                         Real real) {

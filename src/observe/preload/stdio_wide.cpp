@@ -1,7 +1,8 @@
 // Wrappers of stream calls for wide characters. A call counts the bytes of its characters in the
-// program's locale, which are those in the file. For formatted calls only the number of characters
-// is known; each counts as one byte, which most have. The stream's position in the file does not
-// show the bytes, because characters are first stored in a buffer of their own and converted later.
+// program's locale, as they are in the file. For formatted calls only the number of characters is
+// known; each counts as one byte, the length of most characters. The stream's position in the file
+// does not show the bytes, because characters are first stored in a buffer of their own and
+// converted later.
 #include <cwchar>
 
 #include <climits>

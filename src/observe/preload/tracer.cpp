@@ -31,7 +31,7 @@ namespace {
 constinit std::atomic<long> owner{0};  // the process to which these tables belong
 constinit std::atomic<int> exit_status{0};
 
-/// All traced functions, by id.
+/// Returns all traced functions, by id.
 std::span<const trace::FunctionInfo> all_functions() {
   static constinit std::array<trace::FunctionInfo, trace::kMaxFunctions> functions{};
   std::ranges::copy(symbols::kFunctions, functions.begin());
@@ -39,7 +39,7 @@ std::span<const trace::FunctionInfo> all_functions() {
   return functions;
 }
 
-/// The row of a file for a layer of the chain; null: it is not traced.
+/// Finds the row of a file for a layer of the chain; null: it is not traced.
 trace::Record* record_for_layers(trace::Layer layer, std::string_view path, int descriptor) {
   trace::Record* record = nullptr;
   if (active()) in_tracer([&] { record = record_of(layer, path, descriptor); });
@@ -64,7 +64,7 @@ void finish_at_exit(int status, void*) {
   trace::finish(kEndExit, status);
 }
 
-/// The tables of this library are mostly zeros, but have 28 MB of address space.
+/// Excludes this library's tables from core dumps: mostly zeros, but 28 MB of address space.
 void leave_tables_out_of_core_dumps() {
   base::leave_out_of_core_dumps(__bss_start, static_cast<std::size_t>(_end - __bss_start));
 }

@@ -22,8 +22,9 @@ inline bool active() {
   return now == State::unknown && start();
 }
 
-/// Calls `work` inside the tracer; it must preserve errno, as base::system_call() does. False, and
-/// no call: the thread is inside already, because a signal handler has interrupted it.
+/// Calls `work` inside the tracer; it must preserve errno, as base::system_call() does. False
+/// without a call of `work` if the thread is inside already, because a signal handler has
+/// interrupted it.
 template <class Work>
 bool in_tracer(Work work) {
   const trace::Guard guard;
@@ -33,7 +34,7 @@ bool in_tracer(Work work) {
   return true;
 }
 
-/// Restarts the tracer in the child of a fork. Further calls do nothing.
+/// Restarts the tracer in the child of a fork; does nothing when called again.
 void begin_child();
 
 }  // namespace pario::preload

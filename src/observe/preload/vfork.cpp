@@ -1,6 +1,6 @@
 // The wrapper of vfork. It cannot be a function: the child runs on its parent's stack and would
-// overwrite the frame through which the parent returns. So the wrapper is the system call itself,
-// with the return address in a register.
+// overwrite the frame through which the parent returns. The wrapper is therefore the system call
+// itself, with the return address in a register.
 //
 // The child shares all memory of its parent. It marks the thread, and wrappers then only pass calls
 // on, so that the parent's tables do not change. The parent runs again when the child has executed
@@ -104,7 +104,7 @@ vfork:
 
 #else
 
-// On other processors the child gets its own memory, which the standard allows.
+// Other processors: the child gets its own memory, which the standard allows.
 PARIO_WRAP(pid_t, vfork, void) { return fork(); }
 
 #endif

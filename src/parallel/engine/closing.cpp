@@ -26,18 +26,18 @@ void report_statistics(OpenedFile& opened, const Call& call) {
       {context.path(), context.comm(), context.hints(), context.policy()->layout, audit, all});
 }
 
-/// Fails the Comm, because the other ranks are in another call and must not wait for this one.
+/// Fails the Comm, because the other ranks are in another call and must not wait for this rank.
 base::Error leave_other_ranks(FileContext& context, const base::Error& error) {
   comm::Comm& comm = context.comm();
-  const std::string name = comm::named(std::vector{comm.world_rank(comm.rank())});
+  const std::string name = comm::format_ranks(std::vector{comm.world_rank(comm.rank())});
   const std::string detail = name + " has closed the file, and will take part in no other call";
   comm.fail(context.complete_error({.number = ESTALE, .detail = detail}, kClose));
   static_cast<void>(comm.failure());  // shares the error with the other nodes
   return error;
 }
 
-/// Joins the subfiles. They are complete without it; only hint pario_join=enable makes a failure an
-/// error. If the file is in use, the last handle to close it joins it.
+/// Joins the subfiles. The file is complete without the join; only hint pario_join=enable makes a
+/// failure an error. If the file is in use, the last handle to close it joins it.
 base::Status join_subfiles(const FileContext& context) {
   const bool must = context.hints().pario_join == hints::Choice::enable;
   const file::Joining how = must ? file::Joining::by_all_means : file::Joining::by_sharing;

@@ -6,7 +6,7 @@
 namespace pario::engine {
 
 /// Collective. Finishes calls and kept writes, reports, closes, then deletes or joins the file as
-/// requested. An error that all ranks share wins over one of this rank.
+/// requested. An error shared by all ranks takes precedence over an error of this rank.
 base::Status close_file(OpenedFile& state);
 
 }  // namespace pario::engine

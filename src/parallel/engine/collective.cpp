@@ -70,7 +70,7 @@ base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direct
   return moved ? moved : Count(context_.complete_error(moved.error(), name));
 }
 
-/// Takes the same steps as run() on the other ranks.
+/// Joins run() of the other ranks: the steps must be the same.
 void CollectiveAccess::refuse(CollectiveCalls& calls, Direction direction, const base::Error& error,
                               const char* name, const AccessPolicy& policy) {
   if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
@@ -154,7 +154,7 @@ base::Status CollectiveAccess::verify_together(Access& access) {
   return access.calls.agree(same, access.call);
 }
 
-/// Keeps a collective write back if it fits; otherwise the kept ones are exchanged first.
+/// Keeps a collective write in memory if it fits; otherwise exchanges the kept ones first.
 base::Result<std::uint64_t> CollectiveAccess::merge(Access& access,
                                                     std::span<const pattern::Summary> ranks) {
   if (kept_.fits_merged(ranks, access.policy)) return add_to_merged(access, ranks);

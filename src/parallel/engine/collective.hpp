@@ -13,8 +13,8 @@
 
 namespace pario::engine {
 
-/// Carries out collective accesses of a file. All public functions are collective over the ranks of
-/// `calls`. Keeps no state of its own: two threads may use it at a time, with different `calls`.
+/// Executes collective accesses of a file. All public functions are collective over the ranks of
+/// `calls`. Has no state of its own: two threads may use it at a time, with different `calls`.
 class CollectiveAccess {
  public:
   CollectiveAccess(FileContext& context, KeptWrites& kept) : context_(context), kept_(kept) {}
@@ -24,7 +24,7 @@ class CollectiveAccess {
   base::Result<std::uint64_t> run(CollectiveCalls& calls, plan::Direction direction,
                                   const pattern::Access& access, const char* name,
                                   const AccessPolicy& policy);
-  /// Takes part in run() of the other ranks with an error, which all ranks get.
+  /// Takes part in run() of the other ranks with an error, which all ranks return.
   void refuse(CollectiveCalls& calls, plan::Direction direction, const base::Error& error,
               const char* name, const AccessPolicy& policy);
   /// Exchanges and writes merged collective writes, if there are any.
@@ -43,7 +43,7 @@ class CollectiveAccess {
   Count execute_alone(Access& access);
   Count execute_windows(Access& access, const plan::Plan& plan);
   Count execute_directly(Access& access);
-  /// Shares the error of any rank with all ranks, of this call or deferred.
+  /// Shares an error of any rank, of this call or deferred, with all ranks.
   Count share_outcome(Access& access, const Count& mine);
   base::Status verify_together(Access& access);
   Count merge(Access& access, std::span<const pattern::Summary> ranks);

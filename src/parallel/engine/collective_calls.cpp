@@ -74,7 +74,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
     const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
                                !is_same_call(own_.call, verdict.call, call.compare_names);
     const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);
-    if (!is_for_missed || comm_->failed()) return error;
+    if (!is_for_missed || comm_->has_failed()) return error;
   }
 }
 
@@ -91,7 +91,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(
   return exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);
 }
 
-/// Compares the notices of all ranks; the same on all ranks.
+/// Compares the notices of all ranks; the result is the same on all ranks.
 CollectiveCalls::Verdict CollectiveCalls::judge(Notices notices, const Call& call) const {
   const auto is_same = [&](std::uint32_t a, std::uint32_t b) {
     return is_same_call(a, b, call.compare_names);
@@ -114,7 +114,7 @@ CollectiveCalls::Verdict CollectiveCalls::judge(Notices notices, const Call& cal
   return {has_missed && explained ? Meeting::of_missed_call : Meeting::mismatched, leads->call};
 }
 
-/// Collective: returns why the call could not begin.
+/// Collective: returns the reason why the call could not begin.
 base::Error CollectiveCalls::share_error(Meeting meeting, const Call& call) {
   Explanation mine{.failed = call.error ? 1U : 0U, .check = call.check};
   if (call.error) mine.error = comm::to_record(complete_error(*call.error, call));
@@ -147,12 +147,12 @@ base::Error CollectiveCalls::describe_mismatch(std::span<const Explanation> all,
                     .path = path_,
                     .rank = others.empty() ? 0 : others.front()};
   if (calls.size() == 1) {
-    error.detail =
-        comm::named(others) + " and rank 0 do not make the same call with the same arguments";
+    error.detail = comm::format_ranks(others) +
+                   " and rank 0 do not make the same call with the same arguments";
     return error;
   }
   for (const auto& [name, ranks] : calls)
-    error.detail += (error.detail.empty() ? "" : ", ") + comm::named(ranks) +
+    error.detail += (error.detail.empty() ? "" : ", ") + comm::format_ranks(ranks) +
                     (ranks.size() == 1 ? " is in " : " are in ") + name;
   return error;
 }

@@ -18,7 +18,7 @@ namespace pario::engine {
 struct Call {
   const char* name = "";
   std::uint64_t check = 0;                ///< must be equal on all ranks
-  std::optional<base::Error> error = {};  ///< why this rank cannot take part
+  std::optional<base::Error> error = {};  ///< the reason why this rank cannot take part
   bool moves_data = false;                ///< a read or write; it may meet one of another name
   bool compare_names = false;             ///< unless this is set (check mode)
   pattern::Summary summary = {};

@@ -44,7 +44,7 @@ class FileContext {
   /// The hints in force, as MPI_File_get_info answers them.
   const hints::FileHints& hints() const { return hints_; }
   std::shared_ptr<const AccessPolicy> policy() const;
-  /// Also sets hints().
+  /// Replaces the policy, and with it hints().
   void set_policy(AccessPolicy policy);
   void set_hints(const hints::FileHints& hints) { hints_ = hints; }
 

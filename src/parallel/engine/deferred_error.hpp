@@ -19,7 +19,7 @@ class DeferredError {
     if (error_) error_ = status;
     exists_.store(true, std::memory_order_release);
   }
-  /// Returns the error and forgets it; success if there is none.
+  /// Returns and clears the error; success if there is none.
   base::Status take_error() {
     if (!exists_.load(std::memory_order_acquire)) return {};
     const std::scoped_lock lock(mutex_);

@@ -41,7 +41,7 @@ struct OpenRequest {
   int flags = 0;  ///< open(2): O_RDONLY ... O_CREAT, O_EXCL; the same on all ranks
   unsigned mode = 0666;
   bool delete_on_close = false;
-  hints::FileHints hints;                      ///< rank 0's apply
+  hints::FileHints hints;                      ///< those of rank 0 apply
   std::vector<hints::Setting> requested = {};  ///< settings of the program and the environment
   std::vector<hints::Rejected> rejected = {};  ///< rejected settings
 };
@@ -49,7 +49,7 @@ struct OpenRequest {
 /// One line of the hint audit: requested by the program, applied at open, effective now.
 struct HintOutcome {
   std::string key = {}, requested = {}, applied = {}, effective = {};
-  std::string reason = {};  ///< why the values differ; empty: they do not
+  std::string reason = {};  ///< why the values differ; empty: they are equal
 };
 
 /// Statistics of one rank's calls on a file since it was opened; the members are the rows of
@@ -73,7 +73,7 @@ class Operation {
   virtual ~Operation() = default;
   /// True if the call is finished. Does not block, with one exception: if no thread of pario may
   /// communicate (several nodes, and the program has not requested MPI_THREAD_MULTIPLE), is_done()
-  /// and wait() carry out the started collective calls.
+  /// and wait() execute the started collective calls.
   virtual bool is_done() const = 0;
   /// Sleeps until the call is finished.
   virtual void wait() = 0;
@@ -92,9 +92,9 @@ struct Piece {
   std::span<std::byte> memory = {};
 };
 
-/// Writes the bytes that hint pario_write_behind keeps back, of all files of this process. Called
-/// before the rank communicates, so that other processes find the bytes in the files. The next
-/// calls on the files return the errors. Costs one load when nothing is kept.
+/// Writes the bytes that hint pario_write_behind keeps in memory, for all files of this process.
+/// Called before the rank communicates, so that other processes find the bytes in the files. The
+/// next calls on the files return the errors. Costs one load if no bytes are kept.
 void write_kept_writes();
 
 /// Makes the ranks of `communicator`, a handle of the process's MPI, for SharedFile::open().
@@ -125,7 +125,7 @@ class SharedPointer {
   /// Collective; `position` must be the same on all ranks.
   base::Status seek(std::uint64_t position);
   /// Collective: returns this rank's position when all ranks move `bytes` each in rank order; the
-  /// pointer goes behind all of them. `call`: the MPI function, for messages (static text).
+  /// pointer then points behind all of them. `call`: the MPI function, for messages (static text).
   base::Result<std::uint64_t> order(std::uint64_t bytes, const char* call);
   /// Removes the pointer's own files. Called by one rank when no rank uses the pointer any more.
   void remove();
@@ -138,7 +138,7 @@ class SharedPointer {
 
 /// One open file of a communicator.
 ///
-/// Hints may keep writes back after the call has returned: small independent ones
+/// Hints may delay writes until after the call has returned: small independent ones
 /// (pario_write_behind) until the rank makes a collective call that moves data, changes the file or
 /// syncs, or until pario_write_behind_delay has passed; collective ones (pario_merge_collectives)
 /// until the next such call that is not a write. A rank always reads its own writes. If a kept
@@ -172,16 +172,16 @@ class SharedFile {
   /// pieces of one call must not overlap in the file (EINVAL on all ranks).
   base::Result<std::uint64_t> write_pieces(std::span<const Piece> pieces);
   base::Result<std::uint64_t> read_pieces(std::span<const Piece> pieces);
-  /// Starts write() or read() without waiting; a thread of pario carries it out, collective calls
-  /// in their order.
+  /// Starts write() or read() without waiting; a thread of pario executes it, collective calls in
+  /// their order.
   std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access,
                                    With with, const char* call);
 
   /// Takes part in the collective write() or read() of the other ranks for a rank that cannot make
-  /// the call (bad arguments): all ranks get `error`. Its number is an errno, or negative: a value
-  /// of the caller, unused here.
+  /// the call (bad arguments): all ranks return `error`. Its number is an errno, or negative: a
+  /// value of the caller, unused here.
   void refuse(plan::Direction direction, const base::Error& error, const char* call);
-  /// The same for start(). Does not wait for the other ranks.
+  /// Refuses a call that the other ranks start() (see refuse()). Does not wait for the other ranks.
   void start_refusal(plan::Direction direction, const base::Error& error, const char* call);
   /// Records that this rank has missed a collective call, because it does not know the file of the
   /// call. Ranks that wait in that call get the error when this rank makes its next collective
@@ -207,7 +207,7 @@ class SharedFile {
   const std::string& path() const;
   /// The hints in force, until the next set_hints().
   const hints::FileHints& hints() const;
-  /// Collective; the hints of rank 0 count. Hints that are read only at open do not change.
+  /// Collective; the hints of rank 0 apply. Hints that are read only at open do not change.
   base::Status set_hints(const hints::FileHints& hints);
   /// True if every rank can read the bytes of another rank after communication, without
   /// MPI_File_sync.

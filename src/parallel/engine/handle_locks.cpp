@@ -20,8 +20,8 @@ constexpr base::Extent kProbe{kRegistration.begin - 1, kRegistration.begin};
 HandleLocks::HandleLocks(file::File& file, std::uint64_t handle)
     : file_(file), own_(base::Extent::at(kAll.begin + handle % kHandles * kNodes, kNodes)) {}
 
-/// True if a program that does not use these locks, perhaps this one, has locked the whole file: a
-/// wait for it might never end.
+/// True if a program that does not use these locks, perhaps this one, has locked the whole file:
+/// waiting for it might never end.
 bool HandleLocks::is_locked_by_other_program() {
   for (int tries = 0; tries < 100; ++tries) {
     const base::Result<bool> locked = file_.try_lock(kProbe, true);

@@ -83,7 +83,8 @@ base::Result<std::uint64_t> IndependentAccess::run_unlocked(Direction direction,
   return move_windows(direction, access, span, plan.window == 0 ? window : plan.window);
 }
 
-/// Automatic sieving of writes needs all ranks at one gate, and excludes other writers of the file.
+/// True if a write may be sieved: automatic sieving needs all ranks at one gate, and excludes other
+/// writers of the file.
 bool IndependentAccess::may_sieve(Direction direction) {
   if (direction == Direction::read) return true;
   const bool wanted = policy_.one_node || policy_.hints.romio_ds_write == hints::Choice::enable;

@@ -11,8 +11,8 @@
 
 namespace pario::engine {
 
-/// Carries out accesses of one call. Errors do not have a call name and a rank yet. Used by one
-/// thread; `policy` and `statistics` must outlive it.
+/// Executes the accesses of one call. Its errors have no call name and no rank. Used by one thread;
+/// `policy` and `statistics` must outlive it.
 class IndependentAccess {
  public:
   IndependentAccess(FileContext& context, const AccessPolicy& policy, Statistics& statistics);
@@ -20,10 +20,10 @@ class IndependentAccess {
   /// Moves the bytes of `access`. Returns the bytes moved; reads end at the end of the file.
   base::Result<std::uint64_t> run(plan::Direction direction, const pattern::Access& access,
                                   const pattern::Summary& summary);
-  /// The same; with hint pario_verify, reads written bytes back.
+  /// Moves the bytes of `access`; with hint pario_verify, reads written bytes back.
   base::Result<std::uint64_t> run_verified(plan::Direction direction, const pattern::Access& access,
                                            const pattern::Summary& summary);
-  /// Reads the bytes of a finished write back and compares them. Counts nothing.
+  /// Reads the bytes of a finished write back and compares them. Changes no counters.
   base::Status verify(const pattern::Access& access, base::Extent span);
 
  private:

@@ -23,7 +23,7 @@ pattern::Access access_of(std::byte* data, const std::vector<base::Extent>& runs
     bytes += runs[i].length();
   }
   const pattern::Layout filetype =
-      pattern::Layout::indexed(pattern::Layout::block(1), places, lengths);
+      pattern::Layout::make_indexed(pattern::Layout::block(1), places, lengths);
   return {.buffer = data, .view = {.displacement = origin, .filetype = filetype}, .bytes = bytes};
 }
 

@@ -11,7 +11,7 @@
 namespace pario::engine {
 namespace {
 
-/// Larger independent writes get a request of their own.
+/// Independent writes above this size get a request of their own.
 constexpr std::uint64_t kSmallWrite = 64 << 10;
 constexpr std::uint64_t kDelayCheckNs = 500'000'000;
 

@@ -27,7 +27,7 @@ class KeptWrites {
   KeptWrites(const KeptWrites&) = delete;
   KeptWrites& operator=(const KeptWrites&) = delete;
 
-  /// True if an independent access should be kept back.
+  /// True if the bytes of an independent access should be kept in memory (write-behind).
   static bool keeps(plan::Direction direction, const pattern::Summary& summary,
                     const AccessPolicy& policy);
   /// True if collective accesses are merged. The same on all ranks.

@@ -1,4 +1,4 @@
-// Consecutive collective writes that are kept back and exchanged as one call (hint
+// Consecutive collective writes, kept in memory and exchanged as one call (hint
 // pario_merge_collectives).
 #pragma once
 
@@ -26,7 +26,7 @@ class MergedWrites {
   bool overlaps(base::Extent where) const;
   /// The end of the last byte of all ranks.
   std::uint64_t end() const;
-  /// Ends the merging: returns this rank's part of the one call.
+  /// Ends the merging: returns this rank's part of the merged call.
   KeptBytes::Batch take_all();
   /// Returns this rank's bytes early, because the file needs them; its part of the merged call is
   /// then smaller.

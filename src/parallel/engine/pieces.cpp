@@ -28,11 +28,12 @@ base::Result<pattern::Access> access_of_pieces(std::span<const Piece> pieces) {
     lengths.push_back(piece.memory.size());
   }
   const pattern::Layout byte = pattern::Layout::block(1);
-  return pattern::Access{.buffer = sorted.front().memory.data(),
-                         .memory = pattern::Layout::indexed(byte, memory_places, lengths),
-                         .view = {.displacement = origin,
-                                  .filetype = pattern::Layout::indexed(byte, file_places, lengths)},
-                         .bytes = bytes};
+  return pattern::Access{
+      .buffer = sorted.front().memory.data(),
+      .memory = pattern::Layout::make_indexed(byte, memory_places, lengths),
+      .view = {.displacement = origin,
+               .filetype = pattern::Layout::make_indexed(byte, file_places, lengths)},
+      .bytes = bytes};
 }
 
 base::Result<std::uint64_t> move_pieces(SharedFile& file, plan::Direction direction,

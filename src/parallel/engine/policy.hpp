@@ -1,4 +1,4 @@
-// The facts that decide the way of a file's accesses.
+// The facts that decide how the accesses of a file are executed.
 #pragma once
 
 #include "core/hints/hints.hpp"
@@ -14,7 +14,7 @@ struct AccessPolicy {
   bool atomic = false;
   bool one_node = true;  ///< all ranks of the file share one node
 
-  /// True if writes may be kept back after the call has returned.
+  /// True if writes may be written after the call has returned.
   bool may_keep_writes() const {
     return hints.pario_write_behind > 0 || hints.pario_merge_collectives > 0;
   }

@@ -16,7 +16,7 @@ class SieveBuffers {
    public:
     Buffer(SieveBuffers& owner, std::unique_ptr<std::byte[]> data, std::size_t size)
         : owner_(owner), data_(std::move(data)), size_(size) {}
-    ~Buffer() { owner_.put(std::move(data_), size_); }
+    ~Buffer() { owner_.return_memory(std::move(data_), size_); }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     std::byte* data() const { return data_.get(); }
@@ -34,7 +34,7 @@ class SieveBuffers {
   }
 
  private:
-  void put(std::unique_ptr<std::byte[]> data, std::size_t size) {
+  void return_memory(std::unique_ptr<std::byte[]> data, std::size_t size) {
     const std::scoped_lock lock(mutex_);
     if (spare_ && spare_size_ >= size) return;
     spare_ = std::move(data);

@@ -53,7 +53,7 @@ base::Result<std::uint64_t> Transfers::run_independent(Direction direction,
   return earlier ? moved : Count(earlier.error());
 }
 
-/// Carries out an independent access in order with the kept writes of this rank.
+/// Executes an independent access in order with the kept writes of this rank.
 base::Result<std::uint64_t> Transfers::run_in_order(Direction direction,
                                                     const pattern::Access& access,
                                                     const pattern::Summary& summary,

@@ -18,7 +18,7 @@
 
 namespace pario::engine {
 
-/// A call that another thread, or a later call of the program, carries out.
+/// A call that another thread, or a later call of the program, executes.
 class Task final : public Operation {
  public:
   using Work = std::function<base::Result<std::uint64_t>()>;
@@ -28,7 +28,7 @@ class Task final : public Operation {
   void wait() override;
   const base::Result<std::uint64_t>& result() const override { return result_; }
 
-  /// Carries the call out; called once.
+  /// Executes the call; called once.
   void run();
   /// Lets no thread run the task: is_done() and wait() call `progress`, which must run() it
   /// eventually.

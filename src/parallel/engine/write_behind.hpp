@@ -1,4 +1,4 @@
-// Write-behind: a rank's small independent writes are kept back and written together (hint
+// Write-behind: keeps a rank's small independent writes in memory and writes them together (hint
 // pario_write_behind).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace pario::engine {
 
-/// Writes kept bytes with independent requests; its error is marked as deferred.
+/// Writes kept bytes with independent requests; returns an error as a deferred one.
 base::Status write_kept_bytes(FileContext& context, const pattern::Access& access);
 
 /// The writes of one file and rank. Thread-safe. Errors of the writes go to `errors`.
@@ -20,8 +20,8 @@ class WriteBehind {
  public:
   WriteBehind(FileContext& context, DeferredError& errors) : context_(context), errors_(errors) {}
 
-  /// Copies the bytes of a write. Half of `bound` bytes collects writes; when it is full, a thread
-  /// writes it and the other half collects.
+  /// Copies the bytes of a write. Half of the `bound` bytes collects writes; when it is full, a
+  /// thread writes it, and the other half collects.
   void add(const pattern::Access& access, const pattern::Summary& summary, std::uint64_t bound);
   /// Starts to write bytes older than `delay_ns` at time `now` of base::monotonic_ns().
   void start_old(std::uint64_t delay_ns, std::uint64_t now);

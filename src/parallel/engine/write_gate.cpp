@@ -8,7 +8,7 @@ base::Status WriteGate::enter(Write write) {
   return write == Write::modify ? enter_modify() : enter_plain();
 }
 
-/// Each side first announces itself and then looks for the other, so that one of the two always
+/// Each side first announces itself and then looks for the other, so that at least one of the two
 /// sees the other.
 base::Status WriteGate::enter_plain() {
   while (true) {

@@ -90,7 +90,7 @@ base::Status Exchange::run(const plan::Plan& plan, const pattern::Access& access
   State& state = *state_;
   state.bytes_read = 0;
   if (plan.windows() == 0) return {};
-  if (state.comm->failed()) return state.comm->failure();
+  if (state.comm->has_failed()) return state.comm->failure();
   const std::uint64_t granule = std::max<std::uint64_t>(plan.granule, 1);
   const Geometry geometry = arrange(plan, granule, state.comm->topology().nodes(),
                                     state.comm->local_size(), state.bytes_limit);

@@ -1,10 +1,10 @@
 // Module exchange: executes a Plan: two-phase I/O through collective buffers.
 //
-// Inside a node every rank copies its pieces straight to their final place in a window of shared
-// memory and marks them in its own coverage bitmap; the rank that completes a window writes it.
-// Windows go through a ring of slots, so that filling and writing overlap. Between nodes, the rank
-// that completes a window of another node sends the covered bytes there as one message, and the
-// owner merges messages as they come. Reads go the other way: one rank reads a window, the others
+// Inside a node every rank copies its pieces to their final place in a window of shared memory and
+// marks them in its own coverage bitmap; the rank that completes a window writes it. Windows go
+// through a ring of slots, so that filling and writing overlap. Between nodes, the rank that
+// completes a window of another node sends the covered bytes there as one message, and the owner
+// merges the messages as they arrive. Reads go the other way: one rank reads a window, the others
 // copy from it; a window of another node needs one request and one reply. Waits are on futexes.
 #pragma once
 

@@ -119,17 +119,17 @@ std::shared_ptr<comm::SharedMemory> share(comm::Comm& comm, std::size_t size,
 template <class F>
 base::Status SharedRing::wait(const base::FutexWord& word, std::atomic<std::uint32_t>& sleepers,
                               const comm::Patience& patience, F look) const {
-  comm::Vigil vigil(patience);
+  comm::PatienceTimer timer(patience);
   for (;;) {
     const std::uint32_t seen = word.load();
     const Poll found = look();
     if (found.done) return {};
-    if (comm_.failed()) return comm_.failure();
+    if (comm_.has_failed()) return comm_.failure();
     if (found.nap_ns == 0 || changes_soon(word, seen)) continue;
     sleepers.fetch_add(1);
-    base::futex_wait(word, seen, std::min(found.nap_ns, vigil.nap_ns()));
+    base::futex_wait(word, seen, std::min(found.nap_ns, timer.nap_ns()));
     sleepers.fetch_sub(1);
-    if (base::Status status = vigil.keep(); !status.ok()) {
+    if (base::Status status = timer.call_due(); !status.ok()) {
       comm_.fail(status.error());
       return comm_.failure();
     }

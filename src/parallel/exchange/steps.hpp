@@ -1,5 +1,5 @@
 // The order in which the windows of a plan are filled, and the participating ranks. Pure: all ranks
-// compute the same without messages.
+// compute the same order without messages.
 //
 // Windows alternate between aggregators, so that all are busy. The order is the same on all nodes,
 // and every node handles its windows in that order: the first unfinished window of all can

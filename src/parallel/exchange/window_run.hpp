@@ -89,8 +89,8 @@ class WindowRun {
   std::uint64_t worked_ns() const {
     return context_.counters.copy_ns + context_.counters.message_ns + context_.counters.file_ns;
   }
-  /// Sleeps until `done()`. `move_messages()` does the work that other ranks wait for and returns
-  /// true if there was some. Polls for messages while `awaits_messages()`.
+  /// Sleeps until `done()`. `move_messages()` sends and receives messages that other ranks wait
+  /// for, and returns true if there were some. Polls for messages while `awaits_messages()`.
   template <class Done, class Pump, class Expecting>
   base::Status wait_until(Done done, Pump move_messages, Expecting awaits_messages);
 

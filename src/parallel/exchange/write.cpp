@@ -8,7 +8,7 @@
 // The fastest ranks write, because all others would wait for them: a rank that cannot fill a window
 // writes; a rank that could fill one writes only while no other rank writes or is idle. Every rank
 // looks for ready windows before it fills the next one, before it sleeps and before it returns, so
-// that all are written.
+// that no ready window stays unwritten.
 #include <algorithm>
 #include <cstring>
 
@@ -178,7 +178,8 @@ bool WindowWriter::write_ready_windows() {
   return found;
 }
 
-// True if this rank should fill its next window, because `others` write or an idle rank could.
+// True if this rank should fill its next window, because `others` write or an idle rank could
+// write.
 bool WindowWriter::should_fill(std::uint32_t others) const {
   return filling_ != nullptr && is_open(*filling_) && (others > 0 || context_.ring.has_idle());
 }

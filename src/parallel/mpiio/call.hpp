@@ -12,10 +12,10 @@ using mpi::Word;
 
 /// The offset at which a data access begins.
 enum class Pointer : std::uint8_t { individual, given, shared };
-/// How the call completes: at return, by a request, or by the _end of a split collective.
+/// The completion of a call: at return, by a request, or by the _end of a split collective.
 enum class Completion : std::uint8_t { blocking, request, split };
 
-/// How a data access function moves data.
+/// The kind of data access of a function.
 struct Kind {
   plan::Direction direction = plan::Direction::read;
   Pointer pointer = Pointer::individual;

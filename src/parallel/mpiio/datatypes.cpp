@@ -50,7 +50,7 @@ Layout blocks(const Layout& of, std::int64_t count, const std::int64_t* lengths,
   for (std::int64_t& place : places) place *= unit;
   std::vector<std::uint64_t> copies(1, static_cast<std::uint64_t>(length));
   if (lengths) copies.assign(lengths, lengths + all);
-  return Layout::indexed(of, places, copies);
+  return Layout::make_indexed(of, places, copies);
 }
 
 Layout vector(const Layout& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
@@ -71,13 +71,13 @@ Layout Builder::basic_in_memory(Word type) const {
   lib().type_size(type, &size);
   lib().type_extent(type, &lower, &extent);
   if (size <= 4 || size == extent)
-    return Layout::block(static_cast<std::uint64_t>(size)).resized(lower, extent);
+    return Layout::block(static_cast<std::uint64_t>(size)).with_extent(lower, extent);
   // A value and an int with a gap between or after them: MPI_SHORT_INT, MPI_DOUBLE_INT, ...
   const std::int64_t value = size - 4, index = static_cast<std::int64_t>(
                                            base::round_up(static_cast<std::uint64_t>(value), 4));
   const Part parts[] = {{0, Layout::block(static_cast<std::uint64_t>(value))},
                         {index, Layout::block(4)}};
-  return Layout::sequence(parts).resized(lower, extent);
+  return Layout::sequence(parts).with_extent(lower, extent);
 }
 
 Layout Builder::basic(Word type) const {
@@ -91,7 +91,7 @@ Layout Builder::with_bounds_of(Word type, Layout layout) const {
   std::intptr_t lower = 0, extent = 0;
   lib().type_extent(type, &lower, &extent);
   if (layout.lower() == lower && layout.extent() == extent) return layout;
-  return layout.resized(lower, extent);
+  return layout.with_extent(lower, extent);
 }
 
 /// Returns the layout of a type made of one other type.
@@ -105,7 +105,7 @@ Layout repeat_layout(int combiner, const Layout& of, const std::vector<std::int6
     return make_indexed(of, n, 1);
   if (combiner == k(MPI_COMBINER_INDEXED_BLOCK)) return indexed_block(of, n, of.extent());
   if (combiner == k(MPI_COMBINER_HINDEXED_BLOCK)) return indexed_block(of, n, 1);
-  if (combiner == k(MPI_COMBINER_RESIZED)) return of.resized(n[0], n[1]);
+  if (combiner == k(MPI_COMBINER_RESIZED)) return of.with_extent(n[0], n[1]);
   return of;
 }
 
@@ -169,7 +169,7 @@ Layout Builder::subarray(const Contents& contents) const {
     start += starts[d] * stride;
     stride *= sizes[d];
   }
-  return at(start, layout).resized(0, stride);
+  return at(start, layout).with_extent(0, stride);
 }
 
 /// One dimension of a distributed array.
@@ -229,7 +229,7 @@ Layout Builder::darray(const Contents& contents) const {
                  .part(layout, stride);
     stride *= sizes[d];
   }
-  return layout.resized(0, stride);
+  return layout.with_extent(0, stride);
 }
 
 // ---- layouts kept as an attribute of their type, which frees them with the type

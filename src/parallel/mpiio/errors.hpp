@@ -42,12 +42,12 @@ Handler default_handler();
 
 struct File;
 /// Calls the error handler of the file (null: the default one) for an error. Returns the code for
-/// the program; a handler may have changed it.
+/// the program, which a handler may have changed.
 Word raise(File* file, const Outcome& outcome);
 /// Calls the handler with a code that the program chose.
 int call_handler(File* file, int code, const std::string& text);
 
-/// Prevents that MPI frees the handler of an open file.
+/// Keeps MPI from freeing the handler of an open file.
 void retain_handler(const Handler& handler);
 void release_handler(const Handler& handler);
 

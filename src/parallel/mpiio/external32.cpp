@@ -21,8 +21,8 @@ __extension__ using Quad = __float128;
 using Quad = long double;
 #endif
 
-/// The conversion of a value beside the byte order: none, a change of size with or
-/// without a sign, a change of format.
+/// The conversion of a value besides its byte order: none, a change of size with or without a sign,
+/// or a change of format.
 enum class Kind : std::uint8_t { same, integer, natural, quad };
 
 /// One value in memory and in the file.

@@ -15,7 +15,7 @@ namespace pario::mpiio {
 /// Returns the MPI of the process. Only for functions that the program calls after MPI_Init.
 inline const mpi::Library& lib() { return *mpi::Library::get(); }
 inline int k(mpi::Constant name) { return lib().value(name); }
-inline mpi::Word h(mpi::Handle name) { return lib().predefined(name); }
+inline mpi::Word h(mpi::Handle name) { return lib().get_predefined(name); }
 /// True if MPI_COMM_WORLD and MPI_COMM_SELF exist; they do not in a program that has called only
 /// MPI_Session_init.
 inline bool has_world() {

@@ -19,7 +19,7 @@ bool read_hint() {
   return chosen.mpiio;
 }
 
-/// True if tests divide one node into several.
+/// True if tests divide one node into several (PARIO_NODES, or MPICH's variable).
 bool pretends_nodes() {
   return std::getenv("PARIO_NODES") != nullptr || std::getenv("MPIR_CVAR_NUM_CLIQUES") != nullptr;
 }

@@ -3,7 +3,8 @@
 //
 // Module pmpi defines the symbols. If pario's MPI-IO is on (hint mpiio, PARIO_MPIIO=1), pmpi calls
 // the function that replacement() returns instead of the program's MPI, and traces calls in the
-// same way.
+// same way. It calls the functions below inside the program's MPI calls, on any of its threads,
+// never in a signal handler.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ void before_completion(std::string_view name, mpi::Word* arguments);
 /// Called by pmpi after such a call, on the same thread. Returns the result for the program, an
 /// error if requests of pario have failed.
 mpi::Word after_completion(std::string_view name, const mpi::Word* arguments, mpi::Word result);
-/// Called by pmpi before a call that communicates: writes the bytes that hints keep back, so that
-/// other processes find them in the files.
+/// Called by pmpi before a call that communicates: writes the bytes that hints delay, so that other
+/// processes find them in the files.
 void before_communication();
 /// True if MPI_Init should ask for MPI_THREAD_MULTIPLE, because threads of pario communicate
 /// between nodes. False if the launcher names one node, or no number of nodes.

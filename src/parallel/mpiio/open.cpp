@@ -64,7 +64,7 @@ Outcome check_communicator(const Call& call) {
 /// Returns the absolute path: the program may change its directory while the file is open.
 std::string absolute(const char* name) {
   const base::Path path(AT_FDCWD, name);
-  return path.known() ? std::string(path.view()) : name;
+  return path.is_known() ? std::string(path.view()) : name;
 }
 
 /// The arguments that ranks compare before they open the file.

@@ -89,7 +89,7 @@ void progress(const File& file) {
                reinterpret_cast<void*>(lib().status_ignore));
 }
 
-/// Pauses that grow with the time already waited, so that they cost only a small part of it.
+/// Pauses that grow with the time waited, so that they cost only a small part of it.
 class Pauses {
  public:
   explicit Pauses(const File& file) : file_(file) {}

@@ -62,7 +62,7 @@ bool is_missing(const std::byte* buffer, std::int64_t count, const pattern::Layo
   return buffer == nullptr && count > 0 && type.size() > 0 && type.true_lower() < kFirstPage;
 }
 
-/// One data access on its way from arguments to the engine.
+/// One data access, from its arguments to the call of the engine.
 class Transfer {
  public:
   Transfer(const Call& call, File& file, const Arguments& arguments)
@@ -72,7 +72,7 @@ class Transfer {
   Outcome prepare();
   /// Computes the offset and moves file pointers. Collective for ordered access.
   Outcome find_position();
-  /// Sets an error with which this rank takes part in find_position(), without data.
+  /// Sets the error with which this rank takes part in find_position(), without data.
   void set_failed(Outcome outcome) {
     failed_ = std::move(outcome);
     access_.bytes = 0;

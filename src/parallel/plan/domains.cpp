@@ -24,7 +24,7 @@ bool cyclic(const layout::StripeLayout& layout) {
   return layout::traits(layout.kind).cyclic_domains && layout.targets > 1;
 }
 
-/// Returns the number of bytes that should belong to one node together.
+/// Returns the number of bytes that should belong to one node together: a domain's unit.
 std::uint64_t domain_unit(const layout::StripeLayout& layout) {
   return base::round_up(std::max(layout.unit, layout::traits(layout.kind).domain_unit),
                         pattern::kMaxGranule);
@@ -115,7 +115,7 @@ std::uint64_t owners_that_pay(const Plan& plan, const Facts& facts,
   return std::clamp<std::uint64_t>(units_of(plan), 1, owners);
 }
 
-/// Selects `count` nodes, evenly spread.
+/// Selects `count` evenly spread nodes.
 std::vector<int> select_evenly(const std::vector<int>& nodes, std::uint64_t count) {
   std::vector<int> chosen;
   chosen.reserve(count);
@@ -123,8 +123,8 @@ std::vector<int> select_evenly(const std::vector<int>& nodes, std::uint64_t coun
   return chosen;
 }
 
-/// Explains why fewer nodes than the hint requests own windows; empty: as many do, or there is no
-/// such hint.
+/// Explains why fewer nodes than the hint requests own windows; empty: no fewer nodes do, or the
+/// hint is not set.
 std::string why_fewer(const Plan& plan, const Facts& facts, const hints::FileHints& hints) {
   const std::uint64_t owners = plan.aggregators.size();
   if (hints.cb_nodes <= owners) return {};

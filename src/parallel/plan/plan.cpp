@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLargeRun = 64 << 10;  // the cost of a request of this size is negligible
 constexpr std::uint64_t kLargeWrite =
-    1 << 20;                              // ranks that take turns on one file wait at every request
+    1 << 20;                              // ranks that alternate on one file wait at every request
 constexpr std::uint64_t kManyUnits = 32;  // in a run: shared units at its ends do not matter
 constexpr std::uint64_t kSparse = 64;     // times the bytes: windows this sparse cost too much
 constexpr std::uint64_t kSmallMemory =
@@ -51,7 +51,7 @@ bool runs_are_large(const Facts& facts, const Situation& situation) {
   return units_are_kept(facts, situation);
 }
 
-/// True if windows would cover far more bytes than they hold.
+/// True if windows would cover far more bytes than the pieces in them.
 bool sparse(const Facts& facts, const Situation& situation, const hints::FileHints& hints) {
   const bool far_apart =
       facts.reach() / kSparse > facts.bytes && facts.average_run() >= pattern::kMaxGranule;
@@ -61,7 +61,7 @@ bool sparse(const Facts& facts, const Situation& situation, const hints::FileHin
          (layout::traits(situation.layout.kind).byte_coherent || units_are_kept(facts, situation));
 }
 
-/// Returns why every rank should move its own bytes directly; empty: it should not.
+/// Returns the reason why every rank should move its own bytes directly; empty: use windows.
 std::string reason_for_direct(const Facts& facts, const Situation& situation,
                               const hints::FileHints& hints) {
   const hints::Choice choice = buffering(situation.direction, hints);

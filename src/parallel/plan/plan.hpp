@@ -21,7 +21,7 @@ enum class Direction : std::uint8_t { read, write };
 /// The way in which a collective call moves its bytes.
 enum class Way : std::uint8_t {
   nothing,  ///< no rank moves a byte
-  direct,   ///< every rank by itself: extents are large, or collective buffering is off
+  direct,   ///< every rank accesses the file: extents are large, or collective buffering is off
   windows,  ///< through windows of collective buffers
 };
 
@@ -35,16 +35,15 @@ enum class Independent : std::uint8_t {
 /// The way in which a window with holes is written.
 enum class Holes : std::uint8_t {
   none,    ///< holes are impossible
-  runs,    ///< each run is written by itself
-  modify,  ///< read, filled, written back
-  choose,  ///< by cost, once its runs are known: see choose_holes()
+  runs,    ///< one write per run
+  modify,  ///< read-modify-write of the window
+  choose,  ///< by cost, when its runs are known: see choose_holes()
 };
 
 /// The decisions about one collective call. The bytes [begin, end) of the file are divided into
 /// windows of `window` bytes at multiples of `window`; each window belongs to a node. contiguous:
 /// each node owns neighbouring windows; cyclic: windows of one stripe target always belong to the
 /// same node.
-/// windows of one stripe target always belong to the same node.
 struct Plan {
   Way way = Way::nothing;
   Direction direction = Direction::write;
@@ -72,7 +71,7 @@ struct Plan {
   /// Returns the node that owns a window (absolute number, from first_window() on).
   int owner(std::uint64_t window_number) const;
   std::string text() const;
-  std::string why = {};  ///< the reason, for users and the log
+  std::string why = {};  ///< the reason for the decisions, for users and the log
 };
 
 /// The facts about all ranks when a collective call begins.

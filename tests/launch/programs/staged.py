@@ -1,5 +1,5 @@
-"""Makes, renames, removes and lists files in a directory that is staged; ``seen`` is another name
-of it, which is not."""
+"""Makes, renames, removes and lists files in a staged directory; ``seen`` is another name of the
+directory, which is not staged."""
 
 # ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH118, PTH119, PTH123, PTH202, PTH208, PTH211, SIM115
 import errno
@@ -11,7 +11,7 @@ out, seen = sys.argv[1:]
 rank = os.environ.get("PMI_RANK", "0")
 
 
-def there(name: str) -> bool:
+def exists_unstaged(name: str) -> bool:
     return os.path.lexists(os.path.join(seen, name))
 
 
@@ -19,7 +19,7 @@ os.chdir(out)
 with open(f"new.{rank}", "w") as file:
     file.write("new")
 assert os.path.getsize(f"{out}/new.{rank}") == 3
-assert not there(f"new.{rank}")
+assert not exists_unstaged(f"new.{rank}")
 
 with open(f"part.{rank}", "w") as file:
     file.write("renamed")
@@ -35,7 +35,7 @@ assert os.listdir(f"made.{rank}/deep") == [os.path.basename(name)]
 os.rename(name, f"made.{rank}/deep/kept")
 os.symlink("kept", f"made.{rank}/deep/link")
 os.link(f"made.{rank}/deep/kept", f"made.{rank}/deep/second")
-assert not there(f"made.{rank}")
+assert not exists_unstaged(f"made.{rank}")
 
 with open(f"gone.{rank}", "w"):
     pass
@@ -43,16 +43,16 @@ os.unlink(f"gone.{rank}")
 assert not os.path.exists(f"gone.{rank}")
 
 if rank == "0":
-    with open("old", "a") as file:  # where it is
+    with open("old", "a") as file:  # in the directory itself
         file.write(" more")
     assert open(f"{seen}/old").read() == "old more"
-    with open("replaced", "w") as file:  # on the node
+    with open("replaced", "w") as file:  # in the stage on the node
         file.write("by new")
     assert (open(f"{out}/replaced").read(), open(f"{seen}/replaced").read()) == ("by new", "old")
-    with open("link out", "w") as file:  # where that is
+    with open("link out", "w") as file:  # at the target of the link
         file.write("through a link")
     os.unlink("unwanted")
-    assert not there("unwanted")
+    assert not exists_unstaged("unwanted")
     os.rename("moved", "moved again")
     assert open(f"{seen}/moved again").read() == "old"
     with open("sub/of old", "x") as file:
@@ -62,13 +62,13 @@ if rank == "0":
     except OSError as error:
         assert error.errno == errno.EXDEV
     else:
-        raise AssertionError("what is new in it stays behind")
+        raise AssertionError("expected EXDEV: the new files in it would stay behind")
     try:
         open("old", "x")
     except FileExistsError:
         pass
     else:
-        raise AssertionError("old was there")
+        raise AssertionError("expected FileExistsError")
 if "--wait" in os.environ.get("STAGED", ""):
     import signal
 

@@ -1,4 +1,4 @@
-"""The program that tries random cases of MPI-IO against a model: building and judging it."""
+"""Builds and judges the program that compares random cases of MPI-IO with a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cases_pass(
     environment: dict[str, str],
     limit: float,
 ) -> None:
-    """Runs a whole command and sees to it that it says that no case failed."""
+    """Runs a complete command and requires that it reports no failed case."""
     done = run_job(command, directory, environment, limit=limit)
     said = re.search(r"seed \d+: \d+ cases, (\d+) failed", done.stdout)
     assert said and said[1] == "0" and done.returncode == 0, done.stdout[-3000:]

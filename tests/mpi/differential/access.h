@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-/* How the place in the file is told. */
+/* How the call gets its offset. */
 enum { kExplicit, kIndividual, kShared };
 /* How the call ends. */
 enum { kBlocking, kNonblocking, kSplit };
@@ -22,8 +22,8 @@ typedef struct {
 } Call;
 
 const char* name_of(const Routine* routine);
-/* Starts (or does) it. A split collective is ended by end_access, others by waiting for *request.
- */
+/* Starts an access, and completes it if it blocks. end_access completes a split collective; a wait
+ * for *request completes a nonblocking call. */
 int start_access(const Routine* routine, const Call* call, MPI_Request* request,
                  MPI_Status* status);
 int end_access(const Routine* routine, const Call* call, MPI_Status* status);

@@ -20,7 +20,7 @@ void report(Case* at, const char* format, ...) {
           at->rank, at->ranks, text);
 }
 
-int told(const Case* at, long byte) {
+int is_known(const Case* at, long byte) {
   return !at->model.unknown[byte] && (at->model.step[byte] || at->features.holes);
 }
 
@@ -78,8 +78,8 @@ static void choose_numbers(Case* at) {
                  : 0;
 }
 
-/* Makes what was written visible to all (MPI's consistency rules). */
-static void settle(Case* at) {
+/* Makes written bytes visible to all ranks (MPI's consistency rules); checks the file's size. */
+static void sync_file(Case* at) {
   doing = "MPI_File_sync";
   if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
   MPI_Barrier(at->comm);
@@ -110,8 +110,7 @@ static void seek(Case* at) {
   View* view = &at->views[at->rank];
   for (int r = 0; r < at->ranks; r++) {
     long to = between(&at->random, 0, 80);
-    at->views[r].position =
-        at->views[r].filetype.size ? to : 0; /* where nothing is there are no places either */
+    at->views[r].position = at->views[r].filetype.size ? to : 0; /* an empty view has no offsets */
   }
   if (chance(&at->random, 50)) {
     good(at, MPI_File_seek(at->file, view->position, MPI_SEEK_SET), "MPI_File_seek");
@@ -136,10 +135,10 @@ static void run_steps(Case* at) {
     if (chance(&at->random, 25)) seek(at);
     if (at->features.resize && chance(&at->random, 10)) {
       resize(at);
-      settle(at);
+      sync_file(at);
     }
     transfer(at);
-    settle(at);
+    sync_file(at);
   }
   close_views(at);
 }
@@ -152,7 +151,7 @@ static void compare_file(Case* at) {
   unsigned char* bytes = malloc((size_t)at->model.size + 1);
   long got = file < 0 ? 0 : pread(file, bytes, (size_t)at->model.size, at->base);
   for (long i = 0; i < got; i++)
-    if (told(at, i) && bytes[i] != at->model.bytes[i] && wrong++ == 0) first = i;
+    if (is_known(at, i) && bytes[i] != at->model.bytes[i] && wrong++ == 0) first = i;
   if (wrong)
     report(at, "%ld of %ld bytes of the file are wrong, the first at %ld: %02x for %02x", wrong,
            got, first, bytes[first], at->model.bytes[first]);

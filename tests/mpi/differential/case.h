@@ -1,4 +1,4 @@
-/* One random case: a file, its views, and a row of steps, each done by MPI and by the model. */
+/* One random case: a file, its views, and a sequence of steps, each done by MPI and the model. */
 #ifndef DIFFERENTIAL_CASE_H
 #define DIFFERENTIAL_CASE_H
 
@@ -7,8 +7,8 @@
 
 enum { kMostRanks = 64 };
 
-/* Parts of MPI-IO that a run may leave out: what an MPI is known to do wrongly, and `holes`, bytes
- * that were never written: MPI says they are undefined, pario that they are zero. */
+/* Parts of MPI-IO that a run may leave out: known defects of an MPI, and `holes`: bytes that were
+ * never written, undefined in MPI and zero in pario. */
 typedef struct {
   int eof, shared, external32, huge, split, nonblocking, large, resize, hints, status, atomic,
       derived_etype, holes;
@@ -26,11 +26,11 @@ typedef struct {
   Random random;
   MPI_File file;
   MPI_Offset base;
-  MPI_Datatype number; /* what all types consist of */
-  long leaf;           /* its size */
+  MPI_Datatype number; /* the elementary type of all types */
+  long leaf;           /* size of `number` */
   Type leaf_type, etype_leaf;
   View views[kMostRanks];
-  int same_view; /* of all ranks */
+  int same_view; /* all ranks have the same view */
   Model model;
   unsigned step;
   long shared; /* the shared file pointer, etypes */
@@ -39,19 +39,19 @@ typedef struct {
 } Case;
 
 void report(Case* at, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* Reports an MPI error; returns whether there was none. */
+/* Returns 1 for MPI_SUCCESS; else reports the error and returns 0. */
 int good(Case* at, int code, const char* what);
 
 void open_views(Case* at, int same);
 void close_views(Case* at);
 void transfer(Case* at);
 
-/* Whether a byte of the file is something that can be told. */
-int told(const Case* at, long byte);
+/* Returns 1 if the model knows the value of a byte of the file. */
+int is_known(const Case* at, long byte);
 
 /* Runs one case; returns the number of failures on this rank. */
 int run_case(Case* at);
-/* For the alarm: what is going on. */
+/* The current call, for the message of the alarm. */
 extern const char* volatile doing;
 
 #endif

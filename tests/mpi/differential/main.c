@@ -1,4 +1,4 @@
-/* Random cases of MPI-IO against a model of the file, byte by byte.
+/* Compares random cases of MPI-IO with a model of the file, byte by byte.
  *
  *   differential DIRECTORY [--seed S] [--cases N] [--without FEATURE]... [--seconds PER_CASE]
  * [--verbose]

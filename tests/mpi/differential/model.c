@@ -17,7 +17,7 @@ void free_model(Model* model) {
   memset(model, 0, sizeof *model);
 }
 
-static void* grown(void* old, long from, long to, size_t each) {
+static void* grow_zeroed(void* old, long from, long to, size_t each) {
   unsigned char* made = realloc(old, (size_t)to * each);
   memset(made + (size_t)from * each, 0, (size_t)(to - from) * each);
   return made;
@@ -26,9 +26,9 @@ static void* grown(void* old, long from, long to, size_t each) {
 void reserve(Model* model, long size) {
   if (size <= model->capacity) return;
   long to = size + size / 2 + 4096;
-  model->bytes = grown(model->bytes, model->capacity, to, 1);
-  model->unknown = grown(model->unknown, model->capacity, to, 1);
-  model->step = grown(model->step, model->capacity, to, sizeof(unsigned));
+  model->bytes = grow_zeroed(model->bytes, model->capacity, to, 1);
+  model->unknown = grow_zeroed(model->unknown, model->capacity, to, 1);
+  model->step = grow_zeroed(model->step, model->capacity, to, sizeof(unsigned));
   model->capacity = to;
 }
 
@@ -45,7 +45,7 @@ long file_byte(const View* view, long k, long leaf) {
 }
 
 unsigned char value(uint64_t seed, long i) {
-  return (unsigned char)(mixed(seed + (uint64_t)i / 8) >> (8 * (i % 8)));
+  return (unsigned char)(mix_bits(seed + (uint64_t)i / 8) >> (8 * (i % 8)));
 }
 
 void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed,
@@ -61,7 +61,7 @@ void model_write(Model* model, const View* view, long leaf, long first, long cou
 }
 
 long readable(const Model* model, const View* view, long leaf, long first, long count) {
-  long low = 0, high = count; /* bytes of a view come in the order of the file */
+  long low = 0, high = count; /* bytes of a view are in file order */
   while (low < high) {
     long middle = low + (high - low) / 2;
     if (view->displacement + byte_at(&view->filetype, first + middle) < model->size) {
@@ -70,5 +70,5 @@ long readable(const Model* model, const View* view, long leaf, long first, long 
       high = middle;
     }
   }
-  return view->swapped ? low / leaf * leaf : low; /* part of a number cannot be turned round */
+  return view->swapped ? low / leaf * leaf : low; /* cannot swap a part of a number */
 }

@@ -1,22 +1,22 @@
-/* What the file holds, byte by byte, as every rank can tell by itself. */
+/* The expected contents of the file, byte by byte; every rank computes it without communication. */
 #ifndef DIFFERENTIAL_MODEL_H
 #define DIFFERENTIAL_MODEL_H
 
 #include "types.h"
 
-/* A byte is unknown where two ranks wrote it in one step; its step is 0 where nobody has. */
+/* A byte is unknown if two ranks wrote it in one step; its step is 0 if no rank wrote it. */
 typedef struct {
   unsigned char *bytes, *unknown;
   unsigned* step;
   long capacity;
-  long size; /* of the file; bytes behind it are zero */
+  long size; /* of the file; bytes beyond it are zero */
 } Model;
 
 typedef struct {
   MPI_Offset displacement; /* counted from the base of the case */
   Type etype, filetype;
   long position; /* individual pointer, etypes */
-  int swapped;   /* external32: leaves are turned round in the file */
+  int swapped;   /* external32: the bytes of each leaf are swapped in the file */
 } View;
 
 void clear_model(Model* model);
@@ -24,7 +24,7 @@ void free_model(Model* model);
 void reserve(Model* model, long size);
 void set_model_size(Model* model, long size);
 
-/* The byte of the file (from the base) that byte k of the view is, with `leaf` bytes in one number.
+/* Returns the offset in the file (from the base) of byte k of the view; a number has `leaf` bytes.
  */
 long file_byte(const View* view, long k, long leaf);
 
@@ -33,8 +33,8 @@ void model_write(Model* model, const View* view, long leaf, long first, long cou
                  unsigned step);
 unsigned char value(uint64_t seed, long i);
 
-/* How many of `count` bytes from byte `first` of the view a read gets: those before the end of the
- * file. */
+/* Returns how many of `count` bytes from byte `first` of the view lie before the end of the file.
+ */
 long readable(const Model* model, const View* view, long leaf, long first, long count);
 
 #endif

@@ -1,4 +1,4 @@
-/* One step: the same routine on all ranks, each with its own place, count and memory. */
+/* One step: the same routine on all ranks, each with its own offset, count and memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,12 @@ enum { kMostOutstanding = 3, kGuard = 64 };
 /* One rank's part of one access. */
 typedef struct {
   Type memory;
-  long count, bytes; /* of the memory type; in all */
-  long first;        /* byte of the view */
+  long count, bytes; /* instances of the memory type; total bytes */
+  long first;        /* byte offset in the view */
   uint64_t seed;
 } Part;
 
-/* This rank's buffer for it. */
+/* This rank's buffer of a part. */
 typedef struct {
   unsigned char *image, *before;
   long size, first;
@@ -50,14 +50,14 @@ static void draw_memory(Case* at, Part* part, const View* view) {
               : chance(random, 30) ? 20000
                                    : 800,
        whole = view->etype.size / at->leaf;
-  long unit = part->memory.size * whole; /* so that whole etypes are moved */
+  long unit = part->memory.size * whole; /* to transfer whole etypes */
   part->count = part->memory.size && view->filetype.size
                     ? between(random, 0, most / unit > 0 ? most / unit : 1) * whole
                     : 0;
   if (chance(random, 10)) part->count = 0;
 }
 
-/* Finds the place of a rank's access and moves the file pointer behind it. */
+/* Chooses the offset of a rank's access and advances the file pointer beyond it. */
 static void draw_place(Case* at, const Routine* routine, Part* part, View* view) {
   long etype = view->etype.size, drawn = between(&at->random, 0, 60);
   long* pointer = routine->place == kShared ? &at->shared : &view->position;
@@ -76,8 +76,8 @@ static void draw_parts(Case* at, const Routine* routine, Part* parts, int access
   for (int r = 0; r < at->ranks; r++) {
     draw_memory(at, &parts[r], &at->views[r]);
     draw_place(at, routine, &parts[r], &at->views[r]);
-    parts[r].seed = mixed(
-        at->seed ^ mixed(((uint64_t)at->step << 20) + ((uint64_t)access << 10) + (uint64_t)r));
+    parts[r].seed = mix_bits(
+        at->seed ^ mix_bits(((uint64_t)at->step << 20) + ((uint64_t)access << 10) + (uint64_t)r));
   }
 }
 
@@ -96,8 +96,8 @@ static void make_buffer(const Routine* routine, const Part* part, Buffer* buffer
   memset(&buffer->status, 0, sizeof buffer->status);
 }
 
-/* Puts what must have been read into the image of the buffer as it was; bytes that nobody can tell
- * are taken as they came. */
+/* Puts the expected bytes of a read into the earlier image of the buffer; unknown bytes are copied
+ * from the result. Returns the expected number of bytes. */
 static long expect(const Case* at, const Part* part, Buffer* buffer) {
   const View* view = &at->views[at->rank];
   long got =
@@ -106,7 +106,7 @@ static long expect(const Case* at, const Part* part, Buffer* buffer) {
     long in_memory = byte_at(&part->memory, i) - buffer->first,
          in_file = file_byte(view, part->first + i, at->leaf);
     buffer->before[in_memory] =
-        i < got && told(at, in_file) ? at->model.bytes[in_file] : buffer->image[in_memory];
+        i < got && is_known(at, in_file) ? at->model.bytes[in_file] : buffer->image[in_memory];
   }
   return got;
 }
@@ -153,8 +153,8 @@ static void finish(Case* at, const Routine* routine, Buffer* buffers, int access
   }
 }
 
-/* Accesses by the shared pointer that are not ordered come in the order of the ranks because each
- * waits for the one before. */
+/* Runs unordered accesses by the shared pointer in rank order: each rank waits for the previous
+ * one. */
 static void do_in_turn(Case* at, const Routine* routine, const Part* part, Buffer* buffer) {
   for (int r = 0; r < at->ranks; r++) {
     if (r == at->rank) {
@@ -169,7 +169,7 @@ static void check_pointers(Case* at, const Routine* routine) {
   View* view = &at->views[at->rank];
   MPI_Offset position = -1, offset = -1;
   if (routine->place == kShared) {
-    MPI_Barrier(at->comm); /* the others may still have to move it */
+    MPI_Barrier(at->comm); /* other ranks may not have moved it yet */
     good(at, MPI_File_get_position_shared(at->file, &position), "MPI_File_get_position_shared");
     if (position != at->shared)
       report(at, "after %s the shared pointer is %lld, not %ld", name_of(routine),
@@ -191,7 +191,7 @@ static void check_pointers(Case* at, const Routine* routine) {
            (long long)(offset - at->base), expected);
 }
 
-static void tell(const Case* at, const Routine* routine, const Part* parts, int accesses) {
+static void print_step(const Case* at, const Routine* routine, const Part* parts, int accesses) {
   if (!at->verbose || at->rank != 0) return;
   fprintf(stderr, "  step %u: %d x %s, bytes", at->step, accesses, name_of(routine));
   for (int r = 0; r < at->ranks; r++) fprintf(stderr, " %ld@%ld", parts[r].bytes, parts[r].first);
@@ -209,7 +209,7 @@ void transfer(Case* at) {
   for (int k = 0; k < accesses; k++) {
     draw_parts(at, &routine, parts[k], k);
     if (!agrees(&parts[k][at->rank].memory)) report(at, "a memory type is not as the model has it");
-    tell(at, &routine, parts[k], k + 1);
+    print_step(at, &routine, parts[k], k + 1);
     make_buffer(&routine, &parts[k][at->rank], &buffers[k]);
     if (in_turn) {
       do_in_turn(at, &routine, &parts[k][at->rank], &buffers[k]);

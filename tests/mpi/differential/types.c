@@ -20,7 +20,7 @@ static void append(Type* type, long at, long length) {
   type->size += length;
 }
 
-/* Bounds while a type is put together. */
+/* Bounds of a type under construction. */
 typedef struct {
   long lb, ub;
   int any;
@@ -37,7 +37,7 @@ static void place(Type* type, Bounds* bounds, const Type* child, long at, long r
   bounds->any = 1;
 }
 
-static Type finished(Type type, const Bounds* bounds, MPI_Datatype handle) {
+static Type finish_type(Type type, const Bounds* bounds, MPI_Datatype handle) {
   type.lb = bounds->lb;
   type.extent = bounds->ub - bounds->lb;
   type.handle = handle;
@@ -73,20 +73,20 @@ Type nothing_of(const Type* leaf) {
   Type type = {0};
   Bounds bounds = {0};
   MPI_Type_contiguous(0, leaf->handle, &type.handle);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
-static Type contiguous(Random* random, const Type* child) {
+static Type make_contiguous(Random* random, const Type* child) {
   Type type = {0};
   Bounds bounds = {0};
   int n = (int)between(random, 1, 5);
   place(&type, &bounds, child, 0, n);
   MPI_Type_contiguous(n, child->handle, &type.handle);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
 /* vector or hvector; in memory the stride may be negative. */
-static Type vector(Random* random, const Type* child, const Type* leaf, int where) {
+static Type make_vector(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
   int n = (int)between(random, 1, 6), length = (int)between(random, 1, 4),
@@ -94,14 +94,14 @@ static Type vector(Random* random, const Type* child, const Type* leaf, int wher
   long stride = in_bytes ? length * child->extent + leaf->extent * between(random, 0, 5)
                          : (length + between(random, 0, 3)) * child->extent;
   if (where == kInMemory && chance(random, 20) && stride > 1)
-    stride = -stride; /* -1 byte is something special to Open MPI */
+    stride = -stride; /* -1 byte has a special meaning in Open MPI */
   for (int i = 0; i < n; i++) place(&type, &bounds, child, i * stride, length);
   if (in_bytes) {
     MPI_Type_create_hvector(n, length, stride, child->handle, &type.handle);
   } else {
     MPI_Type_vector(n, length, (int)(stride / child->extent), child->handle, &type.handle);
   }
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
 static void shuffle(Random* random, int n, int* lengths, MPI_Aint* places) {
@@ -113,9 +113,9 @@ static void shuffle(Random* random, int n, int* lengths, MPI_Aint* places) {
   }
 }
 
-/* indexed, hindexed, indexed_block, hindexed_block; blocks may be empty, in memory they come in any
- * order. */
-static Type indexed(Random* random, const Type* child, const Type* leaf, int where) {
+/* indexed, hindexed, indexed_block, hindexed_block; blocks may be empty, and in any order in
+ * memory. */
+static Type make_indexed(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
   int n = (int)between(random, 1, kBlocks), kind = (int)between(random, 0, 3),
@@ -138,12 +138,11 @@ static Type indexed(Random* random, const Type* child, const Type* leaf, int whe
   if (kind == 2)
     MPI_Type_create_indexed_block(n, equal, displacements, child->handle, &type.handle);
   if (kind == 3) MPI_Type_create_hindexed_block(n, equal, places, child->handle, &type.handle);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
-/* Structures of two kinds of members, with an extent of their own (an MPI may round an extent that
- * it finds itself). */
-static Type structure(Random* random, const Type* child, const Type* leaf, int where) {
+/* Structures of two kinds of members, with an explicit extent (an MPI may round a computed one). */
+static Type make_structure(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
   int n = (int)between(random, 1, 5), lengths[kBlocks];
@@ -171,20 +170,20 @@ static Type structure(Random* random, const Type* child, const Type* leaf, int w
   MPI_Type_create_struct(n, lengths, places, handles, &made);
   MPI_Type_create_resized(made, bounds.lb, bounds.ub - bounds.lb, &type.handle);
   MPI_Type_free(&made);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
-static Type resized(Random* random, const Type* child, const Type* leaf, int where) {
+static Type make_resized(Random* random, const Type* child, const Type* leaf, int where) {
   Type type = {0};
   Bounds bounds = {0};
   place(&type, &bounds, child, 0, 1);
   bounds.ub += leaf->extent * between(random, 0, 6);
   if (where == kInMemory && chance(random, 50)) bounds.lb -= leaf->extent * between(random, 0, 6);
   MPI_Type_create_resized(child->handle, bounds.lb, bounds.ub - bounds.lb, &type.handle);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
-/* Appends the elements of an array that have all their indices among those listed; row-major. */
+/* Appends the elements of an array that have all indices in the given lists; row-major. */
 static void place_array(Type* type, const Type* leaf, int dimensions, const int* sizes,
                         int* const* indices, const int* counts) {
   long total = 1, base[4] = {0};
@@ -202,12 +201,12 @@ static void place_array(Type* type, const Type* leaf, int dimensions, const int*
   }
 }
 
-/* Turns the dimensions round where the order is Fortran's. */
-static void reversed(int n, const int* from, int* to) {
+/* Copies dimensions in reverse order, for Fortran's order. */
+static void reverse_order(int n, const int* from, int* to) {
   for (int d = 0; d < n; d++) to[d] = from[n - 1 - d];
 }
 
-static Type subarray(Random* random, const Type* leaf) {
+static Type make_subarray(Random* random, const Type* leaf) {
   Type type = {0};
   int n = (int)between(random, 1, 4), sizes[4], counts[4], starts[4], turned[3][4],
       fortran = chance(random, 40), *indices[4];
@@ -222,14 +221,15 @@ static Type subarray(Random* random, const Type* leaf) {
   }
   place_array(&type, leaf, n, sizes, indices, counts);
   for (int d = 0; d < n; d++) free(indices[d]);
-  reversed(n, sizes, turned[0]), reversed(n, counts, turned[1]), reversed(n, starts, turned[2]);
+  reverse_order(n, sizes, turned[0]), reverse_order(n, counts, turned[1]),
+      reverse_order(n, starts, turned[2]);
   if (fortran) {
     MPI_Type_create_subarray(n, turned[0], turned[1], turned[2], MPI_ORDER_FORTRAN, leaf->handle,
                              &type.handle);
   } else {
     MPI_Type_create_subarray(n, sizes, counts, starts, MPI_ORDER_C, leaf->handle, &type.handle);
   }
-  return finished(type, &(Bounds){0, all, 1}, type.handle);
+  return finish_type(type, &(Bounds){0, all, 1}, type.handle);
 }
 
 Type random_type(Random* random, const Type* leaf, int where, int depth) {
@@ -237,23 +237,23 @@ Type random_type(Random* random, const Type* leaf, int where, int depth) {
   Type child = random_type(random, leaf, where, depth - (int)between(random, 1, 2)), type;
   switch (between(random, 0, 6)) {
     case 0:
-      type = contiguous(random, &child);
+      type = make_contiguous(random, &child);
       break;
     case 1:
-      type = vector(random, &child, leaf, where);
+      type = make_vector(random, &child, leaf, where);
       break;
     case 2:
-      type = indexed(random, &child, leaf, where);
+      type = make_indexed(random, &child, leaf, where);
       break;
     case 3:
-      type = structure(random, &child, leaf, where);
+      type = make_structure(random, &child, leaf, where);
       break;
     case 4:
-      type = resized(random, &child, leaf, where);
+      type = make_resized(random, &child, leaf, where);
       break;
     case 5:
-      type =
-          child.lb == 0 && child.count < 40 ? subarray(random, leaf) : contiguous(random, &child);
+      type = child.lb == 0 && child.count < 40 ? make_subarray(random, leaf)
+                                               : make_contiguous(random, &child);
       break;
     default:
       type = twin(&child);
@@ -283,12 +283,12 @@ Type random_part(Random* random, const Type* leaf, int ranks, int rank) {
   bounds.ub = next * leaf->extent;
   MPI_Type_create_resized(made, 0, bounds.ub, &type.handle);
   MPI_Type_free(&made);
-  return finished(type, &bounds, type.handle);
+  return finish_type(type, &bounds, type.handle);
 }
 
-/* The indices that a process has in one dimension of a darray. */
-static int owned(int size, int distribution, int block, int processes, int coordinate,
-                 int* indices) {
+/* Lists the indices of a process in one dimension of a darray; returns their number. */
+static int list_owned(int size, int distribution, int block, int processes, int coordinate,
+                      int* indices) {
   int n = 0;
   for (int i = 0; i < size; i++)
     if (distribution == MPI_DISTRIBUTE_NONE || (i / block) % processes == coordinate)
@@ -316,20 +316,20 @@ Type random_block(Random* random, const Type* leaf, int ranks, int rank) {
                : kinds[d] == 1 ? MPI_DISTRIBUTE_BLOCK
                                : MPI_DISTRIBUTE_CYCLIC;
     indices[d] = malloc((size_t)sizes[d] * sizeof(int));
-    counts[d] = owned(sizes[d], kinds[d], block, processes[d], coordinate[d], indices[d]);
+    counts[d] = list_owned(sizes[d], kinds[d], block, processes[d], coordinate[d], indices[d]);
     all *= sizes[d];
   }
   place_array(&type, leaf, n, sizes, indices, counts);
   for (int d = 0; d < n; d++) free(indices[d]);
   MPI_Type_create_darray(ranks, rank, n, sizes, kinds, arguments, processes, MPI_ORDER_C,
                          leaf->handle, &type.handle);
-  return finished(type, &(Bounds){0, all, 1}, type.handle);
+  return finish_type(type, &(Bounds){0, all, 1}, type.handle);
 }
 
 long byte_at(const Type* type, long k) {
   long at = k / type->size * type->extent;
   k %= type->size;
-  long low = 0, high = type->count - 1; /* the last piece that does not begin behind k */
+  long low = 0, high = type->count - 1; /* find the last piece that begins at or before k */
   while (low < high) {
     long middle = (low + high + 1) / 2;
     if (type->pieces[middle].before <= k) {
@@ -354,8 +354,8 @@ void span(const Type* type, long count, long* first, long* end) {
   *end = high + (count - 1) * type->extent;
 }
 
-/* Packs bytes that tell where they are (their lowest byte, the next, ...) and compares with the
- * model. */
+/* Packs bytes that hold their own offsets (the lowest byte, the next, ...) and compares the result
+ * with the model. */
 static int packs_alike(const Type* type) {
   enum { kTimes = 2 };
   long first, end, wrong = 0;

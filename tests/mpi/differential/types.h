@@ -1,4 +1,4 @@
-/* Random datatypes, each as MPI has it and as a list of bytes that does not ask MPI. */
+/* Random datatypes, each as an MPI datatype and as a list of bytes computed without MPI. */
 #ifndef DIFFERENTIAL_TYPES_H
 #define DIFFERENTIAL_TYPES_H
 
@@ -11,8 +11,7 @@ typedef struct {
   long at, length, before;
 } Piece;
 
-/* Pieces are in the order of the type map. No two bytes of the type, or of its repetitions, are the
- * same. */
+/* Pieces are in the order of the type map. No bytes of the type, or of its repetitions, overlap. */
 typedef struct {
   MPI_Datatype handle;
   long size, lb, extent;
@@ -21,13 +20,13 @@ typedef struct {
   int predefined;
 } Type;
 
-/* What a type may be: in a file, displacements do not fall and are not negative. */
+/* The use of a type: in a file, displacements are ascending and not negative. */
 enum { kInFile = 0, kInMemory = 1 };
 
 Type type_of(MPI_Datatype predefined, long size);
 Type random_type(Random* random, const Type* leaf, int where, int depth);
-/* One rank's part of a tiling that the ranks share: each leaf of a tile belongs to one of them or
- * to nobody. */
+/* One rank's part of a tiling that the ranks share: each leaf of a tile belongs to one rank or to
+ * none. */
 Type random_part(Random* random, const Type* leaf, int ranks, int rank);
 /* One rank's block of a distributed array (darray or subarray). */
 Type random_block(Random* random, const Type* leaf, int ranks, int rank);
@@ -35,11 +34,11 @@ Type nothing_of(const Type* leaf);
 Type twin(const Type* type);
 void free_type(Type* type);
 
-/* Where byte k of repetitions of the type is. */
+/* Returns the offset of byte k of repetitions of the type. */
 long byte_at(const Type* type, long k);
-/* First byte and the byte behind the last, of `count` repetitions (0, 0: none). */
+/* Sets the first byte and the end of `count` repetitions (0, 0: none). */
 void span(const Type* type, long count, long* first, long* end);
-/* Whether MPI sees size, lower bound and extent as we do. */
+/* Returns 1 if MPI's size, lower bound, extent and packed bytes are those of the model. */
 int agrees(const Type* type);
 
 #endif

@@ -11,8 +11,8 @@ static Type filetype_of(Case* at, int kind, Random* random, const Type* leaf, in
   return twin(leaf);
 }
 
-/* Ranks share the random numbers of kinds 0 and 1, so that each finds its part of the same whole;
- * also where all views are the same. */
+/* Ranks share the random numbers of kinds 0 and 1, so that each draws its part of the same tiling
+ * or array; also if all views are the same. */
 static void draw_filetypes(Case* at, int kind, int same) {
   Random before = at->random;
   for (int r = 0; r < at->ranks; r++) {
@@ -22,7 +22,7 @@ static void draw_filetypes(Case* at, int kind, int same) {
   }
 }
 
-/* Where views begin: together, one behind the other, or anywhere. */
+/* Draws where views begin: at one offset, one after the other, or anywhere. */
 static void draw_displacements(Case* at, int kind, int same) {
   long together = between(&at->random, 0, 300) * at->leaf,
        apart = kind == 2 && chance(&at->random, 70) ? between(&at->random, 1, 40000) * at->leaf : 0;

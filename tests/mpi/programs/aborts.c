@@ -1,4 +1,4 @@
-/* Ends by MPI_Abort on rank 1 while the others wait for it. Usage: aborts PLACE [CODE]. */
+/* Calls MPI_Abort on rank 1 while the other ranks wait for it. Usage: aborts PLACE [CODE]. */
 #include <mpi.h>
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
-"""Every data access routine of MPI-IO once, each checked by what another one reads back. Arguments:
-a directory."""
+"""Calls every data access routine of MPI-IO once and checks each by reading back with another one.
+
+Argument: a directory.
+"""
 
 import sys
 from pathlib import Path
@@ -21,7 +23,7 @@ def all_ranks(salt: int) -> np.ndarray:
     return np.arange(N * SIZE, dtype="i4") + salt
 
 
-def opened(path: Path) -> MPI.File:
+def open_view(path: Path) -> MPI.File:
     file = MPI.File.Open(COMM, str(path), MODE | MPI.MODE_DELETE_ON_CLOSE)
     file.Set_view(0, MPI.INT, MPI.INT)
     return file
@@ -119,7 +121,7 @@ def check_reads(file: MPI.File) -> None:
 
 
 def check_views(file: MPI.File) -> None:
-    """Rows of a matrix, dealt out in columns."""
+    """Each rank accesses columns of a matrix."""
     column = MPI.INT.Create_vector(N, 1, SIZE).Commit()
     filetype = column.Create_resized(0, 4 * SIZE * N).Commit()
     file.Set_view(4 * RANK, MPI.INT, filetype)
@@ -185,7 +187,7 @@ def check_errors(directory: Path) -> None:
         == MPI.ERR_AMODE
     )
     assert error_class(lambda: MPI.File.Delete(missing)) == MPI.ERR_NO_SUCH_FILE
-    file = opened(directory / "errors")
+    file = open_view(directory / "errors")
     assert error_class(lambda: file.Seek(-1)) == MPI.ERR_ARG
     assert error_class(lambda: file.Read_at(-1, np.zeros(1, "i4"))) == MPI.ERR_ARG
     assert (
@@ -198,7 +200,7 @@ def check_errors(directory: Path) -> None:
 def main() -> None:
     directory = Path(sys.argv[1])
     for check in (check_writes, check_reads, check_views, check_facts):
-        file = opened(directory / check.__name__)
+        file = open_view(directory / check.__name__)
         check(file)
         file.Close()
     check_errors(directory)

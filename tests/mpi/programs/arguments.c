@@ -1,5 +1,5 @@
-/* Wrong arguments of one rank in collective calls: which error every rank gets, and whether the
- * file can be used afterwards.
+/* Passes wrong arguments on one rank of collective calls; prints the error of every rank and
+ * whether the file is usable afterwards.
  *
  *   arguments FILE
  *

@@ -1,5 +1,5 @@
-"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; notes its
-processes and what is complete."""
+"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; writes
+down its processes and the complete steps."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from pario.checkpoint import container
 from pario.checkpoint.geometry import whole
 
 SHAPE = (64, 48, 32)
-container.LARGE = 1000  # the one array is written by all, the other one packed
+container.LARGE = 1000  # all ranks write the one array, the other one is packed
 
 
 def content(step: int) -> np.ndarray:

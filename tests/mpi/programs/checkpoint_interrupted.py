@@ -1,5 +1,5 @@
-"""One rank is interrupted while the ranks of a node write or read together: the others learn of it,
-and all go on. ``... DIRECTORY``"""
+"""An interrupt of one rank in a collective write or read of a node reaches the other ranks, and all
+continue: ``checkpoint_interrupted.py DIRECTORY``."""
 
 import signal
 import sys
@@ -20,22 +20,21 @@ interrupted = []
 
 
 def once(call):
-    """The same, with an interrupt of rank 1 in the third call."""
+    """Wraps a call so that rank 1 is interrupted in its third call."""
     counts = []
 
-    def counted(*arguments):
+    def count(*arguments):
         counts.append(1)
         if comm.rank == 1 and len(counts) == 3:
             interrupted.append(call)
             signal.raise_signal(signal.SIGINT)
         return call(*arguments)
 
-    return counted
+    return count
 
 
 def late(call):
-    """The same, where the last rank does not come before the one that was interrupted has come to
-    what follows."""
+    """Wraps a call so that the last rank arrives after the interrupted rank's next step."""
 
     def slowly(*arguments):
         time.sleep(0.5 if comm.rank == comm.size - 1 else 0.0)

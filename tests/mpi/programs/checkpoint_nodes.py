@@ -1,5 +1,5 @@
-"""Blocks of short rows, of which each node has long ones: ``checkpoint_nodes.py DIRECTORY``. The
-ranks are on two nodes, as far as they know.
+"""Saves and loads blocks of short rows that are long rows of a node: ``checkpoint_nodes.py
+DIRECTORY``. The ranks pretend to be on two nodes.
 """
 
 import sys
@@ -17,7 +17,7 @@ EXPECTED = np.arange(60.0 * 70 * 80).reshape(SHAPE)
 
 
 def box(rank: int, nodes: int) -> Box:
-    """Of a rank: a part of the rows of its node, which has a part of the planes."""
+    """Returns a rank's block: a part of the rows of its node, which has a part of the planes."""
     there = comm.size // nodes
     first, last = (80 * (rank % there + one) // there for one in (0, 1))
     return Box((60 // nodes * (rank // there), 0, first), (60 // nodes, 70, last - first))
@@ -25,8 +25,8 @@ def box(rank: int, nodes: int) -> Box:
 
 def main(directory: str) -> None:
     node.by_node = lambda whole: whole.Split(whole.rank * 2 // whole.size)
-    exchange._ROUND = 1 << 18  # several
-    transfer._by_mpi = None  # nobody calls it
+    exchange._ROUND = 1 << 18  # several rounds
+    transfer._by_mpi = None  # must not be called
     mine = box(comm.rank, 2)
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         for step in range(2):

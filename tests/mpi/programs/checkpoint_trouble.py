@@ -1,4 +1,4 @@
-"""What ranks are told when a checkpoint cannot be saved: ``checkpoint_trouble.py DIRECTORY``."""
+"""Prints each rank's error if a checkpoint cannot be saved: ``checkpoint_trouble.py DIRECTORY``."""
 
 import sys
 

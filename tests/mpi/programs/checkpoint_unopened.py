@@ -1,5 +1,5 @@
-"""One rank cannot open the file that all read, or write, together: ``checkpoint_unopened.py
-DIRECTORY mpi-io|memory``. Prints what each rank is told.
+"""One rank fails to open the file of a collective read or write: ``checkpoint_unopened.py DIRECTORY
+mpi-io|memory``. Prints the error of each rank.
 """
 
 import os
@@ -15,25 +15,25 @@ from pario import checkpoint
 from pario.checkpoint import exchange
 
 comm = MPI.COMM_WORLD
-SHAPE = (64, 64, 64)  # of rows that are no large runs
+SHAPE = (64, 64, 64)  # its rows are short runs
 begin, end = (rank * 64 // comm.size for rank in (comm.rank, comm.rank + 1))
 box = checkpoint.geometry.Box((0, 0, begin), (64, 64, end - begin))
 arrays = {"T": checkpoint.block(np.full(box.shape, float(comm.rank)), SHAPE, box.begin)}
 
 
-def told(work: Callable[[], object], rank: int) -> str:
-    """Of the failure of a rank."""
+def try_work(work: Callable[[], object], rank: int) -> str:
+    """Does the work; checks that an cannot open on that rank that cannot open the file."""
     comm.Barrier()
     try:
         work()
         return "done"
     except (checkpoint.CheckpointError, OSError) as error:
-        return "told who cannot open it" if f"rank {rank}" in str(error) else str(error)
+        return "cannot open on that rank" if f"rank {rank}" in str(error) else str(error)
 
 
 @contextmanager
 def no_descriptors_on(rank: int) -> Iterator[None]:
-    """That rank opens nothing more."""
+    """Lets that rank open no more files."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.open(os.devnull, os.O_RDONLY)
     os.close(lowest)
@@ -45,7 +45,7 @@ def no_descriptors_on(rank: int) -> Iterator[None]:
 
 @contextmanager
 def opening_fails_on(rank: int) -> Iterator[None]:
-    """And nowhere else: as by MPIs that do not tell the others."""
+    """Fails the opening on one rank only, like an MPI that does not report it to the others."""
     opened = MPI.File.Open
 
     class File(MPI.File):
@@ -79,9 +79,9 @@ def main(directory: str, way: str) -> None:
         writer.save(1, arrays)
         for rank in range(comm.size):
             with opening_fails_on(rank) if way == "mpi-io" else nullcontext():
-                lines += [told(work, rank) for work in (save, whole, part)]
+                lines += [try_work(work, rank) for work in (save, whole, part)]
             with no_descriptors_on(rank):
-                lines += [told(work, rank) for work in (save, whole, part)]
+                lines += [try_work(work, rank) for work in (save, whole, part)]
         writer.save(3, arrays)
     lines.append(str(float(checkpoint.load(comm, directory)["T"].mean())))
     for some in comm.gather(lines) or []:

@@ -1,5 +1,5 @@
-"""``checkpoints.py save|load DIRECTORY SEED [FILES]``: random arrays in a random decomposition, in
-another one when they are compared."""
+"""``checkpoints.py save|load DIRECTORY SEED [FILES]``: saves random arrays in a random
+decomposition; loads and compares them in another one."""
 
 import random
 import sys
@@ -26,14 +26,15 @@ TYPES = (
 
 
 def arrays(seed: int) -> dict[str, np.ndarray]:
-    """The same on all ranks."""
+    """Makes random arrays, the same on all ranks."""
     chance, numbers = random.Random(seed), np.random.default_rng(seed)
     found = {}
     for number in range(6):
         kind = np.dtype(chance.choice(TYPES))
         shape = tuple(chance.choice((0, 1, 2, 5, 9, 30)) for _ in range(chance.randrange(4)))
         if number == 0:
-            kind, shape = np.dtype("f8"), (40, 50, 60)  # more runs than go with others
+            # too many runs to share a call with other arrays
+            kind, shape = np.dtype("f8"), (40, 50, 60)
         count = int(np.prod(shape, dtype=int)) * kind.itemsize
         content = numbers.integers(97, 122, count, np.uint8).tobytes()
         if kind.kind == "U":
@@ -47,7 +48,7 @@ def arrays(seed: int) -> dict[str, np.ndarray]:
 
 
 def boxes(shape: tuple[int, ...], chance: random.Random) -> list[Box]:
-    """Boxes that tile an array."""
+    """Makes random boxes that tile an array."""
     found = [whole(shape)]
     for _ in range(chance.randrange(8) if shape else 0):
         box = found.pop(chance.randrange(len(found)))
@@ -72,15 +73,16 @@ def save(comm: MPI.Comm, directory: str, seed: int, files: str = "1") -> None:
             for name, array in arrays(seed + step).items():
                 mine = boxes(array.shape, chance)[comm.rank :: comm.size]
                 parts = [
-                    (ghosted(array[box.within(whole(array.shape))]), box.begin) for box in mine
+                    (add_ghost_cells(array[box.within(whole(array.shape))]), box.begin)
+                    for box in mine
                 ]
                 given[name] = checkpoint.blocks(parts, array.shape)
             save = writer.save_async if (seed + step) % 20 == 1 else writer.save
             save(step, given, {"seed": seed + step})
 
 
-def ghosted(part: np.ndarray) -> np.ndarray:
-    """The same numbers, as the inner part of an array with ghost cells."""
+def add_ghost_cells(part: np.ndarray) -> np.ndarray:
+    """Returns the same numbers, as the inner part of an array with ghost cells."""
     around = np.zeros(tuple(length + 2 for length in part.shape), part.dtype)
     inner = around[(*(slice(1, -1) for _ in part.shape), ...)]
     inner[...] = part

@@ -1,5 +1,5 @@
-/* A profiling tool as others write them: counts barriers by MPI_ names, calls PMPI_ names, and
- * speaks at the end. */
+/* A typical profiling tool: counts barriers in MPI_ functions, calls the PMPI_ functions, and
+ * prints the count at the end. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* Calls that fail, in a program that wants errors returned: tracing must not make them fatal.
- * Prints a 1 for each. */
+/* Failing calls in a program with MPI_ERRORS_RETURN: tracing must not make them fatal. Prints a 1
+ * for each. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -60,7 +60,7 @@ int main(int c, char** v) {
   MPI_Type_commit(&t);
   CHECK(class_of(MPI_File_read_at(f, 0, &back, 0, t, MPI_STATUS_IGNORE)) == 0);
   MPI_Type_free(&t);
-  /* hints in a view; of one rank alone impossible ones */
+  /* hints in a view; impossible hints on one rank only */
   MPI_Info_create(&info);
   MPI_Info_set(info, "cb_buffer_size", "8388608");
   MPI_Info_set(info, "pario_check", "yes");
@@ -92,7 +92,7 @@ int main(int c, char** v) {
   e = MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f);
   CHECK(class_of(e) == MPI_ERR_INFO_VALUE && f == MPI_FILE_NULL);
   MPI_Info_free(&info);
-  /* a file of subfiles is deleted as one */
+  /* deleting the file deletes its subfiles */
   MPI_Info_create(&info);
   MPI_Info_set(info, "pario_subfiles", "3");
   CHECK(MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f) == 0);

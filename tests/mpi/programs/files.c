@@ -33,7 +33,7 @@ static void requests(MPI_File file) {
   MPI_File_write_at_all_end(file, data, MPI_STATUS_IGNORE);
 }
 
-/* Doubles behind a header of 8 bytes; then every size-th double, which has holes. */
+/* Doubles after a header of 8 bytes; then every size-th double, with holes between. */
 static void views(MPI_File file) {
   MPI_Datatype strided, type;
   MPI_File_set_view(file, 8, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL);

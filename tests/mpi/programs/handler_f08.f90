@@ -1,4 +1,4 @@
-! The same with the module mpi_f08.
+! handler_mpif with the module mpi_f08.
 module record
   use mpi_f08
   implicit none
@@ -24,7 +24,8 @@ program handler_f08
   character(len=200) :: path
   call MPI_Init()
   call get_command_argument(1, path)
-  call MPI_File_open(MPI_COMM_WORLD, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR + MPI_MODE_DELETE_ON_CLOSE, &
+  call MPI_File_open(MPI_COMM_WORLD, trim(path), &
+                     MPI_MODE_CREATE + MPI_MODE_RDWR + MPI_MODE_DELETE_ON_CLOSE, &
                      MPI_INFO_NULL, file)
   call MPI_File_create_errhandler(on_error, handler)
   call MPI_File_set_errhandler(file, handler, error)

@@ -1,4 +1,4 @@
-! A user's error handler made from Fortran is called as Fortran calls, with the file's integer.
+! An error handler created in Fortran is called with Fortran's conventions and the file's integer.
 program handler_mpif
   implicit none
   include 'mpif.h'
@@ -10,7 +10,8 @@ program handler_mpif
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call get_command_argument(1, path)
-  call MPI_File_open(MPI_COMM_WORLD, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR + MPI_MODE_DELETE_ON_CLOSE, &
+  call MPI_File_open(MPI_COMM_WORLD, trim(path), &
+                     MPI_MODE_CREATE + MPI_MODE_RDWR + MPI_MODE_DELETE_ON_CLOSE, &
                      MPI_INFO_NULL, file, error)
   call MPI_File_create_errhandler(on_error, handler, error)
   call MPI_File_set_errhandler(file, handler, error)

@@ -1,11 +1,11 @@
-/* Two handles of one file at the same time: what one reads to write it back must not undo what the
- * other writes meanwhile.
+/* Two handles of one file at the same time: a read-modify-write by one must not overwrite
+ * concurrent writes by the other.
  *
  *   handles DIRECTORY alone|together ROUNDS
  *
- * Pieces are dealt out to ranks in turn. The even ranks share a handle and write theirs through
- * views with holes, each by itself or together; the odd ones have a handle each and write theirs
- * one by one. Byte number i of the file is always i * 7 + i / 256 + 1. */
+ * Pieces are distributed round-robin. The even ranks share a handle and write through views with
+ * holes, independently or collectively; each odd rank has its own handle and writes one piece at a
+ * time. Byte number i of the file is always i * 7 + i / 256 + 1. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void need(int code, const char* what) {
 
 static unsigned char byte_at(MPI_Offset i) { return (unsigned char)(i * 7 + i / 256 + 1); }
 
-/* Where piece `number` of this rank lies. */
+/* Returns the offset of piece `number` of this rank. */
 static MPI_Offset place(int number) { return ((MPI_Offset)number * ranks + rank) * kPiece; }
 
 static void make(unsigned char* bytes, int first, int count) {

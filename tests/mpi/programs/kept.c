@@ -1,8 +1,9 @@
-/* Writes that are kept back by hint. Byte number i of the file is always i * 7 + i / 256.
+/* Writes that hints delay. Byte number i of the file is always i * 7 + i / 256.
  *
- *   kept DIRECTORY behind   small independent writes; after a barrier each rank reads what its
- * neighbour has written kept DIRECTORY merged   collective writes of four arrays, blocking and not,
- * between other calls kept DIRECTORY left     both, and the file is never closed */
+ * - `kept DIRECTORY behind`: small independent writes; after a barrier each rank reads its
+ *   neighbour's slots
+ * - `kept DIRECTORY merged`: collective writes of four arrays, blocking and not, among other calls
+ * - `kept DIRECTORY left`: both, and the file is never closed */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static void check(const unsigned char* bytes, MPI_Offset from, int count, const 
          memcmp(bytes, right, (size_t)count) ? "other bytes" : "same");
 }
 
-/* Slots are dealt out to ranks in turn; they are written from the last to the first. */
+/* Slots are distributed round-robin and written from the last to the first. */
 static void write_slots(MPI_Offset base) {
   unsigned char bytes[SLOT];
   for (int i = SLOTS - 1; i >= 0; i--) {
@@ -55,14 +56,14 @@ static void read_slot_of_neighbour(int slot) {
 static void behind(void) {
   MPI_Offset size;
   write_slots(0);
-  MPI_Barrier(MPI_COMM_WORLD); /* tells the neighbour that it may read */
+  MPI_Barrier(MPI_COMM_WORLD); /* after it the neighbour may read */
   read_slot_of_neighbour(0);
   read_slot_of_neighbour(SLOTS - 1);
   need(MPI_File_get_size(file, &size), "get_size");
   printf("rank %d: size: %s\n", rank, size == (MPI_Offset)ranks * SLOT * SLOTS ? "right" : "wrong");
 }
 
-/* An array of rows, dealt out to ranks in turn. */
+/* Writes an array whose rows are distributed round-robin. */
 static void write_array(int array, int request) {
   unsigned char bytes[ROWS * SLOT];
   MPI_Offset begin = (MPI_Offset)array * ROWS * SLOT * ranks;
@@ -84,12 +85,12 @@ static void write_array(int array, int request) {
   int count;
   MPI_Get_count(&status, MPI_BYTE, &count);
   if (count != (int)sizeof bytes) printf("rank %d: array %d: %d bytes\n", rank, array, count);
-  memset(bytes, 0, sizeof bytes); /* the call is over, the buffer is the program's again */
+  memset(bytes, 0, sizeof bytes); /* after the call the program may reuse the buffer */
   MPI_Type_free(&rows);
   need(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), "set_view");
 }
 
-static void merged(void) {
+static void write_merged(void) {
   unsigned char bytes[4 * ROWS * SLOT * 64];
   int all = 4 * ROWS * SLOT * ranks;
   for (int array = 0; array < 4; array++) {
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
   if (!strcmp(argv[2], "behind")) behind();
-  if (!strcmp(argv[2], "merged")) merged();
+  if (!strcmp(argv[2], "merged")) write_merged();
   if (!strcmp(argv[2], "left")) {
     for (int array = 0; array < 4; array++) write_array(array, 0);
     write_slots((MPI_Offset)4 * ROWS * SLOT * ranks);

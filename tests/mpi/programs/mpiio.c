@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   CHECK(all == 48);
   CHECK(got == (rank + size - 1) % size);
   CHECK(memcmp(raw + 12, &di[1].d, 8) == 0 && memcmp(raw + 8, &di[0].i, 4) == 0);
-  /* external32 that ends within an instance of the type: what is there is read, and counted */
+  /* external32 with the end of the file within an instance of the type: a short read */
   MPI_Datatype four;
   MPI_Type_contiguous(4, MPI_INT, &four);
   MPI_Type_commit(&four);
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   CHECK(all == 10);
   CHECK(memcmp(buf, back, 10 * sizeof *buf) == 0 && back[10] == -1 && back[11] == -1);
   MPI_Type_free(&four);
-  /* the same, of a type whose values have other sizes in the file than in memory */
+  /* the same for a type whose values have different sizes in file and memory */
   struct {
     long wide[2];
     short narrow;
@@ -119,8 +119,8 @@ int main(int argc, char** argv) {
   MPI_File_set_view(f, 30000, MPI_BYTE, MPI_BYTE, "external32", MPI_INFO_NULL);
   CHECK(MPI_File_get_type_extent(f, MPI_LONG, &in_file) == 0 && in_file == 4);
   CHECK(MPI_File_write_at_all(f, 0, mixed, rank == 0 ? 2 : 0, mixed_type, MPI_STATUS_IGNORE) == 0);
-  MPI_File_set_size(f,
-                    30000 + 10 + 4 + 1); /* one instance, one value, and the beginning of another */
+  /* one instance, one value, and the beginning of another */
+  MPI_File_set_size(f, 30000 + 10 + 4 + 1);
   memset(mixed_back, 0, sizeof mixed_back);
   CHECK(MPI_File_read_at_all(f, 0, mixed_back, 2, mixed_type, &st) == 0);
   MPI_Get_elements(&st, mixed_type, &all);
@@ -169,8 +169,8 @@ int main(int argc, char** argv) {
   CHECK(MPI_File_f2c(MPI_File_c2f(f)) == f);
   CHECK(MPI_File_f2c(MPI_File_c2f(MPI_FILE_NULL)) == MPI_FILE_NULL);
   MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
-  for (int i = 0; i < 20;
-       i++) {  // MPIs that count the uses of predefined handlers must not run out of them
+  // An MPI that counts the references to predefined handlers must not run out of them.
+  for (int i = 0; i < 20; i++) {
     MPI_File_get_errhandler(f, &eh);
     CHECK(eh == MPI_ERRORS_RETURN && MPI_Errhandler_free(&eh) == 0 && eh == MPI_ERRHANDLER_NULL);
   }

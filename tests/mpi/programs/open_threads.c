@@ -1,11 +1,11 @@
 /* Several threads of each rank open, write, read and close files at the same time. Prints "rank R:
- * good", or what is wrong.
+ * good", or an error.
  *
- *   open_threads DIRECTORY self     every thread has files of its rank alone
- *   open_threads DIRECTORY copies   every thread has files of all ranks, over a communicator of its
- * own; odd ranks begin in the other order open_threads DIRECTORY started  non-blocking calls on
- * several files of one communicator, while another thread opens files over another
- */
+ * - `open_threads DIRECTORY self`: every thread has files over MPI_COMM_SELF
+ * - `open_threads DIRECTORY copies`: every thread has files of all ranks, over its own
+ *   communicator; odd ranks start their threads in reverse order
+ * - `open_threads DIRECTORY started`: non-blocking calls on several files of one communicator,
+ *   while another thread opens files over another communicator */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static MPI_File open_one(MPI_Comm comm, const char* kind, int number, int turn, 
   return file;
 }
 
-/* What the next rank wrote is read, after a sync. */
+/* Writes a file, closes it, and reads the pieces of the next rank. */
 static void use(MPI_Comm comm, const char* kind, int number, int turn) {
   static __thread char out[PIECE * PIECES], in[PIECE * PIECES];
   int me, all;
@@ -98,7 +98,7 @@ static void in_threads(const char* kind, int alone, int backwards) {
   for (int i = 0; i < THREADS && !alone; i++) MPI_Comm_free(&works[i].comm);
 }
 
-static void started(void) {
+static void overlap_requests(void) {
   enum { FILES = 3 };
   static char out[FILES][PIECE * PIECES], in[PIECE * PIECES];
   struct Work other = {MPI_COMM_NULL, "beside", 0};
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
   check(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
   if (!strcmp(argv[2], "self")) in_threads("self", 1, 0);
   if (!strcmp(argv[2], "copies")) in_threads("copies", 0, rank % 2);
-  if (!strcmp(argv[2], "started")) started();
+  if (!strcmp(argv[2], "started")) overlap_requests();
   if (!wrong) printf("rank %d: good\n", rank);
   MPI_Finalize();
   return wrong;

@@ -1,4 +1,4 @@
-/* MPI-IO without MPI_Init: a file of a communicator that was made from a session. */
+/* MPI-IO without MPI_Init: a file over a communicator that was created from a session. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

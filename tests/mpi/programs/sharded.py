@@ -1,5 +1,5 @@
-"""Saves tensors that PyTorch has divided among ranks, and loads them divided otherwise: ``torchrun
-... sharded.py DIRECTORY``."""
+"""Saves tensors that PyTorch has divided among ranks, and loads them in another division:
+``torchrun ... sharded.py DIRECTORY``."""
 
 import sys
 
@@ -29,7 +29,7 @@ WAYS = {  # saved, and loaded into
 }
 
 
-OLDER = {  # of ShardedTensor: rank, where a shard begins and what follows its last row
+OLDER = {  # of ShardedTensor: rank, first row and end of the rows of a shard
     "saved": [(0, 0, 3), (1, 3, 4), (0, 4, 7)],
     "loaded": [(1, 0, 2), (1, 2, 6), (1, 6, 7)],
     "loaded again": [(1, 0, 1), (0, 1, 7)],
@@ -37,8 +37,7 @@ OLDER = {  # of ShardedTensor: rank, where a shard begins and what follows its l
 
 
 def older(way: str) -> sharded_tensor.ShardedTensor:
-    """Rows of a tensor as PyTorch divided them before it had DTensor; ranks may have several
-    shards, or none."""
+    """Makes a ShardedTensor, PyTorch's class before DTensor; ranks have several shards or none."""
     shards = [
         ShardMetadata([begin, 0], [end - begin, 5], f"rank:{rank}/cpu")
         for rank, begin, end in OLDER[way]
@@ -72,17 +71,21 @@ def main(directory: str) -> None:
     try_older(ranks, f"{directory}/older")
     mesh = init_device_mesh("cpu", (1, ranks.size()))
 
-    def divided(which: int, content: dict) -> dict:
+    def distribute_state(which: int, content: dict) -> dict:
         return {
             name: distribute_tensor(one, mesh, WAYS[name][which]) if name in WAYS else one
             for name, one in content.items()
         }
 
-    state = {"model": divided(0, EXPECTED), "epoch": 3}
+    state = {"model": distribute_state(0, EXPECTED), "epoch": 3}
     with checkpoint.Writer(ranks, directory, durable=False) as writer:
         checkpoint.save_state_dict(writer, 1, state)
         checkpoint.save_state_dict(writer, 2, state, background=True)
-    into = {"model": divided(1, {name: torch.zeros_like(one) for name, one in EXPECTED.items()})}
+    into = {
+        "model": distribute_state(
+            1, {name: torch.zeros_like(one) for name, one in EXPECTED.items()}
+        )
+    }
     loaded = checkpoint.load_state_dict(ranks, directory, into=into)
     assert loaded["epoch"] == 3
     for name, expected in EXPECTED.items():

@@ -1,4 +1,4 @@
-/* A known number of calls of every kind, so that a test can tell what the log must say. Runs on 2
+/* Makes a known number of calls of every kind, so that a test knows the log's contents. Runs on 2
  * to 4 ranks. */
 #include <mpi.h>
 #include <unistd.h>
@@ -61,8 +61,8 @@ static void communicators(void) {
   if (rank == 0) MPI_Barrier(lone), MPI_Comm_free(&lone);
   MPI_Barrier(MPI_COMM_SELF);
   MPI_Comm_free(&half);
-  MPI_Comm_dup(
-      copy, &half); /* takes the freed handle in some MPIs: must be a new communicator in the log */
+  /* reuses the freed handle in some MPIs: must be a new communicator in the log */
+  MPI_Comm_dup(copy, &half);
   MPI_Barrier(half);
   MPI_Comm_free(&half);
   MPI_Comm_free(&copy);

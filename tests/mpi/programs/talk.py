@@ -1,5 +1,5 @@
-"""mpi4py's wheels load their MPI with RTLD_LOCAL, and ask by weak references which functions it
-has."""
+"""Communicates through mpi4py, whose wheels load their MPI with RTLD_LOCAL and find its functions
+by weak references."""
 
 import sys
 

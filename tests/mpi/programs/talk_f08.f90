@@ -20,7 +20,8 @@ program talk_f08
   call MPI_Comm_split(MPI_COMM_WORLD, 0, rank, comm)
   call MPI_Barrier(comm)
   call get_command_argument(1, path)
-  call MPI_File_open(comm, trim(path)//'/out.bin', MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, handle)
+  call MPI_File_open(comm, trim(path)//'/out.bin', MPI_MODE_CREATE + MPI_MODE_RDWR, &
+                     MPI_INFO_NULL, handle)
   offset = int(rank, MPI_OFFSET_KIND) * 800
   call MPI_File_write_at_all(handle, offset, values, 100, MPI_DOUBLE_PRECISION, MPI_STATUS_IGNORE)
   call MPI_File_sync(handle)

@@ -1,4 +1,6 @@
-! The same calls in the three Fortran forms (talk_mpif, talk_use, talk_f08): the log must not depend on which.
+! The same calls through Fortran's three interfaces (talk_mpif, talk_use, talk_f08): the logs must
+! be equal.
+
 program talk_mpif
   implicit none
   include 'mpif.h'
@@ -11,15 +13,19 @@ program talk_mpif
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierror)
   values = rank
   call MPI_Bcast(values, 10, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierror)
-  call MPI_Allreduce(MPI_IN_PLACE, values, 20, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierror)
+  call MPI_Allreduce(MPI_IN_PLACE, values, 20, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, &
+                     ierror)
   if (rank == 0) call MPI_Send(values, 30, MPI_DOUBLE_PRECISION, 1, 5, MPI_COMM_WORLD, ierror)
-  if (rank == 1) call MPI_Recv(values, 30, MPI_DOUBLE_PRECISION, 0, 5, MPI_COMM_WORLD, status, ierror)
+  if (rank == 1) call MPI_Recv(values, 30, MPI_DOUBLE_PRECISION, 0, 5, MPI_COMM_WORLD, status, &
+                               ierror)
   call MPI_Comm_split(MPI_COMM_WORLD, 0, rank, comm, ierror)
   call MPI_Barrier(comm, ierror)
   call get_command_argument(1, path)
-  call MPI_File_open(comm, trim(path)//'/out.bin', MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, handle, ierror)
+  call MPI_File_open(comm, trim(path)//'/out.bin', MPI_MODE_CREATE + MPI_MODE_RDWR, &
+                     MPI_INFO_NULL, handle, ierror)
   offset = int(rank, MPI_OFFSET_KIND) * 800
-  call MPI_File_write_at_all(handle, offset, values, 100, MPI_DOUBLE_PRECISION, MPI_STATUS_IGNORE, ierror)
+  call MPI_File_write_at_all(handle, offset, values, 100, MPI_DOUBLE_PRECISION, &
+                             MPI_STATUS_IGNORE, ierror)
   call MPI_File_sync(handle, ierror)
   call MPI_Barrier(comm, ierror)
   call MPI_File_read_at(handle, offset, values, 100, MPI_DOUBLE_PRECISION, status, ierror)

@@ -1,5 +1,5 @@
-/* Threads that communicate at the same time, each on its own communicator. Prints what it may:
- * MPI_THREAD_MULTIPLE or nothing. */
+/* Threads communicate at the same time, each on its own communicator. Prints MPI_THREAD_MULTIPLE if
+ * the MPI supports it. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

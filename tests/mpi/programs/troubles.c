@@ -1,13 +1,14 @@
-/* Collective calls in bad times. Each rank prints "rank R: " and how its calls ended.
+/* Collective calls with dead or late ranks, full disks and large files. Each rank prints "rank R: "
+ * and the result of its calls. Usage, after the program's name and DIRECTORY:
  *
- *   troubles DIRECTORY killed CALL RANK   RANK is killed in the middle of calls (CALL: write_all,
- * write_at_all, iwrite_all, split, open), and with it the ranks that follow it, if they are named
- * too; none: until there is another error troubles DIRECTORY steady        short writes for some
- * seconds troubles DIRECTORY late          rank 1 comes to a write some seconds after the others
- *   troubles DIRECTORY late_open     rank 1 comes to the opening some seconds after the others
- *   troubles DIRECTORY full MANNER   more is written than there is room for (MANNER: pieces,
- * blocks) troubles DIRECTORY far           bytes beyond 2^40 troubles DIRECTORY large         rank
- * 0 writes and reads more than 2^31 bytes in one call */
+ * - killed CALL RANK...: the ranks are killed during calls (CALL: write_all, write_at_all,
+ *   iwrite_all, split, open); RANK none: runs until another error occurs
+ * - steady: short writes for some seconds
+ * - late: rank 1 calls a write some seconds after the others
+ * - late_open: rank 1 opens the file some seconds after the others
+ * - full MANNER: writes more bytes than fit (MANNER: pieces, blocks)
+ * - far: accesses bytes beyond 2^40
+ * - large: rank 0 writes and reads more than 2^31 bytes in one call */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -45,7 +46,7 @@ static void need(int code, const char* what) {
   _exit(1);
 }
 
-/* The pieces of all ranks take turns in the file. */
+/* Sets a view in which the pieces of all ranks are interleaved. */
 static void set_turns(void) {
   MPI_Datatype turns;
   MPI_Type_vector(BLOCK / PIECE, PIECE, PIECE * ranks, MPI_BYTE, &turns);
@@ -55,7 +56,7 @@ static void set_turns(void) {
   MPI_Type_free(&turns);
 }
 
-/* MPI can no longer tell who is ready: each survivor leaves a file, and goes when all have. */
+/* Exits when all survivors are ready. Each creates a file, because MPI is not usable any more. */
 static void leave_together(void) {
   char mark[4200];
   for (int i = 0, marked = 0; marked < left && i < 12000; i++) {
@@ -68,7 +69,7 @@ static void leave_together(void) {
       marked += access(mark, F_OK) == 0;
     }
   }
-  usleep(100000); /* the launcher may end all of them with the first */
+  usleep(100000); /* the launcher may end all ranks after the first exit */
   _exit(0);
 }
 
@@ -97,7 +98,7 @@ static void die(int signal) {
   kill(getpid(), SIGKILL);
 }
 
-static void killed(void) {
+static void write_until_death(void) {
   int code = MPI_SUCCESS;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   set_turns();
@@ -125,7 +126,7 @@ static void steady(void) {
   leave_together(); /* MPICH 4 hangs in MPI_Finalize on several hosts */
 }
 
-/* Until a file appears. */
+/* Waits until a file appears. */
 static void be_late(void) {
   char come[4200];
   snprintf(come, sizeof come, "%s-come", name);
@@ -172,7 +173,7 @@ static void far(void) {
   MPI_Type_free(&turns);
 }
 
-static char* room(size_t size) {
+static char* map_memory(size_t size) {
   char* memory =
       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) _exit(2);
@@ -184,7 +185,7 @@ static void large(void) {
   const int count = (1 << 28) + 1001 + rank; /* 8 bytes each */
   const int mine = rank == 0 ? count : 1;
   const size_t size = (size_t)mine * WORD;
-  char *memory = room(size), *again = room(size);
+  char *memory = map_memory(size), *again = map_memory(size);
   MPI_Status status;
   int moved;
   for (int i = 0; i < MARKS; i++) memory[(size - 1) / (MARKS - 1) * i] = (char)(i + 1);
@@ -212,7 +213,7 @@ int main(int argc, char** argv) {
   if (!strcmp(argv[2], "late_open")) be_late();
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
-  if (!strcmp(argv[2], "killed")) killed();
+  if (!strcmp(argv[2], "killed")) write_until_death();
   if (!strcmp(argv[2], "steady")) steady();
   if (!strcmp(argv[2], "late")) late();
   if (!strcmp(argv[2], "full")) full();

@@ -1,5 +1,5 @@
-/* Large messages are under way during a collective call: one rank has begun to send and to receive
- * them and enters the call, the other comes there only when both have arrived. Argument 2: the call
+/* Large messages are in flight during a collective call: one rank starts to send and receive them
+ * and enters the call, the other enters it only after both have arrived. Argument 2: the call
  * (blocking, split, started, open, close, sync). */
 #include <mpi.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void write_together(void) {
     MPI_File_write_all_end(file, block, MPI_STATUS_IGNORE);
   } else if (strcmp(how, "started") == 0) {
     MPI_File_iwrite_all(file, block, BLOCK, MPI_BYTE, &request);
-    MPI_File_sync(file); /* which waits for what was started */
+    MPI_File_sync(file); /* waits for the started write */
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
     MPI_File_write_all(file, block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
@@ -44,8 +44,8 @@ static void act(void) {
     write_together();
 }
 
-/* An even rank and the one that follows send each other data; the even one begins that and lets the
- * MPI finish it. */
+/* An even rank and the next one exchange data; the even one starts the transfers and lets the MPI
+ * complete them. */
 static void exchange_and_act(int rank, int size) {
   const int partner = rank % 2 == 0 ? rank + 1 : rank - 1;
   char *out = malloc(LARGE), *in = malloc(LARGE);

@@ -1,5 +1,5 @@
-/* A program without MPI that asks by weak references whether there is one, as tools and run-time
- * libraries do. */
+/* A program without MPI that tests by weak references whether an MPI is loaded, like tools and
+ * run-time libraries. */
 #include <stdio.h>
 #include <string.h>
 

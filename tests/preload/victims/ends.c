@@ -1,4 +1,4 @@
-// Writes "ends" by write, then ends as told. Usage: ends HOW [NUMBER]; prints its pid first.
+// Prints its pid, writes "ends", then ends in the given way. Usage: ends HOW [NUMBER]
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Processes that make processes. Usage: families SCENARIO
+// Processes that create processes. Usage: families SCENARIO
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ static int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Parent and child write in turn to a file that both have open: 100 from the parent, 30 from the
-// child, 5 from the parent.
-static void forked(void) {
+// Parent and child write to a shared descriptor: 100 bytes from the parent, 30 from the child, 5
+// from the parent.
+static void test_fork(void) {
   const int fd = open("forked", O_WRONLY | O_CREAT, 0644);
   CHECK(write(fd, block, 100) == 100);
   const pid_t child = fork();
@@ -57,8 +57,8 @@ static void grandchildren(void) {
   _exit(0);
 }
 
-// The child of a vfork has descriptors of its own.
-static void vforked(void) {
+// The child of a vfork has its own descriptors.
+static void test_vfork(void) {
   const int fd = open("parent", O_WRONLY | O_CREAT, 0644);
   CHECK(write(fd, block, 100) == 100);
   volatile int before = 12345;
@@ -80,7 +80,7 @@ static void vforked(void) {
   CHECK(wait_for(child) == 33);
 }
 
-static void spawned(void) {
+static void test_spawn(void) {
   char* words[] = {"sh", "-c", "echo spawned > spawned", NULL};
   pid_t child;
   CHECK(posix_spawnp(&child, "sh", NULL, NULL, words, environ) == 0 && wait_for(child) == 0);
@@ -117,7 +117,7 @@ static void threads(void) {
   pthread_t workers[kThreads];
   for (long i = 0; i < kThreads; ++i)
     CHECK(pthread_create(&workers[i], NULL, write_own, (void*)i) == 0);
-  for (int i = 0; i < 20; ++i) {  // forks while the others are at it
+  for (int i = 0; i < 20; ++i) {  // fork while the other threads write
     const pid_t child = fork();
     if (child == 0) {
       const int fd = open("forked", O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -138,7 +138,7 @@ static void on_alarm(int number) {
   errno = saved;
 }
 
-// A handler that writes, as often as it can, into a loop that writes.
+// A signal handler that writes interrupts a loop that writes.
 static void signals(void) {
   signal_file = open("handler", O_WRONLY | O_CREAT, 0644);
   const int fd = open("loop", O_WRONLY | O_CREAT, 0644);
@@ -159,7 +159,7 @@ static void* read_forever(void* fd) {
   return NULL;
 }
 
-static void cancelled(void) {
+static void test_cancel(void) {
   int ends[2];
   CHECK(pipe(ends) == 0 && dup2(ends[0], 0) == 0);
   pthread_t reader;
@@ -177,10 +177,10 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } scenarios[] = {{"forked", forked},      {"grandchildren", grandchildren},
-                   {"vforked", vforked},    {"spawned", spawned},
-                   {"threads", threads},    {"signals", signals},
-                   {"cancelled", cancelled}};
+  } scenarios[] = {{"forked", test_fork},     {"grandchildren", grandchildren},
+                   {"vforked", test_vfork},   {"spawned", test_spawn},
+                   {"threads", threads},      {"signals", signals},
+                   {"cancelled", test_cancel}};
   for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; ++i)
     if (strcmp(what, scenarios[i].name) == 0) return scenarios[i].run(), 0;
   return 2;

@@ -1,4 +1,4 @@
-// POSIX calls in known numbers. Usage: posix SCENARIO; files are made in the current directory.
+// POSIX calls in known numbers. Usage: posix SCENARIO; creates files in the current directory.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <dirent.h>
@@ -120,7 +120,7 @@ static void between(void) {
   close(in), close(out);
 }
 
-static void mapped(void) {
+static void map_file(void) {
   const int fd = open("mapped", O_RDWR | O_CREAT, 0644);
   CHECK(ftruncate(fd, 1 << 20) == 0);
   char* memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -151,7 +151,7 @@ static void closing(void) {
   CHECK(fd == 3 && write(fd, block, 9) == 9);
 }
 
-static void inherited(void) {
+static void use_inherited(void) {
   CHECK(write(7, block, 12) == 12 && read(6, block, 4) == 4 && write(1, "out\n", 4) == 4);
 }
 
@@ -168,8 +168,8 @@ static const struct {
 } scenarios[] = {{"data", data},       {"metadata", metadata},
                  {"offsets", offsets}, {"directories", directories},
                  {"special", special}, {"between", between},
-                 {"mapped", mapped},   {"asynchronous", asynchronous},
-                 {"closing", closing}, {"inherited", inherited},
+                 {"mapped", map_file}, {"asynchronous", asynchronous},
+                 {"closing", closing}, {"inherited", use_inherited},
                  {"closed", closed}};
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// stdio calls in known numbers. Usage: stdio SCENARIO; files are made in the current directory.
+// stdio calls in known numbers. Usage: stdio SCENARIO; creates files in the current directory.
 #define _GNU_SOURCE
 #include <locale.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ static void characters(void) {
   CHECK(rest == 77 && fclose(f) == 0);
 }
 
-static void unclosed(void) {
+static void leave_open(void) {
   FILE* f = fopen("unclosed", "w");
   for (int i = 0; i < 6000; ++i) fputc('u', f);
 }
@@ -116,9 +116,9 @@ static void streams(void) {
   CHECK(fopen("no/such", "r") == NULL);
 }
 
-// Two streams on one description, each with a buffer of its own; a fork while characters wait in
-// both.
-static void shared(void) {
+// Two streams on one open file description, each with its own buffer; a fork while both buffers
+// hold characters.
+static void share_description(void) {
   FILE* a = fopen("shared", "w");
   FILE* b = fdopen(dup(fileno(a)), "w");
   for (int i = 0; i < 5000; ++i)
@@ -162,10 +162,11 @@ static void wide(void) {
 static const struct {
   const char* name;
   void (*run)(void);
-} scenarios[] = {{"blocks", blocks},     {"text", text},       {"characters", characters},
-                 {"unclosed", unclosed}, {"threads", threads}, {"buffers", buffers},
-                 {"streams", streams},   {"shared", shared},   {"standard", standard},
-                 {"wide", wide}};
+} scenarios[] = {{"blocks", blocks},         {"text", text},
+                 {"characters", characters}, {"unclosed", leave_open},
+                 {"threads", threads},       {"buffers", buffers},
+                 {"streams", streams},       {"shared", share_description},
+                 {"standard", standard},     {"wide", wide}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)

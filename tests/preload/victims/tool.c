@@ -1,5 +1,5 @@
-// Another preloaded tool, built as Darshan is: wraps calls, makes the real ones through RTLD_NEXT,
-// and writes its log in a destructor.
+// Another preloaded tool, structured like Darshan: wraps calls, calls the real functions through
+// RTLD_NEXT, and writes its log in a destructor.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-"""Every rank writes its columns of a matrix together, and reads the next rank's columns alone."""
+"""Every rank writes its columns of a matrix collectively and reads the next rank's columns
+independently."""
 
 import numpy as np
 from mpi4py import MPI

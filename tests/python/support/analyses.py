@@ -1,4 +1,4 @@
-"""Analyses made by hand, as rich as real ones: what the reporters' tests show."""
+"""Analyses made by hand with every kind of content that the reporters show."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ CHECKPOINT = "/lustre/work/combustion/run17/out/checkpoint_0001.h5"
 
 
 def small() -> Analysis:
-    """A serial program with one finding and nothing else: little to show, and the page must still
-    be good."""
+    """A serial program with one finding: the smallest page that is not empty."""
     split = Split(compute=1.0, communication=0.0, waiting=0.0, io=3.0)
     return Analysis(
         job=_job(
@@ -79,7 +78,7 @@ def small() -> Analysis:
 
 
 def healthy() -> Analysis:
-    """Nothing to find."""
+    """A run without findings."""
     split = Split(compute=11.4, communication=0.4, waiting=0.1, io=0.1)
     sentence = "Not I/O-bound: 1 % of 12.0 s is I/O; 95 % is computation."
     verdict = replace(
@@ -94,7 +93,7 @@ def healthy() -> Analysis:
 
 
 def empty() -> Analysis:
-    """A job of which nothing is known: no wall time, no calls."""
+    """A job without any facts: no wall time, no calls."""
     split = Split(0.0, 0.0, 0.0, 0.0)
     verdict = Verdict(
         "Nothing is known of this job's I/O.",
@@ -273,7 +272,7 @@ def _mpiio(path: str, ranks: int, seconds: float) -> MpiioRow:
 
 
 def hostile() -> Analysis:
-    """Texts that try to break a page or a terminal."""
+    """Texts that try to break out of the markup of a page or to control a terminal."""
     paths = (
         "/data/<script>alert(1)</script>.h5",
         "/data/\"quoted\" & 'single'.dat",
@@ -661,7 +660,7 @@ def _timeline(ranks: int, wall: float) -> Timeline:
 
 
 def _wave(row: int, column: int, high: float, period: int) -> float:
-    """A checkpoint in every period; row 3 takes three times as long."""
+    """Spends a checkpoint's seconds in every period; row 3 takes three times as long."""
     length = 30 if row == 3 else 11
     return high + 0.2 * math.sin(row * 1.7 + column) if 20 <= column % period < 20 + length else 0.0
 

@@ -33,7 +33,8 @@ def contrast(first: str, second: str) -> float:
 
 
 def difference(first: str, second: str, sight: str) -> float:
-    """Distance in CIE L*a*b* (CIE76) as somebody sees it: 2 is just visible, 15 is plain."""
+    """Perceived distance of two colours in CIE L*a*b* (CIE76): 2 is just visible, 15 is
+    distinct."""
     matrix = SEEN_WITH[sight]
     labs = [_lab(np.clip(matrix @ _linear(colour), 0, 1)) for colour in (first, second)]
     return float(np.linalg.norm(labs[0] - labs[1]))

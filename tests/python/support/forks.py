@@ -1,4 +1,4 @@
-"""A child of a fork that inherits an iteration over a Loader."""
+"""The child of a fork that inherits an iteration over a Loader."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pario.errors import ParioError
 
 
 def expect_child_begins_its_own(held: list[Iterator[Any]], own: Callable[[], bool]) -> None:
-    """It is told when it goes on with the iteration that ``held`` alone has, can drop it, and
-    ``own``, which begins another, is true."""
+    """Checks that a child of a fork cannot continue the only iteration in ``held``, but can drop it
+    and begin its own, for which ``own()`` is true."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""Threads as ranks: what ranks do together, without an MPI."""
+"""Runs ranks as threads, without an MPI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.waiting import PATIENCE
 
 
 class Mailbox:
-    """The messages of one rank; ``boxes`` are those of all."""
+    """Sends and receives messages of one rank; ``boxes`` holds the queues of all ranks."""
 
     def __init__(self, rank: int, boxes: list[queue.SimpleQueue[tuple[int, bytes]]]) -> None:
         self._rank, self._boxes = rank, boxes
@@ -31,7 +31,7 @@ class Mailbox:
 
 
 def comms(size: int) -> list[Comm]:
-    """Those of as many threads."""
+    """Makes the Comm of each of ``size`` ranks that are threads."""
     boxes: list[queue.SimpleQueue[tuple[int, bytes]]] = [queue.SimpleQueue() for _ in range(size)]
     mine = [Mailbox(rank, boxes) for rank in range(size)]
     return [Comm(rank, size, box.send, box.receive) for rank, box in enumerate(mine)]
@@ -44,8 +44,8 @@ def run(
     *,
     threads: bool = True,
 ) -> list[Any]:
-    """What the program returns, or raises, on each rank. ``threads``: ranks may meet in threads of
-    theirs."""
+    """Runs a program on each rank; returns its results or its exceptions. ``threads``: ranks may
+    meet in background threads."""
     made = comms(size)
 
     def one(rank: int) -> Any:

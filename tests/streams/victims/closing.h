@@ -23,8 +23,8 @@ static void say(const char* what, long result) {
 
 static int open_one(int flags) { return must("open", open(kName, flags, 0644)); }
 
-/// Numbers of descriptors that are open on the file, as the kernel sees them.
-static int held(void) {
+/// Returns the number of the process's descriptors on the file in the kernel.
+static int count_descriptors(void) {
   int count = 0;
   DIR* all = opendir("/proc/self/fd");
   char path[300], target[300];

@@ -1,4 +1,4 @@
-// Other calls on descriptors than reads and writes, on files that are closed and opened again.
+// Calls on descriptors other than reads and writes, on files that are closed and reopened.
 // descriptors HOW
 #define _GNU_SOURCE
 #include <aio.h>
@@ -26,9 +26,11 @@ static void show(void) {
   must("close", close(fd));
 }
 
-static void show_held(const char* after) { printf("held after %s: %d\n", after, held()); }
+static void show_held(const char* after) {
+  printf("held after %s: %d\n", after, count_descriptors());
+}
 
-/// A number that was closed is none.
+/// Calls on a closed descriptor fail.
 static void closed(void) {
   struct stat status;
   come_and_go();
@@ -49,7 +51,7 @@ static void closed(void) {
   show();
 }
 
-/// The permissions of the file decide about each opening.
+/// Each opening checks the permissions of the file.
 static void permissions(void) {
   struct stat now;
   come_and_go();
@@ -102,8 +104,8 @@ static int receive_one(int socket) {
   return fd;
 }
 
-/// The receiver of a descriptor shares its offset, and finds the written bytes.
-static void handed(void) {
+/// The receiver of a descriptor shares its offset, and sees the written bytes.
+static void send_descriptor(void) {
   int ends[2];
   must("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
   const pid_t child = fork();
@@ -130,8 +132,8 @@ static void handed(void) {
   show();
 }
 
-/// Requests of ioctl and fcntl end with their descriptor, and find the bytes.
-static void asked(void) {
+/// Effects of ioctl and fcntl end with their descriptor; they see the written bytes.
+static void call_ioctl(void) {
   come_and_go();
   int fd = open_one(O_RDWR);
   must("write", write(fd, "12345678", 8));
@@ -155,8 +157,8 @@ static void asked(void) {
   must("close", close(fd));
 }
 
-/// Formatted text keeps its order among other writes.
-static void printed(void) {
+/// dprintf keeps the order among other writes.
+static void print_formatted(void) {
   const int fd = open_one(O_RDWR | O_CREAT);
   must("write", write(fd, "one ", 4));
   say("dprintf", dprintf(fd, "%s ", "two"));
@@ -169,7 +171,7 @@ static void printed(void) {
   show();
 }
 
-/// Of a number that was closed these may tell of the file; they change nothing.
+/// These calls on a closed descriptor may succeed; they change nothing.
 static void harmless(void) {
   come_and_go();
   const int fd = open_one(O_RDWR);
@@ -186,9 +188,9 @@ int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   if (strcmp(how, "closed") == 0) closed();
   if (strcmp(how, "permissions") == 0) permissions();
-  if (strcmp(how, "handed") == 0) handed();
-  if (strcmp(how, "asked") == 0) asked();
-  if (strcmp(how, "printed") == 0) printed();
+  if (strcmp(how, "handed") == 0) send_descriptor();
+  if (strcmp(how, "asked") == 0) call_ioctl();
+  if (strcmp(how, "printed") == 0) print_formatted();
   if (strcmp(how, "harmless") == 0) harmless();
   return 0;
 }

@@ -1,6 +1,6 @@
-// killed HOW: writes records of 16 bytes to out.dat until it is killed, and says in the file
-// `returned` how many writes have returned. HOW: sequential, or scattered over the file in an order
-// that makes and joins many runs of bytes.
+// killed HOW: writes records of 16 bytes to out.dat until it is killed, and keeps the number of
+// completed writes in the file `returned`. HOW: sequential, or scattered over the file in an order
+// that creates and joins many runs of bytes.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 enum { kRecord = 16, kWindow = 256 };
 
-/// A permutation of the records of each window.
-static uint64_t scattered(uint64_t i) { return i / kWindow * kWindow + i % kWindow * 37 % kWindow; }
+/// Permutes the records of each window.
+static uint64_t permute(uint64_t i) { return i / kWindow * kWindow + i % kWindow * 37 % kWindow; }
 
 int main(int argc, char** argv) {
   const int in_order = argc > 1 && strcmp(argv[1], "sequential") == 0;
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     char record[kRecord + 1];
     snprintf(record, sizeof record, "%15llu\n", (unsigned long long)i);
     const long done = in_order ? write(out, record, kRecord)
-                               : pwrite(out, record, kRecord, (off_t)(scattered(i) * kRecord));
+                               : pwrite(out, record, kRecord, (off_t)(permute(i) * kRecord));
     if (done != kRecord) return 2;
     *returned = i + 1;
   }

@@ -1,5 +1,4 @@
-// lines HOW: writes lines to out.txt by stdio or by write(2), and ends in the way that is asked
-// for.
+// lines HOW: writes lines to out.txt by stdio or by write(2), and ends in the given way.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Opens and closes files repeatedly, as programs that keep no file open. reopen HOW TIMES: prints
-// the results.
+// Opens and closes files repeatedly, like programs that keep no file open. Usage: reopen HOW TIMES;
+// prints the results.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -56,7 +56,7 @@ static void stdio_modes(int times) {
   }
 }
 
-/// The state of a file in one test must not show in the next.
+/// The state of a file in one test must not affect the next.
 static void truths(void) {
   write_one(O_WRONLY | O_CREAT, "first");
   show(kName);
@@ -73,7 +73,7 @@ static void truths(void) {
   say("exclusive", open(kName, O_RDWR | O_CREAT | O_EXCL, 0644));
   must("unlink", unlink(kName));
   say("unlinked", open(kName, O_RDWR));
-  printf("held %d\n", held());
+  printf("held %d\n", count_descriptors());
   write_one(O_WRONLY | O_CREAT, "second");
   show(kName);
   must("rename", rename(kName, "other.dat"));
@@ -103,7 +103,7 @@ static void processes(void) {
   fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
-    printf("child holds %d\n", held());
+    printf("child holds %d\n", count_descriptors());
     write_one(O_WRONLY | O_APPEND, " and there");
     fflush(stdout);
     _exit(0);
@@ -119,14 +119,14 @@ static void others(void) {
   write_one(O_WRONLY | O_CREAT, "mine");
   show(kName);
   fflush(stdout);
-  // A change that the layers of this process cannot see: by a process that it has not started.
+  // Changes the file invisibly for the layers of this process: in a process that it did not start.
   FILE* go = fopen("go", "w");
   fclose(go);
   while (access("gone", F_OK) != 0) usleep(10000);
-  usleep(200000);  // longer than a name is trusted
+  usleep(200000);  // longer than the validity of a looked-up name
   show(kName);
-  for (int i = 0; i < 12000 && held() != 0; ++i) usleep(10000);
-  printf("held %d\n", held());
+  for (int i = 0; i < 12000 && count_descriptors() != 0; ++i) usleep(10000);
+  printf("held %d\n", count_descriptors());
 }
 
 static void numbers(void) {
@@ -139,7 +139,7 @@ static void numbers(void) {
   printf("another number %d\n", again != rest);
   must("close", close(again));
   must("close_range", close_range(3, ~0u, 0));
-  printf("held %d\n", held());
+  printf("held %d\n", count_descriptors());
   const int last = open_one(O_RDONLY);
   must("close", close(last));
   close(0);
@@ -162,7 +162,7 @@ static void show_by_map(void) {
   must("close", close(fd));
 }
 
-/// A line that is in a closed stream is in the file, however that is looked at.
+/// A line written to a closed stream is in the file, for every way of reading it.
 static void looks(void) {
   struct stat status;
   char text[200];
@@ -202,7 +202,7 @@ static void looks(void) {
   fclose(out);
 }
 
-/// Names: the pending bytes of a closed stream stay with its file when the name changes.
+/// The pending bytes of a closed stream stay with its file when the name changes.
 static void names(void) {
   add_line("first\n");
   must("rename", rename(kName, "other.dat"));
@@ -246,7 +246,7 @@ static void in_processes(void) {
   pclose(cat);
 }
 
-/// Ends with a line in a stream that was closed, and one in a descriptor that was.
+/// Ends with a pending line of a closed stream, and one of a closed descriptor.
 static void ends(const char* how) {
   add_line("last\n");
   const int fd = must("open", open("second.dat", O_WRONLY | O_CREAT | O_APPEND, 0644));
@@ -260,7 +260,7 @@ static void ends(const char* how) {
   exit(3);
 }
 
-/// No file may be larger than 8 bytes from now on.
+/// Limits files to 8 bytes from now on.
 static void limit(void) {
   signal(SIGXFSZ, SIG_IGN);
   must("setrlimit", setrlimit(RLIMIT_FSIZE, &(struct rlimit){8, 8}));
@@ -271,7 +271,7 @@ static void fails_in_a_stream(void) {
   fputs("much more than that\n", out);
   limit();
   say("close", fclose(out));
-  must("stat", stat(kName, &(struct stat){0}));  // where it is noticed
+  must("stat", stat(kName, &(struct stat){0}));  // writes the pending bytes, which fails
   out = fopen(kName, "a");
   say("next close", fclose(out));
   out = fopen(kName, "a");

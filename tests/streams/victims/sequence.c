@@ -1,5 +1,5 @@
 // A random sequence of calls on two files, chosen by a seed: prints the result of each call and
-// the bytes read. They must not depend on buffers. sequence SEED STEPS
+// the bytes read. They must not depend on buffers. Usage: sequence SEED STEPS
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -81,8 +81,7 @@ static void in_child(int fd) {
   say("fork", WEXITSTATUS(status));
 }
 
-/// A child that stays for a while with all descriptors, and writes before it ends, in the next such
-/// step.
+/// Forks a child that keeps all descriptors; the next call of this step lets it write and end.
 static void in_lingering_child(int fd) {
   static pid_t child = -1;
   static int end = -1;
@@ -109,7 +108,7 @@ static void in_lingering_child(int fd) {
   close(ends[1]);
 }
 
-/// A program that gets a file as its output.
+/// Runs a program with the file as its output.
 static void as_output(int fd) {
   fflush(stdout);
   const pid_t child = below(2) == 0 ? fork() : vfork();
@@ -148,7 +147,7 @@ static void by_stdio(void) {
   say("fclose", fclose(stream));
 }
 
-/// A stream that stays open, and sees bytes that others add.
+/// A stream that stays open, and sees appended bytes of other writers.
 static void by_reader(void) {
   static FILE* reader = NULL;
   if (reader == NULL) {
@@ -185,7 +184,7 @@ static void by_written_map(int fd) {
   munmap(map, (size_t)status.st_size);
 }
 
-/// Two processes write in turn by descriptors of their own.
+/// Two processes write in turn through separate descriptors.
 static void by_other_process(int fd) {
   static char text[] = "from another process";
   fflush(stdout);
@@ -361,8 +360,8 @@ static void rarely(int fd) {
 int main(int argc, char** argv) {
   state = strtoull(argv[argc > 1 ? 1 : 0], NULL, 10) * 2654435761u + 1;
   const int steps = argc > 2 ? atoi(argv[2]) : 200;
-  const unsigned rare =
-      below(2) == 0 ? 60 : 1000000;  // half of them with nothing that ends buffering
+  // Half of the sequences have no calls that end buffering.
+  const unsigned rare = below(2) == 0 ? 60 : 1000000;
   const unsigned streams = rare == 60 && below(2) == 0 ? 5 : 1000000;
   for (int i = 0; i < kDescriptors; ++i) fds[i] = -1;
   for (step = 0; step < steps; ++step) {

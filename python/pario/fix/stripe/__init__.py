@@ -1,6 +1,6 @@
-"""Where the bytes of files lie, and how to have them lie elsewhere.
+"""Stripes of files: query, choose, set and change them.
 
-``layout`` asks and sets the stripes of files and directories, ``policy`` says what new files should
-get, ``restripe`` moves a file to other stripes, ``filesystem`` tells what is known of a file
-system, ``commands`` says the same in the words of other tools.
+``layout`` queries and sets the stripes of files and directories, ``policy`` chooses those of new
+files, ``restripe`` moves a file to other stripes, ``filesystem`` lists facts about a file system,
+and ``commands`` writes equivalent command lines for the file system's own tools.
 """

@@ -1,4 +1,4 @@
-"""The same stripes in the words of each file system's own tools, for machines without pario."""
+"""Command lines that set stripes with each file system's own tools, for machines without pario."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K"))
 
 
 def commands(kind: str, path: str, directory: bool, wanted: Wanted) -> list[str]:
-    """Return command lines for the shell; none for file systems without stripes that can be set."""
+    """Return command lines for the shell; none for a file system whose stripes cannot be set."""
     write = _WRITERS.get(kind)
     return write(path, directory, wanted) if write else []
 
@@ -86,7 +86,7 @@ def _setfattr(path: str, directory: bool, part: Part, object_size: int) -> str:
 
 
 def short(size: int) -> str:
-    """``4M``: as command lines take sizes."""
+    """A size as command lines write it, such as ``4M``."""
     for factor, unit in _UNITS:
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -94,7 +94,7 @@ def short(size: int) -> str:
 
 
 def hints(part: Part) -> str:
-    """The same as hints, for ``pario run``."""
+    """The stripes as ``--hint`` options of ``pario run``."""
     pairs = [
         ("striping_factor", str(part.count) if part.count else ""),
         ("striping_unit", short(part.unit) if part.unit else ""),
@@ -103,8 +103,8 @@ def hints(part: Part) -> str:
 
 
 def size_of(text: str) -> int:
-    """The bytes of ``64K``, ``4M``, ``1.5G``, ``189GB`` (powers of 1024, as everywhere on pario's
-    command lines); ValueError for others."""
+    """The bytes of ``64K``, ``4M``, ``1.5G``, ``189GB`` (powers of 1024, as in all of pario's
+    command lines). Raises ValueError for other texts."""
     digits = text.strip().upper().removesuffix("IB").removesuffix("B")
     factor = next((factor for factor, unit in _UNITS if digits.endswith(unit)), 1)
     number = float(digits[:-1] if factor > 1 else digits)

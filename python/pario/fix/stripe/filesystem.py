@@ -23,7 +23,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Quota:
-    """A limit on the storage of a user, group or directory. A limit of 0 is none."""
+    """A limit on the storage of a user, group or directory. A limit of 0 means no limit."""
 
     whose: str
     used: int
@@ -34,12 +34,12 @@ class Quota:
 
 @dataclass(frozen=True)
 class FileSystem:
-    """Facts; unknown ones are None or empty."""
+    """Facts about the file system of a path; unknown ones are None or empty."""
 
     path: str
     mount: Mount
     stripes: Stripes
-    targets: int  # 0: it does not tell
+    targets: int  # 0: unknown
     block: int
     coherent: bool  # two nodes may write different bytes of one block at the same time
     locks_across_nodes: bool
@@ -51,21 +51,20 @@ class FileSystem:
 
 
 def facts_of(path: str | os.PathLike[str]) -> FileSystem:
-    """Queries the kernel and the file system. A missing path stands for the directory in which it
-    would be created."""
+    """Queries the kernel and the file system. For a missing path, describes the directory in which
+    it would be created."""
     from pario import _native
 
     place = place_of(path)
     stripes = stripes_of(place)
     directory = os.fsencode(place if place.is_dir() else place.parent)
     mount = mount_of(place)
-    through_fuse = stripes.kind == "ceph" and mount.type.startswith(
-        "fuse"
-    )  # whose kernel keeps pages of its own
+    # Under FUSE, the kernel has a page cache of its own in front of Ceph's.
+    through_fuse = stripes.kind == "ceph" and mount.type.startswith("fuse")
     coherent, locks, unit = _native.file_system_traits(
         "ceph_fuse" if through_fuse else stripes.kind
     )
-    room = os.statvfs(place)
+    space = os.statvfs(place)
     return FileSystem(
         path=os.fspath(place),
         mount=mount,
@@ -74,24 +73,25 @@ def facts_of(path: str | os.PathLike[str]) -> FileSystem:
         block=stripes.block,
         coherent=coherent,
         locks_across_nodes=locks,
-        lock_unit=unit or _own_unit(stripes),
-        total=room.f_blocks * room.f_frsize,
-        free=room.f_bavail * room.f_frsize,
-        files_free=room.f_favail if 0 < room.f_files < 2**63 else None,
+        lock_unit=unit or _find_lock_unit(stripes),
+        total=space.f_blocks * space.f_frsize,
+        free=space.f_bavail * space.f_frsize,
+        files_free=space.f_favail if 0 < space.f_files < 2**63 else None,
         quotas=[Quota(*row) for row in _native.quotas_of(os.fsencode(place))],
     )
 
 
-def _own_unit(stripes: Stripes) -> int:
-    """Stripes where there are any; blocks where blocks are locked; nothing on one machine alone."""
+def _find_lock_unit(stripes: Stripes) -> int:
+    """The stripe size of a striped file; else the block size if the file system locks blocks;
+    else 0."""
     if stripes.parts:
         return stripes.parts[-1].unit
     return stripes.block if filesystems.of_kind(stripes.kind).locks_blocks else 0
 
 
 def mount_of(path: Path) -> Mount:
-    """The mount that a path lies on: the one whose point is its longest beginning, of those on its
-    device if there are any."""
+    """The mount of a path: the one with the longest matching mount point; mounts of the path's
+    device come first."""
     device, real = path.stat().st_dev, os.path.realpath(path)
     rows = [
         (number == device, len(mount.point), index, mount)
@@ -106,21 +106,21 @@ def mount_of(path: Path) -> Mount:
 
 
 def mounts() -> list[tuple[int, Mount]]:
-    """What is mounted, with the numbers of the devices; what hides another comes behind it."""
+    """All mounts with their device numbers; a mount comes after those that it hides."""
     return [
-        _parsed(line)
+        _parse_mount(line)
         for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
     ]
 
 
-def _parsed(line: str) -> tuple[int, Mount]:
+def _parse_mount(line: str) -> tuple[int, Mount]:
     mine, _, rest = line.partition(" - ")
     words, (kind, source, options) = mine.split(" "), [*rest.split(" "), "", ""][:3]
     major, minor = map(int, words[2].split(":"))
     every = ",".join(dict.fromkeys(f"{words[5]},{options}".split(",")))
-    return os.makedev(major, minor), Mount(_unescaped(words[4]), kind, _unescaped(source), every)
+    return os.makedev(major, minor), Mount(_unescape(words[4]), kind, _unescape(source), every)
 
 
-def _unescaped(text: str) -> str:
-    r"""Undoes mountinfo's ``\040``."""
+def _unescape(text: str) -> str:
+    r"""Replaces mountinfo's octal escapes (``\040``)."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

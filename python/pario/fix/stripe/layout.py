@@ -1,5 +1,5 @@
-"""Stripes of files and directories as values; asked of the file system, set, and compared with what
-was wanted."""
+"""Stripes of files and directories as values: query them, set them, and compare them with the
+requested ones."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pario import filesystems, wording
 from pario.errors import ParioError
 from pario.paths import local_path
 
-#: Stripes are multiples of this on Lustre and on Ceph.
+#: Stripe sizes are multiples of this many bytes on Lustre and Ceph.
 GRANULE = 64 << 10
-#: As a number of targets: all there are.
+#: The stripe count that stands for all targets.
 ALL = 0xFFFF
 TO_THE_END = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Part:
-    """A range of a file and how it is striped; 0, -1 and empty: not said, as the directory says,
-    any."""
+    """A range of a file and its stripes. 0, -1 and empty values are unset: the directory's value
+    applies, or any value will do."""
 
     begin: int = 0
     end: int = TO_THE_END
@@ -37,7 +37,7 @@ class Part:
 
     @property
     def row(self) -> tuple[int, int, int, int, int, str, bool, bool, list[int]]:
-        """As the native core takes it."""
+        """The arguments of the native core for this part."""
         return (
             self.begin,
             self.end,
@@ -53,34 +53,34 @@ class Part:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for: one part, or for composite files of Lustre several that follow each other
-    to the end."""
+    """The requested stripes: one part, or, for composite files of Lustre, several consecutive parts
+    up to the end."""
 
     parts: tuple[Part, ...] = (Part(),)
-    object_size: int = 0  # of Ceph; 0: as it is
+    object_size: int = 0  # of Ceph; 0: unchanged
 
     @property
     def key(self) -> str:
-        """Two that are equal have the same, and no others."""
+        """A text that equal requests, and no others, share."""
         return repr(([part.row for part in self.parts], self.object_size))
 
 
 @dataclass(frozen=True)
 class Stripes:
-    """The stripes of a file, or of new files in a directory, by the file system. No parts: it
-    does not say, or has no stripes."""
+    """The stripes of a file, or of new files in a directory, as the file system reports them. No
+    parts: it reports none, or has no stripes."""
 
     path: str
     kind: str  # of src/core/layout/layout.def
     directory: bool = False
     block: int = 0
-    inherited: str = ""  # the directory above that it has them from
+    inherited: str = ""  # the directory above that defines them
     parts: tuple[Part, ...] = field(default=())
     object_size: int = 0
 
     @property
     def settable(self) -> bool:
-        """Whether pario can set the stripes of new files there."""
+        """True if pario can set the stripes of new files there."""
         return filesystems.of_kind(self.kind).settable
 
 
@@ -88,20 +88,20 @@ Row = tuple[int, int, int, int, int, str, bool, bool, list[int]]
 
 
 def stripes_of(path: str | os.PathLike[str]) -> Stripes:
-    """Asks the file system."""
+    """Query the file system for the stripes of a file or directory. Raises ParioError."""
     from pario import _native
 
-    with _readable():
-        return _told(path, _native.stripes_of(os.fsencode(local_path(path))))
+    with _translate_errors():
+        return _make_stripes(path, _native.stripes_of(os.fsencode(local_path(path))))
 
 
 def set_stripes(path: str | os.PathLike[str], wanted: Wanted, mode: int = 0o666) -> Stripes:
-    """Sets the stripes of an empty file (and creates it), or of new files in a directory; returns
-    the resulting stripes."""
+    """Set the stripes of an empty file (created if missing), or of new files in a directory; return
+    the resulting stripes. Raises ParioError."""
     from pario import _native
 
-    with _readable():
-        return _told(
+    with _translate_errors():
+        return _make_stripes(
             path,
             _native.set_stripes(
                 os.fsencode(local_path(path)),
@@ -113,27 +113,27 @@ def set_stripes(path: str | os.PathLike[str], wanted: Wanted, mode: int = 0o666)
 
 
 def inherit_stripes(directory: str | os.PathLike[str]) -> Stripes:
-    """A directory has the stripes of the one above again."""
+    """Make a directory inherit the stripes of its parent again; return them."""
     from pario import _native
 
-    with _readable():
+    with _translate_errors():
         _native.inherit_stripes(os.fsencode(local_path(directory)))
     return stripes_of(directory)
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
-    """Turns the errors of the native core, whose text says all, into errors for the user."""
+def _translate_errors() -> Iterator[None]:
+    """Turn errors of the native core, whose text is complete, into errors for the user."""
     try:
         yield
     except OSError as error:
         raise ParioError(str(error.strerror)) from error
 
 
-def _told(
-    path: str | os.PathLike[str], told: tuple[str, bool, int, bytes, Sequence[Row], int]
+def _make_stripes(
+    path: str | os.PathLike[str], reported: tuple[str, bool, int, bytes, Sequence[Row], int]
 ) -> Stripes:
-    kind, directory, block, inherited, rows, object_size = told
+    kind, directory, block, inherited, rows, object_size = reported
     parts = tuple(Part(*row[:8], targets=tuple(row[8])) for row in rows)
     return Stripes(
         os.fspath(path), kind, directory, block, os.fsdecode(inherited), parts, object_size
@@ -141,7 +141,7 @@ def _told(
 
 
 def differences(wanted: Wanted, got: Stripes) -> list[str]:
-    """The differences between the wanted and the resulting stripes, in words."""
+    """Describe the differences between the requested and the resulting stripes."""
     if len(wanted.parts) != len(got.parts):
         return [f"asked for {wording.plural(len(wanted.parts), 'part')}, it has {len(got.parts)}"]
     sizes = (
@@ -180,8 +180,8 @@ def _differences(wanted: Part, got: Part) -> Iterator[str]:
         )
 
 
-def same(wanted: Wanted, got: Stripes) -> bool:
-    """Whether a file is striped as wanted already: nothing that was asked for is missing."""
+def is_fulfilled(wanted: Wanted, got: Stripes) -> bool:
+    """True if the stripes of a file fulfil the whole request already."""
     if differences(wanted, got):
         return False
     return not any(
@@ -190,9 +190,9 @@ def same(wanted: Wanted, got: Stripes) -> bool:
     )
 
 
-def completed(wanted: Wanted, now: Stripes) -> Wanted:
-    """With what a file has now in place of what is not said; composite files are taken as they are
-    asked for."""
+def fill_unset(wanted: Wanted, now: Stripes) -> Wanted:
+    """Fill the unset values of a request with those of the file; requests for composite files stay
+    unchanged."""
     if len(wanted.parts) != 1 or len(now.parts) != 1:
         return wanted
     one, old = wanted.parts[0], now.parts[0]
@@ -202,7 +202,7 @@ def completed(wanted: Wanted, now: Stripes) -> Wanted:
 
 
 def describe(part: Part, kind: str) -> str:
-    """``4 stripes of 1 MiB on OSTs 3, 5-7, pool fast, overstriped``."""
+    """Describe a part: ``4 stripes of 1 MiB on OSTs 3, 5-7, pool fast, overstriped``."""
     if part.on_metadata_server:
         return "with the metadata"
     if part.count in (0, ALL):
@@ -237,12 +237,12 @@ def _list(targets: Sequence[int]) -> str:
 
 
 def end_text(end: int) -> str:
-    """Where a part ends."""
+    """Describe the end of a part."""
     return "the end" if end == TO_THE_END else wording.block(end)
 
 
 def parts_in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Parts of which only the ends are known, each from the end of the one before."""
+    """Set the begin of each part to the end of the part before it. Raises ParioError."""
     out: list[Part] = []
     for part in parts:
         begin = out[-1].end if out else 0
@@ -262,6 +262,6 @@ def parts_in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
-    """The path itself, or the directory where it would be made."""
+    """The path itself, or the directory in which it would be created."""
     here = local_path(path)
     return here if here.exists() else here.absolute().parent

@@ -1,5 +1,5 @@
-"""How many stripes files should have: of the table in src/core/layout/policy.def, and for the files
-of a recorded run."""
+"""The number of stripes that files should have: the table of src/core/layout/policy.def, and advice
+for the files of a recorded run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the table."""
+    """A row of src/core/layout/policy.def."""
 
     name: str
     begin: int
@@ -31,13 +31,13 @@ class Rule:
     reason: str
 
 
-def wanted(choice: Choice) -> Wanted:
-    """A choice as a request."""
+def make_request(choice: Choice) -> Wanted:
+    """Convert a choice to a request."""
     return Wanted((Part(unit=choice.unit, count=choice.count),))
 
 
 def rules() -> list[Rule]:
-    """The whole table."""
+    """Return all rows of the table."""
     from pario import _native
 
     return [Rule(*row) for row in _native.stripe_rules()]
@@ -45,8 +45,8 @@ def rules() -> list[Rule]:
 
 @dataclass(frozen=True)
 class Advice:
-    """A file of a recorded run: what it has, as far as the log knows, and what one like it should
-    get next time."""
+    """A file of a recorded run: its layout, if the log holds it, and the stripes recommended for
+    the next run."""
 
     path: str
     expected: Expected
@@ -55,8 +55,8 @@ class Advice:
 
     @property
     def change(self) -> bool:
-        """Whether that is something else: by more than a factor of one and a half, as half a stripe
-        more is worth nobody's time."""
+        """True if the recommended number of stripes differs from the present one by more than a
+        factor of 1.5; smaller differences are not worth the change."""
         if self.has is None:
             return False
         few, many = sorted((max(self.has.stripe_count, 1), self.choice.count))
@@ -64,7 +64,7 @@ class Advice:
 
 
 def advise(job: Job, targets: int = 0) -> list[Advice]:
-    """For each file that the job has written or read on storage, largest first."""
+    """Advise on each file that the job wrote to storage or read from it, largest first."""
     found = [
         Advice(job.path(file), expected, _layout(job, file), choose(expected))
         for file, expected in files_of(job, targets)

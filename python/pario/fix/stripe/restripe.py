@@ -1,10 +1,10 @@
-"""Moves a file to other stripes: copied into a new file beside it, which then takes its name.
+"""Moves a file to other stripes: copies it into a new file beside it and renames that over it.
 
-Nothing is lost whenever the process is killed: until the copy is whole and on the disk, the file
-itself is untouched; then one rename replaces it. What an interrupted copy left is used by the next
-(``State``), if the file is the same and the same stripes are wanted. A file that somebody has open
-for writing, or changes, is left as it is; where the file system cannot tell (other nodes), size and
-times are compared, once more after the rename, which is then taken back.
+A killed process loses no data: the file stays untouched until the copy is complete and on the disk;
+then one rename replaces it. The next call resumes an interrupted copy (``State``) if the file and
+the requested stripes are the same. A file that another process has open for writing, or changes, is
+left alone. Where leases do not show this (other nodes), size and times are compared before the
+rename and after it; a difference afterwards reverts the rename.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from pario.errors import ParioError
 from pario.fix.stripe.layout import (
     Stripes,
     Wanted,
-    completed,
     differences,
-    same,
+    fill_unset,
+    is_fulfilled,
     set_stripes,
     stripes_of,
 )
 from pario.paths import local_path
 from pario.publishing import sync_directory
 
-#: After so many bytes the copy is made safe on the disk and noted as done; looked at before each
-#: whether the file is still the same.
+#: Bytes between two checkpoints of the copy: each syncs the copy, records the progress and checks
+#: that the file is unchanged.
 LEG = 512 << 20
 #: Attributes that describe the place of the bytes, not the file.
 _PLACES = (
@@ -61,16 +61,16 @@ Create = Callable[[Path, Wanted], Stripes]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of it."""
+    """The result of a call of ``restripe``."""
 
-    moved: bool  # False: it was striped as wanted already
+    moved: bool  # False: it had the requested stripes already
     stripes: Stripes
     notes: tuple[str, ...] = ()
     resumed: int = 0  # bytes that an earlier, interrupted copy had moved
 
 
 class Places:
-    """The names beside a file that a copy uses."""
+    """The paths that the copy of a file uses, all in the directory of the file."""
 
     def __init__(self, path: Path) -> None:
         name = (
@@ -93,24 +93,26 @@ def restripe(
     create: Create | None = None,
     force: bool = False,
 ) -> Outcome:
-    """Returns when the file has its new stripes. ParioError: it has not, and is as it was."""
+    """Returns when the file has its new stripes. Raises ParioError, with the file unchanged."""
     places = Places(Path(os.path.realpath(local_path(path))))
     create = create or (lambda copy, stripes: set_stripes(copy, stripes, 0o600))
     try:
         now = stripes_of(places.file)
-        if same(wanted, now) and not force:
+        if is_fulfilled(wanted, now) and not force:
             return Outcome(False, now)
-        wanted = completed(wanted, now)
+        wanted = fill_unset(wanted, now)
         with ExitStack() as stack:
-            state = stack.enter_context(State.held(places))
+            state = stack.enter_context(State.lock(places))
             _finish_old(places)
-            source = _opened(stack, places.file, os.O_RDONLY)
-            guard = stack.enter_context(_Guard.on(places.file, source, _fit(places.file, source)))
+            source = _open_file(stack, places.file, os.O_RDONLY)
+            guard = stack.enter_context(
+                _Guard.on(places.file, source, _require_replaceable(places.file, source))
+            )
             return _Restriper(
                 places, wanted, show, threads, leg, create, source, guard, state
             ).run()
     except OSError as error:
-        raise ParioError(f"{path}: {error.strerror or error}; it is as it was") from error
+        raise ParioError(f"{path}: {error.strerror or error}; the file is unchanged") from error
 
 
 def discard(path: str | os.PathLike[str]) -> bool:
@@ -118,38 +120,38 @@ def discard(path: str | os.PathLike[str]) -> bool:
     places = Places(Path(os.path.realpath(local_path(path))))
     if not places.copy.exists() and not places.state.exists():
         return False
-    with State.held(places) as state:
+    with State.lock(places) as state:
         _finish_old(places)
         places.copy.unlink(missing_ok=True)
         state.remove()
     return True
 
 
-def _opened(stack: ExitStack, path: Path, flags: int, mode: int = 0o600) -> int:
+def _open_file(stack: ExitStack, path: Path, flags: int, mode: int = 0o600) -> int:
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     stack.callback(os.close, descriptor)
     return descriptor
 
 
-def _fit(path: Path, source: int) -> os.stat_result:
-    """The facts of a file that can be replaced."""
+def _require_replaceable(path: Path, source: int) -> os.stat_result:
+    """The facts of a file. Raises ParioError if it cannot be replaced."""
     facts = os.fstat(source)
     if not stat.S_ISREG(facts.st_mode):
         raise ParioError(
-            f"{path} is no file; `pario stripe set` says what new files in a directory get"
+            f"{path} is no file; `pario stripe set` sets the stripes of new files in a directory"
         )
     if facts.st_nlink > 1:
         raise ParioError(
             f"{path} has {facts.st_nlink} names (hard links): the others would keep the old file"
         )
     if os.geteuid() not in (0, facts.st_uid):
-        raise ParioError(f"{path} belongs to somebody else: the new file would be yours")
+        raise ParioError(f"{path} belongs to another user: the new file would be yours")
     return facts
 
 
 def _finish_old(places: Places) -> None:
-    """What was killed between the two renames: the file has its old or its new bytes, and both are
-    the same."""
+    """Removes the second name that a process left when it was killed during the replacement. Raises
+    ParioError if one of the two files was changed since."""
     with suppress(FileNotFoundError):
         old, now = places.old.stat(), places.file.stat()
         if old.st_ino != now.st_ino and (old.st_size, old.st_mtime_ns) != (
@@ -172,11 +174,12 @@ class State:
 
     @staticmethod
     @contextmanager
-    def held(places: Places) -> Iterator[State]:
-        """For us alone."""
+    def lock(places: Places) -> Iterator[State]:
+        """Lock the state for this process during the block. Raises ParioError if another process
+        holds it."""
         with ExitStack() as stack:
             while True:
-                descriptor = _opened(stack, places.state, os.O_RDWR | os.O_CREAT)
+                descriptor = _open_file(stack, places.state, os.O_RDWR | os.O_CREAT)
                 _lock(descriptor, places.file)
                 if (
                     places.state.exists()
@@ -190,7 +193,7 @@ class State:
                     places.state.unlink(missing_ok=True)
 
     def read(self) -> dict[str, Any]:
-        """What was noted last; nothing where that cannot be read."""
+        """The last progress written; empty if it cannot be read."""
         try:
             value = json.loads(os.pread(self._descriptor, 1 << 16, 0))
         except ValueError:
@@ -198,14 +201,14 @@ class State:
         return value if isinstance(value, dict) else {}
 
     def write(self, value: dict[str, Any]) -> None:
-        """Notes, on the disk."""
+        """Write the progress and sync it."""
         data = json.dumps(value).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, data, 0)
         os.fsync(self._descriptor)
 
     def remove(self) -> None:
-        """It is done."""
+        """Remove the file of the state."""
         self._path.unlink(missing_ok=True)
 
 
@@ -220,7 +223,7 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 class _Guard:
-    """Tells whether the file is still what it was: by a lease where the kernel gives one, and by
+    """Detects changes of the file during the copy: by a lease, where the kernel grants one, and by
     size and times."""
 
     def __init__(self, path: Path, descriptor: int, facts: os.stat_result, lease: bool) -> None:
@@ -231,26 +234,25 @@ class _Guard:
 
     @property
     def identity(self) -> list[int]:
-        """Of the file as it was."""
+        """Device, inode, size and times of the file at the start."""
         facts = self._facts
         return [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 
     @property
     def facts(self) -> os.stat_result:
-        """As it was."""
+        """The facts of the file at the start."""
         return self._facts
 
     @staticmethod
     @contextmanager
     def on(path: Path, descriptor: int, facts: os.stat_result) -> Iterator[_Guard]:
-        """Raises when somebody has the file open for writing. Who opens it later waits until he has
-        been noticed."""
+        """Guard the file during the block. Raises ParioError if a process has it open for writing.
+        With a lease, a later open for writing waits until the lease is released."""
         main = threading.current_thread() is threading.main_thread()
-        before = (
-            signal.signal(signal.SIGIO, signal.SIG_IGN) if main else None
-        )  # a lease that breaks would end the process
+        # By default, the signal of a broken lease ends the process.
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN) if main else None
         try:
-            yield _Guard(path, descriptor, facts, main and _lease(path, descriptor))
+            yield _Guard(path, descriptor, facts, main and _take_lease(path, descriptor))
         finally:
             with suppress(OSError):
                 fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -265,27 +267,27 @@ class _Guard:
         )
         if changed or (not renamed and self._path.stat().st_ino != was.st_ino):
             raise ParioError(
-                f"{self._path} was changed while it was copied; it is as somebody made it, not"
+                f"{self._path} was changed while it was copied; it keeps the changes and is not"
                 " restriped"
             )
         if self._lease and fcntl.fcntl(self._descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
             raise ParioError(
-                f"{self._path} was opened for writing while it was copied; it is as it was"
+                f"{self._path} was opened for writing while it was copied; it is not restriped"
             )
 
 
-def _lease(path: Path, descriptor: int) -> bool:
+def _take_lease(path: Path, descriptor: int) -> bool:
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
-        raise ParioError(f"somebody has {path} open for writing") from None
-    except OSError:  # the file system has no leases, or it is not our file
+        raise ParioError(f"another process has {path} open for writing") from None
+    except OSError:  # the file system has no leases, or the file belongs to another user
         return False
     return True
 
 
 class _Restriper:
-    """One file on its way."""
+    """The copy and the replacement of one file."""
 
     def __init__(
         self,
@@ -304,16 +306,16 @@ class _Restriper:
         self._source, self._guard, self._state = source, guard, state
 
     def run(self) -> Outcome:
-        """All of it. What has been copied is kept for the next try when the process ends, and goes
-        when this cannot be done."""
-        done = self._left_by_another()
+        """Copy and replace the file. A killed process leaves its copy for the next call to resume;
+        an error removes it."""
+        done = self._find_resumable()
         try:
             stripes = stripes_of(self._places.copy) if done is not None else self._new_copy()
             with ExitStack() as stack:
-                target = _opened(stack, self._places.copy, os.O_RDWR)
+                target = _open_file(stack, self._places.copy, os.O_RDWR)
                 self._fill(target, done or 0)
                 self._guard.check()
-                _like(self._places.file, self._source, target, self._guard.facts)
+                _copy_metadata(self._places.file, self._source, target, self._guard.facts)
             self._replace()
         except Exception:
             self._places.copy.unlink(missing_ok=True)
@@ -323,7 +325,7 @@ class _Restriper:
         notes = (f"{self._places.file}: {text}" for text in differences(self._wanted, stripes))
         return Outcome(True, stripes_of(self._places.file), tuple(notes), done or 0)
 
-    def _noted(self, done: int) -> dict[str, Any]:
+    def _make_note(self, done: int) -> dict[str, Any]:
         copy = self._places.copy.stat()
         return {
             "version": 1,
@@ -333,18 +335,19 @@ class _Restriper:
             "done": done,
         }
 
-    def _left_by_another(self) -> int | None:
-        """Bytes that an interrupted copy has on the disk; None: there is nothing to go on with."""
+    def _find_resumable(self) -> int | None:
+        """The number of bytes that an interrupted copy has on the disk; None: there is no copy to
+        resume."""
         noted = self._state.read()
         with suppress(FileNotFoundError):
-            if {**noted, "done": 0} == self._noted(0):
+            if {**noted, "done": 0} == self._make_note(0):
                 return int(noted["done"])
         return None
 
     def _new_copy(self) -> Stripes:
         self._places.copy.unlink(missing_ok=True)
         stripes = self._create(self._places.copy, self._wanted)
-        self._state.write(self._noted(0))
+        self._state.write(self._make_note(0))
         return stripes
 
     def _fill(self, target: int, done: int) -> None:
@@ -356,17 +359,17 @@ class _Restriper:
         ) as copier:
             while done < whole:
                 end = min(done + self._leg, whole)
-                copier.copy(done, end, lambda moved: self._moved(moved, whole))
+                copier.copy(done, end, lambda moved: self._report_progress(moved, whole))
                 os.fdatasync(target)
-                self._state.write(self._noted(end))
+                self._state.write(self._make_note(end))
                 done = end
 
-    def _moved(self, done: int, whole: int) -> None:
+    def _report_progress(self, done: int, whole: int) -> None:
         self._guard.check()
         self._show(done, whole)
 
     def _replace(self) -> None:
-        """One rename; taken back where somebody was at the old file at that moment."""
+        """Rename the copy over the file; revert that if the old file was changed meanwhile."""
         places = self._places
         os.link(places.file, places.old)
         places.copy.rename(places.file)
@@ -379,8 +382,8 @@ class _Restriper:
         sync_directory(places.file.parent)
 
 
-def _like(path: Path, source: int, target: int, facts: os.stat_result) -> None:
-    """Owner, mode, attributes and times, on the disk with the bytes."""
+def _copy_metadata(path: Path, source: int, target: int, facts: os.stat_result) -> None:
+    """Copies owner, mode, attributes and times, then syncs the target with its bytes."""
     if (os.fstat(target).st_uid, os.fstat(target).st_gid) != (facts.st_uid, facts.st_gid):
         os.fchown(target, facts.st_uid, facts.st_gid)
     os.fchmod(target, stat.S_IMODE(facts.st_mode))
@@ -392,8 +395,7 @@ def _like(path: Path, source: int, target: int, facts: os.stat_result) -> None:
         except OSError as error:
             if not name.startswith(_SYSTEM):
                 raise ParioError(
-                    f"{path}: its attribute {name} cannot be given to the new file:"
-                    f" {error.strerror}"
+                    f"{path}: attribute {name} cannot be copied to the new file: {error.strerror}"
                 ) from error
     os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     os.fsync(target)

@@ -124,7 +124,7 @@ class Archive:
     Raises
     ------
     OSError
-        It is no archive, or was truncated.
+        The directory is not an archive, or is truncated.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

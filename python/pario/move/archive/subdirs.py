@@ -1,9 +1,10 @@
-"""A flat directory spread over subdirectories, where programs know the names that they look for:
-nothing is packed, files are renamed.
+"""Distributes the files of a flat directory over subdirectories by renaming them, for programs that
+know the names of their files.
 
-Which subdirectory a file is in follows from its name (``hash``: CRC-32 of the name's bytes modulo
-their number) or from its place in the sorted list (``even``). A file beside them says what was
-done, so that it can be undone, and done again for files that came later.
+The subdirectory of a file follows from its name (``hash``: CRC-32 of the name's bytes modulo the
+number of subdirectories) or from its position in the sorted list of names (``even``). A note beside
+them (``.pario-subdirs``) records both, so that the move can be reverted, and repeated for files
+added later.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ Show = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Spreading:
-    """How files are spread."""
+    """The rule that assigns files to subdirectories."""
 
     subdirs: int
     by: str  # "hash" or "even"
 
     def place(self, number: int) -> str:
-        """Name of a subdirectory: 000 to 127, for example."""
+        """The name of a subdirectory, for example 000 to 127."""
         return f"{number:0{len(str(self.subdirs - 1))}d}"
 
     def place_of(self, name: str) -> str:
-        """Which one a name belongs to, by its hash."""
+        """The subdirectory of a file, by the hash of its name."""
         return self.place(zlib.crc32(os.fsencode(name)) % self.subdirs)
 
     def places(self, names: list[str]) -> Iterator[tuple[str, str]]:
-        """Every name and its subdirectory."""
+        """Pairs of a name and its subdirectory, in the order of names."""
         for number, name in enumerate(sorted(names)):
             yield (
                 name,
@@ -53,10 +54,10 @@ class Spreading:
             )
 
 
-def spread(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show) -> int:
-    """Moves the files of a directory into its subdirectories; how many. May be done again: with
-    files that came later (hash), and after it was killed. Raises ParioError where there are
-    directories of other origin.
+def distribute(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show) -> int:
+    """Moves the files of a directory into its subdirectories; returns their number. Can be repeated
+    for files added later (hash), and after the process was killed. Raises ParioError if the
+    directory has other subdirectories.
     """
     directory, spreading = local_path(directory), Spreading(subdirs, by)
     earlier = read_note(directory)
@@ -74,13 +75,13 @@ def spread(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show)
         if taken := {spreading.place(number) for number in range(subdirs)}.intersection(names):
             raise ParioError(
                 f"{directory} has a file {min(taken)}, which would be the name of a subdirectory;"
-                " rename it or say another number"
+                " rename it or choose another number"
             )
         _write_note(directory, spreading)
     elif by == "even" and names and _files_in(directory, spreading):
         raise ParioError(
-            f"{directory} is spread evenly already: a place follows from all names; `pario unpack"
-            f" {directory}` undoes it first"
+            f"{directory} is spread evenly already: each place depends on all names; undo it first"
+            f" with `pario unpack {directory}`"
         )
     for number in range(subdirs):
         (directory / spreading.place(number)).mkdir(exist_ok=True)
@@ -91,8 +92,8 @@ def spread(directory: str | os.PathLike[str], subdirs: int, by: str, show: Show)
 
 
 def gather(directory: str | os.PathLike[str], show: Show) -> int:
-    """Takes it back: all files lie in the directory itself again; how many were moved. May be done
-    again after it was killed."""
+    """Moves all files back from the subdirectories; returns their number. Can be repeated after the
+    process was killed. Raises ParioError if the directory is not spread."""
     directory = local_path(directory)
     spreading = read_note(directory)
     if spreading is None:
@@ -108,7 +109,8 @@ def gather(directory: str | os.PathLike[str], show: Show) -> int:
 
 
 def read_note(directory: Path) -> Spreading | None:
-    """How a directory is spread; None: it is not."""
+    """Read how a directory is spread; None if it is not. Raises ParioError if the note is
+    damaged."""
     path = directory / NOTE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -152,7 +154,7 @@ def _write_note(directory: Path, spreading: Spreading) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Never onto another file."""
+    """Renames a file. Raises ParioError instead of replacing another file."""
     try:
         facts = target.lstat()
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""The array that the patterns write: doubles that know their place, divided among ranks in
-blocks."""
+"""The array that the patterns write, in one block per rank: each element, a double, is its own
+index in the array."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Doubles = npt.NDArray[np.float64]
 
 
 def shape_of(size: int, ranks: Sequence[int]) -> tuple[int, ...]:
-    """The shape of an array of about ``size`` bytes whose sides are as equal as can be, at least
-    one element per rank along each."""
+    """The shape of an array of about ``size`` bytes with nearly equal sides, each a multiple of the
+    number of ranks along it."""
     dimensions = len(ranks)
     edge = round((size / ITEM) ** (1 / dimensions))
     return tuple(max(edge // along, 1) * along for along in ranks)
@@ -25,8 +25,8 @@ def shape_of(size: int, ranks: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Block:
-    """One rank's part: ``shape`` elements from ``begin`` of an array of ``whole``, all in C
-    order."""
+    """The part of one rank: ``shape`` elements from ``begin`` on, in an array of shape ``whole``;
+    all in C order."""
 
     whole: tuple[int, ...]
     begin: tuple[int, ...]
@@ -34,8 +34,8 @@ class Block:
 
     @staticmethod
     def of(rank: int, ranks: Sequence[int], whole: tuple[int, ...]) -> Block:
-        """The block of a rank in a grid of ``ranks`` along each side, which divide the sides of the
-        array."""
+        """The block of a rank in a grid of ranks; the number of ranks along a side must divide that
+        side of the array."""
         shape = tuple(side // along for side, along in zip(whole, ranks, strict=True))
         place = np.unravel_index(rank, tuple(ranks))
         return Block(
@@ -44,19 +44,19 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """Of this part."""
+        """The size of the block."""
         return ITEM * math.prod(self.shape)
 
     @cached_property
     def indices(self) -> tuple[slice, ...]:
-        """Where it lies in the whole array."""
+        """The slices of the whole array that select the block."""
         return tuple(
             slice(begin, begin + length)
             for begin, length in zip(self.begin, self.shape, strict=True)
         )
 
     def make(self) -> Doubles:
-        """Its elements: each is its own number in the whole array."""
+        """Make the elements: each is its own index in the whole array, in C order."""
         grid = np.ogrid[self.indices]
         strides = [math.prod(self.whole[axis + 1 :]) for axis in range(len(self.whole))]
         number = sum(
@@ -66,8 +66,8 @@ class Block:
         return np.ascontiguousarray(number, dtype=np.float64)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Contiguous pieces: offset in the file and position in the part, both in bytes; all of
-        ``run`` bytes."""
+        """The contiguous pieces of the block, of ``run`` bytes each: offset in the file and
+        position in the block, in bytes."""
         rows = math.prod(self.shape[:-1])
         places = np.unravel_index(np.arange(rows), self.shape[:-1]) if len(self.shape) > 1 else ()
         first = [at + begin for at, begin in zip(places, self.begin[:-1], strict=True)]
@@ -77,5 +77,5 @@ class Block:
 
     @property
     def run(self) -> int:
-        """Bytes of each contiguous piece."""
+        """The size of each contiguous piece in bytes."""
         return ITEM * self.shape[-1]

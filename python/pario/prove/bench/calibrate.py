@@ -1,8 +1,8 @@
-"""What a file system can do, in the parameters of the cost model: rates and costs of requests,
+"""Measures the parameters of the cost model on a file system: rates and the costs of requests,
 files and locks.
 
-All of it is measured from one host. ``striped(path, count)`` makes a new file in so many stripes,
-or an ordinary one where there are none.
+All measurements use one host. ``striped(path, count)`` creates a file with ``count`` stripes, or an
+ordinary file if the file system has no stripes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pario.prove.bench.ways import Way, make_file, resident
 
 _BIG, _SMALL = 1 << 20, 4096
 _REPEAT = 3
-_FILES = 50  # that are made by each thread
+_FILES = 50  # created by each thread
 _THREADS = 4
-_TURNS = 40  # of two that write in turn
-#: Small differences of large numbers: what is below this many seconds a write is no hand-over.
+_TURNS = 40  # writes of each of two alternating processes
+#: Seconds per write. A smaller difference is noise, not the cost of a lock hand-over.
 _LEAST = 20e-6
-#: The part of a file that may stay in memory when it is read from the device.
+#: The share of a file that may stay in memory before a read from the device.
 _LEFT = 0.01
 _RATES = (
     Way("through the page cache", "pread"),
@@ -42,7 +42,7 @@ _ALONE = Way("direct", "pread", direct=True)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value, and how it was measured."""
+    """A value and a description of its measurement."""
 
     value: float
     how: str
@@ -51,7 +51,8 @@ class Parameter:
 def measure(
     directory: Path, targets: int, striped: Callable[[Path, int], None], size: int, seconds: float
 ) -> Iterator[tuple[str, Parameter]]:
-    """Names and values; what cannot be measured here is left out. Raises OSError."""
+    """Measure the parameters; yields name and value. Omits those that cannot be measured here.
+    Raises OSError."""
     one = directory / "one"
     striped(one, 1)
     make_file(one, size)
@@ -62,10 +63,10 @@ def measure(
             f"1 MiB at a time, {'to' if writes else 'from'} the device, one target, the fastest of"
             f" {ways}"
         )
-        if not writes and (left := _forget(one)) > _LEFT:
+        if not writes and (left := _drop_cache(one)) > _LEFT:
             how += (
-                f"; {wording.share(left)} of the file stayed in memory when it was to be forgotten:"
-                " the device is slower"
+                f"; {wording.share(left)} of the file stayed in the page cache: the device is"
+                " slower"
             )
         yield name, Parameter(rates[writes], how)
     if targets > 1:
@@ -82,12 +83,13 @@ def _rate(path: Path, writes: bool, seconds: float) -> float:
 
 
 def _median(path: Path, way: Way, writes: bool, random: bool, piece: int, seconds: float) -> float:
-    """Bytes per second, to or from the device; 0 where that is not possible."""
+    """Measure bytes per second to or from the device, the median of some repetitions; 0 if the way
+    is unavailable."""
     from pario import _native
 
     rates = []
     for _ in range(_REPEAT):
-        _forget(path)
+        _drop_cache(path)
         try:
             taken, moved, _ = _native.time_way(
                 os.fsencode(path), way.native, (writes, random, writes, piece, seconds)
@@ -98,8 +100,8 @@ def _median(path: Path, way: Way, writes: bool, random: bool, piece: int, second
     return statistics.median(rates)
 
 
-def _forget(path: Path) -> float:
-    """Leaves a file on its device only; the part of it that is in memory all the same."""
+def _drop_cache(path: Path) -> float:
+    """Drop the cached pages of a file; returns the share of it that stays in memory anyhow."""
     with path.open("rb") as file:
         os.fdatasync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -114,7 +116,8 @@ def _of_node(
     seconds: float,
     together: float,
 ) -> Iterator[tuple[str, Parameter]]:
-    """What this host moves over all targets, where that is less than they could take."""
+    """Yield the rate of this host over all targets if it is below the sum of the targets' rates,
+    ``together``."""
     striped(path, targets)
     make_file(path, size)
     rate = _rate(path, True, seconds)
@@ -123,7 +126,8 @@ def _of_node(
 
 
 def _of_requests(path: Path, rate: float, seconds: float) -> Iterator[tuple[str, Parameter]]:
-    """Small reads, many and one at a time, beside what their bytes cost."""
+    """Yield the costs of small reads, 32 in flight and one at a time, beyond those of their
+    bytes."""
     deep, alone = (_median(path, way, False, True, _SMALL, seconds) for way in (_DEEP, _ALONE))
     if not alone:
         alone = _median(path, Way("pread", "pread"), False, True, _SMALL, seconds)
@@ -131,14 +135,17 @@ def _of_requests(path: Path, rate: float, seconds: float) -> Iterator[tuple[str,
     if occupied:
         yield (
             "request_seconds",
-            Parameter(occupied, "random reads of 4 KiB, 32 under way, beside their bytes"),
+            Parameter(
+                occupied, "random reads of 4 KiB, 32 in flight, less the transfer of their bytes"
+            ),
         )
     waited = _SMALL / alone - _SMALL / rate - occupied
     if waited > 0:
         yield (
             "round_trip",
             Parameter(
-                waited, "random reads of 4 KiB, one at a time, beside what they occupy a target"
+                waited,
+                "random reads of 4 KiB, one at a time, less their transfer and time on a target",
             ),
         )
 
@@ -152,13 +159,13 @@ def _of_files(directory: Path) -> Iterator[tuple[str, Parameter]]:
     how = f"{_THREADS} threads, {_FILES} files each"
     yield (
         "create_seconds",
-        Parameter(_each_opened(paths, os.O_CREAT | os.O_WRONLY), f"{how}, made and closed"),
+        Parameter(_time_opens(paths, os.O_CREAT | os.O_WRONLY), f"{how}, created and closed"),
     )
-    yield "open_seconds", Parameter(_each_opened(paths, os.O_RDONLY), f"{how}, opened and closed")
+    yield "open_seconds", Parameter(_time_opens(paths, os.O_RDONLY), f"{how}, opened and closed")
 
 
-def _each_opened(paths: Sequence[Sequence[Path]], flags: int) -> float:
-    """Seconds per file, as threads do it side by side."""
+def _time_opens(paths: Sequence[Sequence[Path]], flags: int) -> float:
+    """Measure the seconds per file while one thread per list of paths opens and closes them."""
 
     def work(mine: Sequence[Path]) -> None:
         for path in mine:
@@ -176,29 +183,30 @@ def _each_opened(paths: Sequence[Sequence[Path]], flags: int) -> float:
 def _of_locks(
     directory: Path, striped: Callable[[Path, int], None]
 ) -> Iterator[tuple[str, Parameter]]:
-    """Two processes that write in turn: to one file, and each to its own."""
+    """Yield the cost of a lock hand-over: two processes write alternately to one file, and to one
+    file each."""
     shared, first, second = (directory / name for name in ("shared", "first", "second"))
     for path in (shared, first, second):
         striped(path, 1)
     together, apart = (
-        statistics.median(_in_turn(*pair)) for pair in ((shared, shared), (first, second))
+        statistics.median(_time_alternating(*pair)) for pair in ((shared, shared), (first, second))
     )
     if together - apart > _LEAST:
         yield (
             "handover_seconds",
             Parameter(
                 together - apart,
-                "two processes of this host that write in turn, to one file and to one each",
+                "two processes of this host write alternately, to one file and to one each",
             ),
         )
 
 
-def _in_turn(first: Path, second: Path) -> list[float]:
-    """Seconds of each write and the fsync that waits for it."""
+def _time_alternating(first: Path, second: Path) -> list[float]:
+    """Measure each write and its fsync, in seconds, while two processes write alternately."""
     here, there = multiprocessing.Pipe()
     other = multiprocessing.get_context("fork").Process(target=_answer, args=(here, there, second))
     other.start()
-    there.close()  # each end in one process: when one fails, the other does not wait for it
+    there.close()  # each process holds only its own end, so that the death of the other is seen
     seconds = []
     try:
         with first.open("r+b" if first.exists() else "wb", buffering=0) as file:
@@ -207,13 +215,11 @@ def _in_turn(first: Path, second: Path) -> list[float]:
                 here.send(turn)
                 seconds.append(here.recv())
     except (EOFError, ConnectionError):
-        raise OSError(
-            errno.EIO, "the process that writes in turn has failed", str(second)
-        ) from None
+        raise OSError(errno.EIO, "the second writing process has failed", str(second)) from None
     finally:
         here.close()
         other.join()
-    return seconds[4:]  # first use costs no hand-over, but other things
+    return seconds[4:]  # the first writes have other costs than a hand-over
 
 
 def _answer(others: Connection, mine: Connection, path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Results of comparisons, kept in a folder per file system, and what has changed since an earlier
-one."""
+"""Stored results of benchmarks, in a folder per file system, and the changes since an earlier
+result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 
 from pario.prove.bench import results, s3d_table, verdicts, ways
 
-#: Rates, or other figures of which more is better, one per repetition, by what was measured.
+#: For each measured quantity one rate (or other figure of which more is better) per repetition.
 Series = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of result: which of its settings must be equal for two to be compared, and its
+    """A kind of result: the settings that comparable results share, and the function that reads its
     figures."""
 
     settings: tuple[str, ...]
@@ -61,7 +61,7 @@ KINDS = {
 
 
 def keep(folder: Path, document: Mapping[str, Any]) -> Path:
-    """Adds a result to the history of a file system, which is kept in ``folder``. Raises
+    """Add a result to the history of a file system in ``folder``; returns its path. Raises
     OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     moment = time.time_ns()
@@ -75,7 +75,7 @@ def keep(folder: Path, document: Mapping[str, Any]) -> Path:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A result; OSError, or ValueError and KeyError where it is none."""
+    """Read a result. Raises OSError, or ValueError or KeyError for a file that is no result."""
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(document, dict) or document.get("format") not in KINDS:
         raise ValueError(f"no result of pario bench (format {', '.join(KINDS)} expected)")
@@ -84,13 +84,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def series_of(document: Mapping[str, Any]) -> Series:
-    """Its figures."""
+    """The figures of a result."""
     return KINDS[document["format"]].series(document)
 
 
 def last(folder: Path, like: Mapping[str, Any]) -> tuple[Path, dict[str, Any]] | None:
-    """The newest result in ``folder`` that was measured as ``like`` was; damaged ones are passed
-    over."""
+    """The newest result in ``folder`` with the settings of ``like``; damaged files are skipped."""
     name = f"{like['format'].removeprefix('pario-bench-')}-*.json"
     for path in sorted(folder.glob(name), reverse=True):
         try:
@@ -119,8 +118,8 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Change:
-    """How a figure differs from an earlier one. ``clear``: all repetitions are on one side of all
-    earlier ones."""
+    """The change of a figure since an earlier result. ``clear``: all repetitions are faster, or all
+    slower, than all earlier ones."""
 
     name: str
     factor: float
@@ -128,7 +127,7 @@ class Change:
 
 
 def changes(before: Series, now: Series) -> Iterator[Change]:
-    """What both have."""
+    """Compare the figures that both results have."""
     for name, values in now.items():
         if earlier := before.get(name):
             yield Change(
@@ -139,5 +138,5 @@ def changes(before: Series, now: Series) -> Iterator[Change]:
 
 
 def _apart(one: Sequence[float], other: Sequence[float]) -> bool:
-    """More than one repetition each, and their ranges do not touch."""
+    """True if both have more than one repetition and their ranges do not touch."""
     return min(len(one), len(other)) > 1 and (min(one) > max(other) or max(one) < min(other))

@@ -1,4 +1,4 @@
-"""Starts the ranks of a comparison, plain or under ``pario run``."""
+"""Starts the ranks of a benchmark, plain or under ``pario run``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pario.errors import ParioError
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured, as the worker takes it. ``dimensions`` 1 to 3; ``groups`` 0: half as
-    many as ranks."""
+    """The worker's request for a comparison of patterns. ``dimensions``: 1 to 3; ``groups`` 0: half
+    as many as ranks."""
 
     directory: str
     patterns: Sequence[str]
@@ -33,8 +33,8 @@ class Request:
 
 
 def launcher(words: str | None) -> list[str]:
-    """The MPI launcher: what was asked for, else the ``mpiexec`` beside this Python or on the
-    PATH."""
+    """The command of the MPI launcher: the one given, else the ``mpiexec`` beside this Python or on
+    the PATH. Raises ParioError."""
     if words:
         try:
             return shlex.split(words)
@@ -52,7 +52,7 @@ def launcher(words: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The same of S3D's checkpoint. ``repeat`` 0: each way once, which is not timed."""
+    """The worker's request for S3D's checkpoint. ``repeat`` 0: write each way once, untimed."""
 
     directory: str
     ways: Sequence[str]
@@ -68,11 +68,11 @@ def measure(
     mpiio: bool = False,
     log: Path | None = None,
 ) -> dict[str, Any]:
-    """Runs the worker on ``ranks`` ranks, with pario's MPI-IO if so wanted, traced into ``log`` if
-    there is one; its result."""
+    """Run the worker on ``ranks`` ranks, with pario's MPI-IO if ``mpiio`` is set, traced into
+    ``log`` if given; returns its result. Raises ParioError."""
     if importlib.util.find_spec("mpi4py") is None:
         raise ParioError(
-            "pario bench talks to MPI through mpi4py, which is not installed (pip install mpi4py)"
+            "pario bench uses MPI through mpi4py, which is not installed (pip install mpi4py)"
         )
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "result.json"
@@ -89,23 +89,23 @@ def measure(
                 str(log or Path(scratch) / "run.pario"),
             ]
             command = [sys.executable, "-m", "pario", "run", *options, "--", *command]
-        status, said = _run(command, quietly=log is not None)
+        status, errors = _run(command, quietly=log is not None)
         if status != 0 or not output.exists():
-            print(said, end="", file=sys.stderr)
+            print(errors, end="", file=sys.stderr)
             raise ParioError(f"the ranks ended with status {status}: {shlex.join(command[:-1])}")
         result: dict[str, Any] = json.loads(output.read_text())
         return {**result, "mpiio": mpiio}
 
 
 def _run(command: Sequence[str], *, quietly: bool) -> tuple[int, str]:
-    """Exit status, and what was said on stderr where that is not to be seen. The ranks end with
-    this process."""
+    """Run a command; returns its exit status and, if ``quietly``, its output on stderr. The ranks
+    end with this process."""
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if quietly else None, text=True
     ) as process:
         try:
-            said = process.communicate()[1] or ""
+            errors = process.communicate()[1] or ""
         except BaseException:
-            process.terminate()  # launchers pass it on
+            process.terminate()  # launchers forward the signal to the ranks
             raise
-    return process.returncode, said
+    return process.returncode, errors

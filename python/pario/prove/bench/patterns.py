@@ -1,8 +1,8 @@
-"""The access patterns: how ranks with a block each get one array into files, and back.
+"""The access patterns: ways in which ranks with one block each write an array to files and read it.
 
-The code of each has ``write`` and ``read``, both collective over the team's communicator; they
-return how many I/O calls this rank has made. Files lie in ``team.directory``; what is read goes
-into ``team.data``, which the worker compares with what was written.
+Each has ``write`` and ``read``, both collective over the team's communicator; they return the
+number of I/O calls of this rank. Files lie in ``team.directory``. ``read`` fills ``team.data``,
+which the worker compares with the data written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mpi4py import MPI
 from pario.prove.bench.array import Block, Doubles
 
 _LINE = "%24.16e\n"
-_AT_A_TIME = 1 << 14  # numbers that are formatted at once
+_AT_A_TIME = 1 << 14  # numbers formatted at once
 _ALONE = {"romio_cb_write": "disable", "romio_cb_read": "disable"}
 _UNSIEVED = {**_ALONE, "romio_ds_write": "disable", "romio_ds_read": "disable"}
 _SIEVED = {**_ALONE, "romio_ds_write": "enable", "romio_ds_read": "enable"}
@@ -27,10 +27,10 @@ _SIEVED = {**_ALONE, "romio_ds_write": "enable", "romio_ds_read": "enable"}
 
 @dataclass
 class Team:
-    """This rank, what it has, and with whom it works. Blocks of all ranks have the same shape.
+    """A rank with its data and the communicator of its team. All blocks have the same shape.
 
-    ``groups``: how many files where a pattern makes one per group of ranks, with ``stripes`` each
-    (0: as the file system will).
+    ``groups``: number of files of a pattern with one file per group of ranks. ``stripes``: stripes
+    of each of these files; 0: the file system's default.
     """
 
     comm: MPI.Comm
@@ -42,17 +42,16 @@ class Team:
 
     @property
     def rank(self) -> int:
-        """In the communicator."""
+        """The rank in the communicator."""
         return int(self.comm.Get_rank())
 
     @property
     def block(self) -> Block:
-        """Of this rank."""
+        """The block of this rank."""
         return self.blocks[self.rank]
 
     def group(self) -> Team:
-        """The ranks that share this rank's group, and the group's own file in place of the
-        directory."""
+        """The team of this rank's group; its ``directory`` is the group's file. Collective."""
         size = int(self.comm.Get_size())
         numbers = [rank * self.groups // size for rank in range(size)]
         mine = numbers[self.rank]
@@ -69,30 +68,30 @@ class Team:
         )
 
     def gather(self) -> Doubles:
-        """The parts of all ranks, one behind the other; empty elsewhere than on rank 0."""
+        """Gather the parts of all ranks, in rank order, on rank 0; empty on others. Collective."""
         parts = np.empty((len(self.blocks) if self.rank == 0 else 0, *self.block.shape))
         self.comm.Gather(self.data, parts if self.rank == 0 else None, 0)
         return parts
 
     def scatter(self, parts: Doubles | None) -> None:
-        """Gives every rank its part of what rank 0 has."""
+        """Send every rank its part from rank 0, into ``data``. Collective."""
         self.comm.Scatter(parts, self.data, 0)
 
 
 class Code(Protocol):
-    """What a pattern does; collective."""
+    """The code of a pattern; both functions are collective."""
 
     def write(self, team: Team) -> int:
-        """Writes ``team.data``; returns the calls of this rank."""
+        """Write ``team.data``; returns the number of calls of this rank."""
 
     def read(self, team: Team) -> int:
-        """Reads ``team.data`` back; returns the calls of this rank."""
+        """Read ``team.data`` back; returns the number of calls of this rank."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How numbers stand in a file of one process: ``store`` and ``fetch`` return how many calls it
-    took."""
+    """The format of numbers in a file of one process; ``store`` and ``fetch`` return their number
+    of calls."""
 
     store: Callable[[Path, Doubles], int]
     fetch: Callable[[Path, Doubles], int]
@@ -134,18 +133,18 @@ class _Each:
 
 class _Independent:
     def write(self, team: Team) -> int:
-        with opened(team.comm, team.directory / "array", MPI.MODE_WRONLY, _UNSIEVED) as file:
+        with open_file(team.comm, team.directory / "array", MPI.MODE_WRONLY, _UNSIEVED) as file:
             return _each_run(team, file.Write_at)
 
     def read(self, team: Team) -> int:
-        with opened(team.comm, team.directory / "array", MPI.MODE_RDONLY, _UNSIEVED) as file:
+        with open_file(team.comm, team.directory / "array", MPI.MODE_RDONLY, _UNSIEVED) as file:
             return _each_run(team, file.Read_at)
 
 
 class _Sieved:
     def write(self, team: Team) -> int:
         with (
-            opened(team.comm, team.directory / "array", MPI.MODE_RDWR, _SIEVED) as file,
+            open_file(team.comm, team.directory / "array", MPI.MODE_RDWR, _SIEVED) as file,
             _view(file, team.block),
         ):
             file.Write(team.data)
@@ -153,7 +152,7 @@ class _Sieved:
 
     def read(self, team: Team) -> int:
         with (
-            opened(team.comm, team.directory / "array", MPI.MODE_RDONLY, _SIEVED) as file,
+            open_file(team.comm, team.directory / "array", MPI.MODE_RDONLY, _SIEVED) as file,
             _view(file, team.block),
         ):
             file.Read(team.data)
@@ -163,7 +162,7 @@ class _Sieved:
 class _Collective:
     def write(self, team: Team) -> int:
         with (
-            opened(team.comm, team.directory / "array", MPI.MODE_WRONLY) as file,
+            open_file(team.comm, team.directory / "array", MPI.MODE_WRONLY) as file,
             _view(file, team.block),
         ):
             file.Write_all(team.data)
@@ -171,7 +170,7 @@ class _Collective:
 
     def read(self, team: Team) -> int:
         with (
-            opened(team.comm, team.directory / "array", MPI.MODE_RDONLY) as file,
+            open_file(team.comm, team.directory / "array", MPI.MODE_RDONLY) as file,
             _view(file, team.block),
         ):
             file.Read_all(team.data)
@@ -180,12 +179,12 @@ class _Collective:
 
 class _GroupFiles:
     def write(self, team: Team) -> int:
-        with _grouped(team) as group:
+        with _split_into_groups(team) as group:
             parts = group.gather()
             return _store(group.directory, parts) if group.rank == 0 else 0
 
     def read(self, team: Team) -> int:
-        with _grouped(team) as group:
+        with _split_into_groups(team) as group:
             if group.rank != 0:
                 group.scatter(None)
                 return 0
@@ -197,12 +196,12 @@ class _GroupFiles:
 
 class _GroupsOneFile:
     def write(self, team: Team) -> int:
-        with _grouped(team) as group, _leading(team, group) as leaders:
+        with _split_into_groups(team) as group, _split_leaders(team, group) as leaders:
             parts = group.gather()
             return self._move(team, group, leaders, parts, MPI.MODE_WRONLY) if leaders else 0
 
     def read(self, team: Team) -> int:
-        with _grouped(team) as group, _leading(team, group) as leaders:
+        with _split_into_groups(team) as group, _split_leaders(team, group) as leaders:
             parts = np.empty((len(group.blocks), *group.block.shape)) if leaders else None
             calls = (
                 self._move(team, group, leaders, parts, MPI.MODE_RDONLY)
@@ -213,46 +212,52 @@ class _GroupsOneFile:
             return calls
 
     def _move(self, team: Team, group: Team, leaders: MPI.Comm, parts: Doubles, mode: int) -> int:
-        """One collective call per member; a group that has no more members takes part with
-        nothing."""
+        """Make one collective call per member of the largest group; smaller groups pass no data in
+        the last calls."""
         most = -(-len(team.blocks) // team.groups)
-        with opened(leaders, team.directory / "array", mode) as file:
+        with open_file(leaders, team.directory / "array", mode) as file:
             for number in range(most):
-                there = number < len(group.blocks)
-                with _view(file, group.blocks[number if there else 0]):
+                exists = number < len(group.blocks)
+                with _view(file, group.blocks[number if exists else 0]):
                     transfer = file.Write_all if mode == MPI.MODE_WRONLY else file.Read_all
-                    transfer(parts[number] if there else np.empty(0))
+                    transfer(parts[number] if exists else np.empty(0))
         return most
 
 
 class _GroupsTogether:
     def write(self, team: Team) -> int:
-        with _grouped(team) as group, self._opened(group, MPI.MODE_WRONLY) as file:
+        with (
+            _split_into_groups(team) as group,
+            self._open_group_file(group, MPI.MODE_WRONLY) as file,
+        ):
             file.Write_at_all(group.rank * group.block.bytes, group.data)
         return 1
 
     def read(self, team: Team) -> int:
-        with _grouped(team) as group, self._opened(group, MPI.MODE_RDONLY) as file:
+        with (
+            _split_into_groups(team) as group,
+            self._open_group_file(group, MPI.MODE_RDONLY) as file,
+        ):
             file.Read_at_all(group.rank * group.block.bytes, group.data)
         return 1
 
     @contextmanager
-    def _opened(self, group: Team, mode: int) -> Iterator[MPI.File]:
+    def _open_group_file(self, group: Team, mode: int) -> Iterator[MPI.File]:
         hints = {"striping_factor": str(group.stripes)} if group.stripes else {}
-        with opened(group.comm, group.directory, mode, hints) as file:
+        with open_file(group.comm, group.directory, mode, hints) as file:
             yield file
 
 
 @contextmanager
-def _grouped(team: Team) -> Iterator[Team]:
+def _split_into_groups(team: Team) -> Iterator[Team]:
     group = team.group()
     yield group
     group.comm.Free()
 
 
 @contextmanager
-def _leading(team: Team, group: Team) -> Iterator[MPI.Comm | None]:
-    """The communicator of the groups' first ranks; None on others."""
+def _split_leaders(team: Team, group: Team) -> Iterator[MPI.Comm | None]:
+    """The communicator of the first ranks of all groups; None on others. Collective."""
     leaders = team.comm.Split(0 if group.rank == 0 else MPI.UNDEFINED, team.rank)
     if leaders == MPI.COMM_NULL:
         yield None
@@ -262,10 +267,10 @@ def _leading(team: Team, group: Team) -> Iterator[MPI.Comm | None]:
 
 
 @contextmanager
-def opened(
+def open_file(
     comm: MPI.Comm, path: Path, mode: int, hints: Mapping[str, str] | None = None
 ) -> Iterator[MPI.File]:
-    """A file that is open for one transfer; collective."""
+    """Open a file for one transfer, with hints. Collective."""
     info = MPI.Info.Create()
     for key, value in (hints or {}).items():
         info.Set(key, value)
@@ -280,7 +285,7 @@ def opened(
 
 @contextmanager
 def _view(file: MPI.File, block: Block) -> Iterator[None]:
-    """The file seen as one block of the array; collective."""
+    """Set the view of the file to one block of the array. Collective."""
     part = MPI.DOUBLE.Create_subarray(block.whole, block.shape, block.begin)
     part.Commit()
     file.Set_view(0, MPI.DOUBLE, part)

@@ -1,5 +1,5 @@
-"""What a comparison of patterns has measured: one ``Measure`` per pattern and direction, from all
-its repetitions."""
+"""The results of a comparison of patterns: one ``Measure`` per pattern and direction, over all
+repetitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Measure:
 
     @property
     def median(self) -> float:
-        """Of the seconds."""
+        """The median of the seconds."""
         return statistics.median(self.seconds)
 
     @property
@@ -40,7 +40,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Row:
-    """A pattern's figures."""
+    """The measurements of one pattern."""
 
     pattern: str
     write: Measure
@@ -48,7 +48,7 @@ class Row:
 
 
 def rows_of(document: Mapping[str, Any]) -> list[Row]:
-    """The rows of a result as JSON; ValueError where it is none."""
+    """The rows of a result in JSON. Raises ValueError for another document."""
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ValueError(
             f"no result of pario bench patterns (format {FORMAT!r}, version {VERSION} expected)"
@@ -64,5 +64,5 @@ def _measure(row: Mapping[str, Any]) -> Measure:
 
 
 def best(rows: Iterable[Row], direction: str) -> Row:
-    """The row of the highest rate."""
+    """The row with the highest rate in a direction."""
     return max(rows, key=lambda row: getattr(row, direction).rate)

@@ -1,10 +1,9 @@
-"""What every rank of ``pario bench s3d`` runs: ``mpiexec -n N python -m pario.prove.bench.s3d
-REQUEST``; rank 0 writes the result as JSON.
+"""The program of every rank of ``pario bench s3d``: ``mpiexec -n N python -m
+pario.prove.bench.s3d REQUEST``; rank 0 writes the result as JSON.
 
 The checkpoint of S3D: a short header, then species with 11 components, velocity with 3, temperature
-and pressure, on a 3-D grid that is divided among the ranks. Every way makes the same MPI-IO calls,
-one per rank and array; hints decide what becomes of them. What each has written is compared with
-what it should be.
+and pressure, on a 3-D grid divided among the ranks. Every way makes the same MPI-IO calls, one per
+rank and array, with other hints. Rank 0 compares each file with the expected bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 from mpi4py import MPI
 
 from pario.prove.bench.array import ITEM, Block
-from pario.prove.bench.patterns import Team, opened
-from pario.prove.bench.worker import Taken, ending_all, mpi_name, timed
+from pario.prove.bench.patterns import Team, open_file
+from pario.prove.bench.worker import Transfer, mpi_name, run_worker, time_transfer
 
 _COMPONENTS = (11, 3, 1, 1)
 _HEADER = bytes(512)
@@ -34,13 +33,15 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One way of writing it; collective."""
+    """One way of writing the checkpoint."""
 
     way: str
 
     def write(self, team: Team) -> int:
-        """Returns the MPI-IO writes of this rank."""
-        with opened(team.comm, team.directory / self.way, MPI.MODE_RDWR, _HINTS[self.way]) as file:
+        """Write it; returns the number of MPI-IO writes of this rank. Collective."""
+        with open_file(
+            team.comm, team.directory / self.way, MPI.MODE_RDWR, _HINTS[self.way]
+        ) as file:
             if team.rank == 0:
                 file.Write_at(0, _HEADER)
             begin = 0
@@ -62,7 +63,7 @@ class Checkpoint:
 
 
 def check(team: Team, way: str) -> None:
-    """The file holds the whole array, or the job ends. On rank 0."""
+    """End the job unless the file holds the whole array. Rank 0 calls it."""
     found = np.fromfile(team.directory / way, dtype=np.float64, offset=len(_HEADER))
     wrong = int(np.count_nonzero(found != np.arange(found.size)))
     if wrong or found.size != np.prod(team.block.whole):
@@ -74,9 +75,9 @@ def check(team: Team, way: str) -> None:
         team.comm.Abort(1)
 
 
-def measure(team: Team, way: str) -> Taken:
-    """Writes one checkpoint and removes it. Collective."""
-    taken = timed(team, "write", Checkpoint(way).write, sync=False)
+def measure(team: Team, way: str) -> Transfer:
+    """Write one checkpoint, check it and remove it. Collective."""
+    taken = time_transfer(team, "write", Checkpoint(way).write, sync=False)
     if team.rank == 0:
         check(team, way)
         (team.directory / way).unlink()
@@ -85,10 +86,10 @@ def measure(team: Team, way: str) -> Taken:
 
 
 def main(request: dict[str, Any]) -> None:
-    """Measures what the request names, the ways in turn. Collective over all ranks."""
+    """Measure the requested ways, alternating between them. Collective over all ranks."""
     comm = MPI.COMM_WORLD
     ranks = comm.Get_size()
-    grid = (1, *reversed(MPI.Compute_dims(ranks, 3)))  # most ranks along x, as S3D has it
+    grid = (1, *reversed(MPI.Compute_dims(ranks, 3)))  # most ranks along x, as in S3D
     whole = (sum(_COMPONENTS), *request["grid"])
     if any(side % along for side, along in zip(whole, grid, strict=True)):
         raise ValueError(
@@ -97,8 +98,8 @@ def main(request: dict[str, Any]) -> None:
         )
     blocks = [Block.of(rank, grid, whole) for rank in range(ranks)]
     team = Team(comm, blocks, blocks[comm.Get_rank()].make(), Path(request["directory"]), 1)
-    taken: dict[str, list[Taken]] = {way: [] for way in request["ways"]}
-    for repetition in range(-1, request["repeat"]):  # the first one warms buffers
+    taken: dict[str, list[Transfer]] = {way: [] for way in request["ways"]}
+    for repetition in range(-1, request["repeat"]):  # the first one warms the buffers up
         for way in request["ways"]:
             once = measure(team, way)
             if repetition >= 0:
@@ -111,4 +112,4 @@ def main(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    ending_all(main)
+    run_worker(main)

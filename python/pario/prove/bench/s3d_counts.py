@@ -1,4 +1,4 @@
-"""What reached a checkpoint's file, by the log of a run that wrote it once."""
+"""The accesses to the file of a checkpoint, counted in the log of a run that wrote it once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pario.see.tables.model import EVENT_KINDS, LAYERS
 
 
 def counts(log: Path, name: str) -> dict[str, int]:
-    """Of the file called ``name``, over all ranks: system calls, bytes, and writes that begin on no
-    multiple of ``UNIT``."""
+    """Count over all ranks, for the file ``name``: system calls, bytes, and writes that do not
+    begin at a multiple of ``UNIT``."""
     job = read([log])
     (file,) = [number for number in range(len(job.files)) if Path(job.path(number)).name == name]
     rows = job.records[
         (job.records["file"] == file) & (job.records["layer"] == LAYERS.index("posix"))
     ]
-    told = {
+    totals = {
         key: int(rows[counter].sum())
         for key, counter in (
             ("writes", "writes"),
@@ -29,10 +29,10 @@ def counts(log: Path, name: str) -> dict[str, int]:
             ("read", "bytes_read"),
         )
     }
-    return {**told, "unaligned": _unaligned(job.events, file)}
+    return {**totals, "unaligned": _count_unaligned(job.events, file)}
 
 
-def _unaligned(events: Any, file: int) -> int:
+def _count_unaligned(events: Any, file: int) -> int:
     posix = (events["file"] == file) & (events["layer"] == LAYERS.index("posix"))
     writes = events[posix & (events["kind"] == EVENT_KINDS.index("write"))]
     return int(np.count_nonzero(writes["offset"] % UNIT))

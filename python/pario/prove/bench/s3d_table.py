@@ -1,5 +1,5 @@
-"""The checkpoint of S3D written in three ways: what was counted and timed, and what was published
-of it."""
+"""The checkpoint of S3D written in three ways: measured counts and times, and the published
+ones."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ WAYS = {
     "sieved": "windows that are read, changed and written back",
     "collective": "gathered, then written in large pieces",
 }
-#: POSIX writes, reads, MiB written, writes that begin on no multiple of 4 MiB, seconds of the run;
-#: ATPESC 2020 hands-on I/O.
+#: POSIX writes, reads, MiB written, writes that do not begin at a multiple of 4 MiB, seconds of the
+#: run; ATPESC 2020 hands-on I/O.
 PUBLISHED = {
     "independent": (102_401, 0, 6.25, 102_399, 1443.0),
     "sieved": (81, 80, 87.11, 80, 11.0),
     "collective": (5, 0, 6.25, 4, 6.0),
 }
-#: What the published counts of unaligned writes are multiples of.
+#: Alignment, in bytes, of the published counts of unaligned writes.
 UNIT = 4 << 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way: seconds of the slowest rank, one per repetition; counts of one checkpoint, over all
-    ranks, at the file."""
+    """The result of one way: seconds of the slowest rank, one per repetition, and counts of the
+    accesses to one checkpoint, over all ranks."""
 
     way: str
     seconds: tuple[float, ...]
@@ -44,12 +44,12 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Of the seconds."""
+        """The median of the seconds."""
         return statistics.median(self.seconds)
 
 
 def rows_of(document: Mapping[str, Any]) -> list[Row]:
-    """The rows of a result as JSON; ValueError where it is none."""
+    """The rows of a result in JSON. Raises ValueError for another document."""
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ValueError(
             f"no result of pario bench s3d (format {FORMAT!r}, version {VERSION} expected)"

@@ -1,5 +1,5 @@
-"""The names of the access patterns and what they do, in words; their code is in ``patterns``, which
-needs mpi4py."""
+"""The names and descriptions of the access patterns; their code is in ``patterns``, which needs
+mpi4py."""
 
 PATTERNS = {
     "one": "one rank for all",

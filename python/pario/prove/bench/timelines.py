@@ -1,4 +1,4 @@
-"""What the ranks did in a pattern, over time: from its log to the panels of a picture."""
+"""Timelines of the ranks of a pattern: makes the panels of a picture from its log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from pario import wording
 from pario.errors import ParioError
 from pario.see.analyze.lanes import find_lanes
-from pario.see.analyze.spans import Kind, Panel, merged
+from pario.see.analyze.spans import Kind, Panel, merge_spans
 from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
 
 _MPIIO, _COMMUNICATION = LAYERS.index("mpiio"), 255
-#: The first lie under the others.
+#: In drawing order: later kinds cover earlier ones.
 KINDS = (
     Kind("in MPI-IO", "#d9e2ec", 1.0),
     Kind("communication", "#9aa5b1", 0.5),
@@ -23,16 +23,17 @@ KINDS = (
     Kind("write", "#0b5cad", 0.8),
     Kind("read", "#00846a", 0.8),
 )
-#: Of a panel's seconds: what is nearer to each other is one span. More ranks than these are not
-#: shown one by one.
+#: Spans with a smaller distance, as a share of the panel's seconds, are merged; of more ranks than
+#: MOST_ROWS, only every n-th is shown.
 _APART, MOST_ROWS = 1 / 800, 64
-#: The barriers of a rank, from its last on: after both, before reading, before writing
-#: (pario.prove.bench.worker).
+#: The last barriers of a rank, as indices from the end: after both transfers, before reading,
+#: before writing (pario.prove.bench.worker).
 _AFTER, _READING, _WRITING = -1, -2, -3
 
 
 def panels_of(name: str, job: Job, directory: Path) -> list[Panel]:
-    """Writing and reading, as a pattern did both last, on files below a directory."""
+    """The panels of the last write and the last read of a pattern, for files below a directory.
+    Raises ParioError."""
     events = job.events
     lanes = find_lanes(job).of(events["process"])
     ours = np.array(
@@ -50,7 +51,7 @@ def panels_of(name: str, job: Job, directory: Path) -> list[Panel]:
     for title, first, last in (("write", _WRITING, _READING), ("read", _READING, _AFTER)):
         begin, end = float(barriers["end"][first]), float(barriers["start"][last])
         within = np.flatnonzero(shown & (events["start"] >= begin) & (events["end"] <= end))
-        within = within[events["start"][within] < _done(job, lanes, begin, end)[lanes[within]]]
+        within = within[events["start"][within] < _find_ends(job, lanes, begin, end)[lanes[within]]]
         seconds = max(float(events["end"][within].max(initial=begin)) - begin, 1e-6)
         made.append(
             _panel(
@@ -66,13 +67,13 @@ def panels_of(name: str, job: Job, directory: Path) -> list[Panel]:
 
 
 def _barriers(job: Job, lanes: NDArray[Any]) -> NDArray[Any]:
-    """Those of the first rank, in order."""
+    """The barriers of the first rank, in order of time."""
     found = job.events[_calls(job, "MPI_Barrier") & (lanes == 0)]
     return np.asarray(found[np.argsort(found["start"])])
 
 
-def _done(job: Job, lanes: NDArray[Any], begin: float, end: float) -> NDArray[Any]:
-    """When each rank had done its part, and waited for the others as the worker does it."""
+def _find_ends(job: Job, lanes: NDArray[Any], begin: float, end: float) -> NDArray[Any]:
+    """The time at which each rank ended its transfer and began the worker's waiting barrier."""
     events = job.events
     waits = np.flatnonzero(
         _calls(job, "MPI_Ibarrier")
@@ -102,7 +103,7 @@ def _panel(
     for rank in ranks:
         of_rank = lanes == rank
         spans = {
-            shown.name: merged(
+            shown.name: merge_spans(
                 events["start"][chosen] - begin,
                 np.minimum(events["end"][chosen] - begin, seconds),
                 seconds * _APART,
@@ -115,7 +116,7 @@ def _panel(
 
 
 def _kinds(events: NDArray[Any]) -> NDArray[Any]:
-    """The place in KINDS of each event."""
+    """The index in KINDS of each event."""
     names = [kind.name for kind in KINDS]
     other, write, read = (names.index(name) for name in ("open, close, others", "write", "read"))
     of_kind = np.array([{"write": write, "read": read}.get(kind, other) for kind in EVENT_KINDS])

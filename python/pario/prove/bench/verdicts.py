@@ -1,5 +1,5 @@
-"""What the rates of ways say, in words: which is fastest, from which piece on a way pays, what an
-order costs. Pure."""
+"""Conclusions from the rates of ways, in words: the fastest way, the piece size from which a way
+pays off, the cost of random order. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from pario import wording
 from pario.prove.bench.ways import CONDITIONS, FORMAT, VERSION, Condition, spoken
 
-#: A piece is large enough when larger ones give less than this much more.
+#: A piece is large enough if it reaches this share of the best rate.
 ENOUGH = 0.9
-#: Of ways that do not differ clearly so many are named.
+#: The most ways that are named as not clearly slower than the fastest one.
 _NAMED = 3
 
-#: First way, second way, and under which conditions it is asked whether the first is faster.
+#: First way, second way, and the conditions under which they are compared.
 _PAIRS: tuple[tuple[str, str, Callable[[Condition], bool]], ...] = (
     ("stdio", "read", lambda condition: not condition.device),
     ("stdio, 64 KiB", "stdio", lambda condition: not condition.device and not condition.random),
@@ -43,7 +43,7 @@ class Rates:
 
     @property
     def median(self) -> float:
-        """What is shown."""
+        """The median of the repetitions."""
         return statistics.median(self.values)
 
     @property
@@ -52,7 +52,7 @@ class Rates:
         return (max(self.values) - min(self.values)) / self.median
 
     def beats(self, other: Rates) -> bool:
-        """Each repetition is faster than all of the other's."""
+        """True if each repetition is faster than all repetitions of the other."""
         return min(self.values) > max(other.values)
 
 
@@ -64,16 +64,16 @@ class Result:
     rates: Mapping[tuple[str, str, int], Rates] = field(default_factory=dict)
 
     def of(self, way: str, condition: Condition, piece: int) -> Rates | None:
-        """Nothing where the way could not be measured."""
+        """The rates of a way; None if it could not be measured."""
         return self.rates.get((way, condition.name, piece))
 
     def ways(self, condition: Condition) -> list[str]:
-        """Those that were measured, in order."""
+        """The ways measured under a condition, in order."""
         return list(dict.fromkeys(way for way, name, _ in self.rates if name == condition.name))
 
 
 def result_of(document: Mapping[str, Any]) -> Result:
-    """From JSON; ValueError where it is none."""
+    """Read a result from JSON. Raises ValueError for another document."""
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ValueError(
             f"no result of pario bench api (format {FORMAT!r}, version {VERSION} expected)"
@@ -86,45 +86,46 @@ def result_of(document: Mapping[str, Any]) -> Result:
 
 
 def verdicts(result: Result) -> Iterator[tuple[str, list[str]]]:
-    """For each condition that was measured its sentences."""
+    """Yield each measured condition with its sentences."""
     for condition in CONDITIONS:
         if result.ways(condition):
             yield (
                 condition.name,
                 [
                     text
-                    for say in (_fastest, _enough, _order, _pairs)
-                    for text in say(result, condition)
+                    for conclude in (_fastest, _enough, _order, _pairs)
+                    for text in conclude(result, condition)
                 ],
             )
 
 
 def _fastest(result: Result, condition: Condition) -> Iterator[str]:
-    """The fastest way with the smallest pieces, and with the largest."""
+    """Yield the fastest way with the smallest pieces, and with the largest."""
     for piece in dict.fromkeys((result.pieces[0], result.pieces[-1])):
-        there = {
+        measured = {
             way: rates
             for way in result.ways(condition)
             if (rates := result.of(way, condition, piece))
         }
-        if there:
-            best = max(there, key=lambda way: there[way].median)
-            alike = [way for way in there if way != best and not there[best].beats(there[way])]
-            fastest = (
-                f"{spoken(best, condition.writes)} is fastest, {wording.rate(there[best].median)}"
-            )
+        if measured:
+            best = max(measured, key=lambda way: measured[way].median)
+            alike = [
+                way for way in measured if way != best and not measured[best].beats(measured[way])
+            ]
+            rate = wording.rate(measured[best].median)
+            fastest = f"{spoken(best, condition.writes)} is fastest, {rate}"
             yield f"Pieces of {wording.block(piece)}: {fastest}{_rivals(alike, condition)}."
 
 
 def _rivals(ways: Sequence[str], condition: Condition) -> str:
-    """Those that may be as fast, some of them by name."""
+    """Describe the ways that may be as fast, some of them by name."""
     named = "; ".join(spoken(way, condition.writes) for way in ways[:_NAMED])
     more = f"; {len(ways) - _NAMED} more" if len(ways) > _NAMED else ""
     return f" (no clear difference: {named}{more})" if ways else ""
 
 
 def _enough(result: Result, condition: Condition) -> Iterator[str]:
-    """From which piece on larger ones gain nothing: the size of a buffer of one's own."""
+    """Yield the piece size from which larger pieces gain little: a good size of a buffer."""
     rates = {
         piece: found.median
         for piece in result.pieces
@@ -191,13 +192,13 @@ def _pairs(result: Result, condition: Condition) -> Iterator[str]:
                 if result.of(one, condition, piece) and result.of(other, condition, piece)
             ]
             if pieces:
-                yield _compared(result, condition, one, other, pieces)
+                yield _compare_ways(result, condition, one, other, pieces)
 
 
-def _compared(
+def _compare_ways(
     result: Result, condition: Condition, one: str, other: str, pieces: Sequence[int]
 ) -> str:
-    """Where one way is faster than another, beyond what repetitions differ by."""
+    """Describe the piece sizes at which one way is clearly faster or slower than another."""
 
     def beats(first: str, second: str) -> list[int]:
         return [
@@ -212,7 +213,7 @@ def _compared(
     first, second = spoken(one, condition.writes), spoken(other, condition.writes)
     if not faster and not slower:
         return f"{first} and {second} do not differ clearly."
-    said = []
+    parts = []
     rates = {
         piece: (
             _rates(result, one, condition, piece).median
@@ -224,11 +225,11 @@ def _compared(
         if where:
             factors = {piece: rates[piece] for piece in where}
             most = max(factors, key=lambda piece: abs(factors[piece] - 1))
-            said.append(
+            parts.append(
                 f"{word} than {second} {_range(where, pieces)} ({factors[most]:.2g} times its rate"
                 f" at {wording.block(most)})"
             )
-    return f"{first} is {', '.join(said)}."
+    return f"{first} is {', '.join(parts)}."
 
 
 def _rates(result: Result, way: str, condition: Condition, piece: int) -> Rates:
@@ -238,7 +239,7 @@ def _rates(result: Result, way: str, condition: Condition, piece: int) -> Rates:
 
 
 def _range(where: Sequence[int], pieces: Sequence[int]) -> str:
-    """Which of the pieces, in words."""
+    """Describe a selection of the piece sizes."""
     if list(where) == list(pieces):
         return "at every size" if len(pieces) > 1 else f"at {wording.block(pieces[0])}"
     if list(where) == list(pieces[: len(where)]):

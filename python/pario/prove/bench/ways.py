@@ -1,9 +1,8 @@
-"""The calls by which a program can move the bytes of a file, timed side by side (``pario bench
-api``).
+"""A comparison of the calls that move bytes of a file (``pario bench api``).
 
-One thread, natively timed (room ``ways``). Conditions are what is done (read or written, in order
-or not, from memory or to and from the device); within each round of repetitions all ways take turns
-at each of them.
+One thread, timed natively (src/instruments/ways). A condition is a direction (read or write), an
+order (sequential or random) and a medium (memory or device). Each repetition measures all ways
+under all conditions.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ import numpy as np
 FORMAT = "pario-bench-api"
 VERSION = 1
 PIECES = (512, 4096, 65536, 1 << 20)
-#: What the pieces of a readv and the deepest queue of io_uring need of a file of such pieces.
+#: The least pieces in a file: enough for a readv and for the deepest io_uring queue.
 LEAST_PIECES = 32
 _BLOCK = 8 << 20
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of moving pieces; the fields behind the name are those of
+    """A way of moving pieces; the fields after the name are those of
     src/instruments/ways/ways.hpp."""
 
     name: str
@@ -40,11 +39,11 @@ class Way:
 
     @property
     def native(self) -> tuple[str, int, int, bool, bool]:
-        """As the native side takes it."""
+        """The arguments of the native function."""
         return (self.call, self.at_a_time, self.buffer, self.direct, self.advised)
 
 
-#: By the name of the call that reads; ``spoken`` has that of its counterpart.
+#: Named by the reading call; ``spoken`` returns the name of the writing one.
 WAYS = (
     Way("read", "read"),
     Way("pread", "pread"),
@@ -64,14 +63,14 @@ WAYS = (
 
 
 def spoken(way: str, writes: bool) -> str:
-    """The name of a way for what it does: ``pwrite`` for ``pread``."""
+    """The name of a way in one direction: ``pwrite`` for ``pread`` if it writes."""
     return way.replace("read", "write") if writes else way
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What all ways do. ``device``: nothing is in memory before reading, all is on the device after
-    writing."""
+    """The conditions of a measurement. ``device``: the page cache is empty before reading, and all
+    bytes are on the device after writing."""
 
     writes: bool
     random: bool
@@ -79,7 +78,7 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """As results and headings have it."""
+        """The name in results and headings."""
         verb = "write" if self.writes else "read"
         where = (
             ("to the device" if self.writes else "from the device")
@@ -89,7 +88,7 @@ class Condition:
         return f"{verb} {'at random' if self.random else 'in order'} {where}"
 
     def suits(self, way: Way) -> bool:
-        """Past the page cache there is only the device."""
+        """True if a way can run: direct I/O always uses the device."""
         return self.device or not way.direct
 
 
@@ -103,7 +102,7 @@ CONDITIONS = tuple(
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured. ``seconds``: of each single measurement, at most."""
+    """The request for a comparison. ``seconds``: the most time for one measurement."""
 
     directory: Path
     size: int = 256 << 20
@@ -114,20 +113,18 @@ class Request:
 
 @dataclass
 class _Bench:
-    """Files, and what they gave."""
+    """The measurement in progress and its results."""
 
     request: Request
     rates: dict[tuple[str, str, int], list[float]] = field(default_factory=dict)
-    missing: dict[str, str] = field(
-        default_factory=dict
-    )  # what a way could not do at all, or with these pieces
-    left: float = 0.0  # the largest part of a file that was in memory all the same
+    missing: dict[str, str] = field(default_factory=dict)  # failed measurements and their errors
+    left: float = 0.0  # the largest share of a file that stayed in memory before a device read
 
     def path(self, condition: Condition) -> Path:
         return self.request.directory / ("written" if condition.writes else "read")
 
     def once(self, way: Way, condition: Condition, piece: int) -> None:
-        """One measurement more, or the reason why there is none."""
+        """Add one measurement, or the error that prevents it."""
         from pario import _native
 
         path = self.path(condition)
@@ -153,7 +150,7 @@ class _Bench:
         self.rates.setdefault((way.name, condition.name, piece), []).append(moved / seconds)
 
     def _prepare(self, path: Path, condition: Condition) -> None:
-        """Clean pages, and all of them in memory, or none."""
+        """Clean the file's pages, then load all of them into memory, or drop them."""
         with path.open("rb", buffering=0) as file:
             os.fdatasync(file.fileno())
             if condition.device:
@@ -167,7 +164,7 @@ class _Bench:
 
 
 def resident(path: Path) -> float:
-    """What of a file is in memory; nothing where the file system maps no files."""
+    """The share of a file that is in memory; 0 if the file system cannot map files."""
     from pario import _native
 
     try:
@@ -177,7 +174,7 @@ def resident(path: Path) -> float:
 
 
 def make_file(path: Path, size: int) -> None:
-    """A file whose words of eight bytes are their own places."""
+    """Write a file in which each word of eight bytes is its own offset."""
     with path.open("wb", buffering=0) as file:
         for begin in range(0, size, _BLOCK):
             rest = np.arange(begin, min(begin + _BLOCK, size), 8, dtype=np.uint64).data.cast("B")
@@ -189,8 +186,8 @@ def make_file(path: Path, size: int) -> None:
 def measure(
     request: Request, show: Callable[[int, int], None] = lambda done, whole: None
 ) -> dict[str, Any]:
-    """Measures, and returns the result as JSON has it. Raises OSError; what a way cannot do here is
-    no error."""
+    """Measure all ways; returns the result for JSON. Raises OSError; ways that are unavailable here
+    are listed as missing."""
     bench = _Bench(request)
     for condition in CONDITIONS[:: len(CONDITIONS) // 2]:
         make_file(bench.path(condition), request.size)

@@ -1,10 +1,10 @@
-"""What every rank of a comparison runs: ``mpiexec -n N python -m pario.prove.bench.worker
+"""The program of every rank of a comparison: ``mpiexec -n N python -m pario.prove.bench.worker
 REQUEST``; rank 0 writes the result as JSON.
 
-Patterns take turns, repetition by repetition, so that a machine that gets slower does so for all.
-Times are from a barrier to the end of the slowest rank, opening and closing included; with ``sync``
-until the data are on the device. Buffers have been touched before. What was read is compared with
-what was written.
+Each repetition runs all patterns, so that a machine that becomes slower affects all of them. Times
+are from a barrier to the end of the slowest rank, open and close included, and with ``sync`` until
+the data are on the device. A first, untimed repetition touches all buffers. The bytes read are
+compared with those written.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pario.prove.bench.results import FORMAT, VERSION
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What one transfer took: seconds of the slowest rank, calls of all ranks, of the program and
-    of the system."""
+class Transfer:
+    """The cost of one transfer: seconds of the slowest rank; calls of the program and system calls,
+    over all ranks."""
 
     seconds: float
     calls: int
@@ -38,36 +38,36 @@ class Taken:
 
 
 def system_calls(direction: str) -> int:
-    """Reads or writes that this process has had the kernel do."""
+    """The number of read or write system calls of this process."""
     lines = Path("/proc/self/io").read_text().splitlines()
     figures = dict(line.split(": ") for line in lines)
     return int(figures["syscw" if direction == "write" else "syscr"])
 
 
 def wait_for_all(comm: MPI.Comm) -> None:
-    """A barrier that sleeps: those that are done leave the processors to those that are not.
-    Collective."""
+    """A barrier that sleeps: waiting ranks leave the processors to working ones. Collective."""
     request = comm.Ibarrier()
     while not request.Test():
         time.sleep(1e-4)
 
 
-def timed(team: Team, direction: str, transfer: Callable[[Team], int], sync: bool) -> Taken:
-    """One transfer by all ranks. Collective."""
-    looking = -system_calls(direction) + system_calls(direction)
+def time_transfer(
+    team: Team, direction: str, transfer: Callable[[Team], int], sync: bool
+) -> Transfer:
+    """Measure one transfer by all ranks. Collective."""
+    own = -system_calls(direction) + system_calls(direction)
     team.comm.Barrier()
     before = system_calls(direction)
     begin = time.perf_counter()
     calls = transfer(team)
     if sync and direction == "write":
         os.sync()
-    made = system_calls(direction) - before - looking
+    made = system_calls(direction) - before - own
     wait_for_all(team.comm)
-    seconds = (
-        time.perf_counter() - begin
-    )  # the longest is that of the rank that began first, until the last one has ended
+    # The maximum over the ranks is the time from the first begin to the last end.
+    seconds = time.perf_counter() - begin
     comm = team.comm
-    return Taken(
+    return Transfer(
         comm.allreduce(seconds, MPI.MAX),
         comm.allreduce(calls, MPI.SUM),
         comm.allreduce(made, MPI.SUM),
@@ -75,7 +75,7 @@ def timed(team: Team, direction: str, transfer: Callable[[Team], int], sync: boo
 
 
 def check(team: Team, pattern: str, expected: Any) -> None:
-    """Every rank has read what it wrote, or the job ends."""
+    """End the job unless this rank has read the bytes that it wrote."""
     wrong = int(np.count_nonzero(team.data != expected))
     if wrong:
         print(
@@ -87,15 +87,15 @@ def check(team: Team, pattern: str, expected: Any) -> None:
         team.comm.Abort(1)
 
 
-def measure(team: Team, name: str, sync: bool) -> tuple[Taken, Taken]:
-    """Writes and reads once. Collective."""
+def measure(team: Team, name: str, sync: bool) -> tuple[Transfer, Transfer]:
+    """Write and read once with a pattern. Collective."""
     code, expected = CODE[name], team.data.copy()
     if team.rank == 0:
         team.directory.mkdir()
     team.comm.Barrier()
-    written = timed(team, "write", code.write, sync)
+    written = time_transfer(team, "write", code.write, sync)
     team.data.fill(-1)
-    read = timed(team, "read", code.read, sync)
+    read = time_transfer(team, "read", code.read, sync)
     check(team, name, expected)
     team.comm.Barrier()
     if team.rank == 0:
@@ -103,8 +103,8 @@ def measure(team: Team, name: str, sync: bool) -> tuple[Taken, Taken]:
     return written, read
 
 
-def summary(taken: list[Taken], size: int) -> dict[str, Any]:
-    """Of one direction of one pattern, as ``results.Measure`` has it."""
+def summary(taken: list[Transfer], size: int) -> dict[str, Any]:
+    """The fields of ``results.Measure`` for one direction of one pattern."""
     last = taken[-1]
     return {
         "seconds": [each.seconds for each in taken],
@@ -115,13 +115,13 @@ def summary(taken: list[Taken], size: int) -> dict[str, Any]:
 
 
 def mpi_name() -> str:
-    """The MPI at hand."""
+    """The name and version of the MPI library."""
     return " ".join(MPI.Get_library_version().split("\n")[0].split())
 
 
-def ending_all(main: Callable[[dict[str, Any]], None]) -> None:
-    """Runs a worker with the request of the command line; one rank's failure would leave the others
-    waiting."""
+def run_worker(main: Callable[[dict[str, Any]], None]) -> None:
+    """Run a worker with the request of the command line. An error on one rank ends all ranks, which
+    would wait for it otherwise."""
     try:
         main(json.loads(sys.argv[1]))
     except Exception as error:
@@ -134,7 +134,7 @@ def ending_all(main: Callable[[dict[str, Any]], None]) -> None:
 
 
 def main(request: dict[str, Any]) -> None:
-    """Measures what the request names and prints the result. Collective over all ranks."""
+    """Measure the requested patterns; rank 0 writes the result. Collective over all ranks."""
     comm = MPI.COMM_WORLD
     grid = MPI.Compute_dims(comm.Get_size(), request["dimensions"])
     whole = shape_of(request["size"], grid)
@@ -144,8 +144,8 @@ def main(request: dict[str, Any]) -> None:
     team = Team(
         comm, blocks, data, Path(request["directory"]) / "pattern", groups, request["stripes"]
     )
-    taken: dict[str, list[tuple[Taken, Taken]]] = {name: [] for name in request["patterns"]}
-    for repetition in range(-1, request["repeat"]):  # the first one warms buffers
+    taken: dict[str, list[tuple[Transfer, Transfer]]] = {name: [] for name in request["patterns"]}
+    for repetition in range(-1, request["repeat"]):  # the first one warms the buffers up
         for name in request["patterns"]:
             both = measure(team, name, request["sync"])
             if repetition >= 0:
@@ -180,4 +180,4 @@ def main(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    ending_all(main)
+    run_worker(main)

@@ -1,2 +1,2 @@
-"""A striped file system of our own (FUSE), for trying things: started, asked, ended. docs/lab.md
-says what it models."""
+"""The lab, a striped file system (FUSE) for experiments: mount, query and unmount it. docs/lab.md
+describes its model."""

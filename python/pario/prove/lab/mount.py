@@ -1,4 +1,4 @@
-"""Mounts a lab, finds it again, and takes it away without leaving anything."""
+"""Mounts a lab, finds a mounted one, and removes it without remains."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pario.fix.stripe.filesystem import Mount, mounts
 
 PROGRAM = "pario-lab"
 TYPE = "fuse.pario-lab"
-STATUS = (  # the attribute of the root by which a lab tells, and forgets, what it has counted
-    "pario.lab"
-)
+#: The attribute of the root directory: reading it returns the counters, writing it resets them.
+STATUS = "pario.lab"
 _NOTE = "lab.json"
-_GONE = (errno.ENOTCONN, errno.ECONNABORTED)  # what a mount answers whose process is gone, or going
-_PATIENCE = 10.0  # seconds in which a lab should end
+#: Errors of a mount whose process has ended, or is ending.
+_GONE = (errno.ENOTCONN, errno.ECONNABORTED)
+_PATIENCE = 10.0  # seconds within which a lab should end
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a lab is like; the numbers that ``pario-lab`` takes."""
+    """The parameters of a lab, which are those of ``pario-lab``."""
 
     targets: int = 8
     rate: int = 50 << 20  # bytes per second and target; 0: no limit
@@ -44,13 +44,13 @@ class Model:
 
     @property
     def words(self) -> list[str]:
-        """As it takes them."""
+        """The arguments of ``pario-lab``."""
         return [f"{name}={int(value)}" for name, value in vars(self).items()]
 
 
 @dataclass
 class Outcome:
-    """Where a lab is now, and what was found there before."""
+    """The places of a mounted lab, and notes about a dead one that it replaced."""
 
     point: Path
     backing: Path
@@ -58,20 +58,21 @@ class Outcome:
 
 
 def up(point: Path, model: Model, backing: Path | None = None) -> Outcome:
-    """Mounts. A lab that died there is cleared away, and its files are taken over."""
+    """Mount a lab. A dead lab at the same place is unmounted, and its files are used. Raises
+    ParioError."""
     point = point.absolute()
     notes = []
-    if dead := _dead(point):
+    if dead := _find_dead(point):
         _unmount(point, lazily=True)
         backing = backing or Path(dead.source)
         notes.append(f"a lab that had died was mounted at {point}; its files are in {dead.source}")
-    elif (here := _mounted(point)) and here.type == TYPE:
+    elif (here := _find_mount(point)) and here.type == TYPE:
         raise ParioError(f"{point} is a lab already; pario lab down {point} ends it")
     backing = (backing or point.with_name(point.name + ".lab")).absolute()
     command = [str(program()), str(backing), str(point), *model.words]
     _check(point, backing)
     made = [str(place) for place in (backing, point) if _make(place)]
-    _note(backing, made)
+    _write_note(backing, made)
     done = subprocess.run(command, capture_output=True, text=True, env=_plain_environment())
     if done.returncode != 0:
         _clear(backing)
@@ -80,56 +81,57 @@ def up(point: Path, model: Model, backing: Path | None = None) -> Outcome:
 
 
 def status(point: Path) -> dict[str, Any]:
-    """What a lab is like, and what it has counted."""
+    """The parameters and counters of a lab. Raises ParioError."""
     try:
-        told = os.getxattr(point, STATUS)
+        text = os.getxattr(point, STATUS)
     except OSError as error:
         if error.errno in _GONE:
             raise ParioError(
                 f"the lab at {point} has died; pario lab up {point} mounts it again, pario lab down"
-                " clears it away"
+                " removes it"
             ) from error
         raise ParioError(
             f"{point} is no lab; expected a directory mounted by pario lab up"
         ) from error
-    value: dict[str, Any] = json.loads(told)
+    value: dict[str, Any] = json.loads(text)
     return value
 
 
 def reset(point: Path) -> None:
-    """Counts from zero."""
+    """Reset the counters. Raises ParioError."""
     status(point)
     os.setxattr(point, STATUS, b"")
 
 
 def down(point: Path, force: bool = False) -> None:
-    """Unmounts, waits for the process to end, removes what ``up`` made."""
+    """Unmount a lab, wait for its process to end, and remove the directories that ``up`` created.
+    Raises ParioError."""
     point = point.absolute()
-    dead = _dead(point)
-    told: dict[str, Any] = {"backing": dead.source, "process": 0} if dead else status(point)
+    dead = _find_dead(point)
+    found: dict[str, Any] = {"backing": dead.source, "process": 0} if dead else status(point)
     _unmount(point, lazily=force or dead is not None)
-    _wait(told["process"], point)
-    _clear(Path(told["backing"]))
+    _wait(found["process"], point)
+    _clear(Path(found["backing"]))
 
 
-def _mounted(point: Path) -> Mount | None:
+def _find_mount(point: Path) -> Mount | None:
     at = [mount for _, mount in mounts() if mount.point == str(point)]
     return at[-1] if at else None
 
 
-def _dead(point: Path) -> Mount | None:
-    """The mount of a lab whose process is gone."""
+def _find_dead(point: Path) -> Mount | None:
+    """The mount of a lab whose process has ended."""
     try:
         point.stat()
     except OSError as error:
-        mount = _mounted(point)
+        mount = _find_mount(point)
         if error.errno in _GONE and mount and mount.type == TYPE:
             return mount
     return None
 
 
 def program() -> Path:
-    """The one that serves labs."""
+    """The path of ``pario-lab``. Raises ParioError."""
     if named := os.environ.get("PARIO_LAB"):
         return Path(named)
     native = importlib.util.find_spec("pario._native")
@@ -138,30 +140,30 @@ def program() -> Path:
         if (folder / PROGRAM).exists():
             return folder / PROGRAM
     raise ParioError(
-        f"{PROGRAM} is not there: libfuse3 was not, when pario was installed (Debian: apt-get"
-        " install libfuse3-dev, then again)"
+        f"{PROGRAM} is missing: pario was installed without libfuse3 (Debian: apt-get install"
+        " libfuse3-dev, then install pario again)"
     )
 
 
 def _check(point: Path, backing: Path) -> None:
     if not Path("/dev/fuse").exists():
         raise ParioError(
-            "there is no /dev/fuse: this kernel, or this container, has no FUSE (docker: --device"
+            "/dev/fuse is missing: this kernel, or this container, has no FUSE (docker: --device"
             " /dev/fuse --cap-add SYS_ADMIN)"
         )
     if os.geteuid() != 0 and not shutil.which("fusermount3"):
         raise ParioError(
-            "fusermount3 is not installed, without which only root can mount (Debian: apt-get"
+            "fusermount3 is not installed; without it, only root can mount (Debian: apt-get"
             " install fuse3)"
         )
     if point.exists() and any(point.iterdir()):
-        raise ParioError(f"{point} is not empty: what is in it would be hidden")
+        raise ParioError(f"{point} is not empty: a lab would hide its files")
     if backing.is_relative_to(point):
-        raise ParioError(f"{backing} lies in {point}, where the lab will be")
+        raise ParioError(f"{backing} lies in {point}, the mount point of the lab")
 
 
 def _make(place: Path) -> bool:
-    """Whether it was not there."""
+    """Create a directory; False if it exists already."""
     try:
         place.mkdir(parents=True)
     except FileExistsError:
@@ -171,23 +173,25 @@ def _make(place: Path) -> bool:
     return True
 
 
-def _note(backing: Path, made: list[str]) -> None:
-    """Says for ``down`` what is to be removed; what an earlier ``up`` made there still is."""
-    earlier = _made(backing)
+def _write_note(backing: Path, made: list[str]) -> None:
+    """Record the directories that ``down`` removes: those that this ``up``, or an earlier one,
+    created."""
+    earlier = _read_note(backing)
     (backing / _NOTE).write_text(
         json.dumps({"made": [*earlier, *(place for place in made if place not in earlier)]})
     )
 
 
-def _made(backing: Path) -> list[str]:
+def _read_note(backing: Path) -> list[str]:
     with suppress(OSError, ValueError, KeyError):
         return list(json.loads((backing / _NOTE).read_text())["made"])
     return []
 
 
 def _clear(backing: Path) -> None:
-    """Removes the directories that ``up`` made; the one with the files only then."""
-    for place in map(Path, _made(backing)):
+    """Remove the directories that ``up`` created, the one with the files only if it is one of
+    them."""
+    for place in map(Path, _read_note(backing)):
         if place == backing:
             shutil.rmtree(place)
         else:
@@ -203,13 +207,13 @@ def _unmount(point: Path, lazily: bool) -> None:
     )
     if done.returncode != 0:
         raise ParioError(
-            f"{done.stderr.strip()}; programs that use it must end first, or --force takes it away"
-            " under them"
+            f"{done.stderr.strip()}; end the programs that use it first, or unmount it under them"
+            " with --force"
         )
 
 
 def is_running(process: int) -> bool:
-    """Also not: one that has ended and that nobody has asked about yet."""
+    """True if a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except OSError:
@@ -220,7 +224,7 @@ def _wait(process: int, point: Path) -> None:
     begin, asked = time.monotonic(), False
     while is_running(process):
         passed = time.monotonic() - begin
-        if passed > 1 and not asked:  # other mount namespaces have it, too
+        if passed > 1 and not asked:  # other mount namespaces may hold the mount
             os.kill(process, signal.SIGTERM)
             asked = True
         if passed > _PATIENCE:
@@ -229,7 +233,7 @@ def _wait(process: int, point: Path) -> None:
 
 
 def _plain_environment() -> dict[str, str]:
-    """Without what is preloaded into the caller."""
+    """The environment without the libraries preloaded into this process."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 

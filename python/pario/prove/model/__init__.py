@@ -1,2 +1,2 @@
-"""What I/O costs on machines that are only described: machines, what is asked of them, and
-published figures to compare with."""
+"""The cost of I/O on described machines: machines, their loads, and published figures to compare
+with."""

@@ -1,5 +1,5 @@
-"""Finds the values of a machine's fitted parameters, from the rows of published tables that are
-there for it. Deterministic."""
+"""Fits the parameters of a machine to rows of published tables that are marked for it.
+Deterministic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pario.prove.model.machine import WHOLE, Machine
 from pario.prove.model.published import Row, Table, tables
 
-#: Decades around a value in which a better one is looked for, one after the other; and how often
-#: the interval is cut.
+#: Search intervals around a value, in decades, one after the other; and the number of cuts of an
+#: interval.
 _REACH = (1.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 _CUTS = 14
 _SAME = "the same value as "
@@ -28,7 +28,7 @@ def rows_of(machine: Machine) -> list[tuple[Table, Row]]:
 
 
 def fit(machine: Machine) -> Machine:
-    """The least squares of the logarithms, one parameter after the other."""
+    """Minimize the squared errors of the logarithms, one parameter after the other."""
     rows = rows_of(machine)
     free = [name for name in machine.fitted if not machine.sources[name].startswith(_SAME)]
 
@@ -39,15 +39,14 @@ def fit(machine: Machine) -> Machine:
 
     for reach in _REACH:
         for name in free:
-            machine = _better(machine, name, reach, error)
-    return _rounded(machine)
+            machine = _improve(machine, name, reach, error)
+    return _round_fitted(machine)
 
 
-def _better(
+def _improve(
     machine: Machine, name: str, reach: float, error: Callable[[Machine], float]
 ) -> Machine:
-    """The best value of one parameter within ``reach`` decades, by cutting the interval in
-    three."""
+    """Search the best value of one parameter within ``reach`` decades, by ternary search."""
     low, high = (math.log10(machine.values[name]) + side * reach for side in (-1, 1))
     for _ in range(_CUTS):
         left, right = low + (high - low) / 3, high - (high - low) / 3
@@ -66,7 +65,7 @@ def _with(machine: Machine, name: str, value: float) -> Machine:
     )
 
 
-def _rounded(machine: Machine) -> Machine:
+def _round_fitted(machine: Machine) -> Machine:
     return machine.with_values(
         {name: float(f"{machine.values[name]:.4g}") for name in machine.fitted}
     )

@@ -1,4 +1,4 @@
-"""What is asked of a machine: flows of bytes, phases, calls of many ranks; and what they cost."""
+"""The load of a machine: flows of bytes, phases, and calls of many ranks, with their costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pario.prove.model.machine import Machine
 
 @dataclass(frozen=True)
 class Flow:
-    """Ranks of one node that do alike; the fields are those of src/instruments/model/model.hpp."""
+    """Ranks of one node with equal work; the fields are those of
+    src/instruments/model/model.hpp."""
 
     node: int = 0
     ranks: int = 1
@@ -26,7 +27,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Phase:
-    """What happens at the same time."""
+    """The flows and metadata operations that take place at the same time."""
 
     writes: bool
     flows: tuple[Flow, ...] = ()
@@ -37,18 +38,18 @@ class Phase:
 
     @property
     def requests(self) -> int:
-        """At the targets."""
+        """The number of requests at the targets."""
         return sum(flow.requests for flow in self.flows)
 
     @property
     def bytes(self) -> int:
-        """To or from the targets."""
+        """The bytes to or from the targets."""
         return sum(flow.bytes for flow in self.flows)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a phase, of its parts, and what limits it."""
+    """The seconds of a phase and of its parts, and the resource that limits it."""
 
     seconds: float
     metadata: float
@@ -59,7 +60,7 @@ class Cost:
 
 
 def cost(machine: Machine, phase: Phase) -> Cost:
-    """What a phase takes."""
+    """Compute the cost of a phase on a machine."""
     from pario import _native
 
     flows = [tuple(vars(flow).values()) for flow in phase.flows]
@@ -69,7 +70,7 @@ def cost(machine: Machine, phase: Phase) -> Cost:
 
 @dataclass(frozen=True)
 class Job:
-    """Who calls, and on which file."""
+    """The ranks of a call, and the kind and stripes of its file."""
 
     ranks: int
     nodes: int
@@ -79,7 +80,7 @@ class Job:
 
 
 def job_on(machine: Machine, ranks: int, stripes: int) -> Job:
-    """Ranks that fill nodes of a machine, and a file of so many stripes."""
+    """A job whose ranks fill nodes of a machine, with a file of ``stripes`` stripes."""
     return Job(
         ranks, math.ceil(ranks / machine.ranks_per_node), machine.kind, machine.unit, stripes
     )
@@ -93,8 +94,8 @@ def call(
     places: Sequence[int],
     hints: Mapping[str, str] | None = None,
 ) -> Phase:
-    """Rank r moves ``layout`` (the notation of room pattern) at ``places[r]``: what pario's plan
-    comes to."""
+    """The phase of pario's plan for one call in which rank r accesses ``layout`` (in the notation
+    of src/core/pattern) at ``places[r]``."""
     from pario import _native
 
     native = (job.ranks, job.nodes, job.kind, job.unit, job.targets)
@@ -109,7 +110,8 @@ def call(
 def turns(
     machine: Machine, writes: bool, clients: Sequence[Sequence[tuple[int, int]]]
 ) -> tuple[float, int]:
-    """Clients that make requests, (lock unit, bytes), one after the other: seconds, hand-overs."""
+    """Simulate clients whose requests, (lock unit, bytes), are served one after the other; returns
+    seconds and hand-overs."""
     from pario import _native
 
     return _native.model_turns(machine.native(), writes, [list(client) for client in clients])

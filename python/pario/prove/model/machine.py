@@ -1,4 +1,4 @@
-"""Machines as text files: what each parameter is, and where it comes from."""
+"""Machines as text files: the value and the origin of each parameter."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from pario import state, wording
 from pario.errors import ParioError
 
 FOLDER = Path(__file__).parent / "machines"
-#: The machine that pario bench --calibrate has measured.
+#: The name of the machine that pario bench --calibrate measured.
 THIS = "this"
-#: Parameters beside those of the native model: of a number in text, writes of a rank to a target
-#: that it does not wait for, and requests that a rank has under way at a time when it reads in
-#: order, or much at once.
+#: Parameters that the native model does not have: seconds per number in text; unfinished writes of
+#: a rank to a target; requests in flight of a rank that reads in order, or much in one call.
 OWN = ("number_seconds", "in_flight", "read_ahead")
-#: Those that count things.
+#: Parameters that are whole numbers.
 WHOLE = ("targets", "in_flight", "read_ahead")
 
 
 @dataclass(frozen=True)
 class _Range:
-    """What a number in a machine's file may be."""
+    """The allowed values of a number in a machine's file."""
 
     least: float
     most: float
     whole: bool = False
-    none: bool = False  # 0, too: no limit
+    none: bool = False  # 0 is allowed, too, and means no limit
 
     def check(self, name: str, value: Any) -> float:
-        """The number; raises ValueError."""
+        """Return the value as a number. Raises ValueError if it is not allowed."""
         right = isinstance(value, int | float) and not isinstance(value, bool)
         right = (
             right
@@ -65,27 +64,27 @@ class Machine:
     unit: int  # bytes per stripe, or the block
     ranks_per_node: int
     values: Mapping[str, float]
-    sources: Mapping[str, str]  # of each value: where it stands, or what it was fitted to
+    sources: Mapping[str, str]  # of each value: its source, or the rows to which it was fitted
     fitted: tuple[str, ...]
     remark: str = ""
 
     def with_values(self, changed: Mapping[str, float]) -> Machine:
-        """The same with other values."""
+        """Return a copy of the machine with other values."""
         return replace(self, values={**self.values, **changed})
 
     def native(self) -> list[tuple[str, float]]:
-        """Its parameters as the native model takes them."""
+        """The parameters of the native model."""
         return [(name, value) for name, value in self.values.items() if name not in OWN]
 
 
 def names() -> list[str]:
-    """Machines that pario brings along."""
+    """The names of the machines that pario includes."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def path_of(name: str) -> Path:
-    """The file of a machine: one of pario's own, any path that ends in .toml, or for ``this`` what
-    was measured here last."""
+    """The file of a machine: one that pario includes, any path that ends in .toml, or for ``this``
+    the last one measured here. Raises ParioError."""
     if name == THIS:
         measured = list(state.folder("machines").glob("*.toml"))
         if not measured:
@@ -97,7 +96,7 @@ def path_of(name: str) -> Path:
 
 
 def load(name: str) -> Machine:
-    """Raises ParioError, which names the file and what is wrong with it."""
+    """Read a machine. Raises ParioError with the file and the error."""
     path = path_of(name)
     try:
         with path.open("rb") as file:
@@ -111,7 +110,7 @@ def load(name: str) -> Machine:
 
 
 def text_of(machine: Machine) -> str:
-    """Its file."""
+    """The text of a machine's file."""
     head = {
         "title": machine.title,
         "kind": machine.kind,
@@ -138,7 +137,7 @@ def _parse(name: str, text: dict[str, Any]) -> Machine:
     from pario import _native
 
     for key in ("title", "kind"):
-        if not isinstance(_needed(text, key), str):
+        if not isinstance(_require(text, key), str):
             raise ValueError(f"{key}: {text[key]}; expected text")
     if text["kind"] not in (kinds := _native.model_kinds()):
         raise ValueError(f"kind: {text['kind']}; expected one of {', '.join(kinds)}")
@@ -147,10 +146,10 @@ def _parse(name: str, text: dict[str, Any]) -> Machine:
         name,
         wording.printable(text["title"]),
         text["kind"],
-        int(_UNIT.check("unit", _needed(text, "unit"))),
-        int(_RANKS_PER_NODE.check("ranks_per_node", _needed(text, "ranks_per_node"))),
+        int(_UNIT.check("unit", _require(text, "unit"))),
+        int(_RANKS_PER_NODE.check("ranks_per_node", _require(text, "ranks_per_node"))),
         {
-            key: _range_of(key).check(key, _needed(parameter, "value", f"{key}: "))
+            key: _range_of(key).check(key, _require(parameter, "value", f"{key}: "))
             for key, parameter in parameters.items()
         },
         {
@@ -162,17 +161,17 @@ def _parse(name: str, text: dict[str, Any]) -> Machine:
     )
 
 
-def _needed(table: Mapping[str, Any], key: str, where: str = "") -> Any:
+def _require(table: Mapping[str, Any], key: str, where: str = "") -> Any:
     if key not in table:
         raise ValueError(f"{where}{key} is missing")
     return table[key]
 
 
 def _parameters(text: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What is said of each."""
+    """Return the table of each parameter. Raises ValueError."""
     from pario import _native
 
-    parameters = _needed(text, "parameters")
+    parameters = _require(text, "parameters")
     if not isinstance(parameters, dict) or not all(
         isinstance(parameter, dict) for parameter in parameters.values()
     ):
@@ -184,8 +183,8 @@ def _parameters(text: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if key not in known:
             raise ValueError(f"no such parameter: {key}; there are {', '.join(known)}")
         if bool(parameter.get("source")) == bool(parameter.get("fitted")):
-            raise ValueError(f"{key}: either source or fitted must say where it comes from")
-    _needed(parameters, "targets", "parameters: ")
+            raise ValueError(f"{key}: either source or fitted must name its origin")
+    _require(parameters, "targets", "parameters: ")
     return parameters
 
 

@@ -1,4 +1,4 @@
-"""Predicted beside published figures, as Markdown."""
+"""The tables of docs/model.md that compare predicted and published figures, as Markdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pario.prove.model.published import TOLERANCE, Row, Table, off, tables
 
 
 def page() -> Iterator[str]:
-    """All tables, in lines."""
+    """Yield the lines of all tables."""
     all_tables = list(tables())
     yield from _summary(all_tables)
     for name in sorted({table.machine for table in all_tables}):
@@ -26,8 +26,9 @@ def page() -> Iterator[str]:
         yield from _parameters(machine)
 
 
-def missed(machine: Machine, table: Table) -> list[Row]:
-    """Rows that are off by more than the tolerance; counts must be right to half a percent."""
+def list_misses(machine: Machine, table: Table) -> list[Row]:
+    """List the rows whose prediction is off by more than the tolerance, or by more than 0.5 % for a
+    count."""
     return [
         row
         for row in table.rows
@@ -44,7 +45,7 @@ def _summary(all_tables: list[Table]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for table in all_tables:
         machine = load(table.machine)
-        misses = missed(machine, table)
+        misses = list_misses(machine, table)
         counts = [row for row in table.rows if row.exact]
         right = f"{len(counts)}, {sum(row not in misses for row in counts)}" if counts else ""
         wrong = sum(row in table.checked for row in misses)
@@ -57,7 +58,7 @@ def _summary(all_tables: list[Table]) -> Iterator[str]:
 
 def _parameters(machine: Machine) -> Iterator[str]:
     if machine.remark:
-        yield from (*_wrapped(machine.remark), "")
+        yield from (*_wrap_text(machine.remark), "")
     yield from ("| parameter | value | from |", "|---|---|---|")
     for name, value in machine.values.items():
         how = "fitted: " if name in machine.fitted else ""
@@ -65,10 +66,10 @@ def _parameters(machine: Machine) -> Iterator[str]:
 
 
 def _rows(machine: Machine, table: Table) -> Iterator[str]:
-    """The rows of a table; below them, numbered, the reasons of those that are missed."""
-    yield from ("", *_wrapped(f"{table.title}. {table.source}."))
+    """Yield the rows of a table, then the numbered reasons of its misses."""
+    yield from ("", *_wrap_text(f"{table.title}. {table.source}."))
     yield from ("", "| | published | predicted | off | |", "|---|---|---|---|---|")
-    misses = missed(machine, table)
+    misses = list_misses(machine, table)
     for row in table.rows:
         predicted = table.predict(machine, row)
         figures = (
@@ -78,11 +79,11 @@ def _rows(machine: Machine, table: Table) -> Iterator[str]:
         mark = f"; **missed** ({misses.index(row) + 1})" if row in misses else ""
         yield f"| {row.name} | {figures} | {_use(row)}{mark} |"
     for number, row in enumerate(misses, start=1):
-        yield from (*([""] if number == 1 else []), *_wrapped(row.reason, f"{number}. "))
+        yield from (*([""] if number == 1 else []), *_wrap_text(row.reason, f"{number}. "))
 
 
-def _wrapped(text: str, mark: str = "") -> list[str]:
-    """Lines of at most 100 columns, the first after a mark of a list."""
+def _wrap_text(text: str, mark: str = "") -> list[str]:
+    """Wrap a text at 100 columns; the first line begins with a list mark."""
     return textwrap.wrap(
         text, 100, initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False
     )

@@ -1,4 +1,4 @@
-"""Published figures, and what the model predicts for them."""
+"""Published figures, and the model's predictions of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pario.prove.model.machine import Machine
 
 FOLDER = Path(__file__).parent / "published"
 MIB = 1 << 20
-#: So far off a prediction may be, in parts of what was published.
+#: The largest accepted error of a prediction, relative to the published figure.
 TOLERANCE = 0.25
 
 
@@ -26,9 +26,9 @@ class Row:
     published: float
     asked: dict[str, Any]
     fits: bool = False  # parameters are fitted to it
-    exact: bool = False  # a count of the plan, which no parameter changes
-    follows: bool = False  # from rows that are fitted to, and so checks nothing
-    reason: str = ""  # that it is missed
+    exact: bool = False  # a count of the plan, independent of the parameters
+    follows: bool = False  # follows from fitted rows, and so checks nothing
+    reason: str = ""  # of a missed prediction
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,23 @@ class Table:
     rows: tuple[Row, ...]
 
     def predict(self, machine: Machine, row: Row) -> float:
-        """The model's figure."""
+        """Predict the figure of a row."""
         return LOADS[self.load](machine, **row.asked)
 
     @property
     def checked(self) -> tuple[Row, ...]:
-        """Rows that say something about the machine that was not put in."""
+        """The rows that test the model: neither fitted, nor counts, nor derived from fitted
+        rows."""
         return tuple(row for row in self.rows if not (row.fits or row.exact or row.follows))
 
 
 def off(published: float, predicted: float) -> float:
-    """How far a prediction is off, in parts of what was published."""
+    """The error of a prediction relative to the published figure."""
     return predicted / published - 1
 
 
 def tables() -> Iterator[Table]:
-    """All of them."""
+    """Yield all tables, by name."""
     for path in sorted(FOLDER.glob("*.toml")):
         text = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = tuple(_row(text["common"], dict(row)) for row in text["rows"])
@@ -74,24 +75,24 @@ def tables() -> Iterator[Table]:
         )
 
 
-def _row(common: dict[str, Any], said: dict[str, Any]) -> Row:
+def _row(common: dict[str, Any], text: dict[str, Any]) -> Row:
     own = {
-        key: said.pop(key)
+        key: text.pop(key)
         for key in ("name", "published", "fits", "exact", "follows", "reason")
-        if key in said
+        if key in text
     }
-    return Row(asked=common | said, **own)
+    return Row(asked=common | text, **own)
 
 
 @lru_cache(maxsize=32)
 def _parts(job: Job, writes: bool, part: int, hints: tuple[tuple[str, str], ...] = ()) -> Phase:
-    """All ranks collectively, rank r the r-th part of the file. The same for all rates of a
-    machine."""
+    """The collective call in which rank r accesses the r-th part of the file. Independent of the
+    machine's rates, hence cached."""
     return call(job, writes, True, str(part), range(0, part * job.ranks, part), dict(hints))
 
 
 def _shared_file(machine: Machine, bytes: float, ranks: int, writes: bool, stripes: int) -> float:
-    """One file of equal parts, which all ranks open."""
+    """One file of equal parts; all ranks open it."""
     phase = _parts(job_on(machine, ranks, stripes), writes, int(bytes) // ranks)
     return cost(
         machine, replace(phase, opens=0 if writes else ranks, creates=ranks if writes else 0)
@@ -111,8 +112,8 @@ def _wrf(
     exchange: bool = True,
     beside: float = 0,
 ) -> float:
-    """Files that are written collectively, the exchange before the bytes move; and input that rank
-    0 reads from one target."""
+    """Files written collectively, with the exchange before the writes, and input that rank 0 reads
+    from one target."""
     seconds = beside
     for gib in write:
         phase = _parts(
@@ -140,7 +141,7 @@ def _serial(machine: Machine, bytes: int, size: int, measure: str = "seconds") -
 def _nfs(
     machine: Machine, bytes: float, threads: int, scattered: bool, writes: bool = False
 ) -> float:
-    """Threads that wait for what they read, and not for what they write."""
+    """Threads that wait for their reads, but not for their writes."""
     targets = int(machine.values["targets"]) if scattered else 1
     depth = 0 if writes else int(machine.values["read_ahead"])
     phase = Phase(writes, (Flow(ranks=threads, targets=targets, bytes=int(bytes), depth=depth),))
@@ -159,15 +160,15 @@ def _nodes(machine: Machine, bytes_per_node: float, nodes: int, measure: str = "
 
 
 def _multi_file(machine: Machine, ranks: int, numbers: int, ascii: bool, files: int) -> float:
-    """Written through the node's link, read again from its memory; each file's numbers are turned
-    into text and back by one process."""
+    """Files written through the node's link and read again from its memory; one process per file
+    converts its numbers to text and back."""
     flows = tuple(Flow(bytes=8 * numbers * ranks // files) for _ in range(files))
     text = 2 * numbers * ranks // files * machine.values["number_seconds"] if ascii else 0
     return cost(machine, Phase(True, flows, creates=files, opens=files)).seconds + text
 
 
-#: The arrays of S3D as examples/s3d lays them out: type, offset. Rank r is at (r % 4, r / 4 % 2, r
-#: / 8).
+#: The arrays of S3D in the layout of examples/s3d: type and offset. Rank r is at
+#: (r % 4, r / 4 % 2, r / 8).
 _S3D = (
     ("11x(20x(20x64/256)/10240)/409600", 512),
     ("3x(20x(20x64/256)/10240)/409600", 4506112),
@@ -202,10 +203,10 @@ def _s3d(machine: Machine, way: str, beside: float = 0, measure: str = "seconds"
         return {"reads": reads, "writes": requests - reads, "MiB written": (moved - read) / MIB}[
             measure
         ]
-    return beside + sum(_in_turns(machine, phase, way == "sieve") for phase in phases)
+    return beside + sum(_simulate_turns(machine, phase, way == "sieve") for phase in phases)
 
 
-def _in_turns(machine: Machine, phase: Phase, sieved: bool) -> float:
+def _simulate_turns(machine: Machine, phase: Phase, sieved: bool) -> float:
     """All blocks are one lock unit; a sieve window is read and written under its lock."""
     clients = []
     for flow in phase.flows:

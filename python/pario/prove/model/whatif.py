@@ -1,5 +1,4 @@
-"""What a recorded run would do on a described machine: its files as flows, other stripes, more
-ranks."""
+"""Predicts a recorded run on a described machine: its files as flows, other stripes, more ranks."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from pario.prove.model.machine import Machine
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
-#: A job of so many ranks per target that keeps each target busy for so many seconds makes others
-#: wait; likewise the metadata server.
+#: Limits of warnings: ranks per target, seconds for which each target is busy, seconds for which
+#: the metadata server is busy.
 CROWD, BUSY_SECONDS, METADATA_SECONDS = 256, 30.0, 10.0
-#: What stdio asks the kernel for at a time, unless its buffer is known.
+#: Bytes per system call of stdio if the size of its buffer is unknown.
 STDIO_BUFFER = 4096
 
-#: Requests below this are small: what each of them costs matters.
+#: Requests below this many bytes are small, so that the cost of each of them matters.
 SMALL = 64 << 10
 
 Manner = Literal["shared", "own files", "one rank"]
@@ -31,8 +30,8 @@ Way = Literal["as it is", "collective"]
 
 @dataclass(frozen=True)
 class Use:
-    """What a run did in one direction to a shared file, to files of one rank each, or to the files
-    of one rank."""
+    """The accesses of a run, in one direction, to a shared file, to files of one rank each, or to
+    the files of one rank."""
 
     what: str
     manner: Manner
@@ -45,7 +44,7 @@ class Use:
     interleaved: bool = False  # most requests do not begin where the rank's last one ended
 
     def of_ranks(self, factor: float) -> Use:
-        """The same bytes by ``factor`` times as many ranks. What one rank does stays its own."""
+        """The same bytes by ``factor`` times as many ranks. Accesses of one rank stay with it."""
         if self.manner == "one rank":
             return self
         grown = {name: max(round(getattr(self, name) * factor), 1) for name in ("users", "opens")}
@@ -58,25 +57,25 @@ class Use:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run as it would be."""
+    """The prediction of a run."""
 
-    stripes: int  # 0: as it was
+    stripes: int  # 0: as recorded
     way: Way
     io: float
     beside: float  # seconds without I/O
-    bound: str  # what limits most of the I/O
+    bound: str  # the resource that limits most of the I/O
     warnings: tuple[str, ...] = ()
-    aggregators: int = 0  # of collective calls; 0: as pario chooses
+    aggregators: int = 0  # of collective calls; 0: pario's choice
 
     @property
     def seconds(self) -> float:
-        """Of the whole run."""
+        """The time of the whole run."""
         return self.io + self.beside
 
 
 def uses_of(job: Job) -> list[Use]:
-    """The files of a run, in both directions, as far as bytes moved; those of the program, not of
-    what starts it."""
+    """The uses of the program's files, in each direction in which bytes moved; files of launchers
+    do not count."""
     times = Times(job)
     job = times.job
     found: list[Use] = []
@@ -92,11 +91,11 @@ def uses_of(job: Job) -> list[Use]:
                 found.append(use)
             else:
                 alone[writes].append((int(moved["process"][0]), use))
-    return found + [use for owned in alone.values() for use in _together(owned)]
+    return found + [use for owned in alone.values() for use in _merge_uses(owned)]
 
 
 def _rows_of(job: Job, file: int) -> np.ndarray:
-    """Records of a file at the layer that is nearest to the file system."""
+    """The records of a file at the layer nearest to the file system."""
     rows: np.ndarray = job.records[job.records["file"] == file]
     below = rows[rows["layer"] != LAYERS.index("mpiio")]
     return below if (below["bytes_read"].sum() + below["bytes_written"].sum()) > 0 else rows
@@ -126,8 +125,9 @@ def _use(path: str, rows: np.ndarray, moved: np.ndarray, writes: bool) -> Use:
     )
 
 
-def _together(owned: list[tuple[int, Use]]) -> Iterator[Use]:
-    """Files of one rank each: if several ranks have such files, they are used at the same time."""
+def _merge_uses(owned: list[tuple[int, Use]]) -> Iterator[Use]:
+    """Merge the uses of files of one rank each; files of several ranks are used at the same
+    time."""
     if not owned:
         return
     owners, uses = len({owner for owner, _ in owned}), [use for _, use in owned]
@@ -141,8 +141,8 @@ def _together(owned: list[tuple[int, Use]]) -> Iterator[Use]:
 
 
 def phase_of(machine: Machine, use: Use, stripes: int, way: Way, aggregators: int = 0) -> Phase:
-    """A use on a machine, its files in so many stripes; collectively by so many aggregators, or (0)
-    as pario chooses."""
+    """The phase of a use on a machine, with ``stripes`` stripes per file; ``way`` collective: by
+    ``aggregators`` aggregators, 0: by pario's choice."""
     stripes = min(
         stripes, int(machine.values["targets"]), -(-use.bytes // (use.files * machine.unit))
     )
@@ -169,15 +169,15 @@ def phase_of(machine: Machine, use: Use, stripes: int, way: Way, aggregators: in
     )
     return Phase(
         use.writes,
-        tuple(_flows(use, nodes, targets, _under_way(machine, use, targets))),
+        tuple(_flows(use, nodes, targets, _count_in_flight(machine, use, targets))),
         use.opens - min(created, use.opens),
         created,
     )
 
 
-def _under_way(machine: Machine, use: Use, targets: int) -> int:
-    """Requests of a rank at a time: one, or what is read ahead, or at once. Writes that are not
-    waited for go on to further targets, until one has as many as it may."""
+def _count_in_flight(machine: Machine, use: Use, targets: int) -> int:
+    """The number of requests that a rank has in flight: one, or those read ahead or in one call.
+    Writes in the background continue on further targets until one has ``in_flight`` of them."""
     if not use.writes:
         at_once = -(-use.bytes // (use.requests * machine.unit))
         return max(
@@ -187,21 +187,20 @@ def _under_way(machine: Machine, use: Use, targets: int) -> int:
     waiting = int(machine.values.get("in_flight", 0))
     if use.interleaved or not waiting:
         return 1
-    in_a_row = max(
-        machine.unit * use.requests // use.bytes, 1
-    )  # before it is the next target's turn
+    # Requests to one target before those to the next one.
+    in_a_row = max(machine.unit * use.requests // use.bytes, 1)
     return (
         targets if in_a_row <= waiting else max(min(targets, in_a_row // (in_a_row - waiting)), 1)
     )
 
 
 def _flows(use: Use, nodes: int, targets: int, depth: int) -> Iterator[Flow]:
-    """The ranks of each node alike."""
-    handovers = use.requests if use.interleaved else use.users
-    taken = handovers if use.writes and use.manner == "shared" else 0
+    """Yield one flow per node; the work is divided evenly."""
+    locks = use.requests if use.interleaved else use.users
+    handovers = locks if use.writes and use.manner == "shared" else 0
     for node in range(nodes):
         bytes, requests, changes, ranks = (
-            _part(total, node, nodes) for total in (use.bytes, use.requests, taken, use.users)
+            _part(total, node, nodes) for total in (use.bytes, use.requests, handovers, use.users)
         )
         yield Flow(node, ranks, 0, targets, 1, bytes, requests, changes, depth)
 
@@ -218,7 +217,7 @@ def outcome(
     beside: float,
     aggregators: int = 0,
 ) -> Outcome:
-    """What a run without its I/O takes ``beside`` seconds; the files one after the other."""
+    """Predict a run that takes ``beside`` seconds without its I/O; its uses follow each other."""
     costs = [
         (use, cost(machine, phase_of(machine, use, stripes, way, aggregators))) for use in uses
     ]
@@ -240,43 +239,41 @@ def _warnings(use: Use, found: Cost, stripes: int) -> Iterator[str]:
     if use.users >= CROWD * targets and found.busiest_target >= BUSY_SECONDS:
         yield (
             f"{use.what}: {use.users:,} ranks on {wording.plural(targets, 'target')} keep each busy"
-            f" for {wording.seconds(found.busiest_target)}: its server may answer nobody else"
+            f" for {wording.seconds(found.busiest_target)}; other jobs wait for its server"
             " meanwhile"
         )
     if found.metadata >= METADATA_SECONDS:
         yield (
             f"{use.what}: {use.opens:,} opens keep the metadata server busy for"
-            f" {wording.seconds(found.metadata)}; all others wait"
+            f" {wording.seconds(found.metadata)}; other jobs wait for it"
         )
 
 
 def unknown(machine: Machine, uses: Iterable[Use]) -> Iterator[str]:
-    """What the machine's description does not say, and so costs nothing in the prediction."""
-    uses, says = list(uses), {name for name, value in machine.values.items() if value > 0}
+    """Yield the costs that the machine's description lacks; they count as zero."""
+    uses, known = list(uses), {name for name, value in machine.values.items() if value > 0}
     for word, rate, writes in (("reading", "read_rate", False), ("writing", "write_rate", True)):
-        if any(use.writes == writes for use in uses) and not says & {
+        if any(use.writes == writes for use in uses) and not known & {
             rate,
             "node_rate",
             "network_rate",
         }:
             yield f"{machine.name} has no rate for {word}"
-    if any(use.bytes < SMALL * use.requests for use in uses) and not says & {
+    if any(use.bytes < SMALL * use.requests for use in uses) and not known & {
         "request_seconds",
         "round_trip",
     }:
-        yield (
-            f"{machine.name} does not say what a request costs beside its bytes, and many are small"
-        )
+        yield f"{machine.name} has no cost for a request in addition to its bytes; many are small"
     if (
         any(use.writes and use.interleaved and use.manner == "shared" for use in uses)
-        and "handover_seconds" not in says
+        and "handover_seconds" not in known
     ):
         yield (
-            f"{machine.name} does not say what taking locks from each other costs, and ranks write"
-            " between each other's bytes"
+            f"{machine.name} has no cost for lock hand-overs; ranks write between each other's"
+            " bytes"
         )
 
 
-def scaled(beside: float, before: int, ranks: int) -> float:
-    """What is not I/O, divided among more ranks."""
+def scale_computation(beside: float, before: int, ranks: int) -> float:
+    """Scale the seconds without I/O to another number of ranks."""
     return beside * before / ranks

@@ -1,11 +1,10 @@
-"""The recorded I/O of a run performed again, without the program.
+"""Replays the recorded I/O of a run without the program.
 
-    script = script_of(job)                  # what each process does, in order; raises ReplayError
-    where the log does not hold that performance = perform(script, directory) # does it there, with
-    as many processes, under pario's library fidelity(job, script, performance)       # calls, bytes
-    and seconds of both
+    script = script_of(job)  # the operations of each process; ReplayError: the log lacks some
+    performance = perform(script, directory)  # with as many processes, under pario's library
+    fidelity(job, script, performance)  # calls, bytes and seconds of both
 
-docs/replay.md says what is the same as in the run and what is not.
+docs/replay.md lists the differences between a replay and its run.
 """
 
 from pario.prove.replay.errors import ReplayError

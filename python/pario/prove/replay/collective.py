@@ -1,5 +1,5 @@
-"""MPI-IO calls of a run as operations: only where the log says all of them, else the POSIX calls
-that they became are played."""
+"""Makes operations of the MPI-IO calls of a run, if the log holds all of them; else their POSIX
+calls are played."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pario.prove.replay.script import OPERATION, Script, View
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Job
 
 MPIIO = LAYERS.index("mpiio")
-#: As a group of ranks: this one alone.
+#: The number of the group that holds only the calling rank.
 ALONE = 0xFFFFFFFF
 _COLLECTIVE = 8
 _TRANSFERS = [EVENT_KINDS.index(kind) for kind in ("read", "write")]
@@ -33,8 +33,8 @@ _PLAYED = (
 
 
 def method_of(function: str) -> str:
-    """What mpi4py calls a function; empty where it is not played. Split calls are played as one, at
-    their beginning."""
+    """The name of an MPI function in mpi4py; empty if it is not played. Split calls are played as
+    one call at their begin."""
     if not function.startswith("MPI_File_"):
         return ""
     name = function.removeprefix("MPI_File_").removesuffix("_c")
@@ -44,28 +44,29 @@ def method_of(function: str) -> str:
 
 
 def why_not(job: Job, rows: NDArray[Any], lanes: NDArray[Any]) -> str:
-    """Why the MPI-IO calls among ``rows`` cannot be played as such; empty where they can."""
+    """The reason why the MPI-IO calls among ``rows`` cannot be played as such; empty if they
+    can."""
     events = job.events[rows]
     names = np.array(job.function_names or [""])[events["function"]]
     moves = np.isin(events["kind"], _TRANSFERS)
     if job.format == "darshan":
-        return "a Darshan log does not say what is collective"
+        return "a Darshan log does not mark collective calls"
     if importlib.util.find_spec("mpi4py") is None:
         return "mpi4py is not installed"
     shared = (np.char.find(names, "_shared") >= 0) | (np.char.find(names, "_ordered") >= 0)
     if np.any(moves & (events["offset"] < 0) & ~shared):
-        return "the log does not say where all calls begin"
+        return "the log lacks the offsets of some calls"
     noted: dict[tuple[int, int], int] = defaultdict(int)
     for view in job.views:
         if view.layout == "" or view.displacement < 0:
-            return "a view has too many pieces to be in the log"
+            return "a view has too many pieces for the log"
         noted[view.process, view.file] += 1
     set_here = events[(names == "MPI_File_set_view") & ((events["flags"] & 1) == 0)]
     pairs, counts = np.unique(
         np.stack([set_here["process"], set_here["file"]]), axis=1, return_counts=True
     )
     if any(noted[int(p), int(f)] != count for (p, f), count in zip(pairs.T, counts, strict=True)):
-        return "the log does not hold all views"
+        return "the log lacks some views"
     if _open_twice(events):
         return "a process has a file open several times"
     return ""
@@ -88,8 +89,8 @@ def _open_twice(events: NDArray[Any]) -> bool:
 def operations(
     job: Job, rows: NDArray[Any], lanes: NDArray[Any], script: Script
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Operations for MPI-IO events, with names, views, slots and groups added to the script; and
-    which of them are played."""
+    """Make operations of MPI-IO events, and add their names, views, slots and groups to the script;
+    also returns the mask of the played ones."""
     events = job.events[rows]
     made = np.zeros(len(rows), OPERATION)
     methods = [method_of(name) for name in job.function_names]
@@ -114,7 +115,7 @@ def operations(
 
 
 def _groups(events: NDArray[Any], lanes: NDArray[Any], made: NDArray[Any], script: Script) -> None:
-    """`length` of an opening: the number of the group of ranks that open together."""
+    """Set ``length`` of each open to the number of the group of ranks that open together."""
     opens = np.flatnonzero(events["kind"] == EVENT_KINDS.index("open"))
     made["length"][opens] = ALONE
     together = opens[(events["flags"][opens] & _COLLECTIVE) != 0]
@@ -126,14 +127,14 @@ def _groups(events: NDArray[Any], lanes: NDArray[Any], made: NDArray[Any], scrip
 
 
 def group_number(script: Script, ranks: tuple[int, ...]) -> int:
-    """The number of a group, a new one where it is not known yet."""
+    """The number of a group of ranks; a new group is added to the script."""
     if ranks not in script.groups:
         script.groups.append(ranks)
     return script.groups.index(ranks)
 
 
 class _Views:
-    """The calls of one process on one file: offsets become what they are through its views."""
+    """The calls of one process on one file; converts their offsets to those in its views."""
 
     def __init__(self, job: Job, script: Script, made: NDArray[Any], events: NDArray[Any]) -> None:
         self._job, self._script, self._made, self._events = job, script, made, events
@@ -165,8 +166,8 @@ class _Views:
         self._targets(members, names)
 
     def _targets(self, members: NDArray[Any], names: NDArray[Any]) -> None:
-        """A seek goes where the next call begins that uses the pointer; the one that all ranks
-        share is another."""
+        """Set the target of each seek: the begin of the next call that uses the individual file
+        pointer."""
         own = (np.char.find(names, "_at") < 0) & (self._events["offset"][members] >= 0)
         pointer = np.isin(self._events["kind"][members], _TRANSFERS) & own
         uses = members[pointer]

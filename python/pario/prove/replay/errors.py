@@ -1,4 +1,4 @@
-"""What goes wrong with replays."""
+"""The errors of replays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pario.errors import ParioError
 
 
 class ReplayError(ParioError):
-    """A log that does not hold what a replay needs, or a replay that could not be performed; says
-    what is missing and what to do."""
+    """A log is incomplete for a replay, or a replay failed; the text names the cause and the
+    remedy."""
 
 
 class ApartError(ReplayError):
-    """Ranks that do not share a directory which they need; all of them raise it."""
+    """Ranks do not share a directory that they need; all of them raise it."""
 
 
 class LateError(ReplayError):
-    """A replay that was ended because it took longer than it may."""
+    """A replay exceeded its time limit and was ended."""

@@ -1,4 +1,4 @@
-"""How near a replay is to its run: calls and bytes of both, and the seconds in them."""
+"""The fidelity of a replay: calls, bytes and seconds of the replay and of its run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pario.prove.replay.script import Script
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
-#: Counters that are compared. Of what a replay leaves out (script.left_out) there are fewer in it.
+#: The compared counters. Calls that a replay omits (script.left_out) are missing in its counts.
 COUNTS = (
     "opens",
     "closes",
@@ -40,8 +40,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What of both is compared. Seconds are those in I/O calls of the process that spent most in
-    them."""
+    """The compared counters of run and replay, and the seconds in I/O calls of the process that
+    spent the most in them."""
 
     rows: tuple[Row, ...]
     run_seconds: float
@@ -50,12 +50,12 @@ class Fidelity:
 
     @property
     def exact(self) -> bool:
-        """Whether calls and bytes are the same."""
+        """True if calls and bytes are the same."""
         return all(row.run == row.replay for row in self.rows)
 
 
 def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
-    """Compares the files of the script with those of the replay."""
+    """Compare the accesses to the script's files in the run and in the replay."""
     run, replay = Times(job), Times(performance.job)
     names = set(script.paths)
     ours = np.array([path in names for path in job.paths] or [False])[job.files["path"]]
@@ -63,7 +63,7 @@ def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
     theirs = np.array([path.startswith(root) for path in performance.job.paths] or [False])[
         performance.job.files["path"]
     ]
-    lowered = script.mpiio.startswith("as the POSIX")
+    lowered = script.mpiio.startswith("as POSIX")
     rows = tuple(
         Row(
             layer,
@@ -83,7 +83,8 @@ def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
 
 
 def _count(times: Times, files: NDArray[np.bool_], layer: str, name: str, lowered: bool) -> int:
-    """Of POSIX calls those that MPI-IO made only where they were played instead of it."""
+    """Sum a counter over files. If MPI-IO calls were ``lowered`` to POSIX calls, those count, and
+    not the MPI-IO calls; else those of MPI-IO files do not count."""
     records = times.job.records
     mpiio = np.unique(records["file"][records["layer"] == LAYERS.index("mpiio")])
     chosen = files[records["file"]] & (records["layer"] == LAYERS.index(layer))
@@ -95,7 +96,7 @@ def _count(times: Times, files: NDArray[np.bool_], layer: str, name: str, lowere
 
 
 def io_seconds(times: Times, files: NDArray[np.bool_]) -> float:
-    """Seconds in I/O calls on files, of the lane that spent most in them."""
+    """The seconds in I/O calls on files, of the lane that spent the most in them."""
     records = times.job.records
     seconds = times.cells.sum(axis=1) * files[records["file"]]
     lane = times.lanes.of(records["process"])

@@ -12,7 +12,7 @@ _TOKEN = re.compile(r"-?\d+|[x/()\[\]:@+ ]")
 
 
 def datatype(text: str) -> MPI.Datatype:
-    """The type, not committed. ValueError where the text is no layout."""
+    """Parse a layout; returns an uncommitted datatype. Raises ValueError."""
     parser = _Parser(text)
     made = parser.layout()
     if not parser.ended:

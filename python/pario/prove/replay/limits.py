@@ -1,31 +1,31 @@
-"""How long a replay may take: what hangs, or is far slower than what it is compared with, is
+"""Time limits of replays: a replay that hangs, or is far slower than the one beside it, is
 ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Of the first replay, as a multiple of what the run took, perhaps on another machine, and at
-#: least; then of the slowest original.
+#: The limit of the first replay as a multiple of the run's time, perhaps on another machine, and
+#: the least limit in seconds; then the same relative to the slowest original.
 FIRST_FACTOR, FIRST_LEAST = 20.0, 600.0
 FACTOR, LEAST = 5.0, 60.0
 
 
 def first_limit(run_seconds: float, asked: float | None) -> float:
-    """Of a replay of which nothing is known but the run."""
+    """The limit of the first replay, in seconds; ``asked``: the user's limit."""
     return asked or max(FIRST_LEAST, FIRST_FACTOR * run_seconds)
 
 
 @dataclass
 class Limits:
-    """Of replays beside each other."""
+    """The limits of consecutive replays, in seconds."""
 
     run_seconds: float
-    asked: float | None = None  # what the user said
-    slowest: float = 0.0  # of the originals that have been played
+    asked: float | None = None  # the user's limit
+    slowest: float = 0.0  # of the originals so far
 
     def now(self) -> float:
-        """Of the next one."""
+        """The limit of the next replay."""
         return self.asked or (
             max(FACTOR * self.slowest, LEAST)
             if self.slowest
@@ -33,5 +33,5 @@ class Limits:
         )
 
     def original_took(self, seconds: float) -> None:
-        """A replay without settings, all of it."""
+        """Record the whole time of a replay without settings."""
         self.slowest = max(self.slowest, seconds)

@@ -1,4 +1,4 @@
-"""What a log lacks for a replay, in sentences."""
+"""The data that a log lacks for a replay, in sentences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _KIND = {"opens": "open", "closes": "close", "reads": "read", "writes": "write"}
 
 
 def missing(job: Job, times: Times) -> Iterator[str]:
-    """One reason after the other; none where the log holds an event for each call."""
+    """Yield the reasons why a job cannot be replayed; none if the log holds an event for each
+    call."""
     if "events" not in job.has:
-        yield "it has counters only, and not the calls themselves"
+        yield "it has counters only, no events"
         return
     processes = job.processes
     texts = {
@@ -40,19 +41,19 @@ def missing(job: Job, times: Times) -> Iterator[str]:
 
 
 def remedy(job: Job) -> str:
-    """How to get a log that holds all."""
+    """Describe how to record a complete log."""
     if job.format == "darshan":
         return (
             "record again with DXT_ENABLE_IO_TRACE=1 and enough of Darshan's memory"
             " (DARSHAN_MODMEM), or with pario run"
         )
     return (
-        "record again with pario run, where need be with a larger --events-limit and --files-limit"
+        "record again with pario run, if necessary with a larger --events-limit and --files-limit"
     )
 
 
 def _without_event(job: Job, times: Times) -> Iterator[str]:
-    """Calls that counters know and events do not."""
+    """Yield descriptions of calls that have been counted, but have no event."""
     events, records = job.events, times.job.records
     stored = times.storage[records["file"]]
     own = (

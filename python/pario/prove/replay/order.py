@@ -1,5 +1,5 @@
-"""In which order processes go: barriers where ranks did something together, and processes that
-began when others had ended."""
+"""The order of processes: barriers at collective communication, and processes that began after
+others had ended."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from numpy.typing import NDArray
 from pario.see.tables.model import Job
 
 _COLLECTIVE, _FAILED, _COMMUNICATION = 8, 1, 255
-_MEETS = re.compile(
-    r"MPI_(Barrier|Bcast|(All)?[Rr]educe|Scan|Exscan|Reduce_scatter(_block)?|All(gather|toall)[vw]?|(Gather|Scatter)v?)(_c)?"
+_COLLECTIVES = re.compile(
+    r"MPI_(Barrier|Bcast|(All)?[Rr]educe|Scan|Exscan|Reduce_scatter(_block)?"
+    r"|All(gather|toall)[vw]?|(Gather|Scatter)v?)(_c)?"
 )
 
 
-def meetings(
+def find_barriers(
     job: Job, lane_of: NDArray[Any], ranks: int, played: NDArray[Any]
 ) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-    """For each collective call of communication that matters the ranks, and the rows of its events.
-    Of those between which nobody did any I/O (``played``: when I/O began, ascending) the first and
-    the last matter: what is computed in between is no reason to begin apart.
+    """Yield the ranks of each relevant call of collective communication, and the rows of its
+    events. ``played``: start times of I/O, ascending. Of calls without I/O between them, only the
+    first and the last are relevant: the computation between them does not affect I/O.
     """
     events = job.events
-    blocking = np.array([bool(_MEETS.fullmatch(name)) for name in job.function_names] or [False])
+    blocking = np.array(
+        [bool(_COLLECTIVES.fullmatch(name)) for name in job.function_names] or [False]
+    )
     chosen = (
         (events["layer"] == _COMMUNICATION)
         & ((events["flags"] & (_COLLECTIVE | _FAILED)) == _COLLECTIVE)
@@ -54,7 +57,7 @@ def meetings(
 
 
 def waits(job: Job, processes: NDArray[Any], lane: NDArray[Any]) -> dict[int, list[int]]:
-    """For each of the processes those of other lanes that had ended before it began."""
+    """For each process, list the processes of other lanes that had ended before it began."""
     start, end = (
         job.processes["start"],
         np.where(np.isnan(job.processes["end"]), job.processes["seen"], job.processes["end"]),

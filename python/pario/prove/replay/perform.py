@@ -1,5 +1,5 @@
-"""Performs a script in a scratch directory: files made beforehand, processes started under pario's
-library, what they did counted."""
+"""Performs a script in a scratch directory: creates the files, starts the processes under pario's
+library, and reads their log."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ _CHUNK = 4 << 20
 
 @dataclass(frozen=True)
 class Manner:
-    """How a replay is done."""
+    """The options of a replay."""
 
     pauses: bool = False
     settings: SettingsFile | None = None  # for the paths of the run
     mpiexec: Sequence[str] = ()
-    log: Path | None = None  # where its log stays
-    # what the run left open is closed at the end, so that the seconds hold what buffers hold
-    settle: bool = False
-    limit: float = inf  # seconds after which it is ended
+    log: Path | None = None  # the path of its log, which is kept; None: a temporary one
+    # Close the files that the run left open, so that the seconds include the flush of buffers.
+    close_files: bool = False
+    limit: float = inf  # seconds after which the replay is ended
 
 
 @dataclass(frozen=True)
 class Performance:
-    """What a replay did: the seconds that each of its processes played, and its log."""
+    """The result of a replay: the seconds of each process, and its log."""
 
     seconds: tuple[float, ...]
     job: Job
-    root: Path  # below which its files were
+    root: Path  # the directory of its files
 
     @property
     def longest(self) -> float:
-        """Seconds of the process that played longest."""
+        """The seconds of the longest process."""
         return max(self.seconds)
 
 
 def perform(script: Script, directory: Path, manner: Manner | None = None) -> Performance:
-    """Plays a script once below ``directory``; nothing of it stays there. Raises ReplayError where
-    it cannot be played, or not in time."""
+    """Play a script once below ``directory``; leaves no files there. Raises ReplayError if it
+    fails or exceeds the limit."""
     manner = manner or Manner()
     _check(script, directory)
     try:
@@ -70,12 +70,9 @@ def perform(script: Script, directory: Path, manner: Manner | None = None) -> Pe
 
 
 def expect_scratch(directory: Path) -> None:
-    """Before much is done for it: raises ReplayError where no scratch directory can be made
-    there."""
+    """Check early that a scratch directory can be made in ``directory``. Raises ReplayError."""
     if not directory.is_dir():
-        raise ReplayError(
-            f"{directory} is no directory; expected one on the file system that is to be tried"
-        )
+        raise ReplayError(f"{directory} is no directory; expected one on the file system to test")
     try:
         with scratch(directory, "pario-replay-"):
             pass
@@ -87,20 +84,17 @@ def expect_scratch(directory: Path) -> None:
 
 def _check(script: Script, directory: Path) -> None:
     if not directory.is_dir():
-        raise ReplayError(
-            f"{directory} is no directory; expected one on the file system that is to be tried"
-        )
+        raise ReplayError(f"{directory} is no directory; expected one on the file system to test")
     needed, usage = sum(made.size for made in script.files), shutil.disk_usage(directory)
-    room = usage.free
-    if usage.total and needed > room:  # a CephFS without statistics has no size
+    if usage.total and needed > usage.free:  # a CephFS without statistics has no size
         raise ReplayError(
-            f"{directory} has {wording.size(room)} left; the files that the run found need"
+            f"{directory} has {wording.size(usage.free)} left; the files that the run found need"
             f" {wording.size(needed)}"
         )
 
 
 def _prepare(script: Script, root: Path) -> None:
-    """Makes the directories and the files that the run found."""
+    """Make the directories and files that existed before the run."""
     for path in script.paths:
         below(root, path).parent.mkdir(parents=True, exist_ok=True)
     for number in script.directories:
@@ -120,20 +114,19 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
         "-m",
         "pario.prove.replay.player",
         str(about),
-        *(name for name in ("pauses", "settle") if getattr(manner, name)),
+        *(name for name in ("pauses", "close_files") if getattr(manner, name)),
     ]
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
     settings = Settings(
         output=log,
         chosen={} if manner.log else {"PARIO_TRACE_EVENTS_LIMIT": "0"},
-        file=manner.settings and _moved(manner.settings),
+        file=manner.settings and _relocate_settings(manner.settings),
     )
-    with redirect_stderr(
-        io.StringIO()
-    ):  # where the log is concerns nobody; the processes keep their own
-        outcome = launch(command, settings, Limit(manner.limit, said := about / "said"))
+    # The message about the log is dropped; the processes write to a file of their own.
+    with redirect_stderr(io.StringIO()):
+        outcome = launch(command, settings, Limit(manner.limit, errors := about / "errors"))
     if not outcome.ending.late:
-        print(said.read_text(errors="replace"), end="", file=sys.stderr)
+        print(errors.read_text(errors="replace"), end="", file=sys.stderr)
     if failures := sorted(about.glob("*.failed")):
         raise ReplayError(
             f"{wording.plural(len(failures), 'process', 'processes')} of the replay failed:"
@@ -141,8 +134,8 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
         )
     if outcome.ending.late:
         raise LateError(
-            f"ended after {wording.seconds(manner.limit)}: the replay was not over (--limit gives"
-            " it more)"
+            f"ended after {wording.seconds(manner.limit)}: the replay was not over (--limit raises"
+            " the limit)"
         )
     if outcome.ending.status:
         raise ReplayError(f"the replay ended with status {outcome.ending.status}")
@@ -152,8 +145,9 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
     return Performance(seconds, read([log]), Path(os.path.realpath(root)))
 
 
-def _moved(settings: SettingsFile) -> SettingsFile:
-    """Settings for paths of the run as settings for those of a replay, which end with them."""
+def _relocate_settings(settings: SettingsFile) -> SettingsFile:
+    """Convert settings for paths of the run to those of a replay, which end with the same
+    paths."""
     sections = (
         replace(one, match=f"*{one.match}") if one.match.startswith("/") else one
         for one in settings.sections

@@ -1,4 +1,4 @@
-"""From a log to a script: which calls are played, on what, in which order."""
+"""Makes a script from a log: chooses the calls to play, their files and their order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pario.prove.replay import collective, missing, order
 from pario.prove.replay.collective import MPIIO
 from pario.prove.replay.errors import ReplayError
-from pario.prove.replay.prepared import prepared, sizes_at_first
-from pario.prove.replay.script import BARRIER, END, OPERATION, WAIT, Script, counted
+from pario.prove.replay.prepared import find_existing_files, sizes_at_first
+from pario.prove.replay.script import BARRIER, END, OPERATION, WAIT, Script, count_calls
 from pario.prove.replay.slots import Assignment, Calls, assign
 from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
 from pario.see.analyze.cells import find_rows
@@ -23,21 +23,21 @@ from pario.see.tables.model import LAYERS, Job
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
 _STDIO = LAYERS.index("stdio")
 _NANOSECONDS = 1e9
-#: Bytes of one fprintf, which returns an int; what a damaged log says may be more.
+#: The most bytes of one fprintf, which returns an int; a damaged log may hold more.
 _MOST_TEXT = 2**31 - 1
-#: At the same moment, what is before what.
+#: The order of operations with the same start time.
 _FIRST, _BEFORE, _CALL, _AFTER = range(4)
 
 
 def script_of(job: Job, *, partial: bool = False) -> Script:
-    """What each process does. Raises ReplayError, naming what is missing, unless what there is is
-    wanted (``partial``)."""
+    """Make the script of a job. Raises ReplayError, with the missing data, unless ``partial``
+    allows to play only the recorded calls."""
     times = Times(job)
     lacks = list(missing.missing(job, times))
     if lacks and not (partial and "events" in job.has):
-        told = "".join(f"; {message}" for message in job.messages)
+        messages = "".join(f"; {message}" for message in job.messages)
         raise ReplayError(
-            f"{job.source}: it cannot be replayed: {'; '.join(lacks)}{told}; expected:"
+            f"{job.source}: it cannot be replayed: {'; '.join(lacks)}{messages}; expected:"
             f" {missing.remedy(job)}"
         )
     plan = _Plan(job, times, complete=not lacks)
@@ -51,11 +51,11 @@ class _Plan:
         self._job, self._times, self._complete = job, times, complete
         self._lanes = times.lanes.of(job.events["process"])
         self._why_not = ""
-        self.rows = self._chosen()
+        self.rows = self._choose_events()
 
-    def _chosen(self) -> NDArray[Any]:
-        """Events to be played: MPI-IO calls where they can be, else the calls that they became; in
-        the order of time."""
+    def _choose_events(self) -> NDArray[Any]:
+        """The rows of the events to play, in order of time: MPI-IO calls if they can be played,
+        else their POSIX calls."""
         events = self._job.events
         own = (events["layer"] < len(LAYERS)) & (events["file"] >= 0) & (self._lanes >= 0)
         own[own] = (self._times.scope.origin <= MISSING)[events["file"][own]]
@@ -65,11 +65,11 @@ class _Plan:
         nested = (events["flags"][rows] & _IN_MPIIO) != 0
         if not len(upper):
             return np.asarray(rows)
-        # Where one rank's call is missing the others would wait for it.
+        # In an incomplete log, ranks could wait for a call that is missing.
         self._why_not = (
             collective.why_not(self._job, upper, self._lanes[upper])
             if self._complete
-            else "the log does not hold all calls"
+            else "the log lacks some calls"
         )
         through = (
             np.isin(events["file"][rows], events["file"][upper])
@@ -82,7 +82,7 @@ class _Plan:
     def script(self) -> Script:
         files = np.unique(self._job.events["file"][self.rows])
         number = {int(file): place for place, file in enumerate(files)}
-        made, directories = prepared(self._job, self.rows, number)
+        made, directories = find_existing_files(self._job, self.rows, number)
         script = Script(
             [],
             [self._job.path(int(file)) for file in files],
@@ -103,7 +103,7 @@ class _Plan:
         return script
 
     def _operations(self, script: Script, paths: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Operations, and for each its moment, what goes first at the same moment, and its lane."""
+        """The operations, with the start time, the order at equal times and the lane of each."""
         events = self._job.events[self.rows]
         upper = events["layer"] == MPIIO
         made = np.zeros(len(self.rows), OPERATION)
@@ -118,25 +118,23 @@ class _Plan:
             made[upper] = of_file
         if self._why_not or np.any(upper):
             script.mpiio = (
-                f"as the POSIX calls that they became: {self._why_not}"
-                if self._why_not
-                else "as MPI-IO calls"
+                f"as POSIX calls: {self._why_not}" if self._why_not else "as MPI-IO calls"
             )
         made["path"] = paths
         attached["path"] = paths[attached["path"]]
         kept = self.rows[played]
-        meetings = self._meeting(script, kept)
-        pauses = self._pauses(np.concatenate([kept, *(rows for _, rows, _ in meetings)]))
+        barriers = self._barriers(script, kept)
+        pauses = self._pauses(np.concatenate([kept, *(rows for _, rows, _ in barriers)]))
         made["pause"][played] = pauses[kept]
-        for operations, rows, _ in meetings:
+        for operations, rows, _ in barriers:
             operations["pause"] = pauses[rows]
         functions = np.array(self._job.function_names)[events["function"]]
-        script.left_out = counted(
+        script.left_out = count_calls(
             functions[~played & ~np.char.endswith(functions.astype(str), "_end")]
         )
         before = self.rows[attached["other"]]
         attached["other"] = 0
-        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *meetings]
+        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *barriers]
         if not script.ranks:
             parts += self._processes(script, kept)
         return tuple(
@@ -153,8 +151,8 @@ class _Plan:
     def _low(
         self, script: Script, events: NDArray[Any], places: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """POSIX and stdio: operations, which are played, and those that attach (`path` and `other`:
-        before which of all events)."""
+        """The operations of POSIX and stdio calls, the mask of the played ones, and the operations
+        that attach descriptors (``path`` and ``other``: the event that they precede)."""
         known = numbers()
         table = np.array(
             [known.get(verb_of(name), -1) for name in self._job.function_names] or [-1]
@@ -183,14 +181,12 @@ class _Plan:
         )
         made["verb"] = np.maximum(verb, 0)
         single = np.isin(verb, [known["fgetc"], known["fputc"]])
-        made["length"][single] = np.maximum(events["length"], events["count"])[
-            single
-        ]  # who finds the end gets no byte for a call
+        # A call that reaches the end of the file returns no byte, but is a call.
+        made["length"][single] = np.maximum(events["length"], events["count"])[single]
         text = verb == known["fprintf"]
         made["length"][text] = np.clip(events["length"][text], 0, _MOST_TEXT)
-        made["offset"][
-            ~failed & (verb == known["open"])
-        ] &= ~os.O_EXCL  # renaming is not played: the name may be there
+        # Renames are not played, so that the name may exist.
+        made["offset"][~failed & (verb == known["open"])] &= ~os.O_EXCL
         made["verb"][chosen], made["slot"][chosen], made["other"][chosen] = (
             found.verb,
             found.slot,
@@ -201,11 +197,11 @@ class _Plan:
         made["verb"][self._at_end(events, verb == known["lseek"])] = known["lseek_end"]
         self._buffers(events, made, verb == known["setvbuf"])
         script.slots = found.count + 1
-        return made, played, self._attaching(found, made, chosen, places)
+        return made, played, self._make_attachments(found, made, chosen, places)
 
     def _at_end(self, events: NDArray[Any], seeks: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Seeks that reach the end of a file that nobody writes were made from there, as likely as
-        not: file systems are asked for it."""
+        """The mask of seeks to the end of a file that no process writes. They are played relative
+        to the end, as most likely in the program, because this queries the file system."""
         sizes = np.zeros(len(self._job.files), np.int64)
         for file, size in sizes_at_first(self._job).items():
             sizes[file] = size
@@ -215,7 +211,7 @@ class _Plan:
         )
 
     def _buffers(self, events: NDArray[Any], made: NDArray[Any], rows: NDArray[np.bool_]) -> None:
-        """Sizes of stdio buffers: events do not have them, files do."""
+        """Set the sizes of stdio buffers, which files' records hold, but not events."""
         of_file = self._job.records[
             find_rows(self._job.records, events["process"][rows], events["file"][rows], _STDIO)
         ]
@@ -224,7 +220,7 @@ class _Plan:
             of_file["buffer_mode"],
         )
 
-    def _attaching(
+    def _make_attachments(
         self, found: Assignment, made: NDArray[Any], chosen: NDArray[Any], places: NDArray[Any]
     ) -> NDArray[Any]:
         calls = chosen[np.array(found.attach, int)] if found.attach else np.zeros(0, int)
@@ -238,8 +234,8 @@ class _Plan:
         return attached
 
     def _pauses(self, kept: NDArray[Any]) -> NDArray[Any]:
-        """Nanoseconds that each process neither did I/O nor communicated, between the calls and
-        meetings that are played: of those events, by their rows.
+        """The nanoseconds without I/O and communication before each played call and barrier, by the
+        row of its event.
         """
         events, lanes = self._job.events, self._lanes
         sequence = np.argsort(lanes, kind="stable")
@@ -259,13 +255,13 @@ class _Plan:
         found[by_lane] = (since * _NANOSECONDS).astype(np.uint64)
         return found
 
-    def _meeting(
+    def _barriers(
         self, script: Script, kept: NDArray[Any]
     ) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
         if not script.ranks:
             return []
         found = []
-        for ranks, rows in order.meetings(
+        for ranks, rows in order.find_barriers(
             self._job, self._lanes, script.ranks, np.sort(self._job.events["start"][kept])
         ):
             operations = np.zeros(len(rows), OPERATION)
@@ -279,7 +275,7 @@ class _Plan:
     def _processes(
         self, script: Script, kept: NDArray[Any]
     ) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
-        """Without MPI: who waits for whom, and that a process has ended."""
+        """The operations that order processes without MPI: waits and ends."""
         processes, first = np.unique(self._job.events["process"][kept], return_index=True)
         if len(processes) < 2:
             return []

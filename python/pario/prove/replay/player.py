@@ -1,8 +1,7 @@
-"""One process of a replay: ``python -m pario.prove.replay.player DIRECTORY [pauses] [settle]
-[mpi]``, with MPI on as many ranks as the run had.
+"""One process of a replay: ``python -m pario.prove.replay.player DIRECTORY [pauses] [close_files]
+[mpi]``, with MPI on as many ranks as in the run.
 
-Leaves ``DIRECTORY/SEAT.done`` with the seconds that it played, or ``SEAT.failed`` with what went
-wrong.
+Writes its seconds to ``DIRECTORY/SEAT.done``, or its error to ``SEAT.failed``.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Endings:
-    """Which processes of the run have been played to their ends, for all players of a host."""
+    """The processes of the run that the players of this host have finished; in shared memory."""
 
     def __init__(self, directory: Path, processes: int) -> None:
         self.count = max(processes, 1)
@@ -41,11 +40,11 @@ class Endings:
             self._ended = mmap.mmap(file.fileno(), self.count)
 
     def mark(self, process: int) -> None:
-        """It has ended."""
+        """Mark a process as ended."""
         self._ended[process] = 1
 
     def wait(self, processes: list[int]) -> None:
-        """Returns when all of them have ended."""
+        """Wait until all of the processes have ended."""
         while not all(self._ended[process] for process in processes):
             time.sleep(_NAP)
 
@@ -64,7 +63,8 @@ def play(
     other: Callable[[Any], None],
     at_end: Callable[[], None] = lambda: None,
 ) -> float:
-    """Plays all operations, natively as far as possible; the seconds that took."""
+    """Play all operations, natively as far as possible, the others by ``other``; returns the
+    seconds."""
     rows = (
         np.ascontiguousarray(operations).view(np.uint8).reshape(len(operations), OPERATION.itemsize)
     )
@@ -83,11 +83,11 @@ def play(
     return time.perf_counter() - begin
 
 
-def settle(root: str) -> None:
-    """Closes what is still open below a directory: what buffers hold of it would be written when
-    nobody measures any more."""
+def close_files(root: str) -> None:
+    """Close the open files below a directory, so that their buffers are written while the replay is
+    measured."""
     ctypes.CDLL(None).fflush(None)
-    below = f"{os.path.realpath(root)}/"  # as the kernel names it
+    below = f"{os.path.realpath(root)}/"  # the kernel's name of it
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             if str(link.readlink()).startswith(below):
@@ -95,20 +95,20 @@ def settle(root: str) -> None:
 
 
 def largest_of(operations: Any) -> int:
-    """The most bytes that one of the native calls moves."""
+    """The largest number of bytes that a native call moves."""
     moving = np.isin(operations["verb"], [numbers()[name] for name in MOVING])
     return int(operations["length"][moving].max(initial=0))
 
 
-def alone(directory: Path, wanted: Collection[str]) -> None:
-    """Without MPI: a process for each seat."""
+def play_processes(directory: Path, wanted: Collection[str]) -> None:
+    """Play without MPI, with a process for each seat."""
     about, operations = load(directory, 0)
     endings = Endings(
         directory, 1 + max((process for wait in about["waits"] for process in wait), default=0)
     )
     seat = 0
     if about["seats"] > 1:
-        seat = forked(about["seats"])
+        seat = fork_seats(about["seats"])
         about, operations = load(directory, seat)
 
     def special(call: Any) -> None:
@@ -119,8 +119,8 @@ def alone(directory: Path, wanted: Collection[str]) -> None:
             endings.mark(process)
 
     def at_end() -> None:
-        if "settle" in wanted:
-            settle(about["shared"][0])
+        if "close_files" in wanted:
+            close_files(about["shared"][0])
 
     report(
         directory,
@@ -131,9 +131,9 @@ def alone(directory: Path, wanted: Collection[str]) -> None:
     )
 
 
-def forked(seats: int) -> int:
-    """Makes so many processes; returns in each of them, with its seat. Who called ends with them,
-    or with the first that fails: others may wait for it, and end, too.
+def fork_seats(seats: int) -> int:
+    """Fork a process for each seat; returns its seat in each of them. The calling process ends with
+    them, or with the first that fails, and then the others end, too: they may wait for it.
     """
     parent, library = os.getpid(), ctypes.CDLL(None)
     for seat in range(seats):
@@ -148,8 +148,8 @@ def forked(seats: int) -> int:
     raise SystemExit(0)
 
 
-def together(directory: Path, wanted: Collection[str]) -> None:
-    """With MPI: each rank its seat."""
+def play_rank(directory: Path, wanted: Collection[str]) -> None:
+    """Play the seat of this rank, with MPI."""
     from pario.prove.replay.ranks import Ranks
 
     ranks = Ranks()
@@ -167,20 +167,20 @@ def together(directory: Path, wanted: Collection[str]) -> None:
 
         def special(call: Any) -> None:
             if call[6] == BARRIER:
-                calls.meet(call[3])
+                calls.barrier(call[3])
             else:
                 calls.play(call)
 
         def at_end() -> None:
-            if "settle" in wanted and not calls.still_open:
-                settle(about["shared"][0])
+            if "close_files" in wanted and not calls.still_open:
+                close_files(about["shared"][0])
 
-        ranks.meet()
+        ranks.barrier()
         return play(player, operations, "pauses" in wanted, special, at_end)
 
     def fail(error: Exception) -> None:
         if isinstance(error, ApartError):
-            ranks.meet()  # whoever sees the directory shall have said so
+            ranks.barrier()  # ranks that see the directory write their errors before the abort
         ranks.abort()
 
     report(directory, ranks.rank, work, fail)
@@ -192,21 +192,19 @@ def report(
     work: Callable[[], float],
     fail: Callable[[Exception], None] | None = None,
 ) -> None:
-    """Does the work and leaves what came of it."""
+    """Do the work, and write its seconds or its error into ``directory``."""
     try:
         (directory / f"{seat}.done").write_text(repr(work()))
-    except (
-        Exception
-    ) as error:  # what the program did that was played is not known here: anything may go wrong
-        with suppress(OSError):  # there is no such directory on this host: the status has to do
-            (directory / f"{seat}.failed").write_text(told(error))
+    except Exception as error:  # the played calls of an unknown program may raise any error
+        with suppress(OSError):  # if this host lacks the directory, only the exit status remains
+            (directory / f"{seat}.failed").write_text(describe_error(error))
         if fail:
             fail(error)
         raise SystemExit(1) from error
 
 
-def told(error: Exception) -> str:
-    """In words; the native player's errors name what failed themselves."""
+def describe_error(error: Exception) -> str:
+    """Describe an error for the user; those of the native player name the failed call."""
     if isinstance(error, OSError) and error.strerror and not error.filename:
         return error.strerror
     return str(error) if isinstance(error, ParioError) else f"{type(error).__name__}: {error}"
@@ -214,7 +212,6 @@ def told(error: Exception) -> str:
 
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # Python would not look at it before the native part has ended
-    (together if "mpi" in sys.argv[2:] else alone)(Path(sys.argv[1]), sys.argv[2:])
+        # Python would handle the signal only after the native part.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    (play_rank if "mpi" in sys.argv[2:] else play_processes)(Path(sys.argv[1]), sys.argv[2:])

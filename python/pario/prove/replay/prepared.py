@@ -1,5 +1,5 @@
-"""Which files are there before a replay begins, and how large they are: those that were there
-before the run."""
+"""The files that exist before a replay begins, with their sizes: those that existed before the
+run."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from pario.prove.replay.script import FileMade
 from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
 
-_MPI_MODE_CREATE = 1  # of every MPI
+_MPI_MODE_CREATE = 1  # in every MPI library
 _OPEN, _READ = EVENT_KINDS.index("open"), EVENT_KINDS.index("read")
 _FAILED = 1
 
 
-def prepared(
+def find_existing_files(
     job: Job, rows: NDArray[Any], paths: dict[int, int]
 ) -> tuple[list[FileMade], list[int]]:
-    """Files to make, and the paths that are directories. ``rows`` are the events that are played,
-    in the order of time; ``paths`` gives the number of the path of a row of ``job.files``.
+    """The files to create, and the paths that are directories. ``rows``: the played events, in
+    order of time; ``paths``: the number of the path of each row of ``job.files``.
     """
     events = job.events[rows]
     events = events[(events["flags"] & _FAILED) == 0]
@@ -59,7 +59,7 @@ def _files(
 
 
 def sizes_at_first(job: Job) -> dict[int, int]:
-    """The size of each file when a process first saw it: that of the process that was first."""
+    """The size of each file at its first access by any process."""
     records = job.records
     moments = np.fmin.reduce(
         [records[name] for name in ("first_open", "first_read", "first_write")]
@@ -74,7 +74,7 @@ def sizes_at_first(job: Job) -> dict[int, int]:
 
 
 def _creates(job: Job, event: Any) -> bool:
-    """Whether the first call on a file may have made it."""
+    """True if the first call on a file may have created it."""
     if event["kind"] != _OPEN:
         return job.format == "darshan"
     mpiio = event["layer"] == LAYERS.index("mpiio")

@@ -21,25 +21,25 @@ from pario.prove.replay.errors import ApartError
 from pario.prove.replay.layouts import datatype
 from pario.prove.replay.verbs import numbers
 
-#: Counts of bytes up to this are an int; calls that move more are played in Python.
+#: The largest count of bytes that fits an int; calls that move more are played in Python.
 _MOST = 2**31 - 1
 
 
 class Ranks:
-    """All ranks of a replay."""
+    """The ranks of a replay."""
 
     def __init__(self) -> None:
         self._world = MPI.COMM_WORLD
         self.rank: int = self._world.Get_rank()
 
-    def meet(self) -> None:
-        """A barrier over all. Collective."""
+    def barrier(self) -> None:
+        """Wait for all ranks. Collective."""
         self._world.Barrier()
 
     def expect_shared(self, directory: Path, *, made_by_each: bool = False) -> None:
-        """All ranks see a directory, or all raise ApartError, naming who does not. Collective.
-        ``made_by_each``: each host may have made one of its own, and what one of them writes there
-        shows whether it is the same.
+        """Check that all ranks see a directory; else all raise ApartError with the hosts that do
+        not. ``made_by_each``: each host may have created a directory of this name, so that a file
+        written by rank 0 must be visible to all. Collective.
         """
         mark = (
             directory / f".shared-{self._world.bcast(uuid.uuid4().hex)}"
@@ -49,28 +49,27 @@ class Ranks:
         if made_by_each and self.rank == 0:
             with suppress(OSError):
                 mark.touch()
-        self.meet()
+        self.barrier()
         places: list[str] = self._world.allgather("" if mark.exists() else socket.gethostname())
         if made_by_each and self.rank == 0:
             mark.unlink(missing_ok=True)
         apart = sorted({place for place in places if place})
         if apart:
             raise ApartError(
-                f"{directory} is not there on {', '.join(apart)}: ranks on several hosts need the"
-                " directories of --on, of -o and of TMPDIR (where they are told what to do) to be"
+                f"{directory} is missing on {', '.join(apart)}: ranks on several hosts need the"
+                " directories of --on, of -o and of TMPDIR (which holds their instructions) to be"
                 " shared by all hosts"
             )
 
     def abort(self) -> None:
-        """Ends all ranks."""
+        """End all ranks."""
         self._world.Abort(1)
 
     def prepare(self, about: Any) -> Calls:
-        """What is needed to play calls: communicators of the groups, views, a buffer.
-        Collective."""
-        everybody = tuple(range(self._world.Get_size()))
+        """Make the communicators, views and buffer that calls need. Collective."""
+        everyone = tuple(range(self._world.Get_size()))
         groups = [
-            self._world if tuple(ranks) == everybody else self._group(ranks)
+            self._world if tuple(ranks) == everyone else self._group(ranks)
             for ranks in about["groups"]
         ]
         return Calls(about, groups)
@@ -82,8 +81,8 @@ class Ranks:
 
 
 def _address(method: str) -> int:
-    """Of the function of a blocking transfer, as whatever is preloaded defines it; 0: it is none,
-    or not to be seen."""
+    """The address of the function of a blocking transfer, also if a preloaded library defines it;
+    0: another call, or not found."""
     if not method.startswith(("Read", "Write")):
         return 0
     function = getattr(ctypes.CDLL(None), f"MPI_File_{method.lower()}", None)
@@ -91,7 +90,7 @@ def _address(method: str) -> int:
 
 
 def _word(handle: MPI.File | MPI.Datatype) -> int:
-    """A handle as functions of this MPI take it."""
+    """An MPI handle as an integer, for functions of this MPI library."""
     kind = ctypes.c_uint32 if MPI._sizeof(handle) == 4 else ctypes.c_uint64
     return kind.from_address(MPI._addressof(handle)).value
 
@@ -121,14 +120,14 @@ class Calls:
         }
 
     def native(self, operations: Any) -> Any:
-        """Operations whose blocking transfers are played by the native player: what Python does
-        between two calls lets other ranks come first to whatever both wait for.
+        """Replace blocking transfers by operations of the native player: the time of Python between
+        two calls would change the order in which ranks reach a shared resource.
         """
         made = np.array(operations)
-        there = np.array([address != 0 for address in self._addresses] or [False])
+        found = np.array([address != 0 for address in self._addresses] or [False])
         at = np.array(["_at" in name for name in self._names] or [False])
         mpi = np.flatnonzero(made["verb"] == script.MPI)
-        chosen = mpi[there[made["other"][mpi]] & (made["length"][mpi] <= _MOST)]
+        chosen = mpi[found[made["other"][mpi]] & (made["length"][mpi] <= _MOST)]
         known = numbers()
         made["verb"][chosen] = np.where(
             at[made["other"][chosen]], known["mpi_transfer_at"], known["mpi_transfer"]
@@ -136,23 +135,23 @@ class Calls:
         return made
 
     def use(self, player: ReplayPlayer) -> None:
-        """The player of these operations; it is told which files are open."""
+        """Set the player of these operations, which receives the handles of open files."""
         player.use(self._addresses, _word(MPI.BYTE))
         self._player = player
 
     @property
     def still_open(self) -> bool:
-        """Whether MPI has files open, and needs their descriptors."""
+        """True if MPI has open files, and needs their descriptors."""
         return bool(self._files)
 
-    def meet(self, group: int) -> None:
-        """A barrier over a group. Collective over it."""
+    def barrier(self, group: int) -> None:
+        """Wait for the ranks of a group. Collective over it."""
         communicator = self._groups[group]
         if communicator is not None:
             communicator.Barrier()
 
     def play(self, call: Any) -> None:
-        """One MPI-IO call, collective as it was."""
+        """Play one MPI-IO call; collective if it was collective in the run."""
         offset, length, _, path, slot, name, _, may_fail = call
         method = self._names[name]
         try:
@@ -167,15 +166,15 @@ class Calls:
     def _transfer(self, slot: int, method: str, offset: int, length: int) -> None:
         if length > len(self._buffer):
             self._buffer = np.full(length, ord("p"), np.uint8)
-        what = [self._buffer, length, MPI.BYTE]
+        buffer = [self._buffer, length, MPI.BYTE]
         call = getattr(self._files[slot], method)
-        request = call(offset, what) if "_at" in method else call(what)
+        request = call(offset, buffer) if "_at" in method else call(buffer)
         if request is not None:
             request.Wait()
 
     def _open(self, slot: int, amode: int, group: int, path: int) -> None:
         communicator = MPI.COMM_SELF if group == ALONE else self._groups[group]
-        assert communicator is not None  # this rank is of the group: it opened the file
+        assert communicator is not None  # this rank belongs to the group: it opened the file
         self._files[slot] = MPI.File.Open(communicator, os.fspath(self._paths[path]), amode)
         if self._player:
             self._player.use_file(slot, _word(self._files[slot]))

@@ -1,5 +1,5 @@
-"""What each process of a replay does: plain arrays, kept in a directory from which the processes
-read them."""
+"""The script of a replay: the operations of each process as plain arrays, in a directory from which
+the processes read them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: One operation; the same as replay::Operation (src/instruments/replay/replay.hpp), where verbs.def
-#: says what a verb uses.
+#: One operation; the same as replay::Operation (src/instruments/replay/replay.hpp). verbs.def lists
+#: the fields that each verb uses.
 OPERATION = np.dtype(
     [
         ("offset", "i8"),
@@ -28,18 +28,18 @@ OPERATION = np.dtype(
     ]
 )
 
-#: Verbs from here on are done in Python (pario.prove.replay.collective, pario.prove.replay.player);
-#: below, src/instruments/replay does them.
+#: The first verb that Python plays (pario.prove.replay.player, pario.prove.replay.ranks);
+#: src/instruments/replay plays those below.
 NOT_NATIVE = 1000
-#: wait: until the processes in list number `path` have ended. end: this process has ended; `other`
-#: is its row. barrier: of the ranks of group number `path`. mpi: the call named number `other`, on
+#: wait: until the processes in list number `path` have ended. end: the process of row `other` has
+#: ended. barrier: of the ranks of group number `path`. mpi: the call with name number `other`, on
 #: slot `slot`.
 WAIT, END, BARRIER, MPI = range(NOT_NATIVE, NOT_NATIVE + 4)
 
 
 @dataclass(frozen=True)
 class FileMade:
-    """A file that is there before the replay begins."""
+    """A file that exists before the replay begins."""
 
     path: int  # index into Script.paths
     size: int
@@ -47,8 +47,8 @@ class FileMade:
 
 @dataclass(frozen=True)
 class View:
-    """A view of a file: from `displacement` on it is tiled with a layout in the notation of
-    src/core/pattern."""
+    """A view of a file: a layout in the notation of src/core/pattern, repeated from `displacement`
+    on."""
 
     displacement: int
     layout: str
@@ -56,30 +56,30 @@ class View:
 
 @dataclass
 class Script:
-    """A replay. Paths are those of the run; below the scratch directory they are the same."""
+    """A replay. Paths are those of the run; the scratch directory holds the same paths."""
 
     seats: list[NDArray[Any]]  # the operations of each process of the replay
     paths: list[str]
     files: list[FileMade]
     ranks: int  # 0: no MPI is needed
-    groups: list[tuple[int, ...]] = field(default_factory=list)  # ranks that do something together
+    groups: list[tuple[int, ...]] = field(default_factory=list)  # ranks with common calls
     waits: list[list[int]] = field(default_factory=list)
     directories: list[int] = field(default_factory=list)  # paths
     names: list[str] = field(default_factory=list)  # of MPI-IO calls
     views: list[View] = field(default_factory=list)
     slots: int = 0
-    mpiio: str = ""  # how MPI-IO calls are played, in words; empty: there are none
+    mpiio: str = ""  # the way in which MPI-IO calls are played, in words; empty: none
     left_out: dict[str, int] = field(default_factory=dict)  # calls that are not played, by function
 
     @property
     def calls(self) -> int:
-        """Operations of all processes."""
+        """The number of operations of all processes."""
         return sum(len(seat) for seat in self.seats)
 
 
 def save(script: Script, directory: Path, root: Path, log: Path) -> None:
-    """Writes what the processes need into a directory; ``root`` is what their paths lie below,
-    ``log`` where logs go."""
+    """Write a script into a directory, for its processes. ``root``: the directory of their paths;
+    ``log``: the directory of their logs."""
     for seat, operations in enumerate(script.seats):
         np.save(directory / f"{seat}.npy", operations)
     about = {
@@ -97,18 +97,18 @@ def save(script: Script, directory: Path, root: Path, log: Path) -> None:
 
 
 def load(directory: Path, seat: int) -> tuple[Mapping[str, Any], NDArray[Any]]:
-    """What :func:`save` wrote, for one process."""
+    """Read the script and the operations of one seat, which :func:`save` wrote."""
     about: dict[str, Any] = json.loads((directory / "script.json").read_text())
     return about, np.load(directory / f"{seat}.npy", mmap_mode="r")
 
 
 def below(root: Path, path: str) -> Path:
-    """Where a file of the run lies in a replay: never outside of ``root``, whatever its name."""
+    """The path of a file of the run in a replay; never outside of ``root``."""
     return root / os.path.normpath(f"/{path}").lstrip("/")
 
 
-def counted(calls: Iterable[str]) -> dict[str, int]:
-    """How often each is there, the most frequent first."""
+def count_calls(calls: Iterable[str]) -> dict[str, int]:
+    """Count the occurrences of each name, the most frequent first."""
     names, counts = np.unique(np.array(list(calls), object).astype(str), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return {str(names[i]): int(counts[i]) for i in order}

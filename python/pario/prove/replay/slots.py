@@ -1,4 +1,4 @@
-"""Which open file each call is made on: events name files, not descriptors."""
+"""Assigns calls to open files: events name files, but not descriptors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass
 class Calls:
-    """The calls to be played, in the order of time: their verbs, a number for the file of the
-    process, the layer."""
+    """The calls to play, in order of time: their verbs, a number for process and file, the layer,
+    offsets and lengths."""
 
     verb: NDArray[Any]
     file: NDArray[Any]
@@ -28,8 +28,8 @@ class Calls:
 
 @dataclass
 class Assignment:
-    """What :func:`assign` finds. ``attach``: calls before which their slot gets a descriptor;
-    ``source``: slots that others come from."""
+    """The result of :func:`assign`. ``attach``: calls whose slot gets a descriptor before them;
+    ``source``: the slots that dup and fdopen copy."""
 
     slot: NDArray[Any]
     source: NDArray[Any]
@@ -40,8 +40,8 @@ class Assignment:
 
 
 def assign(calls: Calls) -> Assignment:
-    """Files that are open once at a time are plain; of others the descriptor is the one that stands
-    where the call begins."""
+    """Assign a slot to each call. A file with one open descriptor at a time has one slot; else a
+    call belongs to the descriptor whose position is the call's offset."""
     size = len(calls.verb)
     found = Assignment(np.zeros(size, np.int64), np.zeros(size, np.int64), calls.verb.copy())
     key = calls.file * 2 + calls.stdio
@@ -56,8 +56,8 @@ def assign(calls: Calls) -> Assignment:
 
 
 def _plain(calls: Calls, group: NDArray[Any], groups: int) -> Mask:
-    """Groups whose calls all lie between an opening and its closing, and whose file is used through
-    one layer."""
+    """The mask of groups whose calls all lie between an open and its close, and whose file is used
+    through one layer."""
     order = np.argsort(group, kind="stable")
     verb = calls.verb[order]
     opening, closing = _among(verb, {"open", "fopen"}), _among(verb, CLOSING)
@@ -74,7 +74,7 @@ def _plain(calls: Calls, group: NDArray[Any], groups: int) -> Mask:
 
 
 def _among(verb: NDArray[Any], names: Iterable[str]) -> Mask:
-    """Which verbs have one of the names."""
+    """The mask of the verbs with one of the names."""
     known = numbers()
     return np.isin(verb, [known[name] for name in names])
 
@@ -94,7 +94,7 @@ class _Open:
 
 
 class _Walk:
-    """The calls of one process on one file, one after the other."""
+    """Assigns the calls of one process on one file, one after the other."""
 
     def __init__(self, calls: Calls, found: Assignment, members: NDArray[Any]) -> None:
         self._calls, self._found, self._members = calls, found, members
@@ -113,7 +113,7 @@ class _Walk:
             self._opening(call, verb, stdio)
             return
         offset, length = int(self._calls.offset[call]), int(self._calls.length[call])
-        chosen = self._choose(stdio, offset) or self._attached(call, stdio, verb)
+        chosen = self._choose(stdio, offset) or self._attach(call, stdio, verb)
         if chosen is None:
             self._found.dropped.append(call)
             return
@@ -126,7 +126,7 @@ class _Walk:
             self._found.verb[call] = numbers()[AT_OFFSET[verb]]
         elif verb in AT_OFFSET or verb in ("lseek", "fseeko"):
             chosen.position = offset + (length if verb in AT_OFFSET else 0)
-        self._open.remove(chosen)  # the one that was used last stands last
+        self._open.remove(chosen)  # the last used one is last
         self._open.append(chosen)
 
     def _opening(self, call: int, verb: str, stdio: bool) -> None:
@@ -148,16 +148,16 @@ class _Walk:
         self._open.append(new)
 
     def _choose(self, stdio: bool, offset: int) -> _Open | None:
-        """The open file that stands at the offset, else the one that was used last."""
+        """The open file whose position is the offset, else the last used one."""
         of_layer = [one for one in self._open if one.stdio == stdio]
         return next(
             (one for one in reversed(of_layer) if one.position == offset),
             of_layer[-1] if of_layer else None,
         )
 
-    def _attached(self, call: int, stdio: bool, verb: str) -> _Open | None:
-        """A descriptor that came from elsewhere: from the parent, from a message, or from a log
-        without openings."""
+    def _attach(self, call: int, stdio: bool, verb: str) -> _Open | None:
+        """Add a descriptor of unknown origin: from the parent, from a message, or from a log
+        without opens."""
         if stdio or verb in CLOSING:
             return None
         new = _Open(self._new(), False, 0, attached=True)

@@ -1,4 +1,4 @@
-"""Which verb plays a call that has a name in logs."""
+"""The verbs that play the functions named in logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _PLAYED = (
     ("write", r"write|writev|v?dprintf|__v?dprintf_chk|sendfile(64)?|splice"),
     (
         "pread",
-        r"pread(64)?|__pread(64)?_chk|preadv(64)?(v?2)?|aio_return(64)?|copy_file_range_source|DXT_read",
+        r"pread(64)?|__pread(64)?_chk|preadv(64)?(v?2)?|aio_return(64)?"
+        r"|copy_file_range_source|DXT_read",
     ),
     ("pwrite", r"pwrite(64)?|pwritev(64)?(v?2)?|aio_return_write|copy_file_range|DXT_write"),
     ("lseek", r"lseek(64)?"),
@@ -34,7 +35,8 @@ _PLAYED = (
     ("ungetc", r"ungetw?c"),
     (
         "fread",
-        r"fread(_unlocked)?|__fread(_unlocked)?_chk|fgetw?s(_unlocked)?|__fgetw?s(_unlocked)?_chk|(__)?get(line|delim)",
+        r"fread(_unlocked)?|__fread(_unlocked)?_chk|fgetw?s(_unlocked)?"
+        r"|__fgetw?s(_unlocked)?_chk|(__)?get(line|delim)",
     ),
     ("fread", r"(__isoc\d+_)?v?fw?scanf"),
     ("fwrite", r"fwrite(_unlocked)?|fputw?s(_unlocked)?"),
@@ -44,13 +46,13 @@ _PLAYED = (
     ("fflush", r"fflush(_unlocked)?"),
 )
 
-#: Verbs that make an open file, that need one, and that read or write at the descriptor's own
-#: offset.
+#: Verbs that open a file, that take a path, that close a file, and (with their counterpart) that
+#: use the descriptor's own offset.
 OPENING = frozenset({"attach", "open", "dup", "fopen", "fdopen"})
 ON_PATHS = frozenset({"stat", "access", "unlink"})
 CLOSING = frozenset({"close", "fclose"})
 AT_OFFSET = {"read": "pread", "write": "pwrite"}
-#: Verbs whose length is that of a buffer in memory.
+#: Verbs whose length is the size of a buffer in memory.
 MOVING = frozenset(
     {
         "read",
@@ -68,7 +70,7 @@ MOVING = frozenset(
 
 @cache
 def verb_of(function: str) -> str:
-    """The verb; empty where the call is not played."""
+    """The verb of a function; empty if it is not played."""
     return next((verb for verb, names in _PLAYED if re.fullmatch(names, function)), "")
 
 

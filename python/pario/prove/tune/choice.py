@@ -1,4 +1,4 @@
-"""A choice: settings of files that go together."""
+"""A choice: settings that are applied together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from pario.fix.stripe.commands import short, size_of
 from pario.settings import Line, Proposal, SettingsFile, load, write
 
-#: Sizes that may grow: to which memory at most.
+#: The sizes that may grow, with their upper limits in bytes.
 _GROWING = {
     ("streams", "size"): 64 << 20,
     ("stdio", "size"): 64 << 20,
@@ -21,24 +21,24 @@ _GROWING = {
 }
 _TIMES = 4
 
-#: Of a file that a pattern means ("": of the run): (table, key) and the value.
+#: The settings of one pattern ("": of the run): (table, key) and the value.
 Keys = Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings by pattern. Equal where they mean the same."""
+    """Settings by pattern; two with the same meaning are equal."""
 
     sections: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = ()
 
     @staticmethod
     def of(match: str, *settings: tuple[str, str, str]) -> Choice:
-        """Settings (table, key, value) of the files that a pattern means."""
+        """A choice of settings (table, key, value) for the files of a pattern."""
         return Choice(((match, settings),))
 
     @staticmethod
-    def proposed(proposals: Iterable[Proposal]) -> Choice:
-        """What of proposals is applied."""
+    def of_proposals(proposals: Iterable[Proposal]) -> Choice:
+        """A choice of the applied lines of proposals."""
         made = Choice()
         for proposal in proposals:
             lines = tuple(
@@ -48,7 +48,7 @@ class Choice:
         return made
 
     def with_(self, other: Choice) -> Choice:
-        """Both; where both say something, the other is right."""
+        """Both choices together; the settings of the other one win."""
         keys: dict[str, dict[tuple[str, str], str]] = {}
         for match, settings in (*self.sections, *other.sections):
             keys.setdefault(match, {}).update(
@@ -63,16 +63,19 @@ class Choice:
         )
 
     def larger(self) -> Choice:
-        """The same with sizes some times as large, as far as they go."""
+        """The same choice with sizes four times as large, up to their limits."""
         return Choice(
             tuple(
-                (match, tuple((table, key, _grown(table, key, value)) for table, key, value in of))
+                (
+                    match,
+                    tuple((table, key, _grow_size(table, key, value)) for table, key, value in of),
+                )
                 for match, of in self.sections
             )
         )
 
     def proposals(self, reasons: tuple[str, ...] = ()) -> list[Proposal]:
-        """As a settings file has them."""
+        """The proposals for a settings file."""
         return [
             Proposal(
                 match,
@@ -83,14 +86,14 @@ class Choice:
         ]
 
     def text(self) -> str:
-        """In a line, for people."""
+        """A description in one line, for the user."""
         return "; ".join(
             f"{match or 'run'}: {', '.join(f'{key}={value}' for _, key, value in of)}"
             for match, of in self.sections
         )
 
     def settings(self) -> SettingsFile | None:
-        """As a program is given them; None where there are none."""
+        """The settings for a program; None if there are none."""
         if not self.sections:
             return None
         with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
@@ -99,8 +102,8 @@ class Choice:
             return load(path)
 
 
-def _grown(table: str, key: str, value: str) -> str:
-    """The value; larger where it is a size that may grow, and can."""
+def _grow_size(table: str, key: str, value: str) -> str:
+    """Return a larger value for a size below its limit; any other value unchanged."""
     most = _GROWING.get((table, key), 0)
     size = size_of(value) if most else 0
     return short(min(_TIMES * size, most)) if 0 < size < most else value

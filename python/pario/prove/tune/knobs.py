@@ -1,5 +1,5 @@
-"""What may be set for a run's files, the most promising first: the rules' proposals, then one knob
-after the other."""
+"""The settings to try for a run's files, the most promising first: the rules' proposals, then one
+knob after the other."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pario.see.analyze.arrays import sums
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
-#: Accesses below this are worth being collected; those below the other may be on their way while
-#: the program does something else.
+#: Mean bytes per call: files with smaller accesses than SMALL are worth buffering; writes smaller
+#: than LARGE can take place while the program continues.
 SMALL, LARGE = 1 << 20, 16 << 20
-#: Files up to this may be kept whole in memory.
+#: The largest file, in bytes, that is kept whole in memory.
 WHOLE = 256 << 20
-#: Targets of a file system that does not tell their number, as CephFS.
+#: The assumed number of targets if the file system does not report it, as CephFS.
 _LIKELY = 8
-#: Of the seconds in I/O: files that take less are not worth a trial. Of files whose names differ in
-#: numbers alone so many kinds are set.
+#: The least share of the seconds in I/O that makes files worth a trial, and the most kinds of files
+#: (with names that differ only in numbers) that a knob sets.
 LEAST_SHARE, MOST_KINDS = 0.02, 4
 _POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
@@ -38,7 +38,7 @@ Settings = Sequence[tuple[str, str, str]]
 
 @dataclass(frozen=True)
 class Knob:
-    """One thing to try: what it is called, and its settings."""
+    """A named choice of settings to try."""
 
     name: str
     choice: Choice
@@ -46,7 +46,7 @@ class Knob:
 
 @dataclass(frozen=True)
 class _Group:
-    """Files of one kind, what may be done about them, and the seconds in their calls."""
+    """Files of one kind, the seconds in their calls, and the settings to try for them."""
 
     files: NDArray[np.int64]
     seconds: float
@@ -61,10 +61,10 @@ _WRITES = (
 )
 _BEHIND = (
     (
-        "large writes behind the program's back",
+        "large writes in the background",
         (("streams", "size", "16M"), ("streams", "count", "2")),
     ),
-    ("more of them behind its back", (("streams", "size", "16M"), ("streams", "count", "8"))),
+    ("more writes in the background", (("streams", "size", "16M"), ("streams", "count", "8"))),
 )
 _READS = (
     ("reading ahead in 1M", (("streams", "size", "1M"), ("streams", "prefetch", "2"))),
@@ -77,7 +77,7 @@ _BUFFERED = (
     ("stdio buffers of 8M", (("stdio", "mode", "full"), ("stdio", "size", "8M"))),
 )
 _INDEPENDENT = (
-    ("small writes kept back", (("mpiio", "pario_write_behind", "16M"),)),
+    ("write-behind", (("mpiio", "pario_write_behind", "16M"),)),
     ("no sieving", (("mpiio", "romio_ds_write", "disable"),)),
     ("sieving", (("mpiio", "romio_ds_write", "enable"), ("mpiio", "ind_wr_buffer_size", "4M"))),
 )
@@ -96,12 +96,12 @@ _COLLECTIVE = (
 
 
 def knobs(job: Job, directory: Path) -> Iterator[Knob]:
-    """All that may be tried on a file system. Nothing in it changes what others see of a file, or
-    what is lost when a machine fails."""
+    """Yield the settings to try on a file system. None is risky: other processes see the same
+    bytes, and a crash loses no more data."""
     analysis = analyze(job)
-    proposed = Choice.proposed(advise(analysis).proposals)
+    proposed = Choice.of_proposals(advise(analysis).proposals)
     if proposed.sections:
-        yield Knob("what pario advise proposes", proposed)
+        yield Knob("the proposals of pario advise", proposed)
     groups = sorted(_groups(job, directory), key=lambda group: -group.seconds)
     least = LEAST_SHARE * sum(group.seconds for group in groups)
     ways = [
@@ -161,7 +161,7 @@ def _groups(job: Job, directory: Path) -> Iterator[_Group]:
 def _heaviest(
     job: Job, files: NDArray[np.int64], seconds: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The files of the kinds that take most."""
+    """The files of the kinds that take the most seconds."""
     kinds = [re.sub(r"\d+", "#", job.path(int(file))) for file in files]
     worth: dict[str, float] = defaultdict(float)
     for kind, file in zip(kinds, files, strict=True):
@@ -176,13 +176,13 @@ def _heaviest(
 
 
 def _below(limit: int, records: NDArray[np.void], calls: str, size: str) -> NDArray[np.bool_]:
-    """Whose calls move less, in the mean."""
+    """True for records whose calls move less than ``limit`` bytes on average."""
     return np.asarray(records[size] < limit * np.maximum(records[calls], 1))
 
 
 def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:
-    """Numbers of stripes where the file system has them: what the policy chooses, all targets, and
-    one. Where it does not tell how many targets there are, numbers that most have.
+    """The stripe counts to try if the file system has stripes: the choice of the policy, all
+    targets, half of them, and one. If their number is unknown, a likely one is assumed.
     """
     from pario._native import choose_stripes
 

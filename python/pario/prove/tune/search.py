@@ -1,5 +1,5 @@
-"""The search: a trial is one replay with settings, beside one without; what is kept has to be
-better than noise."""
+"""The search: a trial is one replay with settings and one without beside it; a setting is kept if
+its gain exceeds the noise."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from pario.see.analyze.noise import noise
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
 
-#: I/O that takes less, of the seconds of a run or in all, is not worth a trial.
+#: The least I/O that is worth a trial, as a share of the run and in seconds.
 LEAST_SHARE, LEAST_SECONDS = 0.02, 0.01
-#: Counters of calls on files that settings could change.
+#: The counters of calls that settings can affect.
 CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
-#: What a setting has to gain, as a part of the original's seconds, and the trials that confirm the
-#: best one.
+#: The least gain of a setting, as a share of the original's seconds, and the number of trials that
+#: confirm the best one.
 LEAST_GAIN, CONFIRMATIONS = 0.03, 3
 
 LARGER = ", larger"
 
-#: Plays the script with settings; the seconds that it took.
+#: Replays the script with settings; returns its seconds.
 Measure = Callable[[Choice], float]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One replay with settings, and the one of the original beside it."""
+    """One replay with settings and one of the original beside it."""
 
     name: str
     choice: Choice
     seconds: float
     original: float
-    failure: str = ""  # why one of both could not be played; their seconds mean nothing then
+    failure: str = ""  # the error of one of both; their seconds are meaningless then
 
     @property
     def ratio(self) -> float:
-        """Of the original's seconds; infinite where there is nothing to compare."""
+        """The seconds relative to the original's; infinite if the trial failed."""
         if self.failure:
             return inf
         return self.seconds / self.original if self.original else 1.0
@@ -55,7 +55,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was found. An empty choice: leave it."""
+    """The result of the search. An empty choice: no setting is better."""
 
     choice: Choice
     trials: tuple[Trial, ...]
@@ -65,12 +65,12 @@ class Tuning:
 
     @staticmethod
     def without_trials(why: str) -> Tuning:
-        """Where nothing has to be tried."""
+        """The result of a search that needs no trial."""
         return Tuning(Choice(), (), None, Sample((0.0,)), why)
 
     @property
     def gain(self) -> float:
-        """Part of the original's seconds that the settings save."""
+        """The share of the original's seconds that the settings save."""
         return (
             1 - self.best.median / self.original.median
             if self.best and self.choice.sections
@@ -79,8 +79,7 @@ class Tuning:
 
 
 def nothing_to_tune(job: Job) -> str:
-    """Why no trial is needed, with what the run did; empty where there is I/O that is worth
-    some."""
+    """The reason why no trial is needed; empty if the run's I/O is worth trials."""
     times = Times(job)
     calls = int(
         sum(
@@ -107,11 +106,11 @@ def nothing_to_tune(job: Job) -> str:
 def tune(
     job: Job, directory: Path, measure: Measure, trials: int, tell: Callable[[Trial], None]
 ) -> Tuning:
-    """Tries knobs one after the other, each on top of what has proved better, and then the best one
-    again.
+    """Try knobs one after the other, each in addition to the best settings so far, and then confirm
+    the best.
 
-    A trial that cannot be played is told, and the next one tried. Raises ParioError where not even
-    the original can be played.
+    ``tell`` is called with each trial. A trial that fails is reported, and the search continues.
+    Raises ParioError if the original cannot be replayed.
     """
     done: list[Trial] = []
 
@@ -132,8 +131,8 @@ def tune(
 
 
 def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
-    """One trial: which of both is first changes with its number. The very first one needs an
-    original that can be played."""
+    """Make one trial; the order of both replays alternates. Raises ParioError if the original of
+    the very first trial fails."""
     sides = [Choice(), choice] if number % 2 == 0 else [choice, Choice()]
     seconds: dict[Choice, float] = {}
     for side in sides:
@@ -149,13 +148,14 @@ def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
 def _explore(
     ways: list[Knob], trials: int, attempt: Callable[[str, Choice], Trial]
 ) -> Trial | None:
-    """The best of the first trials; a knob that helps stays turned. What trials are left then try
+    """Find the best of the first trials; a knob that helps stays set. The remaining trials try
     larger sizes, as long as these help."""
     best: Trial | None = None
     tried: set[Choice] = {Choice()}
 
     def better(name: str, choice: Choice) -> bool:
-        """Whether it is now the best; not tried a second time, nor after the last trial."""
+        """Try a choice, unless it was tried before or no trial is left; True if it is the best
+        now."""
         nonlocal best
         if choice in tried or len(tried) > trials:
             return False
@@ -189,23 +189,26 @@ def _originals(done: list[Trial]) -> Sample:
 
 
 def _judge(choice: Choice, done: list[Trial], again: list[Trial]) -> Tuning:
-    """By the trials that came after the choice: those by which it was chosen flatter it."""
+    """Judge a choice by the trials that confirm it: those by which it was chosen are biased in its
+    favour."""
     original = _originals(done)
     if not again:
-        return Tuning(Choice(), tuple(done), None, original, "of one trial nothing is certain")
+        return Tuning(
+            Choice(), tuple(done), None, original, "one trial is not enough to be certain"
+        )
     if failed := next((trial for trial in again if trial.failure), None):
         return Tuning(
             Choice(),
             tuple(done),
             None,
             original,
-            f"what was fastest failed when it was tried again: {failed.failure}",
+            f"the fastest setting failed in a later trial: {failed.failure}",
         )
     best = Sample(tuple(trial.seconds for trial in again))
     certain = noise(best.values, original.values)
     why = ""
     if certain == "within" or (certain == "unknown" and max(best.values) >= min(original.values)):
-        why = "the difference is within what replays differ anyhow"
+        why = "the difference is within the noise of the replays"
     elif best.median > (1 - LEAST_GAIN) * original.median or max(best.values) > max(
         original.values
     ):
@@ -220,14 +223,17 @@ def measurement(
     pauses: bool,
     limits: Limits | None = None,
 ) -> Measure:
-    """Replays on a file system; without ``limits`` they may take as long as they do."""
+    """Return a function that measures replays on a file system; without ``limits``, their time is
+    not limited."""
     from pario.prove.replay.perform import Manner, perform
 
     def measure(choice: Choice) -> float:
         begin = time.monotonic()
         limit = limits.now() if limits else inf
         found = perform(
-            script, directory, Manner(pauses, choice.settings(), mpiexec, settle=True, limit=limit)
+            script,
+            directory,
+            Manner(pauses, choice.settings(), mpiexec, close_files=True, limit=limit),
         ).longest
         if limits and not choice.sections:
             limits.original_took(time.monotonic() - begin)

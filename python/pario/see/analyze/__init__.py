@@ -1,5 +1,5 @@
-"""Analysis: a job's tables in, verdict, findings and the tables of a report out. Nothing here opens
-a log or prints."""
+"""Analysis: turns the tables of a job into the verdict, the findings and the tables of a report.
+Nothing here opens a log or prints."""
 
 from pario.see.analyze import (
     audit,
@@ -24,7 +24,7 @@ __all__ = ["Analysis", "analyze"]
 
 
 def analyze(job: Job) -> Analysis:
-    """Finds out where the time of a job went, and why."""
+    """Attribute the time of a job to its causes."""
     facts = Facts(Times(job))
     found = findings(facts)
     files, file_total = file_table(facts)

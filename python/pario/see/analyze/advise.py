@@ -1,4 +1,4 @@
-"""From findings to a settings file: what pario can repair with the program as it is, each setting
+"""From findings to a settings file: the repairs that need no change of the program, each setting
 with its evidence and seconds."""
 
 from __future__ import annotations
@@ -12,53 +12,53 @@ from pario.see.analyze.model import Analysis, FileSetting, Finding
 from pario.settings.globs import literal, selects
 from pario.settings.write import Line, Proposal, write
 
-#: Tables that travel in PARIO_STREAMS, how long that may be (src/core/hints/hints.def), and what
-#: else a specification has at most.
+#: The tables in PARIO_STREAMS, the longest value of that variable (src/core/hints/hints.def), and
+#: the most characters of a specification beside its pattern and settings.
 STREAMS, MOST_CHARACTERS, SLACK = ("streams", "stdio"), 1023, 16
-NO_ROOM = (
-    "There is no room for more patterns: join some by hand (* stands for anything) to have this"
-    " one, too."
+NO_SPACE = (
+    "There is no space for more patterns: join some by hand (* matches any characters) to include"
+    " this one."
 )
-#: As a risky key that is allowed: every one.
+#: In place of a risky key: allows all of them.
 EVERY = "all"
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to set, and for which findings there is nothing to set."""
+    """The proposed settings, and the findings by repair."""
 
     proposals: tuple[Proposal, ...]
-    repaired: tuple[Finding, ...]  # those with settings that are applied
-    held_back: tuple[Finding, ...]  # those with settings that are only proposed
-    left: tuple[Finding, ...]  # those that pario cannot repair
+    repaired: tuple[Finding, ...]  # findings with applied settings
+    held_back: tuple[Finding, ...]  # findings with proposed settings only
+    left: tuple[Finding, ...]  # findings that pario cannot repair
     allowed: frozenset[str] = frozenset()  # keys of risky settings
 
     @property
     def acts(self) -> bool:
-        """Whether a setting is applied."""
+        """True if a setting is applied."""
         return bool(self.repaired)
 
 
 @dataclass
 class _Section:
-    """Settings of one pattern while they are gathered: the finding with most seconds decides."""
+    """Settings of one pattern while findings are visited: the finding with most seconds wins."""
 
     lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
 
 
 def applies(setting: FileSetting, allowed: Collection[str]) -> bool:
-    """Whether a setting is applied: one that is not risky, or whose key the user allows."""
+    """Tell whether a setting is applied: it is not risky, or the user allows its key."""
     return not setting.risky or EVERY in allowed or setting.key in allowed
 
 
 def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
-    """Proposes settings for the findings, most seconds first. Risky ones are applied only where the
-    user allows their keys."""
+    """Propose settings for the findings, most seconds first. A risky setting is applied only if
+    the user allows its key."""
     sections: dict[str, _Section] = {}
     for finding in analysis.findings:
-        for match, setting in _wanted(finding, _shared(analysis, finding)):
+        for match, setting in _list_settings(finding, _find_shared_files(analysis, finding)):
             section = sections.setdefault(match, _Section())
             line = Line(setting.table, setting.key, setting.value, applies(setting, allowed))
             section.lines.setdefault((setting.table, setting.key), line)
@@ -70,12 +70,14 @@ def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
         for match, section in ordered
     ]
     return Advice(
-        tuple(_bounded(proposals)), *_sorted(analysis.findings, allowed), frozenset(allowed)
+        tuple(_limit_lengths(proposals)),
+        *_sort_findings(analysis.findings, allowed),
+        frozenset(allowed),
     )
 
 
 def render(analysis: Analysis, advice: Advice) -> str:
-    """The settings file."""
+    """Return the text of the settings file."""
     job = analysis.job
     head = [
         (
@@ -89,7 +91,7 @@ def render(analysis: Analysis, advice: Advice) -> str:
         " back."
     )
     head += [
-        f"{_cost(finding, job.wall)}: {finding.title}. {' '.join(unrepaired(finding))}"
+        f"{_cost(finding, job.wall)}: {finding.title}. {' '.join(explain_unrepaired(finding))}"
         for finding in advice.left
     ]
     if not advice.proposals:
@@ -97,16 +99,17 @@ def render(analysis: Analysis, advice: Advice) -> str:
     return write(head, advice.proposals)
 
 
-def unrepaired(finding: Finding) -> tuple[str, ...]:
-    """Of a finding without settings, in sentences: what to do about it, and why pario does not."""
+def explain_unrepaired(finding: Finding) -> tuple[str, ...]:
+    """Return sentences on a finding without settings: the change to make, and why no setting
+    makes it."""
     what = next((fix.text for fix in finding.fixes if fix.kind == "code"), "")
     if not finding.why_not:
         return (f"No setting repairs it. {what}".rstrip(),)
     return (f"Needs a change of the program: {what}", f"No setting does it: {finding.why_not}.")
 
 
-def _bounded(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """Sections of streams that would make their variable too long become comments."""
+def _limit_lengths(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Turn the sections of streams that would make their variable too long into comments."""
     used = 0
     for proposal in proposals:
         length = sum(
@@ -122,11 +125,11 @@ def _bounded(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
             replace(line, applied=line.applied and line.table not in STREAMS)
             for line in proposal.lines
         )
-        yield replace(proposal, lines=tuple(lines), reasons=(*proposal.reasons, NO_ROOM))
+        yield replace(proposal, lines=tuple(lines), reasons=(*proposal.reasons, NO_SPACE))
 
 
-def _wanted(finding: Finding, shared: Sequence[str]) -> Iterator[tuple[str, FileSetting]]:
-    """Pattern and setting; those of the whole run have no pattern."""
+def _list_settings(finding: Finding, shared: Sequence[str]) -> Iterator[tuple[str, FileSetting]]:
+    """Yield pattern and setting; a setting of the whole run has no pattern."""
     for setting in finding.settings:
         for match in (
             ("",) if setting.table == "run" else patterns(finding.files, finding.file_count, shared)
@@ -134,8 +137,8 @@ def _wanted(finding: Finding, shared: Sequence[str]) -> Iterator[tuple[str, File
             yield match, setting
 
 
-def _shared(analysis: Analysis, finding: Finding) -> list[str]:
-    """Other files that several ranks write: no pattern may mean them by chance."""
+def _find_shared_files(analysis: Analysis, finding: Finding) -> list[str]:
+    """List other files that several ranks write, which no pattern may select by chance."""
     return [
         row.path
         for row in analysis.files
@@ -144,8 +147,8 @@ def _shared(analysis: Analysis, finding: Finding) -> list[str]:
 
 
 def patterns(paths: Sequence[str], count: int, shared: Sequence[str] = ()) -> tuple[str, ...]:
-    """Patterns for files: one as it is, of several those that differ in numbers as one
-    (``/out/step-*.dat``) unless that means ``shared`` ones, too.
+    """Return patterns for files. Files whose names differ only in numbers share a pattern
+    (``/out/step-*.dat``), unless it selects a ``shared`` file.
     """
     if count <= 1:
         return tuple(map(_single, paths))
@@ -159,8 +162,8 @@ def patterns(paths: Sequence[str], count: int, shared: Sequence[str] = ()) -> tu
 
 
 def _joint(path: str, paths: Sequence[str]) -> str:
-    """The path with a * for each number of its last part that differs from those of the paths which
-    are the same but for numbers."""
+    """Replace numbers in the last part of a path by ``*`` where the paths that differ from it only
+    in numbers have other ones."""
     folder, slash, name = path.rpartition("/")
     if name == "*":
         return _single(path)
@@ -177,7 +180,7 @@ def _joint(path: str, paths: Sequence[str]) -> str:
 
 
 def _numbers(path: str) -> tuple[str, list[str]]:
-    """The path without the numbers of its last part, and these."""
+    """Split a path into its text without the numbers of the last part, and these numbers."""
     folder, slash, name = path.rpartition("/")
     return folder + slash + re.sub(r"\d+", "#", name), re.findall(r"\d+", name)
 
@@ -199,10 +202,11 @@ def _cost(finding: Finding, wall: float) -> str:
     return f"{wording.seconds(finding.seconds)} ({wording.percent(finding.seconds, wall)})"
 
 
-def _sorted(
+def _sort_findings(
     findings: Iterable[Finding], allowed: Collection[str]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Finding, ...]]:
-    """Findings with settings that are applied, with others only, and without."""
+    """Sort findings into those with applied settings, with proposed settings only, and without
+    settings."""
     repaired: list[Finding] = []
     held_back: list[Finding] = []
     left: list[Finding] = []

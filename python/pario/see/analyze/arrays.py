@@ -14,17 +14,17 @@ Table = NDArray[Any]  #: a structured array of the table model
 
 
 def sums(group: Any, values: Any, groups: int) -> Floats:
-    """Sums of values by group number."""
+    """Return the sums of values by group number."""
     return np.bincount(group, np.asarray(values, np.float64), groups).astype(np.float64, copy=False)
 
 
 def counts(group: Any, groups: int) -> Ints:
-    """How many of each group number."""
+    """Return the number of members of each group."""
     return np.bincount(group, minlength=groups).astype(np.int64, copy=False)
 
 
 def unique_pairs(first: Any, second: Any) -> tuple[Ints, Ints]:
-    """The different pairs of numbers (none negative), sorted. Much faster than np.unique over
+    """Return the distinct pairs of non-negative numbers, sorted. Much faster than np.unique over
     rows."""
     width = int(second.max(initial=0)) + 1
     keys = np.unique(np.asarray(first, np.int64) * width + second)
@@ -32,7 +32,7 @@ def unique_pairs(first: Any, second: Any) -> tuple[Ints, Ints]:
 
 
 def ratio(part: Floats, whole: Floats, otherwise: float = 0.0) -> Floats:
-    """``part / whole``, ``otherwise`` where there is no whole."""
+    """Return ``part / whole``; ``otherwise`` where ``whole`` is 0."""
     result = np.full(len(part), otherwise)
     np.divide(part, whole, out=result, where=whole > 0)
     return result

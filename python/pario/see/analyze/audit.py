@@ -1,5 +1,4 @@
-"""What became of the settings that pario's own MPI-IO and its buffers were given: states, and the
-rows of a report."""
+"""The states of the settings of pario's own MPI-IO and of its buffers, as rows of a report."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ from typing import get_args
 from pario.see.analyze.model import HintRow, HintState
 from pario.see.tables.model import HintOutcome, Job
 
-#: Reasons (parallel/engine/audit.cpp, layers/buffers/audit.cpp, core/file/new_file.cpp) of settings
-#: that are in order although they are not in force.
+#: Parts of reasons (parallel/engine/audit.cpp, layers/buffers/audit.cpp, core/file/new_file.cpp)
+#: that explain a setting without effect which is no error, and its state.
 _HARMLESS: tuple[tuple[str, HintState], ...] = (
     ("a meaning here", "without meaning"),
     ("came later", "overruled"),
@@ -21,7 +20,7 @@ _HARMLESS: tuple[tuple[str, HintState], ...] = (
 
 
 def state(outcome: HintOutcome) -> HintState:
-    """What became of a hint, in a word or two."""
+    """Return the state of a setting."""
     for text, harmless in _HARMLESS:
         if text in outcome.reason:
             return harmless
@@ -31,7 +30,8 @@ def state(outcome: HintOutcome) -> HintState:
 
 
 def audit(job: Job) -> tuple[HintRow, ...]:
-    """The hints, what went wrong first; those that differ in nothing but their file are one row."""
+    """Return the settings, failed ones first; settings that differ only in their file share a
+    row."""
     alike: dict[tuple[str, str, str, str, str, HintState, str], list[str]] = defaultdict(list)
     for it in job.audit:
         alike[

@@ -1,7 +1,7 @@
 """Cells: the seconds of each record by kind of call, every second in one cell only.
 
-MPI-IO time contains the time of the POSIX calls made inside, so those are taken out of the POSIX
-rows; what is not storage of the program (see scope) has empty cells.
+MPI-IO time contains the time of the POSIX calls made inside, so these are removed from the POSIX
+rows. Files that are not storage of the program (see scope) have empty cells.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpii
 
 
 def exclusive_seconds(job: Job, storage: Mask) -> Floats:
-    """Array ``[records, kinds]`` of seconds; sums over rows and kinds count no second of a thread
-    twice."""
+    """Return an array ``[records, kinds]`` of seconds. A sum over rows and kinds counts each second
+    of a thread once."""
     records = job.records
     cells = (
         np.stack([np.nan_to_num(records[kind + "_time"]) for kind in KINDS], axis=1)
@@ -57,7 +57,7 @@ def exclusive_seconds(job: Job, storage: Mask) -> Floats:
 
 
 def without_waiting(job: Job, cells: Floats, waits: Waits) -> Floats:
-    """The cells less the matched waiting inside collective MPI-IO calls."""
+    """Return the cells minus the matched waiting inside collective MPI-IO calls."""
     events = job.events[waits.event]
     inside = events["layer"] != COMMUNICATION
     events, seconds = events[inside], waits.seconds[inside]
@@ -73,7 +73,7 @@ def without_waiting(job: Job, cells: Floats, waits: Waits) -> Floats:
 
 
 def find_rows(records: Table, process: Any, file: Any, layer: Any) -> Ints:
-    """The row of each (process, file, layer), -1 where there is none."""
+    """Return the row of each (process, file, layer), -1 for none."""
     width = int(records["process"].max(initial=0)) + 2
 
     def key(process: Any, file: Any, layer: Any) -> Ints:
@@ -94,8 +94,8 @@ def _take_from_meta(cells: Floats, seconds: Floats) -> None:
 
 
 def _take_out_assumed_nesting(records: Table, cells: Floats) -> None:
-    """A Darshan log does not say which POSIX calls MPI-IO made: those of a process on a file it has
-    open through MPI-IO count as such."""
+    """Treat the POSIX calls of a process on a file that it opened through MPI-IO as made by MPI-IO,
+    because a Darshan log does not separate them."""
     lower = np.flatnonzero(records["layer"] == POSIX)
     outer = find_rows(records, records["process"][lower], records["file"][lower], MPIIO)
     rows, outer = lower[outer >= 0], outer[outer >= 0]

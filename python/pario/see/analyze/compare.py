@@ -1,5 +1,5 @@
-"""Two runs side by side, each of one or several repetitions: what became of time, calls, bytes,
-findings, files and outputs."""
+"""Compares two runs, each of one or several repetitions: time, calls, bytes, findings, files and
+outputs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from pario.see.analyze.model import Analysis, FileRow, Finding
 from pario.see.analyze.noise import LEAST_RUNS, noise
 
 MAX_FILES = 1000
-#: A finding that changed less is the same, and so is a wall time.
+#: Relative changes below which a finding and a wall time count as unchanged.
 SAME_FINDING, SAME_WALL = 0.1, 0.005
-#: Parts of the wall time that are not shown.
+#: Smaller parts of the wall time are not shown.
 LEAST_SHARE = 0.001
 
 
 @dataclass(frozen=True)
 class Runs:
-    """One side: its repetitions, and the outputs that each recorded."""
+    """One side: its repetitions, and the recorded outputs of each."""
 
     name: str
     source: str
@@ -42,7 +42,7 @@ class Runs:
 
 
 def compare(a: Runs, b: Runs, subject: str = "") -> Comparison:
-    """Compares B, called ``subject`` in sentences, with A; neither side may be without runs."""
+    """Compare B, named ``subject`` in sentences, with A. Each side needs at least one run."""
     measures = tuple(_measures(a.analyses, b.analyses))
     files = _files(a.analyses, b.analyses)
     wall = measures[0]
@@ -78,7 +78,7 @@ _FIGURES: tuple[tuple[str, str, Unit, Callable[[Analysis], float]], ...] = (
 
 
 def _measures(a: Sequence[Analysis], b: Sequence[Analysis]) -> Iterable[Measure]:
-    """The figures that are known of all runs and not next to nothing in all."""
+    """Yield the figures that all runs have and that are not negligible in all of them."""
     for key, name, unit, figure in _FIGURES:
         values_a, values_b = (tuple(float(figure(run)) for run in side) for side in (a, b))
         values = (*values_a, *values_b)
@@ -146,10 +146,7 @@ def _certainty(wall: Measure) -> str:
     runs = f"{len(wall.a.values)} and {len(wall.b.values)} runs"
     if min(len(wall.a.values), len(wall.b.values)) < LEAST_RUNS:
         few = "single runs" if len(wall.a.values) == len(wall.b.values) == 1 else runs
-        return (
-            f"How much of this is noise is not known from {few}: pario run --repeat {LEAST_RUNS} or"
-            " more tells."
-        )
+        return f"The noise is not known from {few}: use pario run --repeat {LEAST_RUNS} or more."
     said = {
         "beyond": "The difference in wall time is beyond the noise",
         "within": "The difference in wall time is within the noise",
@@ -171,8 +168,8 @@ def _messages(a: Runs, b: Runs) -> Iterable[str]:
         statuses = sorted({run.job.exit_status for run in side.analyses if run.job.exit_status})
         if statuses:
             yield (
-                f"{side.name} failed: exit status {', '.join(map(str, statuses))}; what it did not"
-                " do cost nothing"
+                f"{side.name} failed: exit status {', '.join(map(str, statuses))}; work that it did"
+                " not do cost nothing"
             )
         for message in dict.fromkeys(message for run in side.analyses for message in run.messages):
             yield f"{side.name}: {message}"
@@ -183,8 +180,8 @@ def _messages(a: Runs, b: Runs) -> Iterable[str]:
 
 
 def _findings(a: Sequence[Analysis], b: Sequence[Analysis]) -> tuple[FindingChange, ...]:
-    """One row per rule, so that files which are called otherwise in another run do not look like
-    another cause."""
+    """Return one row per rule, so that other file names in another run do not look like another
+    cause."""
     rules = dict.fromkeys(finding.rule for run in (*a, *b) for finding in run.findings)
     rows = [_finding(rule, a, b) for rule in rules]
     return tuple(sorted(rows, key=lambda row: -max(row.seconds_a, row.seconds_b)))
@@ -210,8 +207,8 @@ def _finding(rule: str, a: Sequence[Analysis], b: Sequence[Analysis]) -> Finding
 
 
 def _title(found: Sequence[Sequence[Finding]]) -> str:
-    """Of the run with the middle loss among those that have it, and how many more there are of the
-    kind."""
+    """Return the title of the finding in the run with the median loss, and the number of further
+    findings of the rule there. Runs without the finding do not count."""
     runs = sorted(
         (run for run in found if run), key=lambda run: sum(finding.seconds for finding in run)
     )
@@ -227,7 +224,7 @@ def _title(found: Sequence[Sequence[Finding]]) -> str:
 
 @dataclass(frozen=True)
 class _Used:
-    """What one run did with a file."""
+    """The use of a file by one run."""
 
     seconds: float = 0.0
     calls: int = 0
@@ -291,7 +288,7 @@ _COUNTS: tuple[Callable[[_Used], float], ...] = (
 
 
 def _outputs(a: Runs, b: Runs) -> tuple[OutputChange, ...] | None:
-    """Files that a run has written; None unless every run of both sides recorded its outputs."""
+    """Compare the written files; None unless every run of both sides recorded its outputs."""
     recorded = [*a.outputs, *b.outputs]
     if not a.outputs or not b.outputs or any(run is None for run in recorded):
         return None
@@ -317,8 +314,8 @@ def _output(path: str, a: Sequence[Output | None], b: Sequence[Output | None]) -
 
 
 def _state(a: Sequence[Output | None], b: Sequence[Output | None]) -> OutputState:
-    """``not written``: the same, but a run left it alone, so that this says nothing of what it
-    would have written."""
+    """Return the state of an output. ``not written``: the checksums agree, but a run did not write
+    the file, so that they prove nothing about its output."""
     sums_a, sums_b = ({output.digest if output else "" for output in side} for side in (a, b))
     if sums_a == {""} or sums_b == {""}:
         return "only in A" if sums_b == {""} else "only in B"
@@ -329,8 +326,8 @@ def _state(a: Sequence[Output | None], b: Sequence[Output | None]) -> OutputStat
     return "identical" if all(output and output.written for output in (*a, *b)) else "not written"
 
 
-def chosen_outputs(runs: Runs, keep: Callable[[str], bool]) -> Runs:
-    """The same side with the outputs whose path is wanted."""
+def select_outputs(runs: Runs, keep: Callable[[str], bool]) -> Runs:
+    """Return the side with the outputs whose path ``keep`` accepts."""
     return replace(
         runs,
         outputs=[

@@ -1,4 +1,4 @@
-"""What comparing two runs finds. Plain data, JSON-able by ``dataclasses.asdict``."""
+"""The result of comparing two runs. Plain data, JSON-able by ``dataclasses.asdict``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Sample:
 
     @property
     def median(self) -> float:
-        """The middle one; of an even number the mean of the two in the middle."""
+        """The median; of an even number of values the mean of the middle two."""
         return float(median(self.values))
 
     @property
     def spread(self) -> float:
-        """Between the least and the most."""
+        """The difference between the largest and the smallest value."""
         return max(self.values) - min(self.values)
 
 
@@ -44,39 +44,39 @@ class Measure:
 
     @property
     def change(self) -> float:
-        """B's part of A's that is more (0.5: half as much again) or less (-0.5: half); infinite
-        where A has none."""
+        """The relative change from A to B (0.5: half as much again, -0.5: half); infinite if A has
+        0."""
         a, b = self.a.median, self.b.median
         return 0.0 if a == b else (b - a) / a if a else float("inf")
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file in both sides: medians over repetitions; seconds are those of the mean rank that
-    uses it."""
+    """One file in both sides: medians over repetitions. Seconds are the mean over the ranks that
+    use it."""
 
-    path: str  # relative to the directory of the run where it lies below it
+    path: str  # relative to the directory of the run if it lies below that
     seconds_a: float
     seconds_b: float
     calls_a: int
     calls_b: int
     bytes_a: int
     bytes_b: int
-    system_writes_a: int  # by pario's MPI-IO and beneath buffers; 0 where another wrote
+    system_writes_a: int  # by pario's MPI-IO and buffers; 0 for a file that these did not write
     system_writes_b: int
 
     @property
     def saved(self) -> float:
-        """Seconds that B needs less."""
+        """Seconds of A minus those of B."""
         return self.seconds_a - self.seconds_b
 
 
 @dataclass(frozen=True)
 class FindingChange:
-    """One cause in both sides: seconds lost, median over repetitions, 0 where it was not found."""
+    """One cause in both sides: seconds lost, median over repetitions, 0 without a finding."""
 
     rule: str
-    title: str  # of A, or where it is new, of B
+    title: str  # of A, or for a new one, of B
     seconds_a: float
     seconds_b: float
     change: Change
@@ -88,7 +88,7 @@ class OutputChange:
 
     path: str
     state: OutputState
-    size_a: int  # -1: not there
+    size_a: int  # -1: missing
     size_b: int
 
 
@@ -101,33 +101,33 @@ class Side:
     command: str
     runs: int
     ranks: int
-    exit_status: int | None  # of the run that failed, if one did
+    exit_status: int | None  # of the failed run; None: none failed
     settings: tuple[tuple[str, str], ...]
     split: Split  # of the median run
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a page about two runs shows."""
+    """The content of a page about two runs."""
 
     sentence: str
-    certainty: str  # what is known of noise, in a sentence
+    certainty: str  # a sentence on noise
     a: Side
     b: Side
     measures: tuple[Measure, ...]
     findings: tuple[FindingChange, ...]  # most seconds first
     files: tuple[FileChange, ...]  # by seconds that changed, most first
     file_total: int
-    outputs: tuple[OutputChange, ...] | None  # what differs first; None: not recorded on both sides
+    outputs: tuple[OutputChange, ...] | None  # differing first; None: not recorded on both sides
     messages: tuple[str, ...]
 
     @property
     def saved(self) -> float:
-        """Seconds of wall time that B needs less."""
+        """Wall seconds of A minus those of B."""
         wall = self.measures[0]
         return wall.a.median - wall.b.median
 
     @property
     def outputs_differ(self) -> bool:
-        """Whether a recorded output is not shown to be the same on both sides."""
+        """True unless every recorded output is the same on both sides."""
         return any(output.state != "identical" for output in self.outputs or ())

@@ -1,5 +1,5 @@
-"""Contention maps: which ranks touch which stripe target, or which blocks, of the busiest shared
-files."""
+"""Contention maps: the stripe targets, or the blocks, of the busiest shared files by the ranks that
+access them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Touches:
     bytes: Ints
 
     def shared_units(self) -> int:
-        """Units that more than one lane touched."""
+        """The number of units that more than one lane accessed."""
         units, _ = unique_pairs(self.unit, self.lane)
         return len(np.unique(units[1:][np.diff(units) == 0]))
 
 
 def contention(facts: Facts) -> tuple[Contention, ...]:
-    """Maps of the shared files that most bytes were written to (read from, where nothing was
+    """Return the maps of the shared files with most bytes written (read, if nothing was
     written)."""
     if "events" not in facts.job.has or facts.ranks < 2:
         return ()
@@ -58,8 +58,8 @@ def _busiest_shared(facts: Facts) -> list[int]:
 
 
 def accesses(facts: Facts, file: int, kind: str) -> Ints:
-    """Rows of events of ``kind`` that reached the file system: POSIX calls where there are any,
-    else MPI-IO calls at known offsets."""
+    """Return the rows of events of ``kind`` that reached the file system: POSIX calls if the file
+    has any, otherwise MPI-IO calls at known offsets."""
     events = facts.job.events
     rows = np.flatnonzero(
         (events["file"] == file)
@@ -77,7 +77,7 @@ def accesses(facts: Facts, file: int, kind: str) -> Ints:
 
 
 def touches(facts: Facts, rows: Ints, unit: int) -> Touches | None:
-    """Cuts accesses at the borders of units; None where there are too many pieces."""
+    """Cut accesses at the borders of units; None for too many pieces."""
     offset, length, process = (
         facts.job.events[name][rows] for name in ("offset", "length", "process")
     )
@@ -93,8 +93,8 @@ def touches(facts: Facts, rows: Ints, unit: int) -> Touches | None:
 
 
 def unit_of(facts: Facts, file: int) -> int:
-    """What one lock or stripe covers: the stripe unit, else the block that alignment was counted
-    with, at least 4 KiB."""
+    """Return the bytes that one lock or stripe covers: the stripe size, otherwise the block of the
+    alignment counters, at least 4 KiB."""
     layout = int(facts.job.files["layout"][file])
     if layout >= 0:
         return max(facts.job.layouts[layout].stripe_size, 1)
@@ -111,12 +111,12 @@ def _map(facts: Facts, file: int) -> Contention | None:
         return None
     number = facts.job.files["layout"][file]
     target, labels, word = (
-        _striped(cut, facts.job.layouts[number]) if number >= 0 else _regions(cut, unit)
+        _place_on_targets(cut, facts.job.layouts[number]) if number >= 0 else _regions(cut, unit)
     )
     return _table(facts, file, cut, target, labels, word)
 
 
-def _striped(cut: Touches, layout: Layout) -> tuple[Ints, list[str], str]:
+def _place_on_targets(cut: Touches, layout: Layout) -> tuple[Ints, list[str], str]:
     count = max(layout.stripe_count, 1)
     word = filesystems.of_kind(layout.kind).target
     numbers = layout.targets if len(layout.targets) == count else tuple(range(count))
@@ -124,7 +124,8 @@ def _striped(cut: Touches, layout: Layout) -> tuple[Ints, list[str], str]:
 
 
 def _regions(cut: Touches, unit: int) -> tuple[Ints, list[str], str]:
-    """Without stripes: as many equal regions of whole blocks as fit on the map."""
+    """Divide a file without stripes into as many equal regions of whole blocks as fit on the
+    map."""
     blocks = int(cut.unit.max()) + 1
     per_region = -(-blocks // MAX_TARGETS)
     labels = [wording.block(start * unit) for start in range(0, blocks, per_region)]

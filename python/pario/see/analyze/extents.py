@@ -1,4 +1,4 @@
-"""Which bytes of its files a process read: unions of the extents of its events."""
+"""The distinct bytes that a process read: unions of the extents of its events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pario.see.tables.model import EVENT_KINDS, IN_VIEW, Job
 
 
 def unique_bytes(job: Job) -> tuple[Ints, Floats]:
-    """Rows of records and the different bytes read in them, for rows all of whose reads have an
-    event of their own with an offset."""
+    """Return rows of records and their distinct bytes read, for the rows in which every read has
+    its own event with an offset."""
     events = job.events
     reads = np.flatnonzero(
         (events["kind"] == EVENT_KINDS.index("read")) & (events["layer"] != COMMUNICATION)
@@ -40,8 +40,8 @@ def unique_bytes(job: Job) -> tuple[Ints, Floats]:
 
 
 def _union(group: Ints, offset: Ints, length: Ints, groups: int) -> Floats:
-    """Bytes covered in each group. Groups are laid one behind the other, so that one sort serves
-    all."""
+    """Return the bytes covered in each group. Offsets are shifted by group, so that one sort serves
+    all groups."""
     if not len(group):
         return np.zeros(groups)
     end = offset + length

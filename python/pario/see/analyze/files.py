@@ -1,5 +1,5 @@
-"""The table of files: the program's one by one, what else was touched in a few rows that sum it
-up."""
+"""The table of files: a row for each file of the program, and a few rows that sum up all other
+files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pario.see.tables.model import LAYERS
 
 MAX_FILE_ROWS = 1000
 
-#: Rows that sum up files of one origin: name of the group, and what the row is called.
+#: Rows that sum up the files of one origin: name of the group, and title of the row.
 GROUPS = {
     LIBRARY: ("library", "the MPI library's own files"),
     MISSING: ("missing", "files looked for and not found"),
@@ -24,7 +24,7 @@ HELPERS = ("helpers", "the launcher and its helper processes")
 
 
 def file_table(facts: Facts) -> tuple[tuple[FileRow, ...], int]:
-    """The files with most seconds, then the groups; and how many single files there are."""
+    """Return the files with most seconds, then the groups; and the number of single files."""
     if not len(facts.records) and not len(facts.times.scope.helpers):
         return (), 0
     columns = _FileColumns(facts)
@@ -45,7 +45,7 @@ def _groups(facts: Facts) -> tuple[FileRow, ...]:
 
 
 def _group(facts: Facts, group: str, words: str, records: Table) -> FileRow:
-    """Times as counted: calls inside MPI calls are among them."""
+    """Return the row of a group. Its times include calls inside MPI calls."""
     seconds = np.stack([np.nan_to_num(records[kind + "_time"]) for kind in KINDS], axis=1).sum(
         axis=0
     )
@@ -111,7 +111,7 @@ class _FileColumns:
         self._per_rank(raw.sum(axis=1))
 
     def _per_rank(self, seconds: Floats) -> None:
-        """(file, lane) pairs with their seconds, sorted by file, then seconds."""
+        """Set the (file, lane) pairs and their seconds, sorted by file, then seconds."""
         facts = self.facts
         own = facts.lane >= 0
         key = facts.file[own] * facts.ranks + facts.lane[own]
@@ -129,7 +129,7 @@ class _FileColumns:
         }
 
     def _extremes(self, file: int) -> tuple[int, int, float, int, float]:
-        """Ranks, slowest and its seconds, fastest and its seconds."""
+        """Return the number of ranks, the slowest and its seconds, the fastest and its seconds."""
         if file in self.shared:
             row = self.facts.records[self.shared[file]]
             times = (
@@ -156,7 +156,7 @@ class _FileColumns:
         )
 
     def row(self, file: int) -> FileRow:
-        """The table row of one file."""
+        """Return the table row of one file."""
         job = self.facts.job
         ranks, slowest, most, fastest, least = self._extremes(file)
         calls = {name: int(values[file]) for name, values in self.calls.items()}

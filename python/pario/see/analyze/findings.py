@@ -1,5 +1,5 @@
-"""From rules to findings: the rules claim seconds in the order of their table, and what is left is
-worth showing or not."""
+"""From rules to findings: the rules claim seconds in the order of their table, and findings with
+too few seconds are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_SHARE, MIN_SECONDS = 0.01, 0.05
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
-    """All findings, most seconds first."""
+    """Return all findings, most seconds first."""
     if not len(facts.records):
         return ()
     ledger = Ledger(facts)

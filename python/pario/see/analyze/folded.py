@@ -1,4 +1,4 @@
-"""Rows that sum the further files of a directory, which a process had more of than the limit."""
+"""Folded rows: each sums up the files of a directory beyond a process's limit of files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pario.see.analyze.facts import Facts
 
 
 def files_of_rows(facts: Facts) -> Floats:
-    """How many files each row stands for: one; of a folded row its part of the process's folded
-    files, shared out by opens."""
+    """Return the number of files of each row: one, or for a folded row its part of the process's
+    folded files, in proportion to opens."""
     many = np.ones(len(facts.file))
     rows = np.flatnonzero(facts.job.files["folded"][facts.file])
     process, opens = facts.records["process"][rows], facts.column("opens")[rows]

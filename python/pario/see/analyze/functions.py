@@ -1,5 +1,5 @@
-"""The table of functions: from the log's counters by function, or from counters by file where it
-has no others."""
+"""The table of functions: from the log's counters by function, otherwise from its counters by
+file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ COUNTED = (
 
 
 def functions(facts: Facts) -> tuple[FunctionRow, ...]:
-    """Calls and seconds by function, most seconds first."""
-    source = _logged(facts) if len(facts.job.functions) else _counted(facts)
+    """Return calls and seconds by function, most seconds first."""
+    source = (
+        _read_function_counters(facts) if len(facts.job.functions) else _read_file_counters(facts)
+    )
     return tuple(sorted(source, key=lambda row: (-row.seconds, row.name)))
 
 
-def _logged(facts: Facts) -> Iterator[FunctionRow]:
+def _read_function_counters(facts: Facts) -> Iterator[FunctionRow]:
     table, names = facts.job.functions, facts.job.function_names
     table = table[table["calls"] > 0]
     waiting, inside = (
@@ -65,7 +67,7 @@ def _logged(facts: Facts) -> Iterator[FunctionRow]:
 
 
 def _busiest_threads(facts: Facts, rows: Table) -> Floats:
-    """Seconds by lane, of each process its busiest thread's."""
+    """Return seconds by lane: the sum of the busiest threads of its processes."""
     busiest = np.zeros(len(facts.job.processes))
     np.maximum.at(busiest, rows["process"], rows["seconds"])
     return sums(
@@ -74,8 +76,8 @@ def _busiest_threads(facts: Facts, rows: Table) -> Floats:
 
 
 def _share(facts: Facts, busiest: Floats) -> float:
-    """Of the wall time: the mean of all ranks. Without MPI that of the lane with most, as in the
-    verdict: others may be short helpers."""
+    """Return the share of the wall time: the mean over ranks; without MPI the largest of a lane, as
+    in the verdict, because other lanes may be short helpers."""
     return float(busiest.mean() if facts.lanes.mpi else busiest.max()) / facts.wall
 
 
@@ -89,7 +91,7 @@ def _waiting(facts: Facts) -> Floats:
 
 
 def _inside(facts: Facts, flag: int) -> Floats:
-    """Per function the seconds of calls that were made inside MPI calls."""
+    """Return the seconds of calls inside MPI calls, per function."""
     events = facts.job.events
     rows = np.flatnonzero(events["flags"] & flag)
     return sums(
@@ -97,8 +99,8 @@ def _inside(facts: Facts, flag: int) -> Floats:
     )
 
 
-def _counted(facts: Facts) -> Iterator[FunctionRow]:
-    """Rows such as "POSIX write", of calls to storage."""
+def _read_file_counters(facts: Facts) -> Iterator[FunctionRow]:
+    """Yield rows such as "POSIX write" for the calls to storage."""
     for number, layer in enumerate(LAYERS):
         rows = facts.stored & (facts.records["layer"] == number)
         for kind, calls, moved in COUNTED:
@@ -145,7 +147,7 @@ def _row(
     inside: dict[str, float],
     known: bool = True,
 ) -> FunctionRow:
-    """``known``: whether seconds of single ranks are."""
+    """Return a row of the table; ``known``: the seconds of single ranks are known."""
     slowest = int(np.argmax(by_lane))
     mean, total = float(by_lane.mean()), float(by_lane.sum())
     most = float(by_lane[slowest]) if known else mean

@@ -1,5 +1,5 @@
-"""Sets of time intervals of many lanes at once: union, measure, coverage of bins. Vectorised;
-nothing here knows about I/O."""
+"""Sets of time intervals of many lanes at once: union, measure, coverage of bins. Vectorised, and
+independent of I/O."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ class Intervals:
 
 
 def nothing() -> Intervals:
-    """The empty set."""
+    """Return the empty set of intervals."""
     return Intervals(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 
 
 class IntervalSet:
-    """The union of intervals, lane by lane, that answers how much of ``[a, b)`` is covered in a
-    lane."""
+    """The union of intervals in each lane, which measures its part of ``[a, b)``."""
 
     def __init__(self, intervals: Intervals, horizon: float) -> None:
         self._period = horizon + 1.0
@@ -53,7 +52,7 @@ class IntervalSet:
         self._covered = np.append(0.0, np.cumsum(self._end - self._start))
 
     def measure(self, lane: Ints | int, a: Floats | float, b: Floats | float) -> Floats:
-        """Seconds of ``[a, b)`` that are covered in ``lane`` (all arguments broadcast)."""
+        """Return the covered seconds of ``[a, b)`` in ``lane``; all arguments broadcast."""
         shift = np.asarray(lane) * self._period
         return np.maximum(
             self._before(np.asarray(b) + shift) - self._before(np.asarray(a) + shift), 0.0
@@ -68,14 +67,14 @@ class IntervalSet:
         return np.asarray(covered - inside)
 
     def runs(self) -> tuple[Floats, Floats, Ints]:
-        """Starts, ends and lanes of the disjoint runs, sorted by lane and start."""
+        """Return starts, ends and lanes of the disjoint runs, sorted by lane and start."""
         lane = np.floor(self._start / self._period).astype(np.int64)
         return self._start - lane * self._period, self._end - lane * self._period, lane
 
 
-def spread(intervals: Intervals, weight: Floats, edges: Floats, lanes: int) -> Floats:
-    """Distributes each interval's weight evenly over its length and sums it per lane and bin: array
-    ``[lanes, len(edges) - 1]``."""
+def spread_weights(intervals: Intervals, weight: Floats, edges: Floats, lanes: int) -> Floats:
+    """Distribute each interval's weight evenly over its length; return the sums per lane and bin as
+    an array ``[lanes, len(edges) - 1]``."""
     if not len(intervals) or not lanes:
         return np.zeros((lanes, len(edges) - 1))
     period = float(edges[-1]) + 1.0

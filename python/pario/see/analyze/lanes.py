@@ -1,5 +1,5 @@
-"""Lanes: what runs one after the other. In an MPI job a lane is a rank; otherwise processes that do
-not overlap in time share one."""
+"""Lanes: processes that run one after the other. In an MPI job a lane is a rank; otherwise
+processes that do not overlap in time share a lane."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from pario.see.tables.model import Job
 
 
 def lane_words(*, mpi: bool) -> tuple[str, str]:
-    """The name of one lane and of several lanes."""
+    """Return the name of one lane and of several lanes."""
     return ("rank", "ranks") if mpi else ("process", "processes")
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """``of_process[p]`` is the lane of a row of ``Job.processes``, -1 for helpers of the launcher,
-    which nobody waits for."""
+    """The lanes of a job. ``of_process[p]`` is the lane of a row of ``Job.processes``, -1 for
+    helpers of the launcher, for which no lane waits."""
 
     of_process: Ints
     count: int
     mpi: bool
 
     def of(self, process: Ints) -> Ints:
-        """Lanes of process rows; rows that sum all ranks (-1) have none (-1)."""
+        """Return the lanes of process rows; -1 for rows that sum all ranks (-1)."""
         if not len(self.of_process):
             return np.full(len(process), -1, np.int64)
         return np.where(process >= 0, self.of_process[process], -1)
 
     def rank(self, lane: int) -> int:
-        """MPI rank of a lane, -1 without MPI."""
+        """Return the MPI rank of a lane, -1 without MPI."""
         return int(lane) if self.mpi else -1
 
 
 def find_lanes(job: Job) -> Lanes:
-    """Ranks where there is MPI, else processes packed into lanes by time."""
+    """Return the ranks of an MPI job as lanes, otherwise processes packed into lanes by time."""
     ranks = job.processes["rank"]
     if len(ranks) and ranks.max() >= 0:
         return Lanes(_rank_of_each(job), int(max(job.ranks, ranks.max() + 1)), True)
-    return _packed(job)
+    return _pack_processes(job)
 
 
 def _rank_of_each(job: Job) -> Ints:
-    """A process without a rank belongs to the rank that had its pid (exec), or to the nearest
-    ancestor that is one."""
+    """Return the rank of each process. A process without one belongs to the rank that had its PID
+    (exec), or to its nearest ancestor with a rank."""
     processes = job.processes
     keys = list(zip(processes["host"].tolist(), processes["pid"].tolist(), strict=True))
     parents = dict(zip(keys, processes["parent"].tolist(), strict=True))
@@ -70,7 +70,7 @@ def _rank_of_each(job: Job) -> Ints:
     )
 
 
-def _packed(job: Job) -> Lanes:
+def _pack_processes(job: Job) -> Lanes:
     processes = job.processes
     lanes = np.zeros(len(processes), np.int64)
     free: list[tuple[float, int]] = []

@@ -1,5 +1,4 @@
-"""The ledger of seconds: every second can be claimed by one finding only, the stronger cause
-first."""
+"""The ledger of seconds: only one finding can claim a second, the stronger cause first."""
 
 from __future__ import annotations
 
@@ -16,11 +15,11 @@ COMPUTE, COMMUNICATION, WAITING = -1, -2, -3
 
 @dataclass(frozen=True)
 class Claim:
-    """``seconds[i]`` of the cell (``rows[i]``, ``kind``), or of lane ``rows[i]`` for COMPUTE,
-    COMMUNICATION and WAITING.
+    """A claim of ``seconds[i]`` of the cell (``rows[i]``, ``kind``), or of lane ``rows[i]`` for
+    COMPUTE, COMMUNICATION and WAITING.
 
-    Where a stronger cause took seconds of the cell before, a claim that is the time *beyond* what
-    the calls should take loses as many; one that is a share of the time (``of_rest``) shrinks in
+    Seconds that a stronger cause has claimed before are subtracted from a claim of the time
+    *beyond* the calls' proper time. A claim of a share of the time (``of_rest``) shrinks in
     proportion.
     """
 
@@ -33,12 +32,12 @@ class Claim:
 def claim_all(
     facts: Facts, rows: Ints, kinds: tuple[int, ...], share: Floats | float = 1.0
 ) -> list[Claim]:
-    """Claims of a share of whole cells."""
+    """Return claims of a share of whole cells."""
     return [Claim(rows, kind, facts.cells[rows, kind] * share, of_rest=True) for kind in kinds]
 
 
 class Ledger:
-    """What is left to claim, and what a claim is worth in wall time."""
+    """The seconds that are left to claim, and the value of a claim in wall time."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -53,9 +52,9 @@ class Ledger:
         self._budget = facts.wall
 
     def grant(self, claims: list[Claim], minimum: float) -> float:
-        """Takes the claimed seconds as far as they are left; gives what they are worth in wall
-        time. Takes nothing below ``minimum``."""
-        granted = [self._granted(claim) for claim in claims]
+        """Take the claimed seconds as far as they are left; return their value in wall time. A
+        value below ``minimum`` takes nothing and returns 0."""
+        granted = [self._limit_claim(claim) for claim in claims]
         worth = min(self._worth(claims, granted), self._budget)
         if worth < minimum:
             return 0.0
@@ -64,7 +63,7 @@ class Ledger:
         self._budget -= worth
         return worth
 
-    def _granted(self, claim: Claim) -> Floats:
+    def _limit_claim(self, claim: Claim) -> Floats:
         if claim.kind < 0:
             return np.clip(claim.seconds, 0.0, self._lanes[claim.kind][claim.rows])
         total, left = self._facts.cells[claim.rows, claim.kind], self._cells[claim.rows, claim.kind]
@@ -80,8 +79,8 @@ class Ledger:
             self._cells[claim.rows, claim.kind] -= seconds
 
     def _worth(self, claims: list[Claim], granted: list[Floats]) -> float:
-        """Along the critical path where it is known, else the seconds of the lane with most; of
-        waiting the mean over lanes."""
+        """Return the value in wall time: the part on the critical path if that is known, otherwise
+        the seconds of the lane with most. Waiting counts as its mean over lanes."""
         facts, along = self._facts, self._facts.times.along_path
         lanes, all_ranks = np.zeros(facts.ranks), 0.0
         for claim, seconds in zip(claims, granted, strict=True):
@@ -102,7 +101,7 @@ class Ledger:
         return all_ranks + float(lanes.sum() if along else lanes.max(initial=0.0))
 
     def _rank_share(self, rows: Ints) -> Floats:
-        """Of rows that sum all ranks: the slowest rank's part of the time."""
+        """Return the slowest rank's part of the time in rows that sum all ranks."""
         records = self._facts.records[rows]
         even = 1.0 / np.maximum(records["ranks"], 1)
         total = self._facts.cells[rows].sum(axis=1)

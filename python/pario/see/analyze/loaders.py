@@ -1,4 +1,4 @@
-"""What training loops waited for batches."""
+"""The waits of training loops for batches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pario.see.tables.model import Job, LoaderUse
 
 
 def loaders(job: Job) -> tuple[LoaderRow, ...]:
-    """One row for loaders of one description, whichever processes they are in; those that were
-    waited for most come first."""
+    """Return a row for each description of loaders, over all processes, longest waits first."""
     alike: dict[tuple[str, str, int, int], list[LoaderUse]] = defaultdict(list)
     for use in job.loaders:
         if use.batches:

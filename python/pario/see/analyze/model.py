@@ -1,4 +1,4 @@
-"""What analysis finds: the verdict, the findings and the tables a reporter shows. Plain data,
+"""The result of analysis: the verdict, the findings and the tables of a report. Plain data,
 JSON-able by ``dataclasses.asdict``."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ Confidence = Literal["high", "medium", "low"]
 
 @dataclass(frozen=True)
 class Split:
-    """Seconds of the wall time, disjoint, summing to ``wall``."""
+    """Disjoint parts of the wall time in seconds; their sum is ``wall``."""
 
     compute: float
     communication: float
@@ -20,27 +20,25 @@ class Split:
 
     @property
     def wall(self) -> float:
-        """Seconds that are split."""
+        """The wall time in seconds."""
         return self.compute + self.communication + self.waiting + self.io
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Is the job I/O-bound? One sentence, and the split it rests on."""
+    """One sentence on whether the job is I/O-bound, and the split behind it."""
 
     sentence: str  # "I/O-bound: 58 % of 12.3 s on the critical path is I/O, most of it ..."
-    bound: Literal[
-        "io", "communication", "waiting", "compute", "idle", "little", "unknown"
-    ]  # little: hardly any I/O
-    critical: Split  # along the critical path: I/O that others wait for counts as I/O
+    # little: hardly any I/O
+    bound: Literal["io", "communication", "waiting", "compute", "idle", "little", "unknown"]
+    critical: Split  # along the critical path: I/O for which other ranks wait counts as I/O
     slowest: Split  # of the rank with the most I/O
     slowest_rank: int  # -1: no MPI
     mean: Split
     method: str  # how waiting and the critical path were determined
     not_known: tuple[str, ...] = ()  # "MPI time (the log has none)"
-    unseen: tuple[
-        str, ...
-    ] = ()  # "rank 3 of 4 has no log"; empty: the verdict covers the whole run
+    # "rank 3 of 4 has no log"; empty: the verdict covers the whole run
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Fix:
-    """What to do. ``setting``: a pario setting; ``code``: a change of calls; ``command``: to be
-    typed."""
+    """A repair. ``setting``: a setting of pario or of the job; ``code``: a change of calls;
+    ``command``: a command to type."""
 
     kind: Literal["setting", "code", "command"]
     text: str
@@ -64,56 +62,54 @@ class Fix:
 
 @dataclass(frozen=True)
 class FileSetting:
-    """A setting of pario that repairs a finding, as it stands in a settings file
-    (docs/settings.md)."""
+    """A setting of pario that repairs a finding, as in a settings file (docs/settings.md)."""
 
     table: str  # run, mpiio, striping, streams, stdio
     key: str
     value: str
     risky: bool  # proposed, but not applied unless the user allows it
-    effect: str  # what it changes
+    effect: str  # a clause on the change that it makes
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause of lost time. The same seconds are never in two findings."""
+    """One cause of lost time. No two findings count the same seconds."""
 
     rule: str  # key in the table of rules, e.g. "small-writes"
     title: str  # one line naming cause and place: "2,000,000 writes of 512 B to out.dat"
     cause: str  # why this is slow, two sentences at most
-    seconds: float  # of the job's wall time that the fix would give back
+    seconds: float  # of the job's wall time that a repair would save
     method: str  # how the seconds were estimated
     confidence: Confidence
     evidence: tuple[Evidence, ...]
     fixes: tuple[Fix, ...]
     files: tuple[str, ...] = ()  # the worst first, at most 10
     file_count: int = 0
-    ranks: tuple[int, ...] = ()  # concerned; empty: all
-    remedy: str = ""  # what saves the seconds, in a few words that can stand after "by"
-    settings: tuple[
-        FileSetting, ...
-    ] = ()  # with which pario repairs it, the program as it is; empty: it cannot
-    why_not: str = ""  # why no setting repairs it: the program itself has to be changed
+    ranks: tuple[int, ...] = ()  # affected ranks; empty: all
+    remedy: str = ""  # the repair, in a few words that fit after "by"
+    # settings of pario that repair it without a change of the program; empty: none does
+    settings: tuple[FileSetting, ...] = ()
+    why_not: str = ""  # why no setting repairs it, if only a change of the program does
 
 
 @dataclass(frozen=True)
 class FunctionRow:
-    """One function over all ranks. Times include those of the calls made inside."""
+    """One function over all ranks. Times include nested calls."""
 
     name: str
     category: str
     calls: int
     seconds: float  # sum over ranks
-    # of the sum of all ranks' wall time; of threads that run side by side the busiest counts
+    # of the sum of all ranks' wall time; only the busiest thread of a process counts
     share: float
     mean: float  # per rank
-    slowest: float  # the slowest rank's; the mean where it is not known
+    slowest: float  # the slowest rank's; the mean if it is not known
     slowest_rank: int  # -1: not known, or no MPI
     imbalance: float  # (slowest - mean) / slowest
-    waiting: float  # seconds of these that are waiting for other ranks; 0 when not known
+    waiting: float  # the part of the seconds that is waiting for other ranks; 0 if not known
     bytes: int
-    inside: str = ""  # "MPI-IO", "MPI": most of its time is part of those calls' time, too
-    inside_seconds: float = 0.0  # seconds that are
+    inside: str = ""  # "MPI-IO", "MPI": most of its time is inside such calls
+    inside_seconds: float = 0.0  # seconds inside such calls
 
 
 @dataclass(frozen=True)
@@ -139,14 +135,12 @@ class FileRow:
     fastest_seconds: float
     folded: bool = False
     stream: bool = False  # a terminal, pipe or socket
-    group: str = (
-        ""  # not one file but several, and what they have in common; `path` says it in words
-    )
-    files: int = 1  # that the row stands for
+    group: str = ""  # name of a group of files that the row sums up; `path` is then its title
+    files: int = 1  # files in the row
 
     @property
     def seconds(self) -> float:
-        """All calls together, sum over ranks."""
+        """Seconds in all calls, sum over ranks."""
         return self.read_seconds + self.write_seconds + self.meta_seconds
 
     @property
@@ -196,7 +190,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of time in which the job does I/O."""
+    """An interval in which the job does I/O."""
 
     start: float
     end: float
@@ -208,7 +202,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Contention:
-    """Which ranks touch which stripe target (or lock unit) of one file."""
+    """The bytes of each rank on each stripe target (or lock unit) of one file."""
 
     path: str
     unit: str  # "OST", "OSD", "1 MiB block"
@@ -216,7 +210,7 @@ class Contention:
     ranks: tuple[str, ...]  # labels of rows
     bytes: tuple[tuple[int, ...], ...]  # [rank row][target]
     ranks_per_target: tuple[int, ...]
-    shared_units: int  # units touched by more than one rank
+    shared_units: int  # units that more than one rank accesses
     note: str = ""
 
 
@@ -225,38 +219,38 @@ HintState = Literal["not taken", "not in force", "without meaning", "overruled",
 
 @dataclass(frozen=True)
 class HintRow:
-    """What became of one setting in pario's own MPI-IO, or in the buffers of files."""
+    """The outcome of one setting of pario's own MPI-IO, or of the buffers of files."""
 
     key: str
     requested: str
-    applied: str  # as understood; empty: not taken
+    applied: str  # as understood; empty: rejected
     effective: str  # in force when the file was closed
     reason: str
     state: HintState
-    files: tuple[str, ...]  # for which it was so, at most 10
+    files: tuple[str, ...]  # files with this outcome, at most 10
     file_count: int
     table: str = "mpiio"  # or streams
 
 
 @dataclass(frozen=True)
 class StreamRow:
-    """What the buffers of one file did, over all processes."""
+    """The statistics of the buffers of one file, over all processes."""
 
     path: str
     reads: int  # calls of the program on the file, buffered or not
     writes: int
-    buffered_read_bytes: int  # of these calls, what went through buffers
+    buffered_read_bytes: int  # bytes of these calls that went through buffers
     buffered_write_bytes: int
-    system_reads: int  # calls beneath the buffers
+    system_reads: int  # calls of the buffers to the file system
     system_read_bytes: int
     system_read_seconds: float
     system_writes: int
     system_write_bytes: int
     system_write_seconds: float
-    buffers_used: int  # that were filled
+    buffers_used: int  # filled buffers
     prefetches: int  # buffers read ahead in the background
     preflushes: int  # full buffers written in the background
-    wasted_bytes: int  # read ahead, and never asked for
+    wasted_bytes: int  # read ahead, and never requested
 
 
 @dataclass(frozen=True)
@@ -266,14 +260,14 @@ class LoaderRow:
     loader: str  # DataLoader, Keras, pario.records.Loader
     data: str  # class of the data set, or its path
     loops: int  # processes with such a loop
-    workers: int  # of each; 0: the loop loads by itself, -1: pario's threads
+    workers: int  # of each loop; 0: the loop loads by itself, -1: pario's threads
     batch_size: int  # 0: not known
     batches: int
     first_seconds: float  # waits for the first batches of epochs
-    waited: float  # for the others, sum over loops
-    worked: float  # between them
+    waited: float  # waits for all other batches, sum over loops
+    worked: float  # time between the waits
     stalled: float  # waited / (waited + worked), 0..1
-    longest: float  # of the waits
+    longest: float  # the longest wait
     samples_per_second: float  # of all loops together; 0: not known
 
 
@@ -281,7 +275,7 @@ class LoaderRow:
 class MpiioPhase:
     """A part of the time in pario's own MPI-IO, in seconds."""
 
-    name: str  # open, calls (all of a call), and of these wait, copy, messages, file
+    name: str  # open, calls (whole calls), and their parts wait, copy, messages, file
     least: float  # of the rank with least
     mean: float
     most: float
@@ -289,7 +283,7 @@ class MpiioPhase:
 
 @dataclass(frozen=True)
 class MpiioRow:
-    """What pario's own MPI-IO did with one file, over all ranks and all times that it was open."""
+    """The statistics of one file in pario's own MPI-IO, over all ranks and openings."""
 
     path: str
     opens: int
@@ -299,13 +293,13 @@ class MpiioRow:
     collective_reads: int
     independent_writes: int
     independent_reads: int
-    through_windows: int  # collective calls, by the way they took
+    through_windows: int  # calls by their path, see docs/report-json.md
     direct: int
     sieved: int
-    written_behind: int  # calls that were kept back
-    writes_behind: int  # system writes that they became
-    merged_calls: int  # collective calls that were kept back
-    merged_exchanges: int  # exchanges that they became
+    written_behind: int  # delayed independent calls
+    writes_behind: int  # system writes of these calls
+    merged_calls: int  # delayed collective calls
+    merged_exchanges: int  # exchanges of these calls
     bytes_written: int  # of the program
     bytes_read: int
     system_writes: int  # calls to the file system
@@ -315,11 +309,11 @@ class MpiioRow:
     system_reads: int
     system_read_bytes: int
     read_modify_writes: int
-    gap_bytes: int  # of holes that were written back
+    gap_bytes: int  # of holes in windows that were written back
     messages: int  # between nodes
     message_bytes: int
     writers: int  # ranks that wrote to the file system
-    aggregators: int  # nodes that did
+    aggregators: int  # nodes that wrote to the file system
     stripe_count: int
     stripe_size: int
     net: float  # bytes per second: the program's, over the time in calls of the slowest rank
@@ -329,7 +323,7 @@ class MpiioRow:
 
 @dataclass(frozen=True)
 class JobInfo:
-    """What the job was."""
+    """The facts of the job."""
 
     source: str
     format: str
@@ -343,9 +337,9 @@ class JobInfo:
     mpi_library: str
     bytes_read: int  # from storage, by the lowest layer
     bytes_written: int
-    files: int  # storage files of the program: not the MPI library's, nor files looked for in vain
-    directory: str = ""  # in which it was started; empty: not known
-    settings: tuple[tuple[str, str], ...] = ()  # variables with which I/O was set: name, value
+    files: int  # storage files of the program, without the MPI library's and missing files
+    directory: str = ""  # working directory at the start; empty: not known
+    settings: tuple[tuple[str, str], ...] = ()  # variables that configure I/O: name, value
     calls: int = 0  # to storage, all layers
     system_reads: int = -1  # read calls that reached the kernel, sockets included; -1: not known
     system_writes: int = -1  # write calls
@@ -353,7 +347,7 @@ class JobInfo:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All that a report shows."""
+    """The content of a report."""
 
     job: JobInfo
     verdict: Verdict
@@ -368,11 +362,10 @@ class Analysis:
     contention: tuple[Contention, ...]
     hints: tuple[tuple[str, str, str, str], ...] = ()  # file, key, requested, effective
     messages: tuple[str, ...] = ()
-    audit: tuple[
-        HintRow, ...
-    ] = ()  # settings of pario's own MPI-IO and of buffers, what went wrong first
+    # settings of pario's own MPI-IO and of buffers, failed ones first
+    audit: tuple[HintRow, ...] = ()
     streams: tuple[StreamRow, ...] = ()  # buffered files by the program's calls, at most 1000
     streams_total: int = 0
-    loaders: tuple[LoaderRow, ...] = ()  # what training loops waited for, most first
+    loaders: tuple[LoaderRow, ...] = ()  # by waits of training loops, longest first
     mpiio: tuple[MpiioRow, ...] = ()  # files of pario's own MPI-IO by time, at most 1000
     mpiio_total: int = 0

@@ -15,7 +15,7 @@ _WHICH = ("least", "mean", "most")
 
 
 def mpiio(job: Job) -> tuple[MpiioRow, ...]:
-    """The files with most time in calls of the slowest rank, most first."""
+    """Return the files by the slowest rank's time in calls, most first."""
     order = np.argsort(-job.mpiio["calls_most"], kind="stable")[:MOST_ROWS]
     return tuple(_row(job, row) for row in job.mpiio[order])
 

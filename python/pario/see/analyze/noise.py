@@ -1,4 +1,4 @@
-"""Whether two sets of runs differ by more than runs differ anyhow."""
+"""A test for a difference of two sets of runs beyond the noise."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Literal
 #: unknown: too few runs to say; equal: the same in all runs.
 Noise = Literal["unknown", "within", "beyond", "equal"]
 
-#: Runs of each side with which noise can be told.
+#: The least number of runs of each side for a statement about noise.
 LEAST_RUNS = 3
-#: How often chance alone may produce a difference that is called one.
+#: The largest probability of a difference by chance that still counts as a difference.
 CHANCE = 0.1
 
 
 def noise(a: Sequence[float], b: Sequence[float]) -> Noise:
-    """Judges the difference of two sets of repeated measurements by the rank-sum test (Mann and
+    """Judge the difference of two sets of repeated measurements by the rank-sum test (Mann and
     Whitney), two-sided and exact.
 
-    Nothing is assumed of how the values are distributed. Three runs of each side can just be told
-    apart: where each of one side is below each of the other, chance does that in one of ten cases.
+    The test assumes no distribution of the values. Three runs of each side are just enough: if all
+    values of one side are below those of the other, the probability by chance is one in ten.
     """
     if min(len(a), len(b)) < LEAST_RUNS:
         return "equal" if a and b and len({*a, *b}) == 1 else "unknown"
@@ -31,8 +31,8 @@ def noise(a: Sequence[float], b: Sequence[float]) -> Noise:
 
 
 def chance(a: Sequence[float], b: Sequence[float]) -> float:
-    """The part of all ways to deal the values to the sides in which the sums of ranks are as far
-    apart as they are, or farther."""
+    """Return the fraction of all assignments of the values to the sides whose sums of ranks differ
+    at least as much as the actual ones."""
     ranks = _doubled_ranks([*a, *b])
     expected = len(a) * (len(a) + len(b) + 1)
     apart = abs(sum(ranks[: len(a)]) - expected)
@@ -43,7 +43,8 @@ def chance(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value, from 2 on; equal values share the middle of their ranks."""
+    """Return twice the rank of each value, from 2 on; equal values share the mean of their
+    ranks."""
     order = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(order, 1)))}
     many = Counter(order)
@@ -51,7 +52,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _sums_of_subsets(numbers: Sequence[int], size: int) -> Counter[int]:
-    """How many subsets of ``size`` members have each sum."""
+    """Return the number of subsets of ``size`` members by their sum."""
     ways: list[Counter[int]] = [Counter({0: 1})] + [Counter() for _ in range(size)]
     for number in numbers:
         for taken in range(size, 0, -1):

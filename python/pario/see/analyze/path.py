@@ -1,5 +1,5 @@
-"""The critical path: from the end of the job backwards, following at every meeting the rank that
-arrived last."""
+"""The critical path: runs from the end of the job back to its start, and follows the rank that
+arrived last at every meeting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pario.see.analyze.waiting import Waits
 
 @dataclass(frozen=True)
 class Path:
-    """Stretches ``[start, end)`` of lanes that together cover the wall time once, latest first."""
+    """Intervals ``[start, end)`` of lanes that together cover the wall time once, latest first."""
 
     lane: Ints
     start: Floats
@@ -21,8 +21,8 @@ class Path:
 
 
 def critical_path(waits: Waits, last_lane: int, wall: float) -> Path:
-    """Walks back from ``wall`` on ``last_lane``. Waits shorter than a millionth of the wall time
-    are not followed."""
+    """Follow the path back from ``wall`` on ``last_lane``. Waits shorter than a millionth of the
+    wall time are ignored."""
     worth = waits.seconds > 1e-6 * wall
     order = np.flatnonzero(worth)[np.lexsort((waits.start[worth], waits.lane[worth]))]
     lane, start = waits.lane[order], waits.start[order]
@@ -46,7 +46,7 @@ def critical_path(waits: Waits, last_lane: int, wall: float) -> Path:
 
 
 def _latest(start: Floats, bounds: Ints, lane: int, moment: float) -> int:
-    """The last wait of ``lane`` that began before ``moment``, -1 if there is none."""
+    """Return the last wait of ``lane`` that began before ``moment``, -1 for none."""
     if lane + 1 >= len(bounds):
         return -1
     low, high = int(bounds[lane]), int(bounds[lane + 1])

@@ -1,5 +1,4 @@
-"""Phases: stretches of time in which the job does I/O, separated by stretches in which no rank
-does."""
+"""Phases: intervals in which the job does I/O, separated by pauses of all ranks."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ GAP_SHARE, GAP_SECONDS = 0.01, 0.01
 
 
 def phases(facts: Facts) -> tuple[Phase, ...]:
-    """I/O phases in order of time; empty without events. Pauses shorter than 1 % of the wall time
-    or 10 ms do not part them."""
+    """Return I/O phases in order of time; empty without events. Pauses shorter than 1 % of the wall
+    time or 10 ms do not end a phase."""
     rows = facts.times.io_events
     if not facts.times.exact or not len(rows):
         return ()
@@ -39,7 +38,7 @@ def phases(facts: Facts) -> tuple[Phase, ...]:
     for phase in busiest:
         own = events[by_phase[bounds[phase] : bounds[phase + 1]]]
         lanes = np.unique(facts.lanes.of(own["process"]))
-        moved = _moved(own)
+        moved = _sum_bytes(own)
         span = float(begins[phase]), float(ends[phase] - gap)
         found.append(
             Phase(
@@ -53,7 +52,7 @@ def phases(facts: Facts) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-def _moved(events: np.ndarray) -> tuple[int, int]:
+def _sum_bytes(events: np.ndarray) -> tuple[int, int]:
     return tuple(
         int(events["length"][events["kind"] == EVENT_KINDS.index(kind)].sum())
         for kind in ("read", "write")

@@ -1,5 +1,5 @@
 """Reference costs of a call and a byte: measured in the job's large calls, otherwise cautious
-defaults by file system."""
+defaults by kind of file system."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What of a job is the program's own: not the launcher's processes, not the files that the MPI
-library keeps for itself."""
+"""The scope of analysis: the program's own processes and files, without the launcher's processes
+and the internal files of the MPI library."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from pario.see.analyze.arrays import Floats, Ints, Mask, Table, counts, sums
 from pario.see.analyze.lanes import Lanes
 from pario.see.tables.model import LAYERS, Job
 
-#: What a file is to the program. ``missing``: only looked for, and not found. ``pario``: what
-#: Python reads because pario is there.
+#: The origins of files. ``missing``: the program looked for it and did not find it. ``pario``: a
+#: file of pario that Python reads in traced programs.
 ORIGINS: tuple[str, ...] = ("program", "missing", "library", "kernel", "stream", "pipe", "pario")
 PROGRAM, MISSING, LIBRARY, KERNEL, STREAM, PIPE, PARIO = range(len(ORIGINS))
 
 #: Flags of events: inside an MPI-IO call, inside another MPI call.
 IN_MPI_IO, IN_MPI = 2, 4
-#: More than a named pipe with a slow partner moves.
+#: An upper bound of the bytes through a named pipe whose partner is slow.
 PIPE_BYTES = 64 << 10
 
 _KERNEL = ("/proc/", "/sys/", "/dev/")
 _MEMORY = "/dev/shm/"
-#: What pario.see.launch.environment puts into PYTHONPATH, wherever pario is installed.
+#: The directory that pario.see.launch.environment adds to PYTHONPATH, for any installation.
 _HOOK = re.compile(r"/pario/(see/)?launch/hook(/|$)")
 #: Files of MPI libraries, for calls that come before MPI_Init and for logs without events.
 _LIBRARY = re.compile(
-    r"^/dev/shm/(ucx_|mpich_|vader_segment|sm_segment|osc_|btl_|open_mpi|psm[23]_|cray-shared|Intel_MPI)"
-    r"|/(ucx|mpich|mpiexec\.hydra|openmpi-mca-params|pmix-mca-params|prte-mca-params|mca-params)\.conf$"
+    r"^/dev/shm/(ucx_|mpich_|vader_segment|sm_segment|osc_|btl_|open_mpi|psm[23]_|cray-shared"
+    r"|Intel_MPI)"
+    r"|/(ucx|mpich|mpiexec\.hydra|openmpi-mca-params|pmix-mca-params|prte-mca-params|mca-params)"
+    r"\.conf$"
     r"|/romio-hints$|/hydra_hwloc_xmlfile_|/(openmpi-sessions|ompi\.|pmix-|prte\.)[^/]*(/|$)"
 )
 
 
 @dataclass(frozen=True)
 class Scope:
-    """``job`` holds the program's records and functions only; rows of files and processes keep
-    their numbers. Events are all there: copying them would take longer than passing over those
-    without a lane.
+    """The program's part of a job. ``job`` holds only its records and functions; rows of files and
+    processes keep their numbers. ``job`` still has all events, because copying them would take
+    longer than ignoring those without a lane.
     """
 
     job: Job
@@ -47,13 +49,13 @@ class Scope:
 
     @property
     def storage(self) -> Mask:
-        """Which files are storage of the program: looking for a file in vain is a call to storage,
-        too."""
+        """True for storage files of the program, including missing ones: an open that fails is a
+        call to storage, too."""
         return np.asarray(self.origin <= MISSING)
 
 
 def find_scope(job: Job, lanes: Lanes) -> Scope:
-    """Parts the program's from everything else."""
+    """Separate the program's records, functions and files from all others."""
     outside = np.flatnonzero(lanes.of_process < 0)
     helper = np.isin(job.records["process"], outside)
     own = job
@@ -87,7 +89,7 @@ def _by_path(job: Job, chosen: list[bool]) -> Mask:
 
 
 def _missing(job: Job) -> Mask:
-    """Files with failed calls only."""
+    """True for files with failed calls only."""
     records = job.records
     done = sum(
         (records[name] for name in ("opens", "reads", "writes", "maps", "closes")),
@@ -101,8 +103,8 @@ def _missing(job: Job) -> Mask:
 
 
 def _library(job: Job, lanes: Lanes) -> Mask:
-    """Files that are touched inside MPI calls alone and were not opened by MPI_File_open, and those
-    known by name."""
+    """True for files that MPI_File_open did not open and that are known by name or accessed only
+    inside MPI calls."""
     count = len(job.files)
     named = _by_path(job, [_LIBRARY.search(path) is not None for path in job.paths])
     opened = counts(job.records["file"][job.records["layer"] == LAYERS.index("mpiio")], count) > 0
@@ -119,14 +121,14 @@ def _library(job: Job, lanes: Lanes) -> Mask:
 
 
 def _calls(job: Job) -> Floats:
-    """Per file the calls that always have an event, if events are complete."""
+    """Return, per file, the number of calls that have an event if events are complete."""
     calls = job.records["opens"] + job.records["reads"] + job.records["writes"]
     return sums(job.records["file"], calls, len(job.files))
 
 
 def _named_pipes(job: Job) -> Mask:
-    """Darshan does not note file types: what is called a pipe, moves little and takes more than a
-    second to open is one."""
+    """True for probable named pipes: named like a pipe, few bytes, more than a second to open.
+    Darshan does not record file types."""
     records, count = job.records, len(job.files)
     moved = sums(records["file"], records["bytes_read"] + records["bytes_written"], count)
     opening = sums(records["file"], records["open_time"] + records["other_time"], count)

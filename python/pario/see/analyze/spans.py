@@ -1,4 +1,4 @@
-"""What ranks were doing over time, call by call: rows of spans, for a picture."""
+"""The activity of ranks over time, call by call: rows of spans, for a picture."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Begins and ends, in seconds from the panel's beginning, in order and apart.
+#: Begins and ends in seconds since the start of the panel, sorted and disjoint.
 Spans = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Of what is done: its name, its colour, and which part of a row's height it takes."""
+    """A kind of activity: its name, its colour, and its part (0..1) of a row's height."""
 
     name: str
     colour: str
@@ -24,7 +24,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows over so many seconds; of each row its spans by the name of their kind."""
+    """Rows over ``seconds``; each row maps the name of a kind to its spans."""
 
     title: str
     seconds: float
@@ -32,8 +32,8 @@ class Panel:
     rows: Sequence[Mapping[str, Spans]]
 
 
-def merged(begins: NDArray[Any], ends: NDArray[Any], apart: float) -> Spans:
-    """Spans of which none is nearer to the next one than that."""
+def merge_spans(begins: NDArray[Any], ends: NDArray[Any], apart: float) -> Spans:
+    """Return the spans, merged where they are at most ``apart`` seconds apart."""
     order = np.argsort(begins)
     begins, ends = begins[order], np.maximum.accumulate(ends[order])
     first = np.flatnonzero(np.append(True, begins[1:] - ends[:-1] > apart))

@@ -1,5 +1,5 @@
-"""Where the time of lanes went: compute, communication, waiting, I/O; per lane and along the
-critical path."""
+"""The split of the time of lanes into compute, communication, waiting and I/O, per lane and along
+the critical path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pario.see.analyze.scope import IN_MPI, IN_MPI_IO, Scope, find_scope
 from pario.see.analyze.waiting import COMMUNICATION, Waits, find_waits
 from pario.see.tables.model import Job
 
-#: Part of the counted I/O time that events must show to be taken for all of it.
+#: Events that hold this part of the counted I/O time count as complete.
 ALMOST_ALL = 0.9
 
 COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
@@ -34,8 +34,8 @@ class LaneTimes:
 
 
 class Times:
-    """The time of a job, computed once. ``exact`` where events show every call, else sums of
-    counters bounded by the wall time."""
+    """The time of a job, computed once: from events if they are complete (``exact``), otherwise
+    from sums of counters, bounded by the wall time."""
 
     def __init__(self, job: Job) -> None:
         self.wall = max(float(job.wall), 1e-9)
@@ -47,7 +47,7 @@ class Times:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the events hold (nearly) all I/O time that was counted."""
+        """True if the events hold (nearly) all counted I/O time."""
         if "events" not in self.job.has:
             return False
         counted = float(self.cells.sum())
@@ -56,8 +56,8 @@ class Times:
 
     @cached_property
     def io_events(self) -> Ints:
-        """Events that are the program's I/O: not the POSIX calls inside MPI-IO, and of those inside
-        other MPI calls only the ones with which non-blocking MPI-IO ends."""
+        """Rows of the program's I/O events: no POSIX calls inside MPI-IO, and inside other MPI
+        calls only those that complete non-blocking MPI-IO."""
         events, records = self.job.events, self.job.records
         if not len(events) or not len(self.job.files):
             return np.zeros(0, np.int64)
@@ -72,7 +72,7 @@ class Times:
 
     @cached_property
     def waits(self) -> Waits:
-        """Matched waiting."""
+        """The calls that waited for another rank."""
         return find_waits(self.job, self.lanes)
 
     @cached_property
@@ -95,7 +95,8 @@ class Times:
         return int(processes["rank"][np.argmax(np.where(ranked, ends, -np.inf))])
 
     def intervals(self, rows: Ints) -> Intervals:
-        """Time spans of events in their lanes; merged ones shrink to the time spent."""
+        """Return the time spans of events in their lanes; a row of several calls has the length of
+        their summed durations."""
         events = self.job.events[rows]
         lane = self.lanes.of(events["process"])
         kept = lane >= 0
@@ -115,7 +116,7 @@ class Times:
         )
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
-        """I/O, waiting, communication of stretches of lanes, from events."""
+        """Return I/O, waiting and communication in intervals of lanes, from events."""
         waiting, io, all_known = (covered.measure(lane, start, end) for covered in self._sets)
         return LaneTimes(io - waiting, waiting, all_known - io)
 
@@ -138,7 +139,7 @@ class Times:
 
     @cached_property
     def counted_io(self) -> Floats:
-        """Seconds of I/O per lane by the counters, threads of a process side by side."""
+        """Seconds of I/O per lane by the counters; of a process those of its busiest thread."""
         records, count = self.job.records, self.lanes.count
         rows = (
             self.cells.sum(axis=1) * self._thread_share()[records["process"]]
@@ -152,8 +153,8 @@ class Times:
         return io
 
     def _thread_share(self) -> Floats:
-        """Per process the part of its I/O seconds that its busiest thread spent: threads do I/O at
-        the same time."""
+        """Return, per process, the busiest thread's part of its I/O seconds, because threads do I/O
+        at the same time."""
         functions = self.job.functions
         share = np.ones(max(len(self.job.processes), 1))
         rows = functions[
@@ -171,8 +172,8 @@ class Times:
         return share
 
     def _function_seconds(self) -> tuple[Floats, Floats]:
-        """Per lane: seconds in communication, and in barriers (which move nothing, so all is
-        waiting)."""
+        """Return, per lane, the seconds in communication, and in barriers. Barriers move no bytes,
+        so all their time is waiting."""
         functions = self.job.functions
         lane = self.lanes.of(functions["process"])
         talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
@@ -185,7 +186,7 @@ class Times:
         )
 
     def split(self, lane: int) -> Split:
-        """The wall time of one lane."""
+        """Return the split of the wall time of one lane."""
         times = self.lane_times
         return self._whole(
             float(times.io[lane]), float(times.waiting[lane]), float(times.communication[lane])
@@ -201,7 +202,7 @@ class Times:
 
     @cached_property
     def critical(self) -> Split:
-        """Along the critical path; without events the lane with most I/O."""
+        """The split along the critical path; without events that of the lane with most I/O."""
         if not self.along_path:
             return self.split(self.slowest_lane)
         times = self._on_path
@@ -211,7 +212,7 @@ class Times:
 
     @property
     def path_known(self) -> bool:
-        """Whether ranks could be followed from meeting to meeting."""
+        """True if the log shows meetings, so that the path can change ranks."""
         return self.lanes.mpi and len(self.waits.lane) > 0
 
     @cached_property
@@ -224,19 +225,19 @@ class Times:
 
     @property
     def along_path(self) -> bool:
-        """Whether seconds can be weighed by their part of the critical path."""
+        """True if seconds can be weighted by their part of the critical path."""
         return self.exact and self.path_known
 
     @cached_property
     def weights(self) -> Floats:
-        """Per lane: how much of a second of its I/O counts. On the critical path the part of it
-        that lies there."""
+        """Per lane, the weight of a second of its I/O: the part that lies on the critical path, if
+        that is known."""
         cells = sums(*self._cells_by_lane(), self.lanes.count)
         return _part(self._on_path.io if self.along_path else self.lane_times.io, cells)
 
     @cached_property
     def communication_weights(self) -> Floats:
-        """Per lane: how much of its communication lies on the critical path."""
+        """Per lane, the part of its communication on the critical path."""
         return _part(self._on_path.communication, self.lane_times.communication)
 
     @cached_property
@@ -259,8 +260,8 @@ def _part(part: Floats, whole: Floats) -> Floats:
 
 
 def _share_of_ranks(record: np.void, seconds: float, ranks: int) -> Floats:
-    """How a sum over all ranks spreads: the slowest and fastest rank's own time where the log kept
-    it, the rest evenly."""
+    """Distribute a sum over all ranks: the slowest and the fastest rank get their own times if the
+    log has these, the other ranks equal parts of the rest."""
     share = np.full(ranks, seconds / max(int(record["ranks"]), ranks, 1))
     slowest, fastest = int(record["slowest_rank"]), int(record["fastest_rank"])
     if 0 <= slowest < ranks and record["slowest_rank_time"] == record["slowest_rank_time"]:

@@ -34,8 +34,7 @@ _SECONDS = ("system_read_time", "system_write_time")
 
 
 def streams(job: Job) -> tuple[tuple[StreamRow, ...], int]:
-    """Files whose bytes went through buffers by the program's calls, most first, and how many there
-    are."""
+    """Return the buffered files by calls of the program, most first, and their number."""
     posix = job.records[job.records["layer"] == 0]
     buffered = (
         posix["buffered_read_bytes"] + posix["buffered_write_bytes"] + posix["system_reads"] > 0

@@ -1,5 +1,5 @@
-"""What a recorded run says about its files, and what they should get: asked of the table in
-src/core/layout/policy.def."""
+"""Stripes for the files of a recorded run: their expected sizes and users, and the choice by the
+table in src/core/layout/policy.def."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy as np
 
 from pario.see.tables.model import Job
 
-#: Files that are only read count when they are this large: who wrote them is not in the log.
+#: The least size of a file that the job only reads: the log does not show its writer.
 LARGE_INPUT = 256 << 20
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known of a file before it is there."""
+    """The expected properties of a file before it is created."""
 
     size: int
     writers: int = 1  # processes that use it at the same time
     ranks: int = 0  # of the job; 0: as many as writers
     targets: int = 0  # of the file system; 0: not known
-    files: int = 1  # such files at the same time
+    files: int = 1  # such files in use at the same time
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What it should get, and why."""
+    """The chosen stripe count and stripe size, and the reason."""
 
     count: int
     unit: int
@@ -38,7 +38,7 @@ class Choice:
 
 
 def choose(expected: Expected) -> Choice:
-    """The first row that fits, applied."""
+    """Apply the first row of the table that fits."""
     from pario import _native
 
     most = 2**32 - 1
@@ -50,8 +50,8 @@ def choose(expected: Expected) -> Choice:
 
 
 def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:
-    """Rows of ``job.files`` that it wrote, or large ones that it read, and what the next of their
-    kind will be like."""
+    """Yield rows of ``job.files`` that the job wrote, and large ones that it read, with the
+    expected properties of the next such file."""
     records = job.records[job.records["file"] >= 0]
     size = _largest(
         records["file"],
@@ -85,7 +85,7 @@ def _largest(file: np.ndarray, value: np.ndarray, files: int) -> np.ndarray:
 
 
 def _users(rows: np.ndarray, files: int) -> np.ndarray:
-    """Per file: how many processes; of rows that sum up processes, as many as they do."""
+    """Return the number of processes per file; a row that sums up processes counts all of them."""
     out = np.zeros(files, np.int64)
     single = rows[rows["process"] >= 0]
     pairs = (

@@ -1,4 +1,4 @@
-"""The smaller tables of a report: file systems, access sizes, hints, and what the job was."""
+"""The smaller tables of a report: file systems, access sizes, hints, and the facts of the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pario.see.analyze.model import FileSystemRow, JobInfo, SizeRow
 from pario.see.analyze.scope import PROGRAM
 from pario.see.tables.model import LAYERS, Job
 
-#: The variables with which pario, Cray's libraries and ROMIO are told how to do I/O.
+#: The variables that configure the I/O of pario, Cray's libraries and ROMIO.
 SETTINGS = (
     "PARIO_MPIIO",
     "PARIO_HINTS",
@@ -23,9 +23,9 @@ SETTINGS = (
 
 
 def job_info(facts: Facts) -> JobInfo:
-    """Facts of the job for the head of a report."""
+    """Return the facts of the job for the head of a report."""
     job = facts.job
-    moved = [_moved(facts, name).sum() for name in ("bytes_read", "bytes_written")]
+    moved = [_sum_stored_bytes(facts, name).sum() for name in ("bytes_read", "bytes_written")]
     return JobInfo(
         source=job.source,
         format=job.format,
@@ -49,7 +49,7 @@ def job_info(facts: Facts) -> JobInfo:
 
 
 def _settings(job: Job) -> tuple[tuple[str, str], ...]:
-    """Variables that change how I/O is done."""
+    """Return the environment variables that change how I/O is done."""
     environment = job.metadata.get("env", {})
     return tuple(
         (name, str(value)) for name, value in sorted(environment.items()) if name in SETTINGS
@@ -57,8 +57,10 @@ def _settings(job: Job) -> tuple[tuple[str, str], ...]:
 
 
 def _system_calls(facts: Facts, name: str) -> int:
-    """Over the program's processes; not known (-1) unless all of them are. The kernel adds those of
-    a child to its parent's when that waits for it, and those before exec to those behind it.
+    """Return the sum over the program's processes; -1 (not known) if one of them lacks it.
+
+    Only processes without a traced parent are added, of equal PIDs the largest: the kernel adds a
+    child's calls to those of the parent that waits for it, and keeps the calls before an exec.
     """
     own = facts.job.processes[facts.lanes.of_process >= 0]
     if not len(own) or (own[name] < 0).any():
@@ -73,21 +75,21 @@ def _system_calls(facts: Facts, name: str) -> int:
 
 
 def _processes(facts: Facts) -> int:
-    """Processes of the program; one that calls exec stays one."""
+    """Return the number of processes of the program; exec does not make another one."""
     own = facts.job.processes[facts.lanes.of_process >= 0]
     return len(np.unique(own[["host", "pid"]]))
 
 
-def _moved(facts: Facts, name: str) -> Floats:
-    """Bytes per row that reached storage, each once: MPI-IO rows count only where no POSIX row
-    shows the same file."""
+def _sum_stored_bytes(facts: Facts, name: str) -> Floats:
+    """Return the bytes per row that reached storage, each counted once: MPI-IO rows count only for
+    files without a POSIX row."""
     value = facts.column(name) * facts.stored
     below = sums(facts.file[~facts.mpiio], value[~facts.mpiio], len(facts.job.files))
     return np.where(facts.mpiio & (below[facts.file] > 0), 0.0, value)
 
 
 def filesystems(facts: Facts) -> tuple[FileSystemRow, ...]:
-    """Files, bytes, calls and seconds by file system, most seconds first."""
+    """Return files, bytes, calls and seconds by file system, most seconds first."""
     job = facts.job
     if not len(facts.records):
         return ()
@@ -100,7 +102,10 @@ def filesystems(facts: Facts) -> tuple[FileSystemRow, ...]:
         return sums(of_row, values * facts.stored, count)
 
     calls = total(sum((facts.column(name) for _, name, _ in COUNTED), np.zeros(len(facts.records))))
-    read, written = total(_moved(facts, "bytes_read")), total(_moved(facts, "bytes_written"))
+    read, written = (
+        total(_sum_stored_bytes(facts, "bytes_read")),
+        total(_sum_stored_bytes(facts, "bytes_written")),
+    )
     seconds = total(facts.times.cells.sum(axis=1))
     number = counts(of_file[np.unique(facts.file[facts.stored])], count)
     rows = [
@@ -126,7 +131,7 @@ def _identity(job: Job, filesystem: int) -> tuple[str, str]:
 
 
 def sizes(facts: Facts) -> tuple[SizeRow, ...]:
-    """Access sizes of storage by layer."""
+    """Return the access sizes of calls to storage by layer."""
     rows = []
     for number, layer in enumerate(LAYERS):
         own = facts.records[facts.stored & (facts.records["layer"] == number)]
@@ -137,7 +142,8 @@ def sizes(facts: Facts) -> tuple[SizeRow, ...]:
 
 
 def hints(job: Job) -> tuple[tuple[str, str, str, str], ...]:
-    """File, key, requested value, effective value; a rank that differs makes a row of its own."""
+    """Return file, key, requested value and effective value; different values of ranks are separate
+    rows."""
     values: dict[tuple[int, str, int], dict[str, str]] = {}
     for hint in job.hints:
         values.setdefault((hint.file, hint.key, hint.process), {})[hint.when] = hint.value

@@ -1,4 +1,4 @@
-"""I/O over time in bins: ranks (or groups of ranks) by time, of a size that does not grow with the
+"""I/O over time in bins: ranks (or groups of ranks) by time. Its size does not grow with the
 log."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import numpy as np
 from pario.see.analyze.arrays import Floats, Ints, counts
 from pario.see.analyze.cells import META, READ, WRITE
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.intervals import Intervals, nothing, spread
+from pario.see.analyze.intervals import Intervals, nothing, spread_weights
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import Timeline
 from pario.see.analyze.waiting import COMMUNICATION
@@ -21,8 +21,8 @@ _READ, _WRITE = EVENT_KINDS.index("read"), EVENT_KINDS.index("write")
 
 
 def timeline(facts: Facts) -> Timeline | None:
-    """The timeline from events, else from first and last times of the counters; None when the job
-    did no I/O at all."""
+    """Return the timeline from events, otherwise from first and last times of the counters; None
+    for a job without I/O."""
     edges = np.linspace(0.0, facts.wall, BINS + 1)
     row_of_lane, labels = _rows(facts)
     classes = _from_events(facts) if facts.times.exact else _from_counters(facts)
@@ -51,7 +51,7 @@ _Class = tuple[Intervals, Floats, Floats]  # spans, seconds busy in each, bytes 
 
 
 def _rows(facts: Facts) -> tuple[Ints, tuple[str, ...]]:
-    """The row of each lane, and the labels of the rows."""
+    """Return the row of each lane, and the labels of the rows."""
     group = -(-facts.ranks // MAX_ROWS)
     row = np.arange(facts.ranks) // group
     one, several = lane_words(mpi=facts.lanes.mpi)
@@ -87,13 +87,13 @@ def _spans(facts: Facts, rows: Ints) -> _Class:
 
 
 def _from_counters(facts: Facts) -> dict[str, _Class]:
-    reads = _counted(
+    reads = _make_class(
         facts, "first_read", "last_read", facts.cells[:, READ], facts.column("bytes_read")
     )
-    writes = _counted(
+    writes = _make_class(
         facts, "first_write", "last_write", facts.cells[:, WRITE], facts.column("bytes_written")
     )
-    meta = _counted(
+    meta = _make_class(
         facts,
         "first_open",
         "last_close",
@@ -108,7 +108,7 @@ def _from_counters(facts: Facts) -> dict[str, _Class]:
     }
 
 
-def _counted(facts: Facts, first: str, last: str, seconds: Floats, moved: Floats) -> _Class:
+def _make_class(facts: Facts, first: str, last: str, seconds: Floats, moved: Floats) -> _Class:
     start, end = facts.column(first), facts.column(last)
     own = facts.stored & ~np.isnan(start) & ~np.isnan(end) & (facts.lane >= 0)
     shared = facts.stored & ~np.isnan(start) & ~np.isnan(end) & (facts.lane < 0)
@@ -130,10 +130,10 @@ def _share(
 ) -> tuple[tuple[float, ...], ...]:
     members = counts(row_of_lane, rows)
     by_row = Intervals(spans.start, spans.end, row_of_lane[spans.lane]) if len(spans) else spans
-    share = spread(by_row, busy, edges, rows) / (np.diff(edges) * members[:, None])
+    share = spread_weights(by_row, busy, edges, rows) / (np.diff(edges) * members[:, None])
     return tuple(tuple(row) for row in np.clip(share, 0.0, 1.0).round(4).tolist())
 
 
 def _total(spans: Intervals, busy: Floats, moved: Floats, edges: Floats) -> tuple[float, ...]:
     together = Intervals(spans.start, spans.end, np.zeros(len(spans), np.int64))
-    return tuple(spread(together, moved, edges, 1)[0].round(1).tolist())
+    return tuple(spread_weights(together, moved, edges, 1)[0].round(1).tolist())

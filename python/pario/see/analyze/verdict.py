@@ -1,6 +1,6 @@
 """The verdict: one sentence, by the slowest rank and the critical path.
 
-Where a part of the run cannot be seen, the sentence begins with that part, and praises nothing.
+If the logs do not cover a part of the run, the sentence begins with that part and gives no praise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pario.wording import percent, seconds
 Bound = Literal["io", "communication", "waiting", "compute", "idle", "little", "unknown"]
 WORTH = 0.02
 IDLE_CPU = 0.1
-#: Seconds of I/O about which there is nothing to say, in a run shorter than this.
+#: Fewer seconds of I/O are negligible in a run that is shorter than the second number.
 LITTLE, SHORT_RUN = 0.05, 1.0
 
 _PARTS = 3  # missing parts that the sentence names
@@ -31,7 +31,7 @@ _NAMES = {
 
 
 def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
-    """Judges the job; ``findings`` only add what there is to gain."""
+    """Judge the job; ``findings`` only add the possible gain."""
     times = facts.times
     critical = times.critical
     unseen = _unseen(facts)
@@ -57,7 +57,8 @@ def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
 
 
 def _unseen(facts: Facts) -> tuple[str, ...]:
-    """The parts of the program that the tables do not hold; helpers of the launcher are none."""
+    """Return the parts of the program that the tables do not hold, without helpers of the
+    launcher."""
     lanes = facts.lanes.of_process
     parts = (part for part in facts.job.unseen if part.process < 0 or lanes[part.process] >= 0)
     return tuple(dict.fromkeys(part.text for part in parts))
@@ -66,7 +67,7 @@ def _unseen(facts: Facts) -> tuple[str, ...]:
 def _incomplete(
     facts: Facts, split: Split, unseen: Sequence[str], findings: Sequence[Finding]
 ) -> str:
-    """The sentence of a run of which a part cannot be seen."""
+    """Return the sentence for a run that the logs do not cover in full."""
     more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
     whole = f"of the {seconds(split.wall)} {_where(facts)}"
     gain = sum(finding.seconds for finding in findings)
@@ -93,7 +94,7 @@ def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
 
 
 def _idle(facts: Facts, compute: float) -> bool:
-    """The processes used hardly any processor time, and the log knows that."""
+    """True if the log has processor times and the processes used hardly any."""
     processes = facts.job.processes
     used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
     busiest = float(sums(np.maximum(facts.lanes.of_process, 0), used, facts.ranks).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Who waited for whom: calls in which ranks meet are matched, and the time before the last one
+"""Waiting between ranks: calls in which ranks meet are matched, and the time until the last rank
 arrives is waiting.
 
 Collectives are matched by communicator and sequence number, collective MPI-IO calls by file,
@@ -24,8 +24,8 @@ COMMUNICATION = 255  # layer of events that are MPI communication
 
 @dataclass(frozen=True)
 class Waits:
-    """One row per call that waited: the event, its lane, seconds, and whom it waited for (lane and
-    moment of arrival)."""
+    """One row per call that waited: its event, lane, start and seconds, and the lane and start of
+    the last arrival."""
 
     event: Ints
     lane: Ints
@@ -35,13 +35,13 @@ class Waits:
     last_start: Floats
 
     def intervals(self) -> Intervals:
-        """The stretches of waiting."""
+        """Return the intervals of waiting."""
         return Intervals(self.start, self.start + self.seconds, self.lane)
 
 
 def find_waits(job: Job, lanes: Lanes) -> Waits:
-    """All matched waiting of the job; empty where the log has no events of calls in which ranks
-    meet."""
+    """Return all matched waiting of the job; empty if the log has no events of calls in which
+    ranks meet."""
     events = job.events
     lane = lanes.of(events["process"])
     single = (events["count"] == 1) & (lane >= 0)
@@ -65,10 +65,10 @@ def find_waits(job: Job, lanes: Lanes) -> Waits:
         _last_arriver(events, lane, shared_io, [*columns, _running(lane[shared_io], *columns)])
     )
     parts.append(_messages(job, lane, single))
-    return _joined(parts)
+    return _join_waits(parts)
 
 
-def _joined(parts: list[Waits]) -> Waits:
+def _join_waits(parts: list[Waits]) -> Waits:
     fields = ("event", "lane", "start", "seconds", "last_lane", "last_start")
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
     order = np.argsort(columns["start"], kind="stable")
@@ -76,7 +76,7 @@ def _joined(parts: list[Waits]) -> Waits:
 
 
 def _running(*columns: Any) -> Ints:
-    """0, 1, 2 ... within the rows that agree in all columns, in the order of the rows (events are
+    """Number the rows that agree in all columns 0, 1, 2 ... in the order of the rows (events are
     sorted by start)."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
@@ -92,8 +92,8 @@ def _running(*columns: Any) -> Ints:
 
 
 def _last_arriver(events: Table, lane: Ints, rows: Ints, columns: list[Any]) -> Waits:
-    """Each row waits, within its call, for the latest start among the rows that agree in all
-    columns."""
+    """Return the waiting of each row, within its call, for the latest start of the rows that agree
+    in all columns."""
     if not len(rows):
         return _waits(events, lane, rows, rows)
     start = events["start"][rows]
@@ -126,8 +126,8 @@ _ANY_SENDS = (*_SENDS, "MPI_Isend", "MPI_Issend", "MPI_Irsend")
 
 
 def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
-    """The k-th blocking receive of a (sender, receiver, tag) waits for the start of the k-th send,
-    a blocking send for that of the " "receive."""
+    """Return the waiting of blocking messages: the k-th receive of a (sender, receiver, tag) waits
+    for the start of the k-th send, and a blocking send for the start of its receive."""
     events, names = job.events, job.function_names
     communication = single & (events["layer"] == COMMUNICATION) & (events["offset"] >= 0)
     sends = _rows_of(
@@ -136,11 +136,11 @@ def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
     receives = _rows_of(
         events, communication, [names.index(name) for name in ("MPI_Recv",) if name in names]
     )
-    sends, receives = _paired(events, lane, sends, receives)
+    sends, receives = _pair_messages(events, lane, sends, receives)
     blocking = np.isin(
         events["function"][sends], [names.index(name) for name in _SENDS if name in names]
     )
-    return _joined(
+    return _join_waits(
         [
             _waits(events, lane, receives, sends),
             _waits(events, lane, sends[blocking], receives[blocking]),
@@ -152,7 +152,7 @@ def _rows_of(events: Table, mask: Mask, functions: list[int]) -> Ints:
     return np.flatnonzero(mask & np.isin(events["function"], functions))
 
 
-def _paired(events: Table, lane: Ints, sends: Ints, receives: Ints) -> tuple[Ints, Ints]:
+def _pair_messages(events: Table, lane: Ints, sends: Ints, receives: Ints) -> tuple[Ints, Ints]:
     def columns(rows: Ints, outgoing: bool) -> Ints:
         peer, tag = events["offset"][rows] >> 32, events["offset"][rows] & 0xFFFFFFFF
         ends = (lane[rows], peer) if outgoing else (peer, lane[rows])

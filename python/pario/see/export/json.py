@@ -16,7 +16,7 @@ _SPARSE = {"records"}  # tables in which zeros are left out
 
 
 def json(job: Job) -> str:
-    """The document as text."""
+    """Return the document as text."""
     document: dict[str, Any] = {"pario": version(), "schema": SCHEMA, "job": facts(job)}
     for table in table_names():
         if table != "events":
@@ -29,8 +29,7 @@ def json(job: Job) -> str:
 
 
 def _rows(job: Job, table: str) -> Iterator[dict[str, Any]]:
-    """Rows as objects, without the values that are not known, and in sparse tables without the
-    zeros."""
+    """Yield rows as objects, without unknown values, and in sparse tables without zeros."""
     names, lists = [], []
     for column in columns(job, table):
         names.append(column.name)

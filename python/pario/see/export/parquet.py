@@ -16,8 +16,8 @@ _ROWS_PER_GROUP = 1 << 20
 
 
 def parquet(job: Job, directory: str | os.PathLike[str]) -> None:
-    """Writes TABLE.parquet for every table of the job and job.parquet with one row of facts. Makes
-    the directory when it is missing."""
+    """Write TABLE.parquet for every table of the job, and job.parquet with one row of facts. Makes
+    the directory if it is missing."""
     directory = local_path(directory)
     try:
         import pyarrow as arrow

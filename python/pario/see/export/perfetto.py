@@ -1,4 +1,4 @@
-"""A job's events as a trace that ui.perfetto.dev and chrome://tracing open (Chrome's JSON trace
+"""A job's events as a trace for ui.perfetto.dev and chrome://tracing (Chrome's JSON trace
 format)."""
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _JOB = 0  # the pid of the counters; processes have their row plus one
 
 
 def perfetto(job: Job, path: str | os.PathLike[str]) -> None:
-    """Writes the trace: a process per rank, a track per thread, a slice per call, and bytes per
+    """Write the trace: a process per rank, a track per thread, a slice per call, and bytes per
     second of the whole job.
 
-    Compressed when ``path`` ends in .gz. Written piece by piece: millions of events need no memory
-    of their own.
+    The file is compressed if ``path`` ends in .gz. It is written piece by piece, so that memory
+    does not grow with the number of events.
     """
     with _open(local_path(path)) as file:
         file.write(
@@ -64,7 +64,7 @@ def _metadata(kind: str, pid: int, value: dict[str, Any], tid: int = 0) -> str:
 
 
 def _names(job: Job) -> Iterator[str]:
-    """Names and order of processes and threads."""
+    """Yield the names and the order of processes and threads."""
     yield _metadata("process_name", _JOB, {"name": "job"})
     for row, process in enumerate(job.processes):
         program = (
@@ -89,7 +89,7 @@ def _names(job: Job) -> Iterator[str]:
 
 
 class _Slices:
-    """Turns rows of events into slices; the parts that repeat are encoded once."""
+    """Converts rows of events to slices; repeated parts are encoded once."""
 
     def __init__(self, job: Job) -> None:
         self._functions = [json.dumps(name) for name in job.function_names]
@@ -117,7 +117,7 @@ class _Slices:
         offset: int,
         length: int,
     ) -> str:
-        """One complete event. The parameters are those of EVENT."""
+        """Return one complete event. The parameters are those of EVENT."""
         if layer == _COMMUNICATION:
             category, arguments = '"mpi"', self._communication(function, file, offset)
         else:
@@ -146,19 +146,18 @@ class _Slices:
         if offset < 0:
             return f'"communicator":{known}'
         if function in self._point_to_point:
-            return (
-                f'"communicator":{known},"peer":{offset >> 32},"tag":{_signed(offset & 0xFFFFFFFF)}'
-            )
+            tag = _to_signed(offset & 0xFFFFFFFF)
+            return f'"communicator":{known},"peer":{offset >> 32},"tag":{tag}'
         return f'"communicator":{known},"sequence":{offset}'
 
 
-def _signed(word: int) -> int:
-    """A 32-bit word as the int that it was: MPI_ANY_TAG is negative."""
+def _to_signed(word: int) -> int:
+    """Convert a 32-bit word to a signed number: MPI_ANY_TAG is negative."""
     return word - (1 << 32) if word >= 1 << 31 else word
 
 
 def _rates(job: Job) -> Iterator[str]:
-    """Counters: bytes per second read and written in each layer."""
+    """Yield counters: bytes per second read and written in each layer."""
     edges = np.linspace(0.0, max(job.wall, _SHORTEST), _RATE_BINS + 1)
     for number, layer in enumerate(LAYERS):
         for kind in ("read", "write"):
@@ -179,7 +178,8 @@ def _rates(job: Job) -> Iterator[str]:
 
 
 def _bytes_until(events: NDArray[Any], moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bytes moved until each moment, each event's spread evenly over its time."""
+    """Return the bytes moved until each moment; those of an event are spread evenly over its
+    time."""
     starts = events["start"]
     ends = np.maximum(events["end"], starts + _SHORTEST)
     rates = events["length"] / (ends - starts)
@@ -189,8 +189,8 @@ def _bytes_until(events: NDArray[Any], moments: NDArray[np.float64]) -> NDArray[
 def _ramps(
     starts: NDArray[np.float64], slopes: NDArray[np.float64], moments: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum over all ramps of slope * (moment - start) where the moment is later, in one pass over
-    the sorted starts."""
+    """Return, for each moment, the sum of slope * (moment - start) over all ramps with an earlier
+    start, in one pass over the sorted starts."""
     order = np.argsort(starts, kind="stable")
     slope = np.concatenate([[0.0], np.cumsum(slopes[order])])
     level = np.concatenate([[0.0], np.cumsum((slopes * starts)[order])])

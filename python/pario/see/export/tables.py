@@ -22,12 +22,12 @@ class Column:
 
 
 def table_names() -> tuple[str, ...]:
-    """The tables of a job, events last."""
+    """Return the names of the tables of a job, events last."""
     return (*_TABLES, "events")
 
 
 def columns(job: Job, table: str, rows: slice | None = None) -> Iterator[Column]:
-    """The columns of a table, or of some of its rows."""
+    """Yield the columns of a table, or of some of its rows."""
     source = getattr(job, table)
     source = source[rows] if rows is not None else source
     named = _NAMED[table](job)
@@ -36,7 +36,7 @@ def columns(job: Job, table: str, rows: slice | None = None) -> Iterator[Column]
 
 
 def facts(job: Job) -> dict[str, Any]:
-    """What is known of the job as a whole."""
+    """Return the facts of the whole job."""
     names = (
         "source",
         "format",
@@ -71,13 +71,13 @@ _TABLES = tuple(name for name in _NAMED if name != "events")
 
 
 def names_of(column: Column) -> list[str | None]:
-    """The names of a column of numbers; None where there is none."""
+    """Return the names of a column of numbers; None for a number without a name."""
     names = list(column.names or ())
     return [names[i] if 0 <= i < len(names) else None for i in column.values.tolist()]
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a column of floats has no value."""
+    """True for the rows in which a column of floats has no value."""
     missing: NDArray[np.bool_] = (
         np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
     )

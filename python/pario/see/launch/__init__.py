@@ -1,7 +1,7 @@
-"""Starts a command under pario's library and gathers its logs.
+"""Starts a command under pario's library and collects its logs.
 
-``launch`` is one of possibly many: under ``mpiexec -n 4 pario run -- ./app`` four launchers share
-one log directory, and the one of rank 0 reports.
+Several launchers may run for one job: under ``mpiexec -n 4 pario run -- ./app`` four launchers
+share one log directory, and the one of rank 0 reports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pario.see.launch import directory, leftovers, program, standard_input
 from pario.see.launch.environment import Settings, check, recorded_words, traced_environment
 from pario.see.launch.keeper import keeping
 from pario.see.launch.limited import Limit, run_limited
-from pario.see.launch.process import Ending, Held, run_child
+from pario.see.launch.process import Ending, HeldSignals, run_child
 from pario.see.launch.stages import staging
 
 __all__ = ["Limit", "Outcome", "Series", "Settings", "launch"]
@@ -28,8 +28,8 @@ __all__ = ["Limit", "Outcome", "Series", "Settings", "launch"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the command ended, where its logs are, and whether this launcher is the one that
-    reports."""
+    """The end of the command and the directory of its logs; ``reports`` is True in the launcher
+    that reports."""
 
     ending: Ending
     directory: Path
@@ -37,19 +37,19 @@ class Outcome:
     seconds: float
 
     def finish(self) -> int:
-        """The command's exit status; does not return when the command died of a signal (then
-        neither shall we live)."""
+        """Return the command's exit status. If a signal killed the command, ends this process by
+        the same signal and does not return."""
         return self.ending.repeat()
 
 
 def launch(command: Sequence[str], settings: Settings, limit: Limit | None = None) -> Outcome:
-    """Runs ``command`` to its end with tracing on. Its standard streams are ours; signals that
-    reach us reach it. With a ``limit`` it has so many seconds, no standard input, a file for its
-    output, and what ends us ends it.
+    """Run ``command`` to its end with tracing on. It inherits the standard streams, and receives
+    the signals of this process. With a ``limit`` it has a time limit, no standard input and a file
+    for its output, and it ends if this process is interrupted.
 
-    Raises ParioError when the command cannot be found, an option is bad or the log directory cannot
-    be made; nothing has run then. Also when staged files could not be brought back; then they are
-    kept.
+    Raises ParioError before the command starts if it cannot be found, an option is invalid or the
+    log directory cannot be made. Also raises it if staged files could not be copied back; then they
+    are kept.
     """
     executable = program.resolve(command[0])
     check(os.environ, settings)
@@ -60,7 +60,7 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
     for warning in program.warnings(command, executable):
         place.announce(f"pario: {warning}")
     before = outputs.state_before(settings.verify)
-    held = Held() if settings.stages else None
+    held = HeldSignals() if settings.stages else None
     start = time.time()
     with (
         staging(settings.stages) as staged,
@@ -73,8 +73,8 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
         else:
             ending = run_limited(executable, command, environment, limit)
     if held:
-        held.let_go()
-    leftovers.sweep()
+        held.release()
+    leftovers.remove_unused_memory()
     seconds = time.time() - start
     place.record_end(start, ending.status, ending.pid)
     if seat.is_first:
@@ -84,11 +84,11 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
 
 
 class Series:
-    """Runs of one command that belong together: their logs lie in directories of one directory."""
+    """A series of runs of one command, with their log directories in one directory."""
 
     def __init__(self, command: Sequence[str], settings: Settings) -> None:
-        """Makes the directory. Raises ParioError as :func:`launch` does, and where this launcher is
-        one of several: a rank cannot start its job again.
+        """Make the directory. Raises ParioError like :func:`launch`, and if this launcher is one of
+        several, because a rank cannot start its job again.
         """
         if seat_of(os.environ).size > 1:
             raise ParioError(
@@ -102,8 +102,8 @@ class Series:
         self.directory = directory.make(settings.output).absolute()
 
     def run(self, name: str, settings: Settings | None = None) -> Outcome:
-        """Runs the command into the directory ``name``; a seekable standard input starts anew.
-        ``settings`` instead of the series'."""
+        """Run the command and record into the directory ``name``. A seekable standard input starts
+        anew. ``settings`` replaces those of the series."""
         self._input.restore()
         return launch(
             self._command, replace(settings or self._settings, output=self.directory / name)
@@ -111,8 +111,8 @@ class Series:
 
 
 def _sum_up(place: Path, settings: Settings, before: Mapping[str, outputs.State]) -> None:
-    """Keeps checksums of the outputs where they are wanted; what goes wrong must not hide the
-    program's exit status."""
+    """Record checksums of the outputs if requested. Errors are only printed, because they must not
+    hide the program's exit status."""
     if not settings.verify:
         return
     try:

@@ -1,11 +1,9 @@
-"""The log directory of a run: chosen, shared by the launchers of one job, described by
-``job.json``.
+"""The log directory of a run, which the launchers of one job share; ``job.json`` describes it.
 
-Under ``mpiexec -n 4 pario run -- ./app`` nobody tells the launchers about each other. The one of
-rank 0 makes a new directory; the others look for a directory that was made moments ago for the same
-command and number of ranks and in which their seat is still free (taken by exclusive creation of
-``launcher.RANK.json``). A host that does not share rank 0's working directory gets a directory of
-its own.
+Under ``mpiexec -n 4 pario run -- ./app`` the launchers do not know each other. The one of rank 0
+makes a new directory. The others look for a recent directory for the same command and number of
+ranks in which their seat is free; they take it by exclusive creation of ``launcher.RANK.json``. A
+host that does not share rank 0's working directory gets its own directory.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from pario.version import version
 
 _DEFAULT = "run.pario"
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
-_RECENT_SECONDS = 30.0  # how old a directory may be that a launcher joins
-_LOOK_SECONDS = 15.0  # how long a launcher looks for one before it makes one for its host
-_LINGER_SECONDS = 60.0  # how long rank 0 waits for the other launchers' ends
+_RECENT_SECONDS = 30.0  # the greatest age of a directory that a launcher joins
+_LOOK_SECONDS = 15.0  # a launcher searches for so long before it makes one for its host
+_LINGER_SECONDS = 60.0  # rank 0 waits so long for the ends of the other launchers
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,12 @@ class Place:
     command: tuple[str, ...]
 
     def announce(self, text: str) -> None:
-        """A line for the person at the terminal, if there is one; never into a pipe or a file."""
+        """Print a line to standard error on rank 0; "recording" lines only to a terminal."""
         if self.seat.is_first and (sys.stderr.isatty() or not text.startswith("pario: recording")):
             print(text, file=sys.stderr)
 
     def record_end(self, start: float, status: int, pid: int) -> None:
-        """Notes how the command, process ``pid``, ended: for this seat, and by rank 0 for the
+        """Write the end of the command, process ``pid``: for this seat, and on rank 0 for the
         job."""
         times = {"start": start, "end": time.time()}
         description = _description(self.command, self.seat)
@@ -58,7 +56,7 @@ class Place:
             _write(self.path / "job.json", ending)
 
     def wait_for_others(self, start: float) -> None:
-        """Returns when the other launchers have noted their ends, or after a minute (one may have
+        """Wait until the other launchers have written their ends, at most a minute (one may have
         been killed)."""
         deadline = time.monotonic() + _LINGER_SECONDS
         while time.monotonic() < deadline and any(
@@ -67,8 +65,8 @@ class Place:
             time.sleep(0.02)
 
     def _is_expected(self, rank: int, start: float) -> bool:
-        """Whether the rank's launcher has yet to note its end. One that has not joined long after
-        the start never will."""
+        """Return True if the rank's launcher may still write its end. A launcher that has not
+        joined ``_LOOK_SECONDS`` after the start never will."""
         seat_file = self._seat_file(rank)
         return "end" not in _read(seat_file) and (
             seat_file.exists() or time.time() < start + _LOOK_SECONDS
@@ -79,10 +77,10 @@ class Place:
 
 
 def join(wanted: Path | None, seat: Seat, command: Sequence[str]) -> Place:
-    """The log directory for this launcher: new for rank 0, found for the others.
+    """Return the log directory of this launcher: rank 0 makes it, the others find it.
 
-    Raises ParioError when it cannot be made, exists already with logs in it, or (other ranks) did
-    not appear and cannot be made.
+    Raises ParioError if it cannot be made, has logs already, or (other ranks) did not appear and
+    cannot be made.
     """
     words = tuple(command)
     if not seat.is_first:
@@ -111,8 +109,8 @@ def _candidates(wanted: Path | None) -> Iterator[Path]:
 
 
 def make(wanted: Path | None) -> Path:
-    """A new or empty directory: the wanted one, or the next run.pario. Raises ParioError when it
-    cannot be made, or holds something."""
+    """Return a new or empty directory: the wanted one, or the next run.pario. Raises ParioError if
+    it cannot be made, or is not empty."""
     for path in _candidates(wanted):
         try:
             _make_private(path, parents=wanted is not None)
@@ -148,8 +146,8 @@ def _find(wanted: Path | None, seat: Seat, command: tuple[str, ...]) -> Path:
 
 
 def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) -> None:
-    """Makes a directory that this host's launchers will find; one that appeared meanwhile (whoever
-    made it) is left alone."""
+    """Make a directory for the launchers of this host. A directory that another launcher made
+    meanwhile is left alone."""
     path = next(path for path in _candidates(wanted) if wanted is not None or not path.exists())
     try:
         if wanted is None or not path.is_dir():
@@ -185,9 +183,8 @@ def _take(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
 
 
 def _make_private(path: Path, *, parents: bool) -> None:
-    """Makes a directory that is the user's alone, whatever the umask; those above it are as usual.
-
-    Logs hold command lines and environments.
+    """Make a directory that only the user can access, regardless of the umask, because logs hold
+    command lines and environments. Missing parents get the usual permissions.
     """
     if parents and not path.parent.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +193,7 @@ def _make_private(path: Path, *, parents: bool) -> None:
 
 
 def _open_private(path: Path, mode: str) -> TextIO:
-    """Opens a file for writing that is the user's alone, whatever the umask."""
+    """Open a file for writing that only the user can access, regardless of the umask."""
 
     def create(name: str, flags: int) -> int:
         descriptor = os.open(name, flags, _FILE_MODE)
@@ -207,7 +204,7 @@ def _open_private(path: Path, mode: str) -> TextIO:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty when it is not there or half written."""
+    """Return the JSON object in a file; empty if the file is missing or incomplete."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -216,11 +213,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Replaces a file as a whole: other launchers may be reading it. A full disk is said; the
-    program's run is not spoiled by it."""
+    """Replace a file in one step, because other launchers may be reading it. An error such as a
+    full disk is printed and does not end the run."""
     try:
         with replacing(path, durable=False) as file:
-            os.fchmod(file.fileno(), _FILE_MODE)  # before anything is in it
+            os.fchmod(file.fileno(), _FILE_MODE)  # before it has contents
             file.write(json.dumps(content).encode() + b"\n")
     except ParioError as error:
         print(f"pario: {error}", file=sys.stderr)

@@ -16,19 +16,19 @@ from pario.settings.file import SettingsFile
 
 LIBRARY = "libpario.so"
 _ARGUMENTS = "PARIO_TRACE_ARGUMENTS"
-_NO = ("0", "no", "off", "false")  # as the library reads flags
+_NO = ("0", "no", "off", "false")  # false flags of the library
 
-#: Open MPI's launchers hand to other hosts only the variables named in a list; Hydra and srun hand
-#: over all. Version 5 reads the first. Version 4 reads one of them, and ends a job that has the
-#: first and `mpirun -x`.
+#: The variables with the list of variables that Open MPI's launchers pass to other hosts (Hydra and
+#: srun pass all). Version 5 reads the first one. Version 4 reads one of them, and ends a job with
+#: the first one and `mpirun -x`.
 _OPEN_MPI_LIST = "OMPI_MCA_mca_base_env_list"
 _OPEN_MPI_4_LIST = "OMPI_MCA_mca_base_env_list_internal"
 
-#: A program with the address sanitizer refuses to run where a library is loaded before the
-#: sanitizer's, unless told that this is wanted.
+#: This option lets programs with the address sanitizer run although another library is loaded
+#: before the sanitizer's.
 _LATE_ASAN = "verify_asan_link_order=0"
 
-#: Python imports `sitecustomize` from here: it measures how long training loops wait for their
+#: The directory of a `sitecustomize` module, which measures the waits of training loops for their
 #: loaders.
 _HOOK = str(Path(__file__).parent / "hook")
 
@@ -39,17 +39,16 @@ class Settings:
 
     output: Path | None = None
     chosen: Mapping[str, str] = field(default_factory=dict)  # variables of the library (hints.def)
-    hints: tuple[
-        str, ...
-    ] = ()  # "key=value" for all files, or "glob:key=value:..." as in MPICH_MPIIO_HINTS
-    verify: tuple[str, ...] = ()  # patterns of output files whose checksums are kept
-    stages: tuple[
-        str, ...
-    ] = ()  # "DIR=LOCAL": new files of a directory are on this node until the command has ended
-    file: SettingsFile | None = None  # weaker than the environment, and that than the choices above
+    # "key=value" for all files, or "glob:key=value:..." as in MPICH_MPIIO_HINTS
+    hints: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()  # patterns of output files whose checksums are recorded
+    # "DIR=LOCAL": new files of a directory are on this node until the command has ended
+    stages: tuple[str, ...] = ()
+    # the environment overrides the file, and the choices above override the environment
+    file: SettingsFile | None = None
 
     def hint_list(self, inherited: str) -> str:
-        """PARIO_HINTS: the user's own variable, then the choices, which win."""
+        """Return the value of PARIO_HINTS: the inherited value, then the choices, which win."""
         chosen = [hint if ":" in hint else f"*:{hint}" for hint in self.hints]
         return ",".join([*filter(None, [inherited]), *chosen])
 
@@ -57,7 +56,7 @@ class Settings:
 def recorded_words(
     command: Sequence[str], environment: Mapping[str, str], settings: Settings
 ) -> Sequence[str]:
-    """The words of a command that may be recorded: all, or its name alone."""
+    """Return the words of a command that may be recorded: all, or its name alone."""
     chosen = dict(environment)
     chosen |= variables(settings.file, environment) if settings.file else {}
     chosen |= settings.chosen
@@ -65,7 +64,8 @@ def recorded_words(
 
 
 def check(environment: Mapping[str, str], settings: Settings) -> None:
-    """Raises ParioError when the library would not understand one of its variables."""
+    """Check the library's variables and the hints. Raises ParioError with those that the library
+    would not understand."""
     from pario._native import check_file_hint, check_variables
 
     chosen = {
@@ -83,7 +83,8 @@ def check(environment: Mapping[str, str], settings: Settings) -> None:
 
 
 def library() -> Path:
-    """The library that LD_PRELOAD names; it is installed beside the extension module."""
+    """Return the path of the library for LD_PRELOAD; it is installed beside the extension module.
+    Raises ParioError if it is missing."""
     override = importlib.util.find_spec("pario._native")
     candidates = [Path(override.origin).parent] if override and override.origin else []
     candidates.append(Path(__file__).parents[2])
@@ -102,8 +103,8 @@ def traced_environment(
     settings: Settings,
     executable: Path = Path("/"),
 ) -> dict[str, str]:
-    """``environment`` with the library preloaded before whatever is preloaded already;
-    ``executable`` is what will be started."""
+    """Return ``environment`` with the library preloaded before all other libraries;
+    ``executable`` is the program to start."""
     traced = dict(environment)
     ours = str(library())
     others = [
@@ -135,11 +136,10 @@ def _with_hook(search_path: str) -> str:
 
 
 def _open_mpi_list(environment: Mapping[str, str], executable: Path) -> str:
-    """The list that the Open MPI which a command is, or may start, takes: version 4's unless it is
-    surely version 5."""
-    if (
-        _OPEN_MPI_LIST in environment or (executable.parent / "prted").exists()
-    ):  # a user who sets it has no `-x`
+    """Return the variable with the list for the Open MPI that the command is or may start: that of
+    version 4 unless it is certainly version 5."""
+    # A user who sets the first variable does not use `-x`.
+    if _OPEN_MPI_LIST in environment or (executable.parent / "prted").exists():
         return _OPEN_MPI_LIST
     has_4 = (executable.parent / "orted").exists() or shutil.which("orted")
     return _OPEN_MPI_4_LIST if has_4 or not shutil.which("prted") else _OPEN_MPI_LIST

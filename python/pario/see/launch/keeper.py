@@ -1,9 +1,9 @@
-"""Keeps the buffers that outlive a killed process (hint ``survive``), and writes their bytes.
+"""Keeps the buffers that survive a killed process (hint ``survive``), and writes their dirty bytes.
 
-A process hands over its shared memory and the file (src/layers/buffers/surviving_memory.cpp), and
-asks to let go of them when the file is closed. When it dies before that, the runs of bytes that it
-had written and not stored are written to the file. Nothing of this has a name in a file system:
-when both sides are gone, so is all that they shared.
+A process sends descriptors of its shared memory and of the file
+(src/layers/buffers/surviving_memory.cpp), and asks for their release when it closes the file. If it
+dies before that, the keeper writes its dirty bytes to the file. The memory has no name in a file
+system, so that it vanishes with the last of both processes.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _PATIENCE_SECONDS = 1.0  # for a message
 _MAGIC = 0x31454B4F49524150
 _HEADER = struct.Struct("<10Q")
 _MESSAGE = struct.Struct("<2Q")
-_KEEP, _LET_GO = 1, 2
+_KEEP, _RELEASE = 1, 2
 _DIRTY = (1, 2)  # filling, queued
 _CREDENTIALS = struct.Struct("3i")
 
 
 @contextlib.contextmanager
 def keeping(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of a command, with a keeper for as long as the block lasts where its buffers
-    are to survive."""
+    """Yield the environment of a command. If its settings have ``survive``, a keeper runs until the
+    end of the block."""
     asked = any(
         "survive" in environment.get(name, "") for name in ("PARIO_STREAMS", "IOBUF_PARAMS")
     )
@@ -64,7 +64,7 @@ class _Region:
         os.close(self.file)
 
     def write_left(self) -> int:
-        """Writes the bytes that the process had not written; returns their number."""
+        """Write the dirty bytes of the process to the file; return their number."""
         with mmap.mmap(self.memory, 0, prot=mmap.PROT_READ) as data, memoryview(data) as view:
             runs = list(_runs(view))
             if not runs:
@@ -80,7 +80,7 @@ class _Region:
 
 
 def _runs(view: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Offset in the file, begin and end in the memory, of all that is written and not stored."""
+    """Yield the dirty runs: offset in the file, begin and end in the memory."""
     magic, size, count, buffers, stride, data, at_begin, at_state, at_runs, at_count = (
         _HEADER.unpack_from(view)
     )
@@ -108,7 +108,7 @@ def _write_all(file: int, offset: int, data: memoryview) -> int:
 
 @dataclass
 class _Owner:
-    """A process and its memory, by its numbers; ``end`` becomes readable when it dies."""
+    """A process and its regions by number; ``end`` (a pidfd) becomes readable when it dies."""
 
     end: int
     regions: dict[int, _Region] = field(default_factory=dict)
@@ -123,8 +123,8 @@ class _Owner:
 
 
 class Keeper:
-    """A thread that listens under a name, which no other program can guess and none of another user
-    may use."""
+    """A thread that listens on an abstract socket. Other programs cannot guess its name, and
+    messages of other users are rejected."""
 
     def __init__(self) -> None:
         self.name = f"pario-{os.getpid()}-{secrets.token_hex(8)}"
@@ -141,8 +141,7 @@ class Keeper:
         self._thread.start()
 
     def finish(self) -> None:
-        """Writes the buffers of dead processes; living processes keep their buffers to
-        themselves."""
+        """Write the buffers of dead processes, and release those of living ones."""
         os.close(self._stop)
         self._thread.join()
         for owner in self._owners.values():
@@ -161,7 +160,7 @@ class Keeper:
             self._work(left)
 
     def _work(self, seconds: float | None) -> bool:
-        """Waits for something to do and does it; true when the command has ended."""
+        """Wait for events and serve them; return True if the command has ended."""
         events = self._selector.select(seconds)
         for key, _ in events:
             if key.data:
@@ -176,8 +175,8 @@ class Keeper:
                     self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        """One message, and its answer: a process goes on when it knows that its memory is kept, or
-        let go of."""
+        """Receive a message and answer it. The process waits for the answer, so that its memory is
+        kept, or released, before it continues."""
         connection.settimeout(_PATIENCE_SECONDS)
         pid, user, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -196,34 +195,32 @@ class Keeper:
             return
         for descriptor in descriptors:
             os.close(descriptor)
-        if kind == _LET_GO and user == os.getuid():
-            self._let_go(pid, number)
+        if kind == _RELEASE and user == os.getuid():
+            self._release(pid, number)
             connection.send(b"y")
 
     def _keep(self, pid: int, number: int, region: _Region) -> bool:
-        if (
-            pid in self._owners and self._owners[pid].is_dead()
-        ):  # another process has got its number
-            self._bury(pid)
+        if pid in self._owners and self._owners[pid].is_dead():  # a recycled PID
+            self._recover_buffers(pid)
         if pid not in self._owners:
             try:
                 end = os.pidfd_open(pid)
             except OSError:  # an old kernel, or a process of another container
                 return False
             self._owners[pid] = _Owner(end)
-            self._selector.register(end, selectors.EVENT_READ, lambda: self._bury(pid))
-        self._let_go(pid, number)  # of the program that the process was before an exec
+            self._selector.register(end, selectors.EVENT_READ, lambda: self._recover_buffers(pid))
+        self._release(pid, number)  # a region from before an exec
         self._owners[pid].regions[number] = region
         return True
 
-    def _let_go(self, pid: int, number: int) -> None:
+    def _release(self, pid: int, number: int) -> None:
         owner = self._owners.get(pid)
         region = owner.regions.pop(number, None) if owner else None
         if region:
             region.close()
 
-    def _bury(self, pid: int) -> None:
-        """Writes the buffers of a dead process."""
+    def _recover_buffers(self, pid: int) -> None:
+        """Write the buffers of a dead process to their files, and forget it."""
         owner = self._owners.pop(pid)
         self._selector.unregister(owner.end)
         for region in owner.regions.values():

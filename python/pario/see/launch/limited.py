@@ -1,5 +1,5 @@
-"""Runs a command that has so many seconds. Where they are over, or this process is to end, it ends
-with all that it has started."""
+"""Runs a command with a time limit. At the limit, or on a signal that ends this process, the
+command and all its descendants are ended."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 from pario.see.launch.process import Ending, spawn
 
 _NAP = 0.02
-#: What processes have between being asked to end and being ended.
+#: The time between SIGTERM and SIGKILL.
 GRACE_SECONDS = 3.0
 _GONE = ("Z", "X")
 
 
 @dataclass(frozen=True)
 class _Process:
-    """One of /proc. ``start`` tells it from a later one with its number."""
+    """A process of /proc. ``start`` distinguishes it from a later process with the same PID."""
 
     pid: int
     state: str
@@ -34,46 +34,41 @@ class _Process:
 
 @dataclass(frozen=True)
 class Limit:
-    """The time limit of a command, and the file for its output: launchers comment at length on
-    ranks that we end."""
+    """The time limit of a command, and the file for its output, because launchers print long
+    messages about ranks that are ended."""
 
     seconds: float
-    said: Path
+    output: Path
 
 
 def run_limited(
     executable: Path, command: Sequence[str], environment: Mapping[str, str], limit: Limit
 ) -> Ending:
-    """Runs the command, without standard input and in a process group of its own, and waits for it;
-    an exception meanwhile, as the handlers of signals raise them, ends it, too. Raises ParioError
-    where even a resolved program cannot be started.
+    """Run the command, without standard input and in its own process group, and wait for it. An
+    exception meanwhile, such as one of a signal handler, ends it, too. Raises ParioError if a
+    resolved program cannot be started.
     """
     streams = [
-        (
-            os.POSIX_SPAWN_OPEN,
-            0,
-            os.devnull,
-            os.O_RDONLY,
-            0,
-        ),  # a background process that reads a terminal is stopped
-        (os.POSIX_SPAWN_OPEN, 1, str(limit.said), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        # The system stops a background process that reads from a terminal.
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(limit.output), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     child = spawn(executable, command, environment, setpgroup=0, file_actions=streams)
     try:
-        late = not _over(child, limit.seconds)
+        late = not _wait_for_end(child, limit.seconds)
         if late:
             end(child)
     except BaseException:
-        with _undisturbed():
+        with _ignore_signals():
             end(child)
         os.waitpid(child, 0)
         raise
     return Ending.of(os.waitpid(child, 0)[1], late=late, pid=child)
 
 
-def _over(child: int, seconds: float) -> bool:
-    """Whether it has ended by then; it is still to be waited for."""
+def _wait_for_end(child: int, seconds: float) -> bool:
+    """Wait until the child has ended; return False after ``seconds``. Does not reap the child."""
     deadline = time.monotonic() + seconds
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         if time.monotonic() > deadline:
@@ -83,9 +78,9 @@ def _over(child: int, seconds: float) -> bool:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C comes too early. To block it here is not enough: it would come to another
-    thread, as libraries have them."""
+def _ignore_signals() -> Iterator[None]:
+    """Ignore a second Ctrl-C while the command is ended. Blocking the signals in this thread is not
+    enough: a thread of a library would receive them."""
     asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     known = {
         number: handler for number in asking if (handler := signal.getsignal(number)) is not None
@@ -101,8 +96,8 @@ def _undisturbed() -> Iterator[None]:
 
 
 def end(child: int) -> None:
-    """Ends a child that leads a process group and was not waited for, and all that it has started:
-    launchers give ranks sessions of their own.
+    """End a child and all its descendants, because launchers start ranks in their own sessions. The
+    child leads a process group and is not reaped yet.
     """
     known: dict[int, str] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -115,13 +110,13 @@ def end(child: int) -> None:
                     with suppress(OSError):
                         os.kill(one.pid, number)
             time.sleep(_NAP)
-    with suppress(OSError):  # where there is no /proc
+    with suppress(OSError):  # the only way without /proc
         os.killpg(child, signal.SIGKILL)
 
 
 def _family(child: int, known: dict[int, str]) -> list[_Process]:
-    """The living of a child and of what it has started. ``known``: those found before, by their
-    numbers, which others may have later."""
+    """Return the living processes among a child and its descendants. ``known`` maps the PIDs found
+    before to start times, and is updated; a recycled PID leaves it."""
     processes = list(_processes())
     for one in processes:
         if known.get(one.pid, one.start) != one.start:
@@ -140,8 +135,8 @@ def _family(child: int, known: dict[int, str]) -> list[_Process]:
 
 
 def _processes() -> Iterator[_Process]:
-    for path in Path("/proc").glob("[0-9]*"):  # which may be missing
-        with suppress(OSError):  # it has just ended
+    for path in Path("/proc").glob("[0-9]*"):  # none without /proc
+        with suppress(OSError):  # the process has just ended
             fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
             yield _Process(
                 int(path.name),

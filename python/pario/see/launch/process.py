@@ -1,5 +1,5 @@
-"""Runs the traced command as if we were not there: its streams, signals and exit status are the
-caller's."""
+"""Runs the traced command transparently: it has the standard streams of this process, receives its
+signals, and decides its exit status."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from typing import Any
 
 from pario.errors import ParioError
 
-#: A terminal sends these to the command as well as to us: we wait and let it decide.
+#: A terminal sends these to the command, too, which decides on them; this process waits.
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-#: These reach us alone: passed on.
+#: Signals to this process alone, which it passes on.
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
-#: These end a process that does not handle them.
+#: Signals that end a process without a handler.
 _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended: ``status`` as a shell would say it (128 + signal), ``signal`` 0 when it
-    exited.
+    """The end of a child: ``status`` as in a shell (128 + signal), ``signal`` 0 for an exit.
 
-    ``late``: after its limit. ``pid``: its number, 0 where that is not known.
+    ``late``: it was ended after its limit. ``pid``: 0 if not known.
     """
 
     status: int
@@ -40,13 +39,13 @@ class Ending:
 
     @staticmethod
     def of(status: int, *, late: bool = False, pid: int = 0) -> Ending:
-        """From the status that waiting for the child has given."""
+        """Make an ending from a wait status."""
         code = os.waitstatus_to_exitcode(status)
         return Ending(128 - code, -code, late, pid) if code < 0 else Ending(code, 0, late, pid)
 
     def repeat(self) -> int:
-        """Ends this process as the child ended: dies of the same signal, without a second core
-        file, else returns the status."""
+        """End this process by the signal that killed the child, without a second core file;
+        otherwise return the status."""
         if self.signal:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -62,17 +61,17 @@ class Ending:
 
 
 @dataclass
-class Held:
-    """Signals that wait: what has to be done when the command has ended is done first."""
+class HeldSignals:
+    """Signals that are held until the work after the end of the command is done."""
 
     numbers: list[int] = field(default_factory=list)
 
     def take(self, number: int, _frame: FrameType | None) -> None:
-        """A handler."""
+        """Hold a signal; this is the signal handler."""
         self.numbers.append(number)
 
-    def let_go(self) -> None:
-        """From now on none waits, and those that did arrive."""
+    def release(self) -> None:
+        """Restore the default handlers, and send the held signals to this process."""
         for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
         for held in self.numbers:
@@ -83,21 +82,20 @@ def run_child(
     executable: Path,
     command: Sequence[str],
     environment: Mapping[str, str],
-    held: Held | None = None,
+    held: HeldSignals | None = None,
 ) -> Ending:
-    """Runs the command and waits for it; from its end on ``held`` takes the signals. Raises
-    ParioError where even a resolved program cannot be started.
+    """Run the command and wait for it; from its end on ``held`` holds the signals. Raises
+    ParioError if a resolved program cannot be started.
     """
     sys.stdout.flush()
     handled = (*_PASSED_ON, *_FROM_TERMINAL)
-    mask = signal.pthread_sigmask(
-        signal.SIG_BLOCK, handled
-    )  # a signal that comes before the child is known waits
+    # Signals stay blocked until the PID of the child is known.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, handled)
     try:
         child = spawn(executable, command, environment, setsigmask=list(mask))
 
         def pass_on(number: int, _frame: FrameType | None) -> None:
-            with suppress(ProcessLookupError):  # it has just ended
+            with suppress(ProcessLookupError):  # the child has just ended
                 os.kill(child, number)
 
         before = {
@@ -107,7 +105,7 @@ def run_child(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _, status = os.waitpid(child, 0)
-    for number, handler in before.items():  # Python's own for Ctrl-C would show a traceback
+    for number, handler in before.items():  # Python's handler of Ctrl-C would print a traceback
         own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
     return Ending.of(status, pid=child)
@@ -116,12 +114,11 @@ def run_child(
 def spawn(
     executable: Path, command: Sequence[str], environment: Mapping[str, str], **options: Any
 ) -> int:
-    """Starts a resolved program, with further options of ``posix_spawn``. Raises ParioError where
-    it cannot be started."""
+    """Start a resolved program with further options of ``posix_spawn``; return its PID. Raises
+    ParioError if it cannot be started."""
 
     def start(path: str, words: Sequence[str]) -> int:
-        # Python ignores SIGPIPE and SIGXFSZ for itself; the command starts with the system's
-        # defaults.
+        # Python ignores SIGPIPE and SIGXFSZ; the command starts with the defaults of the system.
         defaults = [signal.SIGPIPE, signal.SIGXFSZ]
         return os.posix_spawn(path, list(words), dict(environment), setsigdef=defaults, **options)
 
@@ -130,6 +127,5 @@ def spawn(
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise ParioError(f"cannot start {executable}: {error.strerror}") from error
-    return start(
-        "/bin/sh", ["sh", str(executable), *command[1:]]
-    )  # a script without #!, which shells run, too
+    # A script without #!, which shells run, too.
+    return start("/bin/sh", ["sh", str(executable), *command[1:]])

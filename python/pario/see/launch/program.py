@@ -1,5 +1,5 @@
-"""What kind of program a command names: found or not, and whether a preloaded library can see its
-calls."""
+"""Checks of the program that a command names: that it exists, and that a preloaded library can
+trace it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _PT_INTERP = 3
 
 
 def resolve(name: str) -> Path:
-    """The executable file of a command's first word.
+    """Return the executable file of a command's first word.
 
-    Raises ParioError that names the word and the error: not found, a directory, or not
-    executable.
+    Raises ParioError with the word and the error: not found, a directory, or not executable.
     """
     found = shutil.which(name)
     if found is not None:
@@ -32,8 +31,8 @@ def resolve(name: str) -> Path:
 
 
 def is_static(path: Path) -> bool:
-    """True for an ELF file without a dynamic loader (PT_INTERP): nothing can be preloaded. False
-    for scripts and unreadable files."""
+    """True for an ELF file without a dynamic loader (PT_INTERP), into which no library can be
+    preloaded. False for scripts and unreadable files."""
     try:
         with path.open("rb") as file:
             return _lacks_interpreter(file.read(4096))
@@ -54,8 +53,8 @@ def _lacks_interpreter(head: bytes) -> bool:
 
 
 def warnings(command: Sequence[str], executable: Path) -> Iterator[str]:
-    """What the user should know before waiting: programs in the command (`mpiexec -n 4 ./app`: app,
-    too) that cannot be seen."""
+    """Yield warnings on the programs of a command (`mpiexec -n 4 ./app`: also app) that cannot be
+    traced."""
     names = [executable, *(Path(word) for word in command[1:])]
     for path in dict.fromkeys(names):
         if _is_program(path):
@@ -72,8 +71,8 @@ def warnings(command: Sequence[str], executable: Path) -> Iterator[str]:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether an argument names a program; one that cannot be a name (the text of `python -c`) does
-    not."""
+    """Return True if an argument names a program. Text that is no valid file name (of `python -c`)
+    does not."""
     try:
         return path.is_file() and os.access(path, os.X_OK)
     except OSError:

@@ -1,9 +1,9 @@
-"""``pario run --stage DIR=LOCAL``: what the command makes in DIR lies beneath LOCAL, on this node,
-and is brought back when it has ended.
+"""``pario run --stage DIR=LOCAL``: new files in DIR are created below LOCAL, on this node, and
+moved to DIR after the command has ended.
 
-The library takes names in DIR for names beneath LOCAL (src/layers/staging/staging.cpp); DIR is not
-touched before the files are brought there. Of several launchers on a node the last one brings back
-what all have made (:func:`pario.move.staging.in_use`).
+The library maps names in DIR to names below LOCAL (src/layers/staging/staging.cpp); DIR does not
+change before the files are copied back. Of several launchers on a node the last one copies back the
+files of all (:func:`pario.move.staging.in_use`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROOT = "files"
 
 @dataclass(frozen=True)
 class Stage:
-    """A directory, and its stand-in on this node."""
+    """A directory, and the local directory that replaces it on this node."""
 
     directory: Path
     named: str  # the directory as an absolute name whose links are not resolved
@@ -35,8 +35,8 @@ class Stage:
 
     @classmethod
     def parse(cls, text: str) -> Stage:
-        """``DIR=LOCAL`` or ``DIR/*=LOCAL``; variables of the environment are replaced in LOCAL.
-        Raises ParioError."""
+        """Parse ``DIR=LOCAL`` or ``DIR/*=LOCAL``, and make DIR if it is missing. Environment
+        variables in LOCAL are expanded. Raises ParioError."""
         directory, equals, local = text.partition("=")
         directory = directory.removesuffix("/*")
         if not equals or not directory or not local or "*" in directory:
@@ -59,7 +59,7 @@ class Stage:
         )
 
     def pairs(self) -> Iterator[str]:
-        """For the library: by every name that programs may use."""
+        """Yield the mappings for the library: one for each name that programs may use."""
         local = self.local / _ROOT
         for name in dict.fromkeys((str(self.directory), self.named)):
             if set(f"{name}{local}") & set(":="):
@@ -69,15 +69,15 @@ class Stage:
             yield f"{name}={local}"
 
     def make(self) -> Staged:
-        """The local directory."""
+        """Make the local directory, and return its staging area."""
         staged = Staged.make(self.local)
         staged.add(_ROOT, self.directory).mkdir(exist_ok=True, mode=0o700)
         return staged
 
 
 def _make_missing(text: str, directory: Path) -> None:
-    """Where the files are to be, as programs make it themselves; not those above, which would hide
-    a wrong name."""
+    """Make the directory of the results, as programs do. Its parents must exist, so that a
+    misspelt name is an error."""
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:
@@ -88,9 +88,9 @@ def _make_missing(text: str, directory: Path) -> None:
 
 @contextmanager
 def staging(texts: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The variables of a command that is run in the block. Raises ParioError, at the end when files
-    could not be brought back. Signals that would end this process then have to be held
-    (:class:`pario.see.launch.process.Held`).
+    """Yield the variables for a command that runs in the block. Raises ParioError, also at the end
+    if files could not be copied back. The caller holds signals that would end this process at that
+    time (:class:`pario.see.launch.process.HeldSignals`).
     """
     stages = [Stage.parse(text) for text in texts]
     with ExitStack() as stack:
@@ -108,7 +108,8 @@ def staging(texts: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def _bring_back(staged: Staged) -> list[str]:
-    """What could not be, and where it is kept."""
+    """Copy staged files back; return messages on files that failed, with the place that keeps
+    them."""
     kept = f"kept in {staged.local}; `pario stage out {staged.local} --remove` tries again"
     line = RateLine(f"to {staged.roots[_ROOT]}")
     try:

@@ -1,5 +1,5 @@
-"""Standard input of a command that runs several times: where it can be, each run reads it from the
-same place on."""
+"""Standard input of a command that runs several times: if it is seekable, each run reads it from
+the same position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 class Beginning:
-    """Where standard input stood before the first run."""
+    """The position of standard input before the first run."""
 
     def __init__(self) -> None:
         self._runs = 0
@@ -19,14 +19,15 @@ class Beginning:
             self._offset = None
 
     def restore(self) -> None:
-        """Before each run. Says so, once, where a pipe cannot be read again."""
+        """Restore the position before each run. Prints a warning, once, for a pipe, which cannot be
+        read again."""
         self._runs += 1
         if self._offset is not None:
             os.lseek(0, self._offset, os.SEEK_SET)
         elif self._runs == 2 and _is_pipe():
             print(
-                "pario: standard input is a pipe: what the first run has read is not there for the"
-                " next",
+                "pario: standard input is a pipe: the next run does not receive the bytes that the"
+                " first one read",
                 file=sys.stderr,
             )
 

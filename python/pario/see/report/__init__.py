@@ -1,7 +1,6 @@
-"""Reporters: an :class:`pario.see.analyze.model.Analysis` in, a page out. No reporter opens a log,
-and none computes anything but layout.
+"""Reporters: turn an :class:`pario.see.analyze.model.Analysis` into a page. No reporter opens a
+log, and none computes anything but layout.
 
-``terminal.render(analysis, console)``, ``html.render(analysis)`` and ``json.render(analysis)``; how
-numbers and names look is decided in
-:mod:`pario.wording` alone.
+They are ``terminal.render(analysis, console)``, ``html.render(analysis)`` and
+``json.render(analysis)``. :mod:`pario.wording` alone formats numbers and names.
 """

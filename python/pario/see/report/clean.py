@@ -1,5 +1,5 @@
-"""Makes an analysis safe to show: names in it come from programs and file systems, which may put
-anything there."""
+"""Makes an analysis safe to show: its names come from programs and file systems, and may contain
+any characters."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pario.wording import printable
 Shown = TypeVar("Shown")
 
 
-def cleaned(shown: Shown) -> Shown:
-    """The same analysis, or comparison, in which every text is printable
+def make_printable(shown: Shown) -> Shown:
+    """Return the analysis, or comparison, with printable texts
     (:func:`pario.wording.printable`)."""
-    result: Shown = _cleaned(shown)
+    result: Shown = _make_printable(shown)
     return result
 
 
-def _cleaned(value: Any) -> Any:
+def _make_printable(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, tuple):
         return (
             value
             if value and isinstance(value[0], int | float)
-            else tuple(_cleaned(item) for item in value)
+            else tuple(_make_printable(item) for item in value)
         )
     if isinstance(value, dict):
-        return {_cleaned(key): item for key, item in value.items()}
+        return {_make_printable(key): item for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(
-            **{field.name: _cleaned(getattr(value, field.name)) for field in fields(value)}
+            **{field.name: _make_printable(getattr(value, field.name)) for field in fields(value)}
         )
     return value

@@ -1,5 +1,5 @@
-"""Two runs side by side on the terminal: the gain, both splits on one scale, figures, findings,
-files, outputs."""
+"""The comparison of two runs on the terminal: the gain, both splits on one scale, figures,
+findings, files, outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pario import wording
 from pario.see.analyze.comparison import Comparison, FileChange, OutputChange, Side
-from pario.see.report.clean import cleaned
+from pario.see.report.clean import make_printable
 from pario.see.report.page import (
     LEAST_WIDTH,
     heading,
@@ -20,7 +20,7 @@ from pario.see.report.page import (
     show,
     split_bar,
     split_legend,
-    wrapped,
+    wrap_text,
 )
 from pario.see.report.tables import comparison as tables
 from pario.see.report.text_table import lines
@@ -28,13 +28,13 @@ from pario.see.report.words import OUTPUTS
 
 #: Rows on one screen; ``all`` shows every row.
 FINDINGS, FILES, OUTPUT_ROWS, MESSAGES = 6, 4, 6, 3
-#: Files whose time changed by a smaller part of the wall time are not on the first screen.
+#: Files whose time changed by a smaller part of the wall time are not shown without ``all``.
 WORTH_A_ROW = 0.01
 
 
 def render(comparison: Comparison, console: Console, all: bool = False) -> None:
-    """Prints the page. Without ``all`` it fits one screen."""
-    safe = cleaned(comparison)
+    """Print the page. Without ``all`` it fits one screen."""
+    safe = make_printable(comparison)
     width = page_width(console)
     sections = (
         _verdict(safe, width),
@@ -48,8 +48,8 @@ def render(comparison: Comparison, console: Console, all: bool = False) -> None:
 
 
 def _verdict(comparison: Comparison, width: int) -> Iterator[Text]:
-    yield from wrapped(comparison.sentence, width, style="bold")
-    yield from wrapped(comparison.certainty, width, style="dim")
+    yield from wrap_text(comparison.sentence, width, style="bold")
+    yield from wrap_text(comparison.certainty, width, style="dim")
     longest = max(side.split.wall for side in (comparison.a, comparison.b))
     for side in (comparison.a, comparison.b):
         yield Text()
@@ -67,12 +67,12 @@ def _side(side: Side, width: int) -> Iterator[Text]:
         facts.append(wording.plural(side.runs, "run"))
     if side.exit_status:
         facts.append(f"exit status {side.exit_status}")
-    room = max(width - len(side.name) - 2, LEAST_WIDTH)
+    space = max(width - len(side.name) - 2, LEAST_WIDTH)
     yield Text.assemble(
-        (f"{side.name}  ", "bold"), (wording.elided(" · ".join(facts), room), "dim")
+        (f"{side.name}  ", "bold"), (wording.elide(" · ".join(facts), space), "dim")
     )
     for name, value in side.settings:
-        yield Text("   " + wording.elided(f"{name}={value}", width - 3), style="dim")
+        yield Text("   " + wording.elide(f"{name}={value}", width - 3), style="dim")
 
 
 def _findings(comparison: Comparison, width: int, all: bool) -> Iterator[Text]:
@@ -123,5 +123,5 @@ def _output(output: OutputChange, width: int) -> Text:
     said = f"{OUTPUTS[output.state]}{sizes}"
     style = "dim" if output.state == "not written" else "bold red"
     return Text.assemble(
-        (said, style), f"  {wording.elided(output.path, max(width - len(said) - 2, LEAST_WIDTH))}"
+        (said, style), f"  {wording.elide(output.path, max(width - len(said) - 2, LEAST_WIDTH))}"
     )

@@ -1,5 +1,5 @@
-"""The report, and the comparison of two runs, for machines. The schemas are described in
-docs/report-json.md and docs/compare.md."""
+"""The report, and the comparison of two runs, as JSON. docs/report-json.md and docs/compare.md
+describe the schemas."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pario.see.analyze.comparison import Comparison
 from pario.see.analyze.model import Analysis
 
 FORMAT = "pario-report"
-#: Grows when a field changes its meaning or disappears; new fields may come at any time.
+#: The version grows if a field changes its meaning or disappears; new fields do not change it.
 VERSION = 1
 COMPARISON_FORMAT = "pario-comparison"
 COMPARISON_VERSION = 1
 
 
 def render(analysis: Analysis) -> str:
-    """One JSON object in ASCII; texts are as they were recorded, undecodable bytes as lone
+    """Return one JSON object in ASCII. Texts are as recorded, with undecodable bytes as lone
     surrogates (PEP 383)."""
     return _text({"format": FORMAT, "version": VERSION, **asdict(analysis)})
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """The same of a comparison."""
+    """Return a comparison as one JSON object in ASCII."""
     return _text({"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION, **asdict(comparison)})
 
 
@@ -34,7 +34,7 @@ def _text(document: dict[str, Any]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null for numbers that JSON does not have."""
+    """Return the value with null for infinite numbers and NaN, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -19,7 +19,7 @@ _DASHES = ("", "6 3", "2 3")
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines, by name: points that are drawn from left to right; values above zero."""
+    """Lines by name: points in drawing order, from left to right; all values are above zero."""
 
     title: str
     lines: dict[str, list[tuple[float, float]]]
@@ -36,7 +36,7 @@ class Axes:
 
 
 def figure(panels: Sequence[Panel], axes: Axes, across: int = 2) -> str:
-    """The picture."""
+    """Return the panels and their legend as an SVG picture."""
     names = names_of(panels)
     across = min(across, len(panels))
     rows, per_row = math.ceil(len(panels) / across), max(across * _WIDTH // 170, 1)
@@ -64,12 +64,12 @@ def _legend_entry(name: str, number: int, column: int, top: int) -> Markup:
 
 
 def look(number: int) -> tuple[str, str]:
-    """Colour and dashes of the n-th line."""
+    """Return colour and dashes of the n-th line."""
     return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
 
 
 def names_of(panels: Sequence[Panel]) -> list[str]:
-    """Of all lines, in the order of the legend."""
+    """Return the names of all lines, in the order of the legend."""
     return list(dict.fromkeys(name for panel in panels for name in panel.lines))
 
 
@@ -114,7 +114,8 @@ def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten around the values; powers alone over three decades."""
+    """Return 1, 2 and 5 times powers of ten around the values; the powers alone over
+    three or more decades."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1,) if last - first > 2 else (1, 2, 5)
     every = [step * 10.0**power for power in range(first, last + 1) for step in steps]

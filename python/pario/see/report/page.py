@@ -10,7 +10,7 @@ from rich.text import Text
 from pario import wording
 from pario.see.analyze.model import Split
 
-#: Part of the split, its glyph (different without colours, too) and its style.
+#: Part of the split, its glyph (distinct without colours) and its style.
 PARTS = (
     ("compute", "░", "bright_black"),
     ("communication", "▒", "cyan"),
@@ -20,7 +20,7 @@ PARTS = (
 NAMES = {"compute": "compute", "communication": "communication", "waiting": "waiting", "io": "I/O"}
 LEAST_WIDTH = 20
 LEAST_PART = 0.001
-#: Replacements on terminals that show ASCII alone; other characters become question marks.
+#: Replacements for ASCII terminals; other characters become question marks.
 ASCII = str.maketrans(
     {
         "░": ".",
@@ -41,7 +41,7 @@ ASCII = str.maketrans(
 
 
 def encodable(line: Text, console: Console) -> Text:
-    """The line in the characters of the terminal."""
+    """Return the line in characters that the terminal has."""
     if not console.options.ascii_only:
         return line
     plain = line.plain.translate(ASCII).encode("ascii", "replace").decode()
@@ -49,18 +49,18 @@ def encodable(line: Text, console: Console) -> Text:
 
 
 def heading(title: str, note: str = "") -> Text:
-    """A heading, and a note on its figures."""
+    """Return a heading, and a note on its figures."""
     return Text.assemble((title, "bold"), (f"   {note}" if note else "", "dim"))
 
 
 def more(number: int, noun: str, hint: str = "") -> Iterator[Text]:
-    """The line that counts the rows left out; nothing if there are none."""
+    """Yield a line with the number of omitted rows; no line for 0."""
     if number > 0:
         yield Text(f"and {wording.plural(number, f'more {noun}')}{hint}", style="dim")
 
 
 def notes(messages: Sequence[str], most: int | None) -> Iterator[Text]:
-    """Notes, the first ``most`` of them in full."""
+    """Yield the first ``most`` notes, and the number of the others."""
     shown = messages[:most]
     for number, message in enumerate(shown):
         yield Text.assemble(("      " if number else "Note  ", "bold yellow"), message)
@@ -69,26 +69,26 @@ def notes(messages: Sequence[str], most: int | None) -> Iterator[Text]:
 
 
 def show(sections: Iterable[Iterable[Text]], console: Console, apart: bool = True) -> None:
-    """Prints the sections that have lines, ``apart`` by an empty line."""
+    """Print the sections that have lines, separated by an empty line if ``apart``."""
     for number, section in enumerate(filter(None, map(list, sections))):
         for line in ([Text()] if number and apart else []) + section:
             console.print(encodable(line, console), soft_wrap=True, highlight=False)
 
 
 def page_width(console: Console) -> int:
-    """Columns of a page: at most 120, for lines that can be read."""
+    """Return the columns of a page: at most 120, because longer lines are hard to read."""
     return max(min(console.width, 120), LEAST_WIDTH)
 
 
-def wrapped(
+def wrap_text(
     text: str, width: int, margin: str = "", style: str = "", hanging: int = 0
 ) -> Iterator[Text]:
-    """Lines of at most ``width``, each after ``margin``; further lines are indented by ``hanging``
-    more."""
+    """Yield lines of at most ``width``, each after ``margin``; all but the first are indented by
+    ``hanging`` more."""
     line = margin
     empty = True
     for word in text.split():
-        word = wording.elided(word, 2 * width)
+        word = wording.elide(word, 2 * width)
         if not empty and len(line) + 1 + len(word) > width:
             yield Text(line, style=style)
             line, empty = margin + " " * hanging, True
@@ -97,10 +97,10 @@ def wrapped(
 
 
 def split_bar(split: Split, width: int, longest: float = 0.0) -> Text:
-    """The wall time as one line, or as its part of ``longest`` seconds; each part above zero has at
-    least one cell."""
+    """Return the wall time as a full line, or as its part of ``longest`` seconds. Each visible part
+    has at least one cell."""
     whole = max(round(width * split.wall / longest), len(PARTS)) if longest else width
-    values = [_shown(split, name) for name, _, _ in PARTS]
+    values = [_visible_seconds(split, name) for name, _, _ in PARTS]
     cells = [max(1, round(value / split.wall * whole)) if value > 0 else 0 for value in values]
     cells[cells.index(max(cells))] += whole - sum(cells)
     return Text.assemble(
@@ -108,17 +108,17 @@ def split_bar(split: Split, width: int, longest: float = 0.0) -> Text:
     )
 
 
-def _shown(split: Split, name: str) -> float:
-    """Seconds of a part, 0 if it is too small for a cell; I/O is always shown."""
+def _visible_seconds(split: Split, name: str) -> float:
+    """Return the seconds of a part, 0 if it is too small for a cell; I/O is always shown."""
     value: float = getattr(split, name)
     return value if name == "io" or value >= LEAST_PART * split.wall else 0.0
 
 
 def split_legend(split: Split, width: int, figures: bool = True) -> Iterator[Text]:
-    """The meaning of the glyphs, with shares and seconds if ``figures`` is set."""
+    """Yield the meaning of the glyphs, with shares and seconds if ``figures`` is set."""
     line = Text()
     for name, glyph, style in PARTS:
-        value = _shown(split, name)
+        value = _visible_seconds(split, name)
         if value <= 0:
             continue
         share, seconds = f" {wording.share(value / split.wall)}", f" {wording.seconds(value)}"

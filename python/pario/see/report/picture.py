@@ -20,7 +20,8 @@ _ACROSS, _LABELS = 2, 8
 
 
 def check(path: Path) -> None:
-    """Raises ParioError if no picture can have this name; to be called before the measurement."""
+    """Check the name of a picture, before the measurement. Raises ParioError for an unknown suffix
+    or a missing directory."""
     if path.suffix not in SUFFIXES:
         raise ParioError(
             f"--plot {path}: expected a name that ends in {', '.join(SUFFIXES[:-1])} or"
@@ -33,7 +34,8 @@ def check(path: Path) -> None:
 
 
 def pyplot() -> Any:
-    """``matplotlib.pyplot``, drawing into files. Raises ParioError if it is not installed."""
+    """Return ``matplotlib.pyplot`` for drawing into files. Raises ParioError if it is not
+    installed."""
     try:
         import matplotlib
     except ImportError as error:
@@ -45,7 +47,7 @@ def pyplot() -> Any:
 
 
 def save(drawn: Any, path: Path) -> None:
-    """Writes a figure of matplotlib. Raises ParioError."""
+    """Write a figure of matplotlib. Raises ParioError."""
     try:
         drawn.savefig(path, dpi=120)
     except (OSError, ValueError) as error:
@@ -54,40 +56,40 @@ def save(drawn: Any, path: Path) -> None:
         pyplot().close(drawn)
 
 
-def draw(path: Path, title: str, panels: Sequence[Panel], axes: Axes, told: str = "") -> None:
-    """Writes the picture in the format of its suffix, HTML with the text ``told`` below. Raises
+def draw(path: Path, title: str, panels: Sequence[Panel], axes: Axes, caption: str = "") -> None:
+    """Write a picture of lines in the format of its suffix; HTML has ``caption`` below it. Raises
     ParioError."""
     if path.suffix == ".png":
-        save(_drawn(panels, axes), path)
+        save(_plot_panels(panels, axes), path)
     else:
-        write(path, title, figure(panels, axes), told)
+        write(path, title, figure(panels, axes), caption)
 
 
 def draw_spans(
-    path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], told: str = ""
+    path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], caption: str = ""
 ) -> None:
-    """Writes a picture of rows over time. Raises ParioError."""
+    """Write a picture of rows over time. Raises ParioError."""
     if path.suffix == ".png":
-        save(_drawn_spans(panels, kinds), path)
+        save(_plot_spans(panels, kinds), path)
     else:
-        write(path, title, spans.figure(panels, kinds), told)
+        write(path, title, spans.figure(panels, kinds), caption)
 
 
-def write(path: Path, title: str, picture: str, told: str) -> None:
-    """Writes an SVG picture, or HTML around it if the suffix is .html. Raises ParioError."""
+def write(path: Path, title: str, picture: str, caption: str) -> None:
+    """Write an SVG picture, or HTML around it if the suffix is .html. Raises ParioError."""
     if path.suffix == ".html":
         head = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         )
-        picture = f"{head}<body>\n{picture}<pre>{escape(told)}</pre></body></html>\n"
+        picture = f"{head}<body>\n{picture}<pre>{escape(caption)}</pre></body></html>\n"
     try:
         path.write_text(picture, encoding="utf-8")
     except OSError as error:
         raise ParioError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _drawn(panels: Sequence[Panel], axes: Axes) -> Any:
-    """The same panels with the same legend, by matplotlib."""
+def _plot_panels(panels: Sequence[Panel], axes: Axes) -> Any:
+    """Return the same panels and legend as a figure of matplotlib."""
     across = min(_ACROSS, len(panels))
     rows = -(-len(panels) // across)
     drawn, places = pyplot().subplots(
@@ -107,7 +109,7 @@ def _drawn(panels: Sequence[Panel], axes: Axes) -> Any:
 
 
 def _lines(place: Any, panel: Panel, axes: Axes, names: Sequence[str]) -> dict[str, Any]:
-    """One panel; its lines by name."""
+    """Plot one panel; return its lines by name."""
     found = {}
     for name, line in panel.lines.items():
         colour, dash = look(names.index(name))
@@ -124,8 +126,8 @@ def _lines(place: Any, panel: Panel, axes: Axes, names: Sequence[str]) -> dict[s
     return found
 
 
-def _drawn_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
-    """The same rows with the same legend, by matplotlib."""
+def _plot_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
+    """Return the same rows and legend as a figure of matplotlib."""
     across = min(_ACROSS, len(panels))
     rows = -(-len(panels) // across)
     drawn, places = pyplot().subplots(

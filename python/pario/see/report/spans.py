@@ -1,5 +1,5 @@
-"""Draws the activity of ranks over time as a self-contained SVG picture: panels with a time axis
-each, one legend."""
+"""Draws the activity of ranks over time as a self-contained SVG picture: panels with their time
+axes, and one legend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TICKS, _LEGEND = 4, 30.0
 
 
 def figure(panels: Sequence[Panel], kinds: Sequence[Kind], across: int = 2) -> str:
-    """The picture."""
+    """Return the panels and their legend as an SVG picture."""
     across = min(across, len(panels))
     lines = [panels[begin : begin + across] for begin in range(0, len(panels), across)]
     heights = [
@@ -41,7 +41,7 @@ def _legend_entry(kind: Kind, x: float) -> Markup:
 
 
 def ticks(seconds: float) -> list[float]:
-    """About four round times from 0 on."""
+    """Return about four round times from 0 on."""
     step = 10.0 ** math.floor(math.log10(seconds / _TICKS))
     step = next(
         step * factor for factor in (1, 2, 5, 10) if step * factor * _TICKS >= seconds * 0.999

@@ -1,7 +1,7 @@
 """Pieces of SVG as escaped markup, for charts of the HTML page and for pictures as files.
 
-The charts of the page hold shapes alone: their text stands beside them in HTML, so that a chart can
-be stretched without its letters.
+The charts of the page hold only shapes; their text is HTML beside them, so that a chart can be
+scaled without its letters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup, escape
 
 Colour = tuple[int, int, int]
-#: Steps of a heat map's scale, beside "nothing".
+#: Steps of a heat map's scale, without the step for nothing.
 LEVELS = 15
 
 
 def document(width: float, height: float, *children: Markup) -> str:
-    """A picture that is a file of its own, on white, with text in 11 pixels."""
+    """Return a standalone picture on white, with text of 11 pixels."""
     background = element("rect", width="100%", height="100%", fill="#fff")
     picture = element(
         "svg",
@@ -36,29 +36,29 @@ def document(width: float, height: float, *children: Markup) -> str:
 
 
 def text(x: float, y: float, words: str, **attributes: object) -> Markup:
-    """A text at a place."""
+    """Return a text at a position."""
     return element("text", words, x=x, y=y, **attributes)
 
 
 def path(d: str, *children: Markup, **attributes: object) -> Markup:
-    """A path."""
+    """Return a path with the data ``d``."""
     return element("path", *children, d=d, **attributes)
 
 
 def panel(x: float, y: float, left: float, title: str, *children: Markup) -> Markup:
-    """A part of a picture at a place, under its title."""
+    """Return a part of a picture at a position, below its title."""
     named = text(left, 20, title, font_size=13, font_weight=600)
     return element("g", named, *children, transform=f"translate({_short(x)},{_short(y)})")
 
 
 def rule(d: str) -> Markup:
-    """A line of the grid."""
+    """Return a line of the grid."""
     return path(d, stroke="#dde1e6")
 
 
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
-    """``<name attribute="...">children</name>``. Attributes lose a trailing underscore; other
-    underscores become hyphens. None leaves an attribute out."""
+    """Return ``<name attribute="...">children</name>``. Attributes lose a trailing underscore;
+    other underscores become hyphens. An attribute with the value None is left out."""
     named = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
         for key, value in attributes.items()
@@ -69,23 +69,22 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
 
 
 def _short(value: object) -> object:
-    """Coordinates with three decimals at most."""
+    """Round coordinates to at most three decimals."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 
 def box(css: str, x: float, y: float, width: float, height: float, tip: str = "") -> Markup:
-    """A rectangle; ``tip`` is its value as text, shown by the pointer."""
+    """Return a rectangle; ``tip`` is its tooltip."""
     title = [element("title", tip)] if tip else []
     return element(
         "rect", *title, class_=css, x=float(x), y=float(y), width=float(width), height=float(height)
     )
 
 
-def stacked(
+def stacked_bar(
     parts: Sequence[tuple[str, float, str]], whole: float, css: str = "bar", label: str = ""
 ) -> Markup:
-    """A horizontal bar of (class, value, tip), to be stretched to any width; ``whole`` is its full
-    length."""
+    """Return a stretchable horizontal bar of (class, value, tip); ``whole`` is its full length."""
     boxes, start = [], 0.0
     for name, value, tip in parts:
         if value > 0 and whole > 0:
@@ -100,17 +99,17 @@ def stacked(
 
 
 def steps(values: Sequence[float], high: float) -> str:
-    """Path of a filled step line over bins of width 1 in a box of height 100."""
+    """Return the path of a filled step line over bins of width 1 in a box of height 100."""
     tops = [100 - 100 * value / high if high else 100.0 for value in values]
     moves = "".join(f"V{top:.1f}h1" for top in tops)
     return f"M0 100{moves}V100z"
 
 
 def picture(pixels: bytes, columns: int, colours: Iterable[Colour], css: str = "") -> Markup:
-    """A grid of one pixel per cell as an image inside the SVG: a tenth of the size of as many
-    rectangles.
+    """Return a grid as an image of one pixel per cell inside the SVG; as rectangles it would be ten
+    times as large.
 
-    A pixel is 0 for nothing, else ``1 + LEVELS * colour + level`` with a level below ``LEVELS``.
+    A pixel is 0 for nothing, otherwise ``1 + LEVELS * colour + level``, the level below ``LEVELS``.
     """
     rows = len(pixels) // columns
     link = (
@@ -128,7 +127,7 @@ def picture(pixels: bytes, columns: int, colours: Iterable[Colour], css: str = "
 
 
 def pixel(colour: int, part: float) -> int:
-    """The pixel for a part (0..1) of the scale of a colour; less than one per cent is nothing."""
+    """Return the pixel for a part (0..1) of the scale of a colour; less than 0.01 is nothing."""
     if part < 0.01:
         return 0
     return 1 + LEVELS * colour + min(round(part * LEVELS), LEVELS - 1)
@@ -144,7 +143,7 @@ def _palette(colours: Iterable[Colour]) -> list[tuple[int, int, int, int]]:
 
 
 def _png(pixels: bytes, columns: int, palette: Sequence[tuple[int, int, int, int]]) -> bytes:
-    """An indexed PNG with transparency."""
+    """Return an indexed PNG with transparency."""
     lines = b"".join(
         b"\0" + pixels[start : start + columns] for start in range(0, len(pixels), columns)
     )

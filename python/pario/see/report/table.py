@@ -1,4 +1,4 @@
-"""The definition of a table: columns with title, value and format, and the rows.
+"""The definition of a table: columns with title, value and format, and rows.
 
 A table is defined once, in :mod:`pario.see.report.tables`. :mod:`pario.see.report.text_table`
 renders it for the terminal, :mod:`pario.see.report.html.table` for the HTML page.
@@ -21,8 +21,8 @@ HTML_ONLY = 1_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """How a value becomes the text of a cell. Numbers are aligned to the right and sort by value,
-    texts are aligned to the left and sort by themselves."""
+    """The conversion of a value to the text of a cell. Numbers are aligned to the right and sort by
+    value, texts are aligned to the left and sort alphabetically."""
 
     name: str
     text: Callable[[Any], str]
@@ -41,7 +41,7 @@ SHARE = Format("share", wording.share)
 RATE = Format("rate", wording.rate)
 #: The value is a tuple of :class:`Bar`, drawn one below the other; HTML only.
 BARS = Format("bars", lambda _: "")
-#: The value is a pair of seconds, to which a button zooms the time line; HTML only.
+#: The value is a pair of seconds, to which a button zooms the timeline; HTML only.
 ZOOM = Format("zoom", lambda _: "", numeric=False)
 
 
@@ -58,11 +58,11 @@ class Column(Generic[Row]):
     """A column. A zero is an empty cell unless ``zeros`` is set; a column of empty cells is left
     out.
 
-    ``note`` says what the numbers are. ``text`` replaces the formatted value, ``aside`` follows it
-    in parentheses, ``detail`` is shown by the HTML page when pointed at, and ``strong`` sets the
-    cell in bold there. ``short`` is the title on the terminal, where it differs. The terminal
-    shortens the ``flexible`` column first, leaves a column out if it has fewer than
-    ``least_width`` columns, and prints a ``below`` column as a line below its row.
+    ``note`` explains the numbers. ``text`` replaces the formatted value, ``aside`` follows it in
+    parentheses; on the HTML page ``detail`` is a tooltip, and ``strong`` sets the cell in bold.
+    ``short`` is the title on the terminal, if it differs. The terminal shortens the ``flexible``
+    column first, leaves a column out if it has fewer than ``least_width`` columns, and prints a
+    ``below`` column as a line below its row.
     """
 
     title: str
@@ -81,25 +81,25 @@ class Column(Generic[Row]):
     below: bool = False
 
     def cell(self, row: Row) -> str:
-        """The text of a cell, without its aside."""
+        """Return the text of a cell, without its aside."""
         if self.text:
             return self.text(row)
         value = self.value(row)
         return self.format.text(value) if value or (self.zeros and value is not None) else ""
 
     def cell_with_aside(self, row: Row) -> str:
-        """The text of a cell on the terminal."""
+        """Return the text of a cell with its aside, as on the terminal."""
         aside = self.aside(row) if self.aside else ""
         return f"{self.cell(row)} ({aside})" if aside else self.cell(row)
 
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """Columns and rows under a title.
+    """Columns and rows with a title.
 
-    ``note`` is a sentence about the figures. ``total`` counts the rows of the run, of which
-    ``rows`` may be the first; 0 stands for the number of rows. ``noun`` names one row. Names longer
-    than ``name_length`` lose their middle in HTML.
+    ``note`` is a sentence on the figures. ``total`` is the number of rows of the run, of which
+    ``rows`` may be only the first; 0: all. ``noun`` names one row. HTML shortens names longer than
+    ``name_length`` in the middle.
     """
 
     title: str
@@ -115,17 +115,17 @@ class Table(Generic[Row]):
 
     @property
     def rest(self) -> int:
-        """Rows of the run that the table does not have."""
+        """The number of rows of the run that the table does not have."""
         return max(self.total - len(self.rows), 0)
 
 
 def count_column(title: str, field: str, note: str = "", **more: Any) -> Column[Any]:
-    """A column of counts from a field of the rows."""
+    """Return a column of counts from a field of the rows."""
     return field_column(title, field, COUNT, note, **more)
 
 
 def field_column(
     title: str, field: str, format: Format, note: str = "", **more: Any
 ) -> Column[Any]:
-    """A column that shows a field of the rows."""
+    """Return a column that shows a field of the rows."""
     return Column(title, lambda row: getattr(row, field), format, note, **more)

@@ -1,5 +1,5 @@
-"""The report as one screen of text: the verdict, where the time went, what to do about it, then
-tables, last what is not known."""
+"""The report as one screen of text: the verdict, the split of the time, the findings and their
+repairs, tables, and notes on missing facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pario import wording
 from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
-from pario.see.report.clean import cleaned
+from pario.see.report.clean import make_printable
 from pario.see.report.page import (
     heading,
     notes,
@@ -20,13 +20,13 @@ from pario.see.report.page import (
     show,
     split_bar,
     split_legend,
-    wrapped,
+    wrap_text,
 )
 from pario.see.report.table import Table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import settings
 from pario.see.report.text_table import lines, section
-from pario.see.report.words import SURE, lanes, no_findings, rows_of, troubled
+from pario.see.report.words import SURE, hints_without_effect, lanes, no_findings, rows_of
 
 #: Rows on one screen; ``all`` shows every row.
 FULL_FINDINGS = 3
@@ -42,9 +42,9 @@ MARGIN = " " * INDENT
 
 
 def render(analysis: Analysis, console: Console, all: bool = False) -> None:
-    """Prints the page. Without ``all`` it fits about 40 lines of 100 columns; colours are the
-    console's business."""
-    safe = cleaned(analysis)
+    """Print the page. Without ``all`` it fits about 40 lines of 100 columns; the console decides on
+    colours."""
+    safe = make_printable(analysis)
     width = page_width(console)
     brief = safe.verdict.bound == "little" and not all
     loaders = run.loaders(safe.loaders if all else safe.loaders[:LOADER_ROWS], len(safe.loaders))
@@ -62,7 +62,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
 
 def _verdict(analysis: Analysis, width: int, brief: bool) -> Iterator[Text]:
     verdict = analysis.verdict
-    yield from wrapped(verdict.sentence, width, style="bold")
+    yield from wrap_text(verdict.sentence, width, style="bold")
     yield Text(_job_line(analysis.job, width), style="dim")
     if verdict.critical.wall > 0 and not brief:
         yield Text()
@@ -84,11 +84,11 @@ def _job_line(job: JobInfo, width: int) -> str:
     if job.exit_status:
         facts.append(f"exit status {job.exit_status}")
     line = " · ".join(facts)
-    room = width - len(line) - len(" · ")
-    if room < LEAST_COMMAND:
-        return wording.elided(line, width)
+    space = width - len(line) - len(" · ")
+    if space < LEAST_COMMAND:
+        return wording.elide(line, width)
     started = (
-        wording.command(job.command, room) if job.command else wording.elided(job.source, room)
+        wording.command(job.command, space) if job.command else wording.elide(job.source, space)
     )
     return f"{line} · {started}"
 
@@ -100,7 +100,7 @@ def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
         )
         most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
         text = f"{slowest} spends the most time in I/O: {most} (mean {mean})."
-        yield Text(wording.elided(text, width), style="dim")
+        yield Text(wording.elide(text, width), style="dim")
 
 
 def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
@@ -136,13 +136,13 @@ def _finding(
     lead = Text(f"{number:>2} {wording.seconds(finding.seconds):>9} {part:>5} ".ljust(INDENT))
     lead.stylize("bold red" if wall > 0 and finding.seconds >= 0.1 * wall else "bold", 3, INDENT)
     sure = f"({SURE[finding.confidence]})"
-    title = list(wrapped(f"{finding.title} {sure}", width, MARGIN, "bold" if in_full else ""))
+    title = list(wrap_text(f"{finding.title} {sure}", width, MARGIN, "bold" if in_full else ""))
     title[-1].stylize("not bold dim", len(title[-1]) - len(sure))
     yield Text.assemble(lead, title[0][INDENT:])
     yield from title[1:]
     if not in_full:
         return
-    yield from wrapped(finding.cause, width, MARGIN, "")
+    yield from wrap_text(finding.cause, width, MARGIN, "")
     for fix in finding.fixes if all else _first(finding.fixes):
         yield from _fix(fix, width)
     if all:
@@ -150,28 +150,28 @@ def _finding(
 
 
 def _first(fixes: Sequence[Fix]) -> Sequence[Fix]:
-    """The first, and the command that goes with it."""
+    """Return the first fix, and the command that follows it."""
     return fixes[: 2 if len(fixes) > 1 and fixes[1].kind == "command" else 1]
 
 
 def _fix(fix: Fix, width: int) -> Iterator[Text]:
-    """A command is never broken: it is there to be copied."""
+    """Yield the lines of a fix. Commands are not wrapped, so that they can be copied."""
     text = ARROWS[fix.kind] + fix.text
     return (
         iter([Text(MARGIN + text, style="green")])
         if fix.kind == "command"
-        else wrapped(text, width, MARGIN, "green", hanging=2)
+        else wrap_text(text, width, MARGIN, "green", hanging=2)
     )
 
 
 def _basis(finding: Finding, width: int) -> Iterator[Text]:
     for evidence in finding.evidence:
-        yield from wrapped(f"- {evidence.text}", width, MARGIN, "dim", hanging=2)
+        yield from wrap_text(f"- {evidence.text}", width, MARGIN, "dim", hanging=2)
     if finding.ranks:
-        yield from wrapped(
+        yield from wrap_text(
             f"- ranks {wording.ranks(finding.ranks)}", width, MARGIN, "dim", hanging=2
         )
-    yield from wrapped(f"Estimate: {finding.method}", width, MARGIN, "dim", hanging=2)
+    yield from wrap_text(f"Estimate: {finding.method}", width, MARGIN, "dim", hanging=2)
 
 
 def _functions(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
@@ -188,7 +188,7 @@ def _files(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
 
 
 def _details(analysis: Analysis, width: int) -> Iterator[Iterator[Text]]:
-    """The sections that only ``all`` shows."""
+    """Yield the sections that only ``all`` shows."""
     mpiio_tables = mpiio.tables(analysis.mpiio, analysis.mpiio_total)
     tables: tuple[Table[Any], ...] = (
         settings(rows_of(analysis, "striping"), "Stripes of new files"),
@@ -201,15 +201,15 @@ def _details(analysis: Analysis, width: int) -> Iterator[Iterator[Text]]:
 
 
 def _hints_without_effect(analysis: Analysis, width: int) -> Iterator[Text]:
-    """One line if settings were rejected or are not in force."""
-    rows = troubled(analysis.audit)
+    """Yield one line if settings were rejected or are not in force."""
+    rows = hints_without_effect(analysis.audit)
     if not rows:
         return
     first = rows[0]
     rest = f" (and {len(rows) - 1} more: --all)" if len(rows) > 1 else ""
     reason = wording.hint_reason(first.key, first.requested, first.reason)
     yield Text.assemble(
-        ("Hints  ", "bold yellow"), wording.elided(reason, max(width - 7 - len(rest), 20)) + rest
+        ("Hints  ", "bold yellow"), wording.elide(reason, max(width - 7 - len(rest), 20)) + rest
     )
 
 

@@ -1,5 +1,5 @@
-"""Renders tables for the terminal: no rules, columns as wide as their widest cell, the flexible
-column shortened where the terminal is narrow."""
+"""Renders tables for the terminal: columns are as wide as their widest cell, and a narrow terminal
+shortens the flexible column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pario.see.report.page import heading, more
 from pario.see.report.table import Column, Row, Table
-from pario.wording import elided
+from pario.wording import elide
 
 GAP = 2
 LEAST = 12
@@ -21,24 +21,24 @@ _BELOW = "    "
 
 
 def terminal_width() -> int:
-    """Columns of the terminal at standard output; 120 where it is a file or a pipe."""
+    """Return the columns of the terminal at standard output; 120 for a file or a pipe."""
     return os.get_terminal_size().columns if sys.stdout.isatty() else 120
 
 
 def section(table: Table[Row], width: int) -> Iterator[Text]:
-    """The table under its title and note; nothing if it has no rows."""
+    """Yield the table below its title and note; nothing if it has no rows."""
     if table.rows:
         yield heading(table.title, table.note)
         yield from lines(table, width)
 
 
 def lines(table: Table[Row], width: int, titles: bool = True) -> Iterator[Text]:
-    """The line of the titles, a line per row, and the number of the remaining rows."""
+    """Yield the line of titles, a line per row, and the number of the remaining rows."""
     if not table.rows:
         return
     columns = [column for column in table.columns if column.least_width <= width]
     shown = [column for column in columns if not column.below]
-    first, *others = aligned(shown, table.rows, width)
+    first, *others = align_columns(shown, table.rows, width)
     if titles:
         yield first
     below = [column for column in columns if column.below]
@@ -53,9 +53,11 @@ def lines(table: Table[Row], width: int, titles: bool = True) -> Iterator[Text]:
     yield from more(table.rest, table.noun)
 
 
-def aligned(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> Iterator[Text]:
-    """The line of the titles, then a line per row, none wider than ``width`` unless the fixed
-    columns alone are. Columns without text are left out."""
+def align_columns(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], width: int
+) -> Iterator[Text]:
+    """Yield the line of titles, then a line per row. No line is wider than ``width`` unless the
+    fixed columns alone are. Columns without text are left out."""
     cells = [[column.cell_with_aside(row) for row in rows] for column in columns]
     kept = [
         (column, [column.title if column.short is None else column.short, *texts])
@@ -76,8 +78,8 @@ def aligned(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> 
 
 
 def _cell(text: str, width: int, left: bool) -> str:
-    short = elided(text, width)
+    short = elide(text, width)
     while cell_len(short) > width:  # wide characters
-        short = elided(text, len(short) - 1)
+        short = elide(text, len(short) - 1)
     padding = " " * (width - cell_len(short))
     return short + padding if left else padding + short

@@ -9,59 +9,58 @@ from pario.see.analyze.comparison import Measure, OutputState
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import Analysis, FileRow, FunctionRow, HintRow, JobInfo, Verdict
 
-#: How sure a finding is, in a word.
+#: Words for the confidence of a finding.
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
-#: The layers of pario.see.tables.model.LAYERS as people write them.
+#: The display names of pario.see.tables.model.LAYERS.
 LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
 
-
-#: Stands for an unknown value.
+#: The text of an unknown value.
 DASH = "–"
 
 
 def lanes(job: JobInfo) -> str:
-    """How many ran side by side: ranks, or without MPI processes."""
+    """Return the number of ranks as text; without MPI that of processes."""
     return wording.plural(
         job.ranks if has_ranks(job) else job.processes, *lane_words(mpi=has_ranks(job))
     )
 
 
 def has_ranks(job: JobInfo) -> bool:
-    """Whether it is a job of MPI."""
+    """Return True for an MPI job."""
     return bool(job.mpi_library) or job.ranks > 1
 
 
 def rank(number: int) -> str:
-    """A rank, or that it is not known."""
+    """Return a rank as text; a dash if it is not known."""
     return str(number) if number >= 0 else DASH
 
 
 def of_slowest(row: FunctionRow | FileRow) -> str:
-    """Seconds of the slowest rank, or that it is not known."""
+    """Return the seconds of the slowest rank as text; a dash if it is not known."""
     if row.slowest_rank < 0:
         return DASH
     return wording.seconds(row.slowest if isinstance(row, FunctionRow) else row.slowest_seconds)
 
 
 def no_findings(verdict: Verdict) -> str:
-    """Said in place of findings; praise only where the verdict gives reason."""
+    """Return the text for a report without findings; praise only if the verdict justifies it."""
     if verdict.bound in ("io", "unknown"):
         return "No findings."
-    return "No findings: nothing here is worth changing for the sake of I/O."
+    return "No findings: no change of the I/O would save much time."
 
 
 def rows_of(analysis: Analysis, table: str) -> list[HintRow]:
-    """The settings of one table of ``pario.toml``."""
+    """Return the settings of one table of ``pario.toml``."""
     return [row for row in analysis.audit if row.table == table]
 
 
-def troubled(rows: Sequence[HintRow]) -> list[HintRow]:
-    """Hints without effect: rejected, or not in force."""
+def hints_without_effect(rows: Sequence[HintRow]) -> list[HintRow]:
+    """Return the hints without effect: rejected, or not in force."""
     return [row for row in rows if row.state in ("not taken", "not in force")]
 
 
-#: What is known of an output file, in words.
+#: Texts for the state of an output file.
 OUTPUTS: dict[OutputState, str] = {
     "identical": "identical",
     "differs": "differs",
@@ -73,14 +72,15 @@ OUTPUTS: dict[OutputState, str] = {
 
 
 def amount(measure: Measure, value: float) -> str:
-    """A figure of a comparison in its unit."""
+    """Return a figure of a comparison in its unit."""
     if measure.unit == "seconds":
         return wording.seconds(value)
     return wording.size(value) if measure.unit == "bytes" else wording.count(value)
 
 
 def change(before: float, after: float) -> str:
-    """What became of a figure: ``-53 %``, ``+4 %``, ``×12``, ``÷30``, ``=``, ``new``, ``gone``."""
+    """Return the change of a figure: ``-53 %``, ``+4 %``, ``×12``, ``÷30``, ``=``, ``new`` (from
+    0), ``gone`` (to 0)."""
     if before == after:
         return "="
     if before == 0:
@@ -95,11 +95,11 @@ def change(before: float, after: float) -> str:
 
 
 def of_noise(measure: Measure) -> str:
-    """Whether a difference counts, in a word; nothing where that is not known or there is none."""
+    """Return whether a difference exceeds the noise, in words; empty if unknown or equal."""
     return {"within": "noise", "beyond": "beyond noise"}.get(measure.noise, "")
 
 
-def spread(measure: Measure) -> str:
-    """How far apart the runs of a side lie at most; nothing for single runs."""
+def format_spread(measure: Measure) -> str:
+    """Return half the larger spread of the two sides as ``±x``; empty without a spread."""
     most = max(measure.a.spread, measure.b.spread)
     return f"±{amount(measure, most / 2)}" if most else ""

@@ -13,20 +13,20 @@ _ALL = 0xFFFF  # stripe count of a file on all targets
 def parse_layout(kind: str, value: bytes) -> Layout:
     """Return the layout in an extended attribute.
 
-    Of a composite file of Lustre it is that of the last striped component that has objects: where
-    the file has grown to.
+    For a composite file of Lustre it is that of the last striped component with objects, which
+    holds the end of the file.
 
     Parameters
     ----------
     kind : str
         Name of the attribute: lustre.lov, ceph.file.layout or ceph.dir.layout.
     value : bytes
-        The attribute as the file system gave it.
+        The raw value of the attribute.
 
     Raises
     ------
     ValueError
-        Names the kind, or the damage of the value.
+        If the kind is unknown or the value damaged.
     """
     system = kind_of_attribute(kind)
     if not system:

@@ -14,7 +14,7 @@ def runs_at(path: Path) -> list[Path]:
     """Return the runs: a log or a directory with logs is one run, a directory of such directories
     holds repetitions.
 
-    Raises ReadError where there is neither.
+    Raises ReadError if there is neither.
     """
     expected = "a directory that pario run left, one with repetitions of a run, or a Darshan log"
     if not path.exists():

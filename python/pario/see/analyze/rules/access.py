@@ -13,22 +13,27 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, spent
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    command,
+    fact,
+    scene,
+    sum_seconds,
+)
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
 SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
 REREAD_FACTOR = 1.5
 ENOUGH_BYTES = 1 << 20
 MANY_SEEKS = 1000
-SEEKS_OF_AN_OPEN = 4  # that are a part of it, as in Python
+SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 MANY_FAULTS = 1000
-MOST_KEPT = (
-    128 << 20
-)  # of a file that can be kept in memory: half of what the buffers of a process have
-COPY_RATE = (
-    3e9  # bytes per second from memory to memory: reads that are as fast are served no faster
-)
+MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
+COPY_RATE = 3e9  # bytes per second from memory to memory: a copy in memory serves no faster reads
 FAULT_SECONDS = 0.5e-3
 
 
@@ -56,18 +61,20 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
         cause=(
             f"{wording.size(float(moved[rows].sum()))} were read from files (or parts) of "
             f"{wording.size(float((extent * ranks)[rows].sum()))}; "
-            "what was read once could have been kept."
+            "keeping the bytes of the first read would save the others."
         ),
         confidence="high",
         evidence=(
             fact(
-                f"{wording.seconds(spent(facts, rows, READ))} in"
+                f"{wording.seconds(sum_seconds(facts, rows, READ))} in"
                 f" {wording.count(float(facts.reads[rows].sum()))} reads{facts.over_all}",
                 times=times,
                 **_whole(
                     facts,
                     rows,
-                    worth=bool(moved[rows].sum() < 0.5 * COPY_RATE * spent(facts, rows, READ)),
+                    worth=bool(
+                        moved[rows].sum() < 0.5 * COPY_RATE * sum_seconds(facts, rows, READ)
+                    ),
                 ),
             ),
         ),
@@ -87,14 +94,14 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
 
 
 def _whole(facts: Facts, rows: Ints, *, worth: bool) -> dict[str, float]:
-    """What the largest of the files takes whole, in MiB, and whether it is small enough to be kept
-    so."""
+    """Return figures of a copy in memory: MiB of the largest file, and whether it is small enough
+    and ``worth`` keeping."""
     size = float(np.maximum(facts.records["end_read"], facts.records["size_at_open"])[rows].max())
     return {"mib": float(np.ceil(size / 2**20)), "small": float(worth and size <= MOST_KEPT)}
 
 
 def _below_mpiio(facts: Facts) -> Mask:
-    """POSIX rows whose reads were made by MPI-IO."""
+    """True for POSIX rows whose reads were made by MPI-IO."""
     return np.asarray(
         facts.posix
         & (facts.column("nested_reads") > 0.5 * facts.column("reads"))
@@ -121,7 +128,7 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
     small = facts.read_size[rows] < SMALL_CALL
     claims = [
         *claim_all(facts, rows, (SEEK,)),
-        Claim(rows[small], READ, _scattered(facts, rows[small])),
+        Claim(rows[small], READ, _estimate_scattered_excess(facts, rows[small])),
     ]
     per = seeks / max(reads + float(facts.writes[rows].sum()), 1)
     return subject.candidate(
@@ -133,8 +140,9 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
         confidence="high" if not small.any() else "medium",
         evidence=(
             fact(
-                f"{wording.seconds(spent(facts, rows, SEEK))} in seeks,"
-                f" {wording.seconds(spent(facts, rows, READ))} in {wording.count(reads)} reads,"
+                f"{wording.seconds(sum_seconds(facts, rows, SEEK))} in seeks,"
+                f" {wording.seconds(sum_seconds(facts, rows, READ))} in"
+                f" {wording.count(reads)} reads,"
                 f" {100 * random:.0f} % of them not where the last one ended",
                 seeks=seeks,
                 **_whole(facts, rows, worth=True),
@@ -158,7 +166,7 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
     )
 
 
-def _scattered(facts: Facts, rows: Ints) -> Floats:
+def _estimate_scattered_excess(facts: Facts, rows: Ints) -> Floats:
     whole = facts.records["end_read"][rows] / facts.reference.row_rate(False)[rows]
     return np.asarray(
         np.where(
@@ -177,9 +185,9 @@ def _empty_reads(facts: Facts) -> Iterator[Candidate]:
     subject = scene(facts, mask, facts.cells[:, READ])
     rows, count = subject.rows, subject.total("zero_reads")
     yield subject.candidate(
-        title=f"{wording.count(count)} reads of {subject.place} found nothing",
+        title=f"{wording.count(count)} reads of {subject.place} returned no bytes",
         cause=(
-            "The program asks again and again at the end of a file, each time a call for no bytes."
+            "The program reads again and again at the end of a file; each call returns no bytes."
         ),
         confidence="high",
         evidence=(

@@ -24,8 +24,8 @@ WORTH_NAMING = 0.01  # of the mean file
 
 @dataclass(frozen=True)
 class Candidate:
-    """A finding before its seconds are settled: it claims cells, and the ledger says how much it
-    gets."""
+    """A finding before the ledger decides its seconds: it claims cells, and the ledger grants a
+    part."""
 
     title: str
     cause: str
@@ -37,8 +37,8 @@ class Candidate:
     files: tuple[str, ...] = ()
     file_count: int = 0
     ranks: tuple[int, ...] = ()
-    layers: tuple[str, ...] = ()  # of the calls it is about
-    writers: int = 0  # processes that write the file of which most do
+    layers: tuple[str, ...] = ()  # of its calls
+    writers: int = 0  # the largest number of processes that write one of its files
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Rule:
     """One row of the table of rules; its texts are the sections of docs/findings.md."""
 
     name: str
-    remedy: str  # what saves the seconds, to stand after "mostly by"
+    remedy: str  # the repair, in words that fit after "mostly by"
     sees: str
     threshold: str
     estimate: str
@@ -54,38 +54,37 @@ class Rule:
     control: str
     find: Callable[[Facts], Iterable[Candidate]]
     repairs: tuple[Repair, ...] = ()  # by settings of pario
-    why_not: str = ""  # why no (other) setting does it, where the program itself has to be changed
-    # asked only where no other rule found anything: with the cause repaired, its estimate would not
-    # hold
+    why_not: str = ""  # why no (other) setting repairs it, if only a change of the program does
+    # run only if no other rule has findings: their repair would invalidate its estimate
     alone: bool = False
 
 
 def code(text: str) -> Fix:
-    """A change of calls."""
+    """Return a repair that changes calls."""
     return Fix("code", text)
 
 
 def command(*words: str) -> Fix:
-    """A command to type unchanged; explanations belong to another fix."""
+    """Return a command to type unchanged; explanations belong to another fix."""
     return Fix("command", shlex.join(words))
 
 
 def setting(text: str) -> Fix:
-    """A setting of the job."""
+    """Return a repair by a setting of the job."""
     return Fix("setting", text)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The rows a candidate is about, and how to speak of them."""
+    """The rows of a candidate, with their names in texts."""
 
     facts: Facts
     rows: Ints
-    weight: Floats  # seconds per row: which are the worst
+    weight: Floats  # seconds per row; the worst rows have most
 
     @cached_property
     def files(self) -> Ints:
-        """File rows, the worst first, without those that weigh next to nothing."""
+        """File rows, the worst first, without those of negligible weight."""
         files, place = np.unique(self.facts.file[self.rows], return_inverse=True)
         weight = sums(place, self.weight, len(files))
         order = np.argsort(-weight, kind="stable")
@@ -111,7 +110,7 @@ class Scene:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks concerned, empty for all."""
+        """The affected ranks, empty for all."""
         return self.facts.ranks_of(self.rows)
 
     @property
@@ -120,7 +119,7 @@ class Scene:
         return tuple(LAYERS[number] for number in np.unique(self.facts.records["layer"][self.rows]))
 
     def total(self, column: str) -> int:
-        """Sum of a counter over the rows."""
+        """Return the sum of a counter over the rows."""
         return int(self.facts.records[column][self.rows].sum())
 
     def candidate(
@@ -131,7 +130,7 @@ class Scene:
         evidence: tuple[Evidence, ...],
         **texts: Any,
     ) -> Candidate:
-        """A candidate about these rows."""
+        """Return a candidate for these rows."""
         files = self.files
         who = (self._who(),) if self.facts.lanes.mpi else ()
         return Candidate(
@@ -156,16 +155,16 @@ class Scene:
 
 
 def scene(facts: Facts, mask: Any, weight: Floats) -> Scene:
-    """A scene of the rows of a mask; ``weight`` is per record."""
+    """Return the scene of the rows of a mask; ``weight`` is per record."""
     rows = np.flatnonzero(mask)
     return Scene(facts, rows, weight[rows])
 
 
 def fact(text: str, **values: float) -> Evidence:
-    """Evidence without a single file."""
+    """Return evidence that belongs to no single file."""
     return Evidence(text, values=values)
 
 
-def spent(facts: Facts, rows: Ints, *kinds: int) -> float:
-    """Seconds of cells, summed over ranks."""
+def sum_seconds(facts: Facts, rows: Ints, *kinds: int) -> float:
+    """Return the seconds in cells, summed over ranks."""
     return float(facts.cells[np.ix_(rows, np.array(kinds))].sum())

@@ -1,4 +1,4 @@
-"""The rule about bursts of output between stretches of computation."""
+"""The rule about bursts of output between phases of computation."""
 
 from __future__ import annotations
 

@@ -12,7 +12,16 @@ from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import WAITING, Claim
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, setting, spent
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    fact,
+    scene,
+    setting,
+    sum_seconds,
+)
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS
 
@@ -33,8 +42,8 @@ COLLECTIVE_FIX = code(
 
 
 def sharers(facts: Facts, mask: Mask) -> Ints:
-    """Per file: how many ranks the rows of a mask belong to."""
-    rows = mask & (facts.lane >= 0)  # of several layers perhaps
+    """Return the number of ranks in the rows of a mask, per file."""
+    rows = mask & (facts.lane >= 0)  # a rank may have rows of several layers
     own = counts(unique_pairs(facts.file[rows], facts.lane[rows])[0], len(facts.job.files))
     np.maximum.at(
         own, facts.file[mask & (facts.lane < 0)], facts.records["ranks"][mask & (facts.lane < 0)]
@@ -43,8 +52,8 @@ def sharers(facts: Facts, mask: Mask) -> Ints:
 
 
 def pieces(facts: Facts, writing: bool) -> Floats:
-    """Per row: independent MPI-IO calls, or what the library made of them where views cut a densely
-    filled file into many pieces."""
+    """Return the number of independent MPI-IO calls per row, or of the library's calls if views cut
+    a densely filled file into many pieces."""
     word = "writes" if writing else "reads"
     calls = facts.column(word) - facts.column("collective_" + word)
     below = find_rows(facts.records, facts.records["process"], facts.records["file"], POSIX)
@@ -53,13 +62,13 @@ def pieces(facts: Facts, writing: bool) -> Floats:
 
 
 def dense(facts: Facts, writing: bool) -> Mask:
-    """Per file: whether the ranks' pieces fill most of it."""
-    filled, extent = _filled(facts, writing)
+    """Return, per file, True if the ranks' pieces fill most of it."""
+    filled, extent = _measure_filling(facts, writing)
     return np.asarray(filled >= DENSE * extent)
 
 
-def _filled(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
-    """Per file: bytes moved by MPI-IO, and the highest offset; 0 where that is not known."""
+def _measure_filling(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
+    """Return, per file, the bytes moved by MPI-IO and the highest offset; 0 if not known."""
     moved, end = ("bytes_written", "end_written") if writing else ("bytes_read", "end_read")
     files = len(facts.job.files)
     extent = np.zeros(files)
@@ -97,7 +106,7 @@ def _independent(
     kind, word = (WRITE, "write") if writing else (READ, "read")
     calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
-    filled, extent = _filled(facts, writing)
+    filled, extent = _measure_filling(facts, writing)
     together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
     made = f" made of {wording.count(calls)} calls through file views" if count > calls else ""
     return subject.candidate(
@@ -114,7 +123,7 @@ def _independent(
         evidence=(
             fact(
                 f"{wording.count(count)} {word}s{made},"
-                f" {wording.seconds(spent(facts, rows, kind))}{facts.over_all}",
+                f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
                 pieces=count,
                 dense=float(
                     writing
@@ -138,8 +147,8 @@ def _independent(
 
 
 def _holes(facts: Facts) -> Iterator[Candidate]:
-    """MPI-IO writes that made the library read the file: windows are read, changed and written
-    back."""
+    """Find MPI-IO writes for which the library read windows of the file, changed them and wrote
+    them back."""
     upper = np.flatnonzero(facts.mpiio & (facts.lane >= 0) & (facts.column("writes") > 0))
     lower = find_rows(
         facts.records, facts.records["process"][upper], facts.records["file"][upper], POSIX
@@ -282,8 +291,8 @@ def _slow_exchange(
 
 
 def _late_arrivals(facts: Facts) -> Iterator[Candidate]:
-    """Waiting in collective reads and writes for a rank that is last nearly every time, and not
-    because of its I/O."""
+    """Find waiting in collective reads and writes for a rank that is nearly always the last, and
+    not because of its I/O."""
     waits, events = facts.times.waits, facts.job.events[facts.times.waits.event]
     chosen = np.flatnonzero((events["layer"] != COMMUNICATION) & np.isin(events["kind"], _DATA))
     meetings, first = np.unique(waits.last_start[chosen], return_index=True)
@@ -357,7 +366,7 @@ HOLES = Rule(
     advice="pario's MPI-IO, romio_ds_write=disable, or a collective call that fills the holes.",
     control="The same pieces with sieving switched off.",
     find=_holes,
-    repairs=(repairs.KEPT_BACK,),
+    repairs=(repairs.MPIIO_WRITE_BEHIND,),
 )
 MISSING = Rule(
     name="missing-collectives",
@@ -375,7 +384,7 @@ MISSING = Rule(
     advice="A file view and collective calls.",
     control="One collective call per step through a view.",
     find=_missing_collectives,
-    repairs=(repairs.KEPT_BACK, repairs.SIEVED),
+    repairs=(repairs.MPIIO_WRITE_BEHIND, repairs.SIEVED),
 )
 EXCHANGE = Rule(
     name="collective-exchange",

@@ -71,7 +71,7 @@ KINDS = {
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the text of the whole page."""
     defaults = "".join(
         f"| {KINDS[kind]} | {rate(speed.read)} | {rate(speed.write)} | {seconds(speed.call)} |\n"
         for kind, speed in DEFAULTS.items()
@@ -101,14 +101,14 @@ def _section(rule: Rule) -> str:
 
 
 def _item(name: str, text: str) -> str:
-    """An entry of a list; several lines become entries below it."""
+    """Return an entry of a list; several lines become entries below it."""
     if "\n" in text:
-        return f"- **{name}:**\n" + "".join(_wrapped(line, "  - ") for line in text.splitlines())
-    return _wrapped(f"**{name}:** {text}", "- ")
+        return f"- **{name}:**\n" + "".join(_wrap_item(line, "  - ") for line in text.splitlines())
+    return _wrap_item(f"**{name}:** {text}", "- ")
 
 
-def _wrapped(text: str, mark: str) -> str:
-    """An entry of a list in lines of at most 100 columns; code is not broken."""
+def _wrap_item(text: str, mark: str) -> str:
+    """Return an entry of a list in lines of at most 100 columns; code is not broken."""
     whole = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
     indent = " " * len(mark)
     wrapper = textwrap.TextWrapper(100, mark, indent, break_on_hyphens=False)
@@ -116,7 +116,7 @@ def _wrapped(text: str, mark: str) -> str:
 
 
 def _repair(repair: Repair) -> str:
-    """The settings of a repair, its conditions and its effect."""
+    """Return the settings of a repair, its conditions and its effect."""
     settings = ", ".join(
         f"`{table}.{key} = {re.sub('{.*}', '(by the evidence)', value)}`"
         for table, key, value in repair.wanted

@@ -1,5 +1,5 @@
-"""The rule about hints that did not come into force, from what the program asked and read back, or
-from the audit of pario's MPI-IO."""
+"""The rule about hints that are not in force: from the values that the program requested and read
+back, or from the audit of pario's MPI-IO."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _BAD = ("not taken", "not in force")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Fewer stripes or aggregators than asked for."""
+    """Fewer stripes or aggregators than requested."""
 
     file: int
-    key: str  # as asked for
-    meant: str  # one of _STRENGTH
+    key: str  # as requested
+    meant: str  # the hint with that meaning, one of _STRENGTH
     wanted: int
     got: int
     reasons: tuple[str, ...] = ()
 
 
 def _hints(facts: Facts) -> Iterator[Candidate]:
-    """Counts that were asked for and not granted: fewer stripes or aggregators."""
-    for short in (*_audited(facts), *_read_back(facts)):
+    """Find files with fewer stripes or aggregators than requested."""
+    for short in (*_read_audit(facts), *_read_back(facts)):
         rows = np.flatnonzero(facts.mpiio & (facts.file == short.file))
         if 0 < short.got < short.wanted and len(rows):
             yield _hint(facts, Scene(facts, rows, facts.cells[rows].sum(axis=1)), short)
 
 
 def _read_back(facts: Facts) -> Iterator[Shortfall]:
-    """What MPI_File_get_info answers, of files that no audit is about."""
+    """Compare requests with the answers of MPI_File_get_info, for files without an audit."""
     asked: dict[tuple[int, str], dict[str, str]] = {}
     audited = {outcome.file for outcome in facts.job.audit if outcome.table == "mpiio"}
     for hint in facts.job.hints:
@@ -55,7 +55,7 @@ def _read_back(facts: Facts) -> Iterator[Shortfall]:
             yield Shortfall(file, key, key, int(wanted), int(got))
 
 
-def _audited(facts: Facts) -> Iterator[Shortfall]:
+def _read_audit(facts: Facts) -> Iterator[Shortfall]:
     bad: dict[int, list[HintOutcome]] = {}
     for outcome in facts.job.audit:
         if outcome.table == "mpiio" and outcome.file >= 0 and state(outcome) in _BAD:
@@ -75,8 +75,8 @@ def _audited(facts: Facts) -> Iterator[Shortfall]:
 
 
 def _shortfall(facts: Facts, outcome: HintOutcome) -> tuple[str, int, int] | None:
-    """The hint that was meant, what was wanted of it and what came of that; None where these are
-    not numbers."""
+    """Return the intended hint, its requested value and its value in force; None if these are not
+    numbers."""
     if outcome.applied:
         known = (
             outcome.key in _STRENGTH and outcome.applied.isdigit() and outcome.effective.isdigit()
@@ -89,8 +89,8 @@ def _shortfall(facts: Facts, outcome: HintOutcome) -> tuple[str, int, int] | Non
 
 
 def _misspelt(facts: Facts, file: int, meant: str, wanted: int) -> tuple[str, int, int] | None:
-    """Judged by what the file had without the hint: stripes where the file system has any,
-    aggregators up to one per node."""
+    """Return the same for a misspelt hint. The value in force is that of the file without the hint:
+    its stripes, if the file system has any, or its aggregators, of at most one per node."""
     row = facts.job.mpiio[facts.job.mpiio["file"] == file][:1]
     if not len(row) or (meant == "striping_factor" and facts.job.files["layout"][file] < 0):
         return None

@@ -77,7 +77,7 @@ def _candidate(facts: Facts, use: LoaderUse) -> Candidate:
 
 
 def _claims(facts: Facts, process: int, lane: int, saved: float) -> list[Claim]:
-    """Of the process's reads, and of its time outside of calls what is missing then."""
+    """Return claims of the process's reads, and of its time outside of calls for the rest."""
     rows = np.flatnonzero(
         facts.stored & (facts.records["process"] == process) & (facts.records["bytes_read"] > 0)
     )

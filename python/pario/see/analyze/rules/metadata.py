@@ -14,7 +14,16 @@ from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, spent
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    command,
+    fact,
+    scene,
+    sum_seconds,
+)
 from pario.see.analyze.rules.small_calls import excess
 
 OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
@@ -41,7 +50,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     needless = 1.0 - 1.0 / per_rank[rows]
     kinds = (OPEN, CLOSE, OTHER)
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
-    each = spent(facts, rows, *kinds) / count
+    each = sum_seconds(facts, rows, *kinds) / count
     yield subject.candidate(
         title=f"{subject.place} opened and closed {wording.count(count)} times",
         cause=(
@@ -52,12 +61,13 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
-                f"{wording.seconds(spent(facts, rows, *kinds))} in open and close{facts.over_all}",
+                f"{wording.seconds(sum_seconds(facts, rows, *kinds))} in open and"
+                f" close{facts.over_all}",
                 opens=count,
             ),
         ),
         fixes=(
-            *_of_sqlite(
+            *_fixes_of_sqlite(
                 subject,
                 "SQLite: many statements in one transaction, or PRAGMA journal_mode=WAL, which"
                 " keeps its file.",
@@ -78,8 +88,8 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-def _of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
-    """What to tell SQLite, where the files are its: then the calls are not the program's own."""
+def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
+    """Return a repair for SQLite if the files belong to it: then SQLite makes the calls."""
     return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
 
 
@@ -147,8 +157,8 @@ def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> 
             fact(
                 f"{wording.count(count)} files, {wording.size(moved)} together,"
                 f" {wording.seconds(took)}{facts.over_all},"
-                f" {wording.percent(spent(facts, rows, *META), took)} of it in open, close, stat"
-                " and the like",
+                f" {wording.percent(sum_seconds(facts, rows, *META), took)} of it in open, close,"
+                " stat and similar calls",
                 files=count,
                 bytes=moved,
             ),
@@ -186,7 +196,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} stat, access or fstat calls,"
-                f" {wording.seconds(spent(facts, rows, STAT))}{facts.over_all}",
+                f" {wording.seconds(sum_seconds(facts, rows, STAT))}{facts.over_all}",
                 stats=count,
             ),
         ),
@@ -222,7 +232,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
         - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
         0,
     )
-    took = spent(facts, rows, SYNC)
+    took = sum_seconds(facts, rows, SYNC)
     yield subject.candidate(
         title=(
             f"{wording.count(count)} fsync calls on {subject.place}, one per"
@@ -241,7 +251,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
-            *_of_sqlite(
+            *_fixes_of_sqlite(
                 subject,
                 "SQLite: many statements in one transaction (BEGIN ... COMMIT); PRAGMA"
                 " journal_mode=WAL syncs less often.",
@@ -277,7 +287,7 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} flushes,"
-                f" {wording.seconds(spent(facts, rows, FLUSH))}{facts.over_all}",
+                f" {wording.seconds(sum_seconds(facts, rows, FLUSH))}{facts.over_all}",
                 flushes=count,
             ),
         ),
@@ -300,8 +310,8 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
 
 
 def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
-    """Opens of many ranks that finish one after the other: the slowest takes many times the
-    fastest."""
+    """Find opens of many ranks that finish one after the other: the slowest takes many times as
+    long as the fastest."""
     if facts.ranks < 4 or not facts.has("per_rank"):
         return
     opens = facts.stored & (facts.lane >= 0) & (facts.column("opens") > 0)

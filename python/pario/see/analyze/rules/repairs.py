@@ -10,7 +10,7 @@ from pario.see.analyze.model import Evidence, FileSetting, Fix
 from pario.settings.explain import explain
 from pario.settings.keys import risky_keys
 
-EVERYBODY = 1 << 30
+ANY_NUMBER = 1 << 30
 
 #: table, key, value. A value in braces is a figure of the finding's evidence.
 Wanted = tuple[str, str, str]
@@ -18,40 +18,39 @@ Wanted = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Repair:
-    """Settings that belong together, for the finding's files as far as they are used through a
-    layer."""
+    """Settings that belong together, for the files of a finding that are used through a layer."""
 
     wanted: tuple[Wanted, ...]
     effect: str
-    layer: str = ""  # several with blanks between them; empty: any
+    layer: str = ""  # names separated by blanks; empty: any
     needs: str = ""  # a figure of the evidence that must not be 0
-    # processes that may write a file: what one keeps in its buffers, others do not see
-    writers: int = EVERYBODY
+    # the most processes that may write a file: one does not see the buffered bytes of another
+    writers: int = ANY_NUMBER
 
     @property
     def risky(self) -> bool:
-        """Whether it has to be allowed."""
+        """True if the user must allow it."""
         return any(key in risky_keys() for _, key, _ in self.wanted)
 
 
 class Subject(Protocol):
-    """What a finding is about."""
+    """The facts of a finding that decide its repairs."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The worst first."""
+        """Its files, the worst first."""
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Of the calls."""
+        """The layers of its calls."""
 
     @property
     def writers(self) -> int:
-        """Processes that write the file of which most do."""
+        """The largest number of processes that write one of its files."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """With figures by name."""
+        """Its evidence, with figures by name."""
 
 
 _ON: Wanted = ("run", "mpiio", "yes")
@@ -60,7 +59,7 @@ OWN_MPIIO = Repair(
     "the ranks of a node share one set of buffers, and fill some while others are written",
     "mpiio",
 )
-KEPT_BACK = Repair(
+MPIIO_WRITE_BEHIND = Repair(
     (_ON, ("mpiio", "pario_write_behind", "16M")),
     "pario's MPI-IO joins small independent writes into large ones, and reads holes only where that"
     " costs less",
@@ -139,14 +138,14 @@ KEPT_WHOLE = Repair(
 def settings_for(
     repairs: Iterable[Repair], subject: Subject, environment: Mapping[str, str]
 ) -> tuple[FileSetting, ...]:
-    """The settings that repair a finding: those that its run did not have already (``environment``)
-    and that its files allow."""
+    """Return the settings that repair a finding: those that its files allow and that its run
+    (``environment``) did not have already."""
     files, figures = subject.files, _figures(subject)
     had = {(row.table, row.key) for row in explain(files[0], None, environment)} if files else set()
     if environment.get("PARIO_MPIIO", "") in ("1", "yes", "on", "true"):
         had.add(("run", "mpiio"))
     fitting = [
-        repair for repair in _in_question(repairs, subject) if subject.writers <= repair.writers
+        repair for repair in _find_applicable(repairs, subject) if subject.writers <= repair.writers
     ]
     return tuple(
         FileSetting(table, key, value.format(**figures), repair.risky, repair.effect)
@@ -157,9 +156,9 @@ def settings_for(
 
 
 def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
-    """Why a finding that could be repaired has got no settings; empty where nothing here is about
-    its calls."""
-    known = _in_question(repairs, subject)
+    """Return why a finding has no settings although repairs for its calls exist; empty if none
+    exist."""
+    known = _find_applicable(repairs, subject)
     if all(subject.writers <= repair.writers for repair in known):
         return "the run had the settings for it already" if known else ""
     if any(repair.writers for repair in known):
@@ -167,8 +166,8 @@ def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
     return "the file is written at the same time, which buffers that were read ahead would not show"
 
 
-def _in_question(repairs: Iterable[Repair], subject: Subject) -> list[Repair]:
-    """Those that are about calls of these layers, and whose needs the evidence meets."""
+def _find_applicable(repairs: Iterable[Repair], subject: Subject) -> list[Repair]:
+    """Return the repairs for calls of the subject's layers whose needs its evidence meets."""
     figures, layers = _figures(subject), set(subject.layers)
     fitting = [
         repair for repair in repairs if not repair.layer or set(repair.layer.split()) & layers
@@ -181,7 +180,7 @@ def _figures(subject: Subject) -> dict[str, float]:
 
 
 def fixes_by(settings: tuple[FileSetting, ...]) -> tuple[Fix, ...]:
-    """How to have the settings, one line per effect."""
+    """Return the commands that apply the settings, one per effect."""
     effects = {
         setting.effect: f" --allow {setting.key}" if setting.risky else "" for setting in settings
     }

@@ -13,7 +13,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
 from pario.see.analyze.model import Evidence
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, spent
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 
 ALMOST_ALL = 0.9
 WHOLE = 0.8
@@ -60,11 +60,11 @@ def _one_rank(facts: Facts, subject: Scene, rank: int, by_rank: Floats, writing:
         evidence=(
             fact(
                 f"rank {rank} {word}s {wording.size(moved)} in"
-                f" {wording.seconds(spent(facts, subject.rows, kind))}, the others together"
+                f" {wording.seconds(sum_seconds(facts, subject.rows, kind))}, the others together"
                 f" {wording.size(float(by_rank.sum() - moved))}",
                 share=moved / float(by_rank.sum()),
             ),
-            _waited(facts),
+            _describe_waiting(facts),
         ),
         fixes=(
             code(
@@ -86,7 +86,7 @@ def _one_rank(facts: Facts, subject: Scene, rank: int, by_rank: Floats, writing:
 
 
 def _transfers(facts: Facts, subject: Scene, rank: int, moved: float) -> Claim:
-    """Rank's communication, as far as the functions' bytes say that it carried the data."""
+    """Claim the rank's communication, in proportion to the data among the functions' bytes."""
     table = facts.job.functions
     talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (
         facts.lanes.of(table["process"]) == rank
@@ -101,7 +101,7 @@ def _transfers(facts: Facts, subject: Scene, rank: int, moved: float) -> Claim:
     return Claim(np.array([rank]), COMMUNICATION, np.array([seconds]))
 
 
-def _waited(facts: Facts) -> Evidence:
+def _describe_waiting(facts: Facts) -> Evidence:
     waiting = float(np.median(facts.times.lane_times.waiting))
     return fact(f"ranks wait {wording.seconds(waiting)} for others (median)", waiting=waiting)
 
@@ -262,7 +262,7 @@ ONE_RANK = Rule(
     why_not=(
         "the data are in other ranks' memory, and only the program knows their places in the file"
     ),
-    repairs=(repairs.KEPT_BACK,),
+    repairs=(repairs.MPIIO_WRITE_BEHIND,),
 )
 STRAGGLER = Rule(
     name="straggler",

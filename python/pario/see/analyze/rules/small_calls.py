@@ -1,4 +1,4 @@
-"""Rules about calls that move too little: the fixed price of a call is paid too often."""
+"""Rules about calls that move few bytes, so that the fixed cost of a call dominates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, spent
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
@@ -23,7 +23,7 @@ MANY_VALUES = 20_000
 
 
 def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
-    """Seconds of the calls of rows minus the cost of their bytes at the reference rate."""
+    """Return the seconds in calls of rows minus the cost of their bytes at the reference rate."""
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
     needed = moved / facts.reference.row_rate(writing)[rows]
     return np.asarray(np.maximum(facts.cells[rows, WRITE if writing else READ] - needed, 0.0))
@@ -70,7 +70,7 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
         float(calls[rows].sum()),
         subject.total("bytes_written" if writing else "bytes_read"),
     )
-    size, took = moved / max(count, 1), spent(facts, rows, kind)
+    size, took = moved / max(count, 1), sum_seconds(facts, rows, kind)
     seen = facts.reference.rate(writing)[1][subject.files[0]]
     rate = facts.reference.rate(writing)[0][subject.files[0]]
     source = (
@@ -82,8 +82,9 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
             f" {'to' if writing else 'from'} {subject.place}"
         ),
         cause=(
-            f"Each call costs {wording.seconds(took / max(count, 1))} whatever it moves; the"
-            f" {wording.size(moved)} need only {wording.count(max(moved / 1e6, 1))} calls of 1 MB."
+            f"Each call costs {wording.seconds(took / max(count, 1))}, regardless of its bytes;"
+            f" the {wording.size(moved)} need only {wording.count(max(moved / 1e6, 1))} calls of"
+            " 1 MB."
         ),
         confidence="high" if seen else "medium",
         evidence=(

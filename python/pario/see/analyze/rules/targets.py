@@ -1,4 +1,4 @@
-"""Rules about where bytes live: a slow target, one stripe for a big file, unaligned shared
+"""Rules about the placement of bytes: a slow target, one stripe for a big file, unaligned shared
 writes."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _slow_targets(facts: Facts) -> Iterator[Candidate]:
 
 
 def _placements(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
-    """(row, target) pairs."""
+    """Return pairs of row and target, as two arrays."""
     targets = [
         facts.job.layouts[layout].targets for layout in facts.job.files["layout"][facts.file[rows]]
     ]
@@ -68,7 +68,7 @@ def _placements(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
 
 
 def _slow(cost: Floats, row: Ints, target: Ints, usual: float) -> Ints:
-    """Targets most of whose files take several times the usual time per byte."""
+    """Return the targets most of whose files take several times the usual time per byte."""
     numbers, place = np.unique(target, return_inverse=True)
     files = counts(place, len(numbers))
     slow = sums(place, cost[row] > SLOW_FACTOR * usual, len(numbers))
@@ -127,7 +127,7 @@ def _slow_target(
 
 
 def _moving(facts: Facts, subject: Scene, slow: Ints) -> list[Fix]:
-    """How to move the worst file to targets that this job found in order."""
+    """Return repairs that move the worst file to targets that were not slow in this job."""
     layout = facts.job.layouts[facts.job.files["layout"][subject.files[0]]]
     known = sorted(
         {target for own in facts.job.layouts for target in own.targets} - set(slow.tolist())
@@ -199,13 +199,13 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
 
 
 def _striping_hints(count: int) -> Fix:
-    """The same through MPI-IO hints."""
+    """Return the repair by MPI-IO hints."""
     return setting(
         f"hints striping_factor={count}, striping_unit=4194304 at MPI_File_open of a new file"
     )
 
 
-def _unaligned(facts: Facts) -> Iterator[Candidate]:
+def _unaligned_writes(facts: Facts) -> Iterator[Candidate]:
     writes, unaligned = facts.column("writes"), facts.column("unaligned_writes")
     locking = (
         np.isin(facts.filesystem_type, LOCKING)[facts.file]
@@ -299,5 +299,5 @@ UNALIGNED = Rule(
     estimate="The share of the write time that belongs to blocks shared with a neighbour.",
     advice="Align each rank's part.",
     control="The same writes at block borders.",
-    find=_unaligned,
+    find=_unaligned_writes,
 )

@@ -1,4 +1,4 @@
-"""Rules about streams: text where numbers would do, buffers that are too small or missing."""
+"""Rules about streams: numbers written as text, buffers that are too small or missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pario.see.analyze.cells import WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, spent
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 
 MANY_LINES = 10_000
 MUCH_TEXT = 1 << 20
@@ -28,7 +28,7 @@ def _text_output(facts: Facts) -> Iterator[Candidate]:
     unsampled = facts.column("sampled_writes") == 0
     unhurried = facts.posix & (
         facts.write_size >= TINY_BUFFER
-    )  # of smaller ones the calls cost more than the bytes
+    )  # in smaller calls the cost of the calls exceeds that of the bytes
     mask = (
         (facts.stdio | unhurried)
         & (facts.column("bytes_written") >= MUCH_TEXT)
@@ -44,7 +44,7 @@ def _text_output(facts: Facts) -> Iterator[Candidate]:
 def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
     rows = subject.rows
     moved, calls = facts.records["bytes_written"][rows], float(facts.writes[rows].sum())
-    took = spent(facts, rows, WRITE)
+    took = sum_seconds(facts, rows, WRITE)
     binary = moved * BINARY_SHARE / facts.reference.row_rate(True)[rows]
     lines = int(formatted[rows].sum()) or calls
     each = (

@@ -1,10 +1,9 @@
-"""How long a training loop waits for its batches: a clock around the method with which loaders hand
-them out, told to the log.
+"""Measures the time that training loops wait for batches, and writes it to the log.
 
-Runs in the Python processes under ``pario run``, of any version from 3.8 on, with nothing but the
-standard library. One method of a loader's module is wrapped when the program imports it; a program
-without such modules is left alone. Counted are loops of the main thread, and of loaders that use
-each other the outermost.
+Runs in the Python processes under ``pario run``, from version 3.8 on, with the standard library
+only. When the program imports the module of a loader, the method that returns its batches is
+wrapped; a program without such modules is not changed. Only loops of the main thread count, and of
+nested loaders only the outermost.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ import sys
 from _thread import get_ident
 from time import perf_counter
 
-TYPE_CHECKING = False  # every Python process imports this: nothing is imported that it may not need
+TYPE_CHECKING = False  # every Python process imports this module, so it imports little
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
 _MAIN = get_ident()
-#: Notes are written at the end, and for programs that are killed whenever the time since the first
-#: batch has grown by this.
+#: Notes are written at the end, and whenever the time since the first batch has grown by this
+#: factor, because a program may be killed.
 _GROWTH = 1.1
-#: Instead of a number of workers.
+#: The number of workers of pario's own loader, which uses threads.
 _THREADS = -1
 
 
 class _State:
     meters: dict[tuple[Any, ...], Meter] = {}  # noqa: RUF012
     send: Any = None  # writes a note: bytes and their number
-    inside = False  # a loader that is counted
-    begin = due = 0.0  # when the first note was due, and when the next one is
+    inside = False  # in a measured loader
+    begin = due = 0.0  # time of the first meter, and of the next note
 
 
 class Meter:
-    """What the loaders of one description have done in this process; seconds for first batches of
-    epochs, for others, between them."""
+    """The times of the loaders of one description in this process, in seconds: waits for the first
+    batches of epochs and for the others, and the time between waits."""
 
     def __init__(self, **facts: Any) -> None:
         self.facts = facts
@@ -44,7 +43,7 @@ class Meter:
         self.first = self.waited = self.worked = self.longest = 0.0
 
     def add(self, seconds: float, since_last: float | None) -> None:
-        """A batch; the first of an epoch has none before it."""
+        """Count a batch; ``since_last`` is None for the first one of an epoch."""
         self.batches += 1
         if since_last is None:
             self.first += seconds
@@ -54,7 +53,7 @@ class Meter:
             self.longest = max(self.longest, seconds)
 
     def note(self, number: int) -> bytes:
-        """As in docs/log-format.md."""
+        """Return the note for the log (docs/log-format.md)."""
         import json
 
         times = {
@@ -73,14 +72,14 @@ class Meter:
 
 
 class Clock:
-    """Of one iteration over a loader; without a Meter it counts nothing."""
+    """The clock of one iteration over a loader; without a meter it counts nothing."""
 
     def __init__(self, meter: Meter | None) -> None:
         self.meter = meter
-        self.given: float | None = None  # when the last batch was
+        self.given: float | None = None  # time of the last batch
 
     def next(self, get: Callable[..., Any], *arguments: Any, first: bool = False) -> Any:
-        """What ``get`` returns, and the time it takes."""
+        """Return the result of ``get``, and count the time that it takes."""
         if self.meter is None or _State.inside or get_ident() != _MAIN:
             return get(*arguments)
         begin = perf_counter()
@@ -96,11 +95,11 @@ class Clock:
         self.meter.add(end - begin, None if first or self.given is None else begin - self.given)
         self.given = end
         if end > _State.due:
-            tell()
+            write_notes()
         return batch
 
     def over(self, batches: Any) -> Iterator[Any]:
-        """The same of all that a generator yields."""
+        """Yield the batches of a generator, and count the time for each."""
         try:
             while True:
                 try:
@@ -112,8 +111,8 @@ class Clock:
             batches.close()
 
 
-def tell() -> None:
-    """Writes the counts so far; a note replaces the earlier note of the same number."""
+def write_notes() -> None:
+    """Write the counts so far; a note replaces the earlier note of the same number."""
     now = perf_counter()
     _State.due = now + max(1.0, (now - _State.begin) * (_GROWTH - 1))
     for number, meter in enumerate(_State.meters.values()):
@@ -122,8 +121,8 @@ def tell() -> None:
 
 
 def meter_of(**facts: Any) -> Meter | None:
-    """The one of this description; none in worker processes of a DataLoader, and where no log is
-    written."""
+    """Return the meter of a description; None in worker processes of a DataLoader, and in processes
+    without a log."""
     worker = getattr(sys.modules.get("torch.utils.data._utils.worker"), "_worker_info", None)
     if worker is not None or not (_State.send or _begin()):
         return None
@@ -133,7 +132,7 @@ def meter_of(**facts: Any) -> Meter | None:
 
 
 def _begin() -> bool:
-    """Whether notes can be written: the library is there."""
+    """Prepare for writing notes; return False if pario's library is not loaded."""
     import atexit
     import ctypes
 
@@ -143,19 +142,19 @@ def _begin() -> bool:
     send.argtypes, send.restype = (ctypes.c_char_p, ctypes.c_size_t), None
     _State.send, _State.begin = send, perf_counter()
     _State.due = _State.begin + 1.0
-    atexit.register(tell)
+    atexit.register(write_notes)
     os.register_at_fork(after_in_child=_forget)
     return True
 
 
 def _forget() -> None:
-    """Resets the counts in the child of a fork, because they belong to the parent."""
+    """Reset the counts in the child of a fork, because they belong to the parent."""
     _State.meters.clear()
     _State.inside = False
 
 
 def _watch_torch(module: Any) -> None:
-    """The iterators of a PyTorch DataLoader share one ``__next__``."""
+    """Wrap the ``__next__`` that all iterators of a PyTorch DataLoader share."""
     import functools
 
     original = module._BaseDataLoaderIter.__next__
@@ -172,9 +171,8 @@ def _watch_torch(module: Any) -> None:
 
 def _meter_of_torch(iterator: Any) -> Meter | None:
     data = type(iterator._dataset)
-    if data.__module__.startswith(
-        "keras."
-    ):  # Keras uses it to convert batches; they are counted where they are made
+    # Keras converts batches with a DataLoader; they are counted where Keras makes them.
+    if data.__module__.startswith("keras."):
         return None
     batch = (
         getattr(iterator._index_sampler, "batch_size", None) if iterator._auto_collation else None
@@ -185,7 +183,7 @@ def _meter_of_torch(iterator: Any) -> Meter | None:
 
 
 def _watch_keras(module: Any) -> None:
-    """What Keras makes batches of a PyDataset with, on every backend."""
+    """Wrap the iterator with which Keras makes batches of a PyDataset, on every backend."""
     original = module.PyDatasetAdapter._get_iterator
 
     def _get_iterator(self: Any) -> Iterator[Any]:
@@ -199,7 +197,7 @@ def _watch_keras(module: Any) -> None:
 
 
 def _watch_pario(module: Any) -> None:
-    """``pario.records.Loader``."""
+    """Wrap the iterator of ``pario.records.Loader``."""
     original = module.Loader.part
 
     def part(self: Any, stride: int, offset: int) -> Iterator[Any]:
@@ -220,8 +218,8 @@ _WATCHED = {
 
 
 class _Watch:
-    """Finds no module by itself: those that are watched are changed when they have been loaded as
-    ever."""
+    """A finder that leaves the search to the other finders, and changes watched modules after they
+    are loaded."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         watch = _WATCHED.get(name)
@@ -244,13 +242,13 @@ def _change(loader: Any, watch: Callable[[Any], None]) -> None:
     def exec_module(module: Any) -> None:
         del loader.exec_module
         original(module)
-        with suppress(Exception):  # another version of the module: it is left as it is
+        with suppress(Exception):  # an unknown version of the module stays unchanged
             watch(module)
 
     loader.exec_module = exec_module
 
 
 def start() -> None:
-    """Where a log is written."""
+    """Watch imports if the process writes a log."""
     if os.environ.get("PARIO_TRACE_DIR"):
         sys.meta_path.insert(0, _Watch())

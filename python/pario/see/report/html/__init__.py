@@ -8,15 +8,15 @@ from typing import Any
 
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import Analysis, FileRow
-from pario.see.report.clean import cleaned
+from pario.see.report.clean import make_printable
 from pario.see.report.html import page
 from pario.see.report.html.charts import contention, sizes, timeline
-from pario.see.report.html.table import Page, rendered, rendered_if_any
+from pario.see.report.html.table import Page, render_nonempty, render_table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import library_hints, settings
 from pario.see.report.words import has_ranks, no_findings, rows_of
 
-#: Rows in the page; the JSON report has them all.
+#: Rows in the page; the JSON report has all rows.
 FILE_ROWS = 300
 FUNCTION_ROWS = 200
 PHASE_ROWS = 200
@@ -32,12 +32,12 @@ _AUDIT_NOTE = "requested, as understood by pario, and in force when the file was
 
 
 def render(analysis: Analysis) -> str:
-    """The page, below 1 MB for a job of any size."""
-    return page.render("page.html.j2", _context(cleaned(analysis)))
+    """Return the page, which is below 1 MB for a job of any size."""
+    return page.render("page.html.j2", _context(make_printable(analysis)))
 
 
 def _context(analysis: Analysis) -> dict[str, Any]:
-    """The values of the template."""
+    """Return the values for the template."""
     job, verdict = analysis.job, analysis.verdict
     maps = [item for item in analysis.contention[:CONTENTION_MAPS] if item.targets and item.ranks]
     one, several = lane_words(mpi=has_ranks(job))
@@ -79,29 +79,29 @@ def _context(analysis: Analysis) -> dict[str, Any]:
 
 
 def _tables(analysis: Analysis, several: str) -> dict[str, Page | list[Page] | int]:
-    """The tables of the page, and the numbers of rows that it shows."""
+    """Return the tables of the page, and the numbers of rows that it shows."""
     many = analysis.job.ranks > 1
 
     def audit(name: str, title: str) -> list[Page]:
-        return rendered_if_any(settings(rows_of(analysis, name)[:AUDIT_ROWS], title, _AUDIT_NOTE))
+        return render_nonempty(settings(rows_of(analysis, name)[:AUDIT_ROWS], title, _AUDIT_NOTE))
 
     buffered = streams.streams(analysis.streams[:STREAM_ROWS], analysis.streams_total)
     calls = mpiio.tables(analysis.mpiio[:MPIIO_ROWS], analysis.mpiio_total)
     return {
-        "functions": rendered(run.functions(analysis.functions[:FUNCTION_ROWS], many)),
-        "files": rendered(run.files(_file_rows(analysis.files), many)),
-        "filesystems": rendered(run.filesystems(analysis.filesystems, analysis.job.ranks)),
-        "phases": rendered(run.phases(analysis.phases[:PHASE_ROWS], several)),
-        "loaders": rendered_if_any(run.loaders(analysis.loaders[:LOADER_ROWS])),
+        "functions": render_table(run.functions(analysis.functions[:FUNCTION_ROWS], many)),
+        "files": render_table(run.files(_file_rows(analysis.files), many)),
+        "filesystems": render_table(run.filesystems(analysis.filesystems, analysis.job.ranks)),
+        "phases": render_table(run.phases(analysis.phases[:PHASE_ROWS], several)),
+        "loaders": render_nonempty(run.loaders(analysis.loaders[:LOADER_ROWS])),
         "stripes": audit("striping", "Hints"),
-        "streams": audit("streams", "Hints") + rendered_if_any(buffered),
+        "streams": audit("streams", "Hints") + render_nonempty(buffered),
         "stream_rows": len(buffered.rows),
-        "mpiio": audit("mpiio", "Hints") + rendered_if_any(*calls),
+        "mpiio": audit("mpiio", "Hints") + render_nonempty(*calls),
         "mpiio_rows": len(analysis.mpiio[:MPIIO_ROWS]),
-        "hints": rendered(library_hints(analysis.hints[:HINT_ROWS])),
+        "hints": render_table(library_hints(analysis.hints[:HINT_ROWS])),
     }
 
 
 def _file_rows(rows: Sequence[FileRow]) -> list[FileRow]:
-    """The first single files, and all groups."""
+    """Return the first single files, and all groups."""
     return [row for row in rows if not row.group][:FILE_ROWS] + [row for row in rows if row.group]

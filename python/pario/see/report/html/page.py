@@ -23,7 +23,8 @@ _FILTERS = ("seconds", "size", "exact_size", "rate", "count", "share", "plural",
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """A page; ``context`` has ``title``, ``run``, ``data`` and the values of the template."""
+    """Return a page; ``context`` has ``title``, ``run``, ``data`` and the values of the
+    template."""
     environment = Environment(
         loader=PackageLoader("pario.see.report.html", "."),
         autoescape=True,
@@ -48,24 +49,24 @@ def render(template: str, context: Mapping[str, Any]) -> str:
 
 
 def labelled_bar(bar: Bar, label: str) -> Markup:
-    """The bar of a split; its description for screen readers begins with ``label``."""
+    """Return the bar of a split; its description for screen readers begins with ``label``."""
     description = "; ".join(text for _, value, text in bar.parts if value > 0)
-    return svg.stacked(bar.parts, bar.whole, "bar split", f"{label}: {description}")
+    return svg.stacked_bar(bar.parts, bar.whole, "bar split", f"{label}: {description}")
 
 
 def split_bar(split: Split, label: str) -> Markup:
-    """The wall time of a split as a labelled bar."""
+    """Return the wall time of a split as a labelled bar."""
     return labelled_bar(bars.split_bar(split), label)
 
 
 def data(value: object) -> Markup:
-    """JSON for the script, without characters that could end its script element."""
+    """Return JSON for the script, without characters that could end its script element."""
     text = json.dumps(value, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _name(text: str) -> str:
-    return wording.elided(text, NAME_LENGTH)
+    return wording.elide(text, NAME_LENGTH)
 
 
 def _path(text: str) -> Markup:

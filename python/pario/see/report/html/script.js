@@ -1,16 +1,21 @@
-// The page is complete without this script. It adds: the choice of colours, values where the pointer or the keyboard is, zoom in time, sorting,
-// filtering and folding of tables, and copying of commands.
+// The page is complete without this script. It adds: the choice of colours, values at the pointer
+// or the keyboard cursor, zoom in time, sorting, filtering and folding of tables, and copying of
+// commands.
 "use strict";
 document.documentElement.classList.add("script");
 
 const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"];
 const SHORT = 15;  // rows of a folded table; style.css hides the others
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
-const stored = { get: () => { try { return localStorage.getItem("pario-theme"); } catch { return null; } },
-                 set: (value) => { try { localStorage.setItem("pario-theme", value); } catch { /* a page of a file may keep nothing */ } } };
+// Browsers may deny storage to a page that is a local file.
+const stored = {
+  get: () => { try { return localStorage.getItem("pario-theme"); } catch { return null; } },
+  set: (value) => { try { localStorage.setItem("pario-theme", value); } catch { /* see above */ } },
+};
 let theme = stored.get() in THEMES ? stored.get() : "auto";
 const applyTheme = () => {
-  if (theme === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = theme;
+  const { dataset } = document.documentElement;
+  if (theme === "auto") delete dataset.theme; else dataset.theme = theme;
 };
 applyTheme();
 
@@ -42,7 +47,7 @@ document.addEventListener("DOMContentLoaded", () => {
     show();
   }
 
-  // ---- values -------------------------------------------------------------------------------------------------------------------------
+  // ---- values ----
   function tooltip() {
     const box = document.getElementById("tip");
     return {
@@ -59,12 +64,17 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // <title> elements show without a script, but late and only to the mouse.
   function titles(tip) {
-    all("svg title").forEach((title) => { title.parentNode.dataset.tip = title.textContent; title.remove(); });
+    all("svg title").forEach((title) => {
+      title.parentNode.dataset.tip = title.textContent;
+      title.remove();
+    });
     document.addEventListener("pointerover", (event) => {
       const shape = event.target.closest("[data-tip]");
       if (shape) tip.show(shape.dataset.tip, event.clientX, event.clientY);
     });
-    document.addEventListener("pointerout", (event) => { if (event.target.closest("[data-tip]")) tip.hide(); });
+    document.addEventListener("pointerout", (event) => {
+      if (event.target.closest("[data-tip]")) tip.hide();
+    });
     document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hide(); });
   }
 
@@ -74,40 +84,53 @@ document.addEventListener("DOMContentLoaded", () => {
     return unit ? `${value.toPrecision(3)} ${SIZES[unit]}` : `${Math.round(value)} B`;
   }
 
-  // A rectangle in a chart around the cell that is told about.
+  // Adds a rectangle to a chart, which marks a cell or a selection.
   function shape(svg, css) {
     const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     rect.setAttribute("class", css);
     svg.append(rect);
-    return { place(x, y, width, height) { rect.style.display = ""; Object.entries({ x, y, width, height }).forEach(([key, value]) => rect.setAttribute(key, value)); },
-             hide() { rect.style.display = "none"; } };
+    return {
+      place(x, y, width, height) {
+        rect.style.display = "";
+        const place = Object.entries({ x, y, width, height });
+        place.forEach(([key, value]) => rect.setAttribute(key, value));
+      },
+      hide() { rect.style.display = "none"; },
+    };
   }
 
-  // Tells the cell under the pointer, or the one the arrow keys went to. `view()` is the shown part of the columns; `keys` more keys.
+  // Shows the value of the cell under the pointer, or of the cell selected by the arrow keys.
+  // `view()` returns the visible range of columns; `keys` handles further keys.
   function cells(svg, rows, columns, view, text, tip, keys = () => false) {
     const cursor = shape(svg, "cursor");
     let at = { row: 0, column: 0 };
-    const tell = (x, y) => {
+    const show = (x, y) => {
       const height = Number(svg.dataset.rows) / rows;
       cursor.place(at.column, at.row * height, 1, height);
       tip.show(text(at.row, at.column), x, y);
     };
     const centre = () => {
       const box = svg.getBoundingClientRect(), shown = view();
-      tell(box.left + (at.column + 0.5 - shown.from) / (shown.to - shown.from) * box.width, box.top + (at.row + 0.5) / rows * box.height);
+      const part = (at.column + 0.5 - shown.from) / (shown.to - shown.from);
+      show(box.left + part * box.width, box.top + (at.row + 0.5) / rows * box.height);
     };
     svg.addEventListener("pointermove", (event) => {
       at = cell(svg, event, rows, view());
-      if (at.column < columns) tell(event.clientX, event.clientY);
+      if (at.column < columns) show(event.clientX, event.clientY);
     });
     const leave = () => { cursor.hide(); tip.hide(); };
     svg.addEventListener("pointerleave", leave);
     svg.addEventListener("blur", leave);
     svg.addEventListener("keydown", (event) => {
-      const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [0, 0];
+      const arrows = {
+        ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+      };
+      const [down, right] = arrows[event.key] || [0, 0];
       if (!down && !right && !keys(event.key, at.column)) return;
       const shown = view(), within = (value, low, high) => Math.min(Math.max(value, low), high);
-      at = { row: within(at.row + down, 0, rows - 1), column: within(at.column + right, Math.floor(shown.from), Math.ceil(shown.to) - 1) };
+      const [first, last] = [Math.floor(shown.from), Math.ceil(shown.to) - 1];
+      const row = within(at.row + down, 0, rows - 1);
+      at = { row, column: within(at.column + right, first, last) };
       event.preventDefault();
       centre();
     });
@@ -115,31 +138,45 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   function cell(svg, event, rows, shown) {
-    const box = svg.getBoundingClientRect(), part = (value, low, length) => Math.min(Math.max((value - low) / length, 0), 0.999999);
-    return { row: Math.floor(part(event.clientY, box.top, box.height) * rows),
-             column: Math.floor(shown.from + part(event.clientX, box.left, box.width) * (shown.to - shown.from)) };
+    const box = svg.getBoundingClientRect();
+    const part = (value, low, length) => Math.min(Math.max((value - low) / length, 0), 0.999999);
+    const x = part(event.clientX, box.left, box.width);
+    return {
+      row: Math.floor(part(event.clientY, box.top, box.height) * rows),
+      column: Math.floor(shown.from + x * (shown.to - shown.from)),
+    };
   }
 
   function grid(chart, values, tip) {
     const svg = chart.querySelector("svg"), whole = { from: 0, to: values.columns.length };
-    cells(svg, values.rows.length, values.columns.length, () => whole,
-          (row, column) => `${values.rows[row]}, ${values.columns[column]}: ${size(values.bytes[row][column])}`, tip);
+    const text = (row, column) =>
+      `${values.rows[row]}, ${values.columns[column]}: ${size(values.bytes[row][column])}`;
+    cells(svg, values.rows.length, values.columns.length, () => whole, text, tip);
   }
 
-  // ---- time ---------------------------------------------------------------------------------------------------------------------------
+  // ---- time ----
   function timeCharts(time, tip) {
-    const charts = all(".chart.time"), columns = time.written.length, rows = time.labels.length, least = Math.min(8, columns);
+    const charts = all(".chart.time"), columns = time.written.length, rows = time.labels.length;
+    const least = Math.min(8, columns);
     const shares = Uint8Array.from(atob(time.shares), (character) => character.charCodeAt(0));
     let shown = { from: 0, to: columns };
     const moment = (column) => time.start + column * time.bin;
-    const when = (column) => `${Number(moment(column).toPrecision(4))}–${Number(moment(column + 1).toPrecision(4))} s`;
-    const moved = (column) => [["written", time.written], ["read", time.read]].filter(([, bins]) => bins[column])
-      .map(([word, bins]) => `${word} ${size(bins[column] / time.bin)}/s`).join("\n") || "no bytes moved";
-    const doing = (row, column) => time.kinds.map((kind, index) => [kind, shares[(index * rows + row) * columns + column] / 255])
-      .filter(([, share]) => share > 0.004).map(([kind, share]) => `${Math.round(share * 100) || "<1"} % ${kind}`).join("\n") || "no I/O";
+    const rounded = (column) => Number(moment(column).toPrecision(4));
+    const span = (column) => `${rounded(column)}–${rounded(column + 1)} s`;
+    const bytes = (column) => [["written", time.written], ["read", time.read]]
+      .filter(([, bins]) => bins[column])
+      .map(([word, bins]) => `${word} ${size(bins[column] / time.bin)}/s`)
+      .join("\n") || "no bytes moved";
+    const share = (index, row, column) => shares[(index * rows + row) * columns + column] / 255;
+    const activity = (row, column) => time.kinds
+      .map((kind, index) => [kind, share(index, row, column)])
+      .filter(([, part]) => part > 0.004)
+      .map(([kind, part]) => `${Math.round(part * 100) || "<1"} % ${kind}`)
+      .join("\n") || "no I/O";
 
     function zoom(from, to) {
-      const width = Math.min(Math.max(to - from, least), columns), start = Math.min(Math.max(from, 0), columns - width);
+      const width = Math.min(Math.max(to - from, least), columns);
+      const start = Math.min(Math.max(from, 0), columns - width);
       shown = { from: start, to: start + width };
       charts.forEach((chart) => {
         const svg = chart.querySelector("svg");
@@ -149,11 +186,13 @@ document.addEventListener("DOMContentLoaded", () => {
       tip.hide();
     }
     function ticks(axis) {
-      const low = moment(shown.from), length = (shown.to - shown.from) * time.bin, most = Math.max(2, axis.clientWidth / 80);
+      const low = moment(shown.from), length = (shown.to - shown.from) * time.bin;
+      const high = low + length * 1.0001, most = Math.max(2, axis.clientWidth / 80);
       const power = 10 ** Math.floor(Math.log10(length / most));
-      const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= length / most * 0.999);
+      const steps = [1, 2, 5, 10].map((factor) => factor * power);
+      const step = steps.find((size) => size >= length / most * 0.999);
       axis.textContent = "";
-      for (let value = Math.ceil(low / step - 1e-9); value * step <= low + length * 1.0001; value += 1) {
+      for (let value = Math.ceil(low / step - 1e-9); value * step <= high; value += 1) {
         const tick = document.createElement("span");
         tick.className = "tick";
         tick.textContent = Number((value * step).toPrecision(6));
@@ -161,25 +200,40 @@ document.addEventListener("DOMContentLoaded", () => {
         axis.append(tick);
       }
     }
-    const about = (column, factor) => { const half = (shown.to - shown.from) * factor / 2; zoom(column - half, column + half); };
+    const about = (column, factor) => {
+      const half = (shown.to - shown.from) * factor / 2;
+      zoom(column - half, column + half);
+    };
     const middle = () => (shown.from + shown.to) / 2, quarter = () => (shown.to - shown.from) / 4;
-    const actions = { in: () => about(middle(), 0.5), out: () => about(middle(), 2), all: () => zoom(0, columns),
-                      left: () => zoom(shown.from - quarter(), shown.to - quarter()), right: () => zoom(shown.from + quarter(), shown.to + quarter()) };
-    all("[data-zoom]").forEach((button) => button.addEventListener("click", actions[button.dataset.zoom]));
+    const actions = {
+      in: () => about(middle(), 0.5),
+      out: () => about(middle(), 2),
+      all: () => zoom(0, columns),
+      left: () => zoom(shown.from - quarter(), shown.to - quarter()),
+      right: () => zoom(shown.from + quarter(), shown.to + quarter()),
+    };
+    all("[data-zoom]").forEach((button) => {
+      button.addEventListener("click", actions[button.dataset.zoom]);
+    });
     all("[data-from]").forEach((button) => button.addEventListener("click", () => {
-      const from = (button.dataset.from - time.start) / time.bin, to = (button.dataset.to - time.start) / time.bin;
+      const bin = (seconds) => (seconds - time.start) / time.bin;
+      const from = bin(button.dataset.from), to = bin(button.dataset.to);
       zoom(from - (to - from) / 4, to + (to - from) / 4);
       charts[0].scrollIntoView({ block: "center" });
     }));
     const keys = (key, column) => {
-      const action = { "+": () => about(column + 0.5, 0.5), "=": () => about(column + 0.5, 0.5), "-": () => about(column + 0.5, 2), "0": actions.all }[key];
+      const enlarge = () => about(column + 0.5, 0.5), reduce = () => about(column + 0.5, 2);
+      const action = { "+": enlarge, "=": enlarge, "-": reduce, "0": actions.all }[key];
       if (action) action();
       return Boolean(action);
     };
     charts.forEach((chart) => {
       const svg = chart.querySelector("svg"), map = chart.id === "timeline";
       drag(svg);
-      cells(svg, map ? rows : 1, columns, () => shown, (row, column) => (map ? `${time.labels[row]}, ` : "") + `${when(column)}\n` + (map ? doing(row, column) : moved(column)), tip, keys);
+      const text = (row, column) => (map
+        ? `${time.labels[row]}, ${span(column)}\n${activity(row, column)}`
+        : `${span(column)}\n${bytes(column)}`);
+      cells(svg, map ? rows : 1, columns, () => shown, text, tip, keys);
     });
     addEventListener("resize", () => zoom(shown.from, shown.to));
     zoom(0, columns);
@@ -189,14 +243,21 @@ document.addEventListener("DOMContentLoaded", () => {
       let start = null;
       const end = () => { start = null; selection.hide(); };
       const column = (event) => cell(svg, event, 1, shown).column;
-      svg.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && event.button === 0) { start = column(event); svg.setPointerCapture(event.pointerId); } });
+      svg.addEventListener("pointerdown", (event) => {
+        if (event.pointerType !== "mouse" || event.button !== 0) return;
+        start = column(event);
+        svg.setPointerCapture(event.pointerId);
+      });
       svg.addEventListener("pointermove", (event) => {
-        if (start !== null) selection.place(Math.min(start, column(event)), 0, Math.abs(column(event) - start) + 1, svg.dataset.rows);
+        if (start === null) return;
+        const now = column(event);
+        selection.place(Math.min(start, now), 0, Math.abs(now - start) + 1, svg.dataset.rows);
       });
       svg.addEventListener("pointerup", (event) => {
         const first = start, last = column(event);
         end();
-        if (first !== null && Math.abs(last - first) >= 2) zoom(Math.min(first, last), Math.max(first, last) + 1);
+        if (first === null || Math.abs(last - first) < 2) return;
+        zoom(Math.min(first, last), Math.max(first, last) + 1);
       });
       svg.addEventListener("pointercancel", end);
       svg.addEventListener("dblclick", actions.all);
@@ -204,7 +265,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   }
 
-  // ---- tables -------------------------------------------------------------------------------------------------------------------------
+  // ---- tables ----
   function sortable(table) {
     const heads = all("thead th", table), body = table.tBodies[0];
     heads.forEach((head, column) => {
@@ -215,12 +276,16 @@ document.addEventListener("DOMContentLoaded", () => {
       head.replaceChildren(button);
       button.addEventListener("click", () => {
         const numbers = head.classList.contains("n") || head.classList.contains("wide");
-        const order = head.getAttribute("aria-sort") === (numbers ? "descending" : "ascending") ? (numbers ? "ascending" : "descending") : (numbers ? "descending" : "ascending");
+        const orders = numbers ? ["descending", "ascending"] : ["ascending", "descending"];
+        const order = orders[head.getAttribute("aria-sort") === orders[0] ? 1 : 0];
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", order);
-        const key = (row) => { const cell = row.cells[column]; return numbers ? Number(cell.dataset.v) : cell.textContent; };
         const sign = order === "ascending" ? 1 : -1;
-        const compare = numbers ? (a, b) => sign * (key(a) - key(b)) : (a, b) => sign * key(a).localeCompare(key(b), undefined, { numeric: true });
+        const number = (row) => Number(row.cells[column].dataset.v);
+        const text = (row) => row.cells[column].textContent;
+        const compare = numbers
+          ? (a, b) => sign * (number(a) - number(b))
+          : (a, b) => sign * text(a).localeCompare(text(b), undefined, { numeric: true });
         body.append(...[...body.rows].sort(compare));
       });
     });
@@ -231,24 +296,32 @@ document.addEventListener("DOMContentLoaded", () => {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "more";
-    const fold = (short) => { table.classList.toggle("short", short); button.textContent = short ? `Show all ${table.tBodies[0].rows.length}` : "Show fewer"; };
+    const fold = (short) => {
+      table.classList.toggle("short", short);
+      button.textContent = short ? `Show all ${table.tBodies[0].rows.length}` : "Show fewer";
+    };
     button.addEventListener("click", () => fold(!table.classList.contains("short")));
     table.closest(".scroll").after(button);
     fold(true);
   }
 
   function filter() {
-    const input = document.getElementById("file-filter"), table = document.getElementById("file-table");
+    const input = document.getElementById("file-filter");
+    const table = document.getElementById("file-table");
     if (!input) return;
     input.addEventListener("input", () => {
       const wanted = input.value.trim().toLowerCase(), rows = [...table.tBodies[0].rows];
-      rows.forEach((row) => { row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted); });
+      rows.forEach((row) => {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+      });
       table.classList.toggle("filtered", Boolean(wanted));
-      document.getElementById("file-count").textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length}` : "";
+      const visible = rows.filter((row) => !row.hidden).length;
+      const count = document.getElementById("file-count");
+      count.textContent = wanted ? `${visible} of ${rows.length}` : "";
     });
   }
 
-  // ---- the rest -----------------------------------------------------------------------------------------------------------------------
+  // ---- commands and printing ----
   function copying(button) {
     button.addEventListener("click", async () => {
       const code = button.previousElementSibling;
@@ -260,7 +333,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   function printing() {
     let opened = [];
-    addEventListener("beforeprint", () => { opened = all("details:not([open])"); opened.forEach((details) => { details.open = true; }); });
-    addEventListener("afterprint", () => { opened.forEach((details) => { details.open = false; }); });
+    const open = (value) => opened.forEach((details) => { details.open = value; });
+    addEventListener("beforeprint", () => { opened = all("details:not([open])"); open(true); });
+    addEventListener("afterprint", () => open(false));
   }
 });

@@ -1,5 +1,5 @@
-"""Renders tables for the page: columns that know their style class, cells as markup with the number
-that they sort by."""
+"""Renders tables for the HTML page: columns with style classes, and cells as markup with their sort
+keys."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from pario import wording
 from pario.see.report import svg
 from pario.see.report.table import BARS, BYTES, CODE, PATH, ZOOM, Bar, Column, Row, Table
 
-#: Longer names lose their middle.
+#: Longer names are shortened in the middle.
 NAME_LENGTH = 400
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The markup of a cell, the number it sorts by (None: it sorts by its text), its style
-    class."""
+    """The markup of a cell, its sort key (None: it sorts by its text), and its style class."""
 
     text: Markup | str
     value: float | None
@@ -39,8 +38,8 @@ class Page:
     foldable: bool
 
 
-def rendered(table: Table[Row]) -> Page:
-    """The table without the columns in which every cell is empty."""
+def render_table(table: Table[Row]) -> Page:
+    """Render a table, without the columns in which every cell is empty."""
     cells = [[_cell(column, row, table) for row in table.rows] for column in table.columns]
     used = [index for index, column in enumerate(cells) if any(cell.text for cell in column)]
     columns = [table.columns[index] for index in used]
@@ -54,9 +53,9 @@ def rendered(table: Table[Row]) -> Page:
     )
 
 
-def rendered_if_any(*tables: Table[Any]) -> list[Page]:
-    """The tables that have rows."""
-    return [rendered(table) for table in tables if table.rows]
+def render_nonempty(*tables: Table[Any]) -> list[Page]:
+    """Render the tables that have rows."""
+    return [render_table(table) for table in tables if table.rows]
 
 
 def _css(column: Column[Any]) -> str:
@@ -76,7 +75,7 @@ def _markup(column: Column[Row], row: Row, length: int) -> Markup | str:
     text = column.cell(row)
     if not text:
         return ""
-    shown = _MARKUP.get(column.format.name, wording.elided)(text, length)
+    shown = _MARKUP.get(column.format.name, wording.elide)(text, length)
     detail = column.detail(row) if column.detail else ""
     if not detail and column.format is BYTES and text == wording.size(column.value(row)):
         detail = wording.exact_size(column.value(row))
@@ -89,7 +88,7 @@ def _markup(column: Column[Row], row: Row, length: int) -> Markup | str:
 
 
 def _bars(pair: Sequence[Bar]) -> Markup:
-    return Markup("").join(svg.stacked(bar.parts, bar.whole) for bar in pair)
+    return Markup("").join(svg.stacked_bar(bar.parts, bar.whole) for bar in pair)
 
 
 def _zoom_button(span: tuple[float, float]) -> Markup:
@@ -97,18 +96,18 @@ def _zoom_button(span: tuple[float, float]) -> Markup:
 
 
 def _code(text: str, length: int) -> Markup:
-    return Markup("<code>{}</code>").format(wording.elided(text, length))
+    return Markup("<code>{}</code>").format(wording.elide(text, length))
 
 
 def path_text(path: str, length: int = NAME_LENGTH) -> Markup:
-    """A path whose last part stands out. Isolated, because a name may be written from right to
-    left."""
-    folder, slash, name = wording.elided(path, length).rpartition("/")
+    """Return a path with an emphasised last part. Its text direction is isolated, because names may
+    be written from right to left."""
+    folder, slash, name = wording.elide(path, length).rpartition("/")
     return Markup('<bdi class="path"><span>{}</span><b>{}</b></bdi>').format(folder + slash, name)
 
 
 def bytes_text(value: float) -> Markup:
-    """Bytes in SI units, exact when pointed at; empty for zero."""
+    """Return bytes in SI units, with the exact number as tooltip; empty for zero."""
     return (
         Markup('<span title="{}">{}</span>').format(wording.exact_size(value), wording.size(value))
         if value

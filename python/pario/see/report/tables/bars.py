@@ -1,4 +1,4 @@
-"""The bars inside tables and beside the verdict: which parts, in which style."""
+"""The bars inside tables and beside the verdict: their parts and styles."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pario import wording
 from pario.see.analyze.model import FileRow, FunctionRow, Split
 from pario.see.report.table import Bar
 
-#: The parts of a split in the order in which they are shown: field, word.
+#: The parts of a split in display order: field, word.
 PARTS = (
     ("compute", "compute"),
     ("communication", "communication"),
     ("waiting", "waiting"),
     ("io", "I/O"),
 )
-#: The part of the split whose colour a function's bar has, by category; others have that of I/O.
+#: The part of the split that gives a function's bar its colour, by category; I/O for all others.
 FUNCTION_CLASSES = {
     "p2p": "communication",
     "wait": "communication",
@@ -24,7 +24,7 @@ FUNCTION_CLASSES = {
 
 
 def split_bar(split: Split, longest: float = 0.0) -> Bar:
-    """The wall time of a split, in full or as its part of ``longest`` seconds."""
+    """Return the wall time of a split as a full bar, or as its part of ``longest`` seconds."""
     parts = tuple((name, word, getattr(split, name)) for name, word in PARTS)
     shares = split.wall > 0 and not longest
     return Bar(
@@ -42,8 +42,8 @@ def split_bar(split: Split, longest: float = 0.0) -> Bar:
 
 
 def function_bar(row: FunctionRow, high: float, many: bool) -> Bar:
-    """The mean rank's time with its waiting, then in a lighter shade up to the slowest rank's;
-    without ranks the time of one process."""
+    """Return the mean rank's time with its waiting, then in a lighter shade the rest of the slowest
+    rank's; without ranks the time of one process."""
     css = FUNCTION_CLASSES.get(row.category, "io")
     if not many:
         return Bar(((css, row.slowest, f"{row.name}: {wording.seconds(row.slowest)}"),), high)
@@ -61,13 +61,13 @@ def function_bar(row: FunctionRow, high: float, many: bool) -> Bar:
 
 
 def mean_seconds(row: FileRow) -> float:
-    """Seconds of the mean rank among those that use the file."""
+    """Return the mean seconds of the ranks that use the file."""
     return row.seconds / max(row.ranks, 1)
 
 
 def file_bar(row: FileRow, high: float, many: bool) -> Bar:
-    """The mean rank's seconds of writing, reading and metadata, then in a lighter shade up to the
-    slowest's; without ranks the sums."""
+    """Return the mean rank's seconds of writing, reading and metadata, then in a lighter shade the
+    rest of the slowest rank's; without ranks the sums."""
     kinds = (
         ("write", row.write_seconds, "writing"),
         ("read", row.read_seconds, "reading"),

@@ -29,14 +29,14 @@ from pario.see.report.table import (
     Table,
     field_column,
 )
-from pario.see.report.words import OUTPUTS, amount, change, of_noise, spread
+from pario.see.report.words import OUTPUTS, amount, change, format_spread, of_noise
 
 #: The terminal's style of a finding.
 STYLES = {"gone": "green", "smaller": "green", "same": "dim", "larger": "red", "new": "red"}
 
 
 def measures(it: Comparison) -> Table[Measure]:
-    """Figures of the whole run."""
+    """Return the table of the figures of the whole run."""
 
     def median(side: Side, b: bool) -> Column[Measure]:
         def value(row: Measure) -> float:
@@ -65,7 +65,7 @@ def measures(it: Comparison) -> Table[Measure]:
             lambda row: max(row.a.spread, row.b.spread),
             COUNT,
             "half the difference between the largest and the smallest value of one side",
-            text=spread,
+            text=format_spread,
         ),
         Column("", of_noise, note="whether the difference counts"),
         Column("all runs", _all_runs, note="in the order in which they ran", least_width=HTML_ONLY),
@@ -74,7 +74,7 @@ def measures(it: Comparison) -> Table[Measure]:
 
 
 def _all_runs(row: Measure) -> str:
-    """The single values, where there is more than one of a side and they differ."""
+    """Return the values of all runs, if a side has several and they differ."""
     if max(len(row.a.values), len(row.b.values)) < 2 or row.noise == "equal":
         return ""
     return " / ".join(
@@ -83,7 +83,7 @@ def _all_runs(row: Measure) -> str:
 
 
 def findings(it: Comparison, rows: Sequence[FindingChange]) -> Table[FindingChange]:
-    """Findings of both sides."""
+    """Return the table of the findings of both sides."""
     columns: tuple[Column[FindingChange], ...] = (
         _pair("seconds lost", rows, it),
         Column(
@@ -113,7 +113,7 @@ def findings(it: Comparison, rows: Sequence[FindingChange]) -> Table[FindingChan
 
 
 def files(it: Comparison, rows: Sequence[FileChange]) -> Table[FileChange]:
-    """Files by the time that changed."""
+    """Return the table of files by the change of their time."""
     per_rank = "time per rank" if max(it.a.ranks, it.b.ranks) > 1 else "time"
     mean = "mean of the ranks that use it"
     same = Column[FileChange](
@@ -165,7 +165,7 @@ def files(it: Comparison, rows: Sequence[FileChange]) -> Table[FileChange]:
 def _both(
     title: str, field: str, format: Format, note: str, it: Comparison
 ) -> tuple[Column[FileChange], Column[FileChange]]:
-    """A column per side."""
+    """Return a column per side."""
     zeros = format is not BYTES
     return (
         field_column(f"{title}, {it.a.name}", f"{field}_a", format, note, short=title, zeros=zeros),
@@ -176,7 +176,7 @@ def _both(
 def _pair(
     title: str, rows: Sequence[FindingChange] | Sequence[FileChange], it: Comparison
 ) -> Column[Any]:
-    """Two bars, one below the other: A pale, B full."""
+    """Return a column of two bars, one below the other: A pale, B full."""
     high = max((max(row.seconds_a, row.seconds_b) for row in rows), default=0.0)
 
     def pair(row: FindingChange | FileChange) -> tuple[Bar, Bar]:
@@ -188,7 +188,7 @@ def _pair(
 
 
 def outputs(it: Comparison, rows: Sequence[OutputChange]) -> Table[OutputChange]:
-    """Output files of both sides."""
+    """Return the table of the output files of both sides."""
     columns: tuple[Column[OutputChange], ...] = (
         Column("File", lambda row: row.path, PATH, flexible=True),
         Column("", lambda row: OUTPUTS[row.state], strong=lambda row: row.state != "identical"),

@@ -65,9 +65,9 @@ _PHASES = (
 
 
 def tables(rows: Sequence[MpiioRow], total: int = 0) -> list[Table[MpiioRow]]:
-    """The three tables; each has a row per file."""
+    """Return the three tables, each with a row per file."""
     made = (
-        ("Calls of the program", _CALLS, "calls of all ranks, and the ways they took"),
+        ("Calls of the program", _CALLS, "calls of all ranks, and their execution"),
         ("Calls to the file system", _SYSTEM, "calls of all ranks that reached the file system"),
         ("Times", _times(), "seconds of the slowest rank, and bandwidth"),
     )

@@ -1,5 +1,5 @@
 """The tables of functions, files, file systems, phases and loaders. Times of several ranks are
-shown per rank, because only these compare with the wall time."""
+shown per rank, because only those are comparable with the wall time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pario.see.report.words import LAYERS, of_slowest, rank
 
 
 def functions(rows: Sequence[FunctionRow], many: bool, total: int = 0) -> Table[FunctionRow]:
-    """Functions by time; ``many``: the job has more than one rank."""
+    """Return functions by time; ``many``: the job has more than one rank."""
     high = max((row.slowest for row in rows), default=0.0)
     whose = "of all ranks" if many else "of all processes"
     columns: list[Column[FunctionRow]] = [
@@ -89,7 +89,7 @@ def _slowest(field: str) -> list[Column[Any]]:
 
 
 def files(rows: Sequence[FileRow], many: bool, total: int = 0) -> Table[FileRow]:
-    """Files by time."""
+    """Return files by time; ``many``: the job has more than one rank."""
     columns: list[Column[FileRow]] = [
         Column(
             "File",
@@ -99,8 +99,8 @@ def files(rows: Sequence[FileRow], many: bool, total: int = 0) -> Table[FileRow]
             flexible=True,
         ),
         _file_bar(rows, many),
-        _moved("read", "bytes_read", "reads"),
-        _moved("written", "bytes_written", "writes"),
+        _bytes_column("read", "bytes_read", "reads"),
+        _bytes_column("written", "bytes_written", "writes"),
         count_column("calls", "calls", "of any kind", zeros=True),
         count_column("reads", "reads", "calls", least_width=HTML_ONLY),
         count_column("writes", "writes", "calls", least_width=HTML_ONLY),
@@ -140,8 +140,8 @@ def _file_bar(rows: Sequence[FileRow], many: bool) -> Column[FileRow]:
     )
 
 
-def _moved(title: str, field: str, calls: str) -> Column[FileRow]:
-    """Bytes of a direction; "0 B" for calls that moved nothing."""
+def _bytes_column(title: str, field: str, calls: str) -> Column[FileRow]:
+    """Return a column of the bytes of a direction; "0 B" for calls that moved no bytes."""
 
     def text(row: FileRow) -> str:
         value: int = getattr(row, field)
@@ -178,7 +178,7 @@ def _fastest(row: FileRow) -> str:
 
 
 def filesystems(rows: Sequence[FileSystemRow], ranks: int) -> Table[FileSystemRow]:
-    """A row per file system."""
+    """Return the table of file systems."""
     columns: tuple[Column[FileSystemRow], ...] = (
         Column("file system", lambda row: row.type),
         Column("mounted at", lambda row: row.mount, PATH),
@@ -197,7 +197,7 @@ def filesystems(rows: Sequence[FileSystemRow], ranks: int) -> Table[FileSystemRo
 
 
 def phases(rows: Sequence[Phase], several: str) -> Table[Phase]:
-    """Phases of I/O in the order of time; ``several``: ranks or processes."""
+    """Return phases of I/O in the order of time; ``several``: ranks or processes."""
     columns: tuple[Column[Phase], ...] = (
         field_column("from", "start", SECONDS, "since the start of the run", zeros=True),
         Column("lasts", lambda row: row.end - row.start, SECONDS, zeros=True),
@@ -215,7 +215,7 @@ def _phase_rate(row: Phase) -> float:
 
 
 def loaders(rows: Sequence[LoaderRow], total: int = 0) -> Table[LoaderRow]:
-    """Data loaders by the time that training loops waited for them."""
+    """Return data loaders by the time that training loops waited for them."""
     columns: tuple[Column[LoaderRow], ...] = (
         Column("Loader", loader_name, flexible=True),
         count_column(
@@ -253,5 +253,5 @@ def loaders(rows: Sequence[LoaderRow], total: int = 0) -> Table[LoaderRow]:
 
 
 def loader_name(row: LoaderRow) -> str:
-    """``DataLoader(Images)``: the names in the program."""
+    """Return a name such as ``DataLoader(Images)``, from the names in the program."""
     return f"{row.loader.rpartition('.')[2]}({wording.name(row.data)})"

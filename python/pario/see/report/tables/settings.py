@@ -1,4 +1,4 @@
-"""The tables of hints and settings: what was requested, and what is in force."""
+"""The tables of hints and settings: requested values, and values in force."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pario import wording
 from pario.see.analyze.model import HintRow
 from pario.see.report.table import CODE, COUNT, HTML_ONLY, PATH, Column, Table
-from pario.see.report.words import troubled
+from pario.see.report.words import hints_without_effect
 
-#: Longer names lose their middle in HTML, because they stand in several tables.
+#: HTML shortens longer names in the middle, because they occur in several tables.
 NAME_LENGTH = 200
 
 
 def settings(rows: Sequence[HintRow], title: str, note: str = "hints") -> Table[HintRow]:
-    """A row per setting of pario; those that are not in force in bold."""
-    bad = troubled(rows)
+    """Return a row per setting of pario; settings that are not in force are in bold."""
+    bad = hints_without_effect(rows)
     columns: tuple[Column[HintRow], ...] = (
         Column("Hint", lambda row: row.key, CODE, flexible=True),
         Column("requested", lambda row: row.requested, note="by the program or the environment"),
@@ -44,7 +44,7 @@ Hint = tuple[str, str, str, str]  # file, key, requested, effective
 
 
 def library_hints(rows: Sequence[Hint]) -> Table[Hint]:
-    """Hints of the MPI library as requested and as in force; differing values in bold."""
+    """Return the requested and effective hints of the MPI library; differing values are in bold."""
     columns: tuple[Column[Hint], ...] = (
         Column("file", lambda row: row[0], PATH),
         Column("hint", lambda row: row[1], CODE),

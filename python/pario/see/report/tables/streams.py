@@ -42,7 +42,7 @@ _COLUMNS: tuple[Column[StreamRow], ...] = (
 
 
 def streams(rows: Sequence[StreamRow], total: int = 0) -> Table[StreamRow]:
-    """Calls of the program and of the buffers, a row per file, over all processes."""
+    """Return the calls of the program and of the buffers, a row per file, over all processes."""
     note = "the program's calls, and the calls that reached the file system"
     return Table(
         "Buffered files", _COLUMNS, rows, note, total, noun="file", name_length=NAME_LENGTH

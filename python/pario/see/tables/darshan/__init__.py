@@ -1,4 +1,4 @@
-"""Darshan logs (through the ``darshan`` package's C library) into the table model."""
+"""Reads Darshan logs into the table model, through the C library of the ``darshan`` package."""
 
 from pario.see.tables.darshan.apart import read_job
 

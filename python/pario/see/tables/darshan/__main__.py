@@ -1,5 +1,5 @@
-"""Reads Darshan logs and writes the Job, or the error, as a pickle to standard output: the other
-end of ``apart.py``."""
+"""Reads Darshan logs and writes the Job, or the error, as a pickle to standard output;
+``apart.py`` starts it."""
 
 import pickle
 import sys

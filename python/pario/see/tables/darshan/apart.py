@@ -1,5 +1,5 @@
-"""Reads Darshan logs in a process of their own: some damaged logs crash the C library, and it
-prints its errors wherever it runs."""
+"""Reads Darshan logs in a separate process, because some damaged logs crash the C library, and it
+prints its errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pario.see.tables.model import Job
 
 
 def read_job(source: str, paths: Sequence[Path]) -> Job:
-    """The job of Darshan logs. Raises ReadError when one is damaged where all else hangs on it, or
-    is no Darshan log."""
+    """Return the job of Darshan logs. Raises ReadError for another file, and for damage in a part
+    on which all others depend."""
     for path in paths:
         check(path)
     answer = ask(
@@ -32,7 +32,7 @@ def read_job(source: str, paths: Sequence[Path]) -> Job:
 
 
 def ask(command: Sequence[str], source: str) -> Job | ParioError:
-    """The answer of a reading process; an error when it died."""
+    """Return the answer of a reading process; an error if it died."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment()) as child:
         assert child.stdout is not None
         try:
@@ -53,7 +53,7 @@ def _end(status: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, with the package where this process found it."""
+    """Return this process's environment, with the directory of this package in PYTHONPATH."""
     here = str(Path(pario.__file__).parents[1])
     return {
         **os.environ,

@@ -112,8 +112,8 @@ _RANKS = {
 
 
 def to_rows(module: str, source: NDArray[Any], ranks: int) -> NDArray[Any]:
-    """Records of a Darshan module as rows of RECORD; ``file`` and ``process`` are left to the
-    caller."""
+    """Return the records of a Darshan module as rows of RECORD; the caller sets ``file`` and
+    ``process``."""
     rows = new_records(len(source))
     rows["layer"] = LAYERS.index(MODULE_LAYERS[module])
     for field, counters in _FIELDS[module].items():
@@ -165,14 +165,14 @@ def _derive_pattern(source: NDArray[Any], rows: NDArray[Any]) -> None:
 
 
 def _derive_collective_times(rows: NDArray[Any]) -> None:
-    """Known where all calls of a direction are collective; shared out by calls where they are
-    mixed."""
+    """Set the times of collective calls: exact if all calls of a direction are collective,
+    otherwise in proportion to calls."""
     for direction in ("read", "write"):
         share = rows[f"collective_{direction}s"] / np.maximum(rows[f"{direction}s"], 1)
         rows[f"collective_{direction}_time"] = rows[f"{direction}_time"] * share
 
 
 def _add_ends(rows: NDArray[Any]) -> None:
-    """Darshan keeps the highest byte, the model one more."""
+    """Add one to the ends: Darshan records the highest byte, the model the offset behind it."""
     for end, calls in (("end_read", "bytes_read"), ("end_written", "bytes_written")):
         rows[end] += rows[calls] > 0

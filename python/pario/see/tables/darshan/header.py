@@ -1,5 +1,5 @@
-"""Checks of a Darshan log before its library reads it: the library prints its errors, and trusts
-damaged files."""
+"""Checks a Darshan log before its library reads it, because the library prints its errors and does
+not detect all damage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pario.see.tables.errors import ReadError
 MAGIC = 6567223
 EXPECTED = "a Darshan log, format 3.00 or later"
 _MAGIC_AT = 8
-# of format 3.21; others are a little longer or shorter, none fits into less than half of it
+# bytes in format 3.21; headers of other formats have a similar size, and more than half of it
 _HEADER_SIZE = 360
 _FOREIGN = {
     b"\x1f\x8b": "a gzip file (perhaps a log of Darshan 2)",
@@ -19,7 +19,7 @@ _FOREIGN = {
 
 
 def check(path: Path) -> None:
-    """Raises ReadError when the file cannot be a log of Darshan 3."""
+    """Check the header. Raises ReadError if the file cannot be a log of Darshan 3."""
     with path.open("rb") as file:
         head = file.read(_HEADER_SIZE)
     if not head:
@@ -33,7 +33,7 @@ def check(path: Path) -> None:
 
 
 def _magic(head: bytes) -> int:
-    """The magic number in either byte order."""
+    """Return the magic number, for both byte orders."""
     field = head[_MAGIC_AT : _MAGIC_AT + 8]
     little = int.from_bytes(field, "little")
     return little if little == MAGIC else int.from_bytes(field, "big")

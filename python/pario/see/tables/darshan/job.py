@@ -1,4 +1,4 @@
-"""A job from its Darshan logs: usually one; a program without MPI leaves one log per process."""
+"""A job from its Darshan logs: usually one log; a program without MPI leaves one per process."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _DXT = {
     "DXT_POSIX": ("posix", "read", "write"),
     "DXT_MPIIO": ("mpiio", "MPI_File_read", "MPI_File_write"),
 }
-_DXT_VERSIONS = {"DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}  # those whose segments have four fields
+_DXT_VERSIONS = {"DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}  # versions with segments of four fields
 _USED = {*MODULE_LAYERS, *_DXT, "LUSTRE"}
 _STREAMS = {"<STDIN>", "<STDOUT>", "<STDERR>"}
 _INITIALISED = 0x10  # LCME_FL_INIT
 _MPIIO_NESTING = (
-    "POSIX calls on files that MPI-IO opened are taken as made by MPI-IO (Darshan does not tell"
-    " them apart)"
+    "POSIX calls on files that MPI-IO opened count as made by MPI-IO (Darshan does not separate"
+    " them)"
 )
 
 
 def collect(source: str, paths: Sequence[Path]) -> Job:
-    """The job of Darshan logs. Raises ReadError when a file is none, or damaged where all else
-    hangs on it."""
+    """Return the job of Darshan logs. Raises ReadError for another file, and for damage in a part
+    on which all others depend."""
     with ExitStack() as stack:
         logs = [stack.enter_context(Log(path)) for path in paths]
         return _Reader(Job(source=source, format="darshan"), logs).read()
@@ -51,7 +51,7 @@ def collect(source: str, paths: Sequence[Path]) -> Job:
 
 @dataclass(frozen=True)
 class _Traced:
-    """Segments of one rank, file and direction; kept as Darshan has them until all are known, which
+    """Segments of one rank, file and direction, in Darshan's form: converting them only at the end
     halves the memory."""
 
     process: int
@@ -63,7 +63,7 @@ class _Traced:
     rows: NDArray[Any]
 
     def fill(self, events: NDArray[Any]) -> None:
-        """Fills rows of EVENT."""
+        """Fill rows of EVENT with the segments."""
         for name in ("process", "file", "layer", "kind", "function"):
             events[name] = getattr(self, name)
         events["count"] = 1
@@ -173,8 +173,8 @@ class _Reader:
         self.job.messages.append(f"{log.path}: {text}")
 
     def _read_module(self, log: Log, module: Module) -> int | None:
-        """Adds the rows of a module; their number, or None when it was left out and that was
-        said."""
+        """Add the rows of a module; return their number, or None if it was left out with a
+        message."""
         if module.name in MODULE_LAYERS:
             return self._add_records(log, module)
         if module.name == "LUSTRE":
@@ -273,11 +273,11 @@ class _Reader:
         job.filesystems = np.array(rows, FILESYSTEM)
 
     def _mount_of(self, path: str) -> str | None:
-        """The longest mount point above a path."""
+        """Return the longest mount point above a path."""
         return max((mount for mount in self.types if _is_below(path, mount)), key=len, default=None)
 
     def _mark_nested(self) -> None:
-        """POSIX rows of files that MPI-IO also has are its work."""
+        """Mark the POSIX rows of files that MPI-IO also has as made by MPI-IO."""
         records = self.job.records
         posix = records["layer"] == LAYERS.index("posix")
         through_mpiio = np.unique(records["file"][records["layer"] == LAYERS.index("mpiio")])

@@ -74,7 +74,7 @@ def _backend() -> Any:
 
 @contextmanager
 def _captured_errors(texts: list[str]) -> Iterator[None]:
-    """Collect the output of the C library on standard error meanwhile."""
+    """Collect the output of the C library on standard error during the block."""
     with tempfile.TemporaryFile() as file:
         saved = os.dup(2)
         os.dup2(file.fileno(), 2)
@@ -96,7 +96,7 @@ class Log:
 
     ``job`` is the job record (uid, start_time_sec, start_time_nsec, nprocs, jobid, run_time,
     log_ver, metadata), ``command`` the command line, ``mounts`` the types by mount point, ``names``
-    the paths by record id, ``modules`` what is in the log. Only one module may be read at a time.
+    the paths by record id, ``modules`` the modules by name. Only one module may be read at a time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,8 +108,8 @@ class Log:
             self._log = self._b.log_open(str(path))
         if self._log["handle"] == self._b.ffi.NULL:
             raise self._make_error()
-        # All at once and before the records: the library has one place in the file, and loses it
-        # when regions are read by turns.
+        # Read all of these at once and before the records: the library has a single file position,
+        # which it loses if regions are read alternately.
         self.job: dict[str, Any] = self._ask(self._b.log_get_job)
         self.command = str(self._ask(self._b.log_get_exe)).strip()
         self.mounts = dict(self._ask(self._b.log_get_mounts))
@@ -149,7 +149,7 @@ class Log:
         )
 
     def _records(self, module: Module) -> Iterator[Any]:
-        """Pointers to the records of a module, each valid until the next is asked for."""
+        """Yield pointers to the records of a module, each valid until the next one."""
         next_record, free, handle = (
             self._b.libdutil.darshan_log_get_record,
             self._b.libdutil.darshan_free,
@@ -163,8 +163,8 @@ class Log:
                 buffer[0] = self._b.ffi.NULL
 
     def counters(self, module: Module) -> NDArray[Any]:
-        """All records of POSIX, STDIO or MPI-IO: ``id``, ``rank``, and a field for every counter,
-        without the module's prefix."""
+        """Return all records of POSIX, STDIO or MPI-IO: ``id``, ``rank``, and a field for every
+        counter, without the module's prefix."""
         prefix = module.name.replace("-", "") + "_"
         names = [(name.removeprefix(prefix), "<i8") for name in self._b.counter_names(module.name)]
         names += [
@@ -183,7 +183,7 @@ class Log:
         )
 
     def segments(self, module: Module) -> Iterator[Segments]:
-        """The records of a DXT module."""
+        """Yield the records of a DXT module."""
         ffi = self._b.ffi
         head = ffi.sizeof("struct dxt_file_record")
         for pointer in self._records(module):
@@ -197,7 +197,7 @@ class Log:
             )
 
     def stripes(self, module: Module) -> Iterator[list[Stripes]]:
-        """The records of the LUSTRE module: the components of each file's layout."""
+        """Yield the records of the LUSTRE module: the components of each file's layout."""
         ffi = self._b.ffi
         names = [name.removeprefix("LUSTRE_COMP_") for name in self._b.counter_names("LUSTRE_COMP")]
         for pointer in self._records(module):

@@ -62,7 +62,7 @@ class Block:
 
     kind: int
     at: int  # of the payload
-    room: int  # bytes of the payload that are in the file
+    available: int  # bytes of the payload that are in the file
     used: int
     checksum: int
     index: int
@@ -241,8 +241,8 @@ def _fault(block: Block, data: NDArray[np.uint8]) -> str:
     """Return why a block is unusable, or an empty text."""
     if not PROCESS <= block.kind <= NOTES:
         return "is not known to this version of pario"
-    if block.used > block.room:
-        return f"is cut off: {block.room} of {block.used} bytes are there"
+    if block.used > block.available:
+        return f"is cut off: {block.available} of {block.used} bytes are in the file"
     if (
         block.kind in _CHECKED
         and _native.checksum(data[block.at : block.at + block.used]) != block.checksum
@@ -269,7 +269,7 @@ def _process(
 
     Raises ReadError where the clock is among them.
     """
-    has_row = bool(blocks) and blocks[0].room >= schema.process.itemsize
+    has_row = bool(blocks) and blocks[0].available >= schema.process.itemsize
     _require(has_row, path, "a log without its process block")
     row = np.frombuffer(data, schema.process, 1, blocks[0].at)[0]
     process = dict(zip(schema.process.names or (), row.tolist(), strict=True))
@@ -291,7 +291,7 @@ def _records(
     """Return all rows, at their numbers. The path of a missing row is the address of no string."""
     dtype = schema.record
     found = [
-        np.frombuffer(data, dtype, min(block.count, block.room // dtype.itemsize), block.at)
+        np.frombuffer(data, dtype, min(block.count, block.available // dtype.itemsize), block.at)
         for block in blocks
     ]
     rows = found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype), *found])

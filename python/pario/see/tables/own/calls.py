@@ -30,7 +30,7 @@ def add_functions(job: Job, views: Sequence[View]) -> None:
 
 def _functions_of(view: View, block: Block, names: Names) -> NDArray[Any]:
     known = view.log.schema.functions
-    rows = min(block.aux[2], block.room // (8 * _COUNTERS), len(known))
+    rows = min(block.aux[2], block.available // (8 * _COUNTERS), len(known))
     counters = np.frombuffer(view.log.data, "<u8", rows * _COUNTERS, block.at).reshape(
         rows, _COUNTERS
     )
@@ -56,8 +56,8 @@ def _counts(view: View, values: NDArray[Any], functions: Sequence[str]) -> NDArr
 
 
 def add_communicators(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]]:
-    """Fills communicators; returns for each process the communicator of each of its numbers, the
-    last element being -1.
+    """Fill communicators; return for each process the communicator of each of its numbers, with -1
+    as last element.
 
     A communicator without a common id (0: intercommunicators, and those without a blocking
     collective call) stands for one process only.
@@ -114,7 +114,7 @@ def _dense(of_number: dict[int, int]) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class _Chunks:
-    """Return the decodable event blocks of one process, thread tails last: offset, bytes, events,
+    """The decodable event blocks of one process, thread tails last: offset, bytes, events,
     compressed."""
 
     view: View
@@ -160,7 +160,7 @@ def _chunks(view: View) -> _Chunks:
             )
     for block in view.log.threads:
         at = block.aux[1]
-        count = min(block.count, max(block.room - at, 0) // EVENT_SIZE)
+        count = min(block.count, max(block.available - at, 0) // EVENT_SIZE)
         if count:
             rows.append((block.at + at, count * EVENT_SIZE, count, 0))
     return _Chunks(view, np.array(rows, np.uint64).reshape(-1, 4))

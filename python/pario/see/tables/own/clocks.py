@@ -20,7 +20,7 @@ class Sample:
     """The facts of one process about the clock of its host."""
 
     host: str  # boot id
-    world: Hashable  # which MPI job; processes of one world leave barriers together
+    world: Hashable  # the MPI job; processes of one world leave barriers together
     mono_ns: int
     realtime_ns: int  # at the same moment
     barriers: Sequence[int] = ()  # monotonic moments at which barriers over the world returned
@@ -41,8 +41,8 @@ class Clock:
 
 
 def relate(samples: Sequence[Sample]) -> dict[str, Clock]:
-    """A clock for every host. The reference is the host of the first sample that knows barriers;
-    hosts that share no barrier with it rely on their real-time clocks.
+    """Return a clock for every host. The reference is the host of the first sample with barriers;
+    hosts without a common barrier use their real-time clocks.
     """
     clocks = {host: _from_realtime(group) for host, group in _by_host(samples).items()}
     reference = next((s.host for s in samples if s.barriers), None)

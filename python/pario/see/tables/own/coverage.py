@@ -21,7 +21,7 @@ def add_unseen(
     description: Mapping[str, Any],
     launchers: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Adds to unseen, and to the messages.
+    """Add to unseen, and to the messages.
 
     ``description`` is the run's job.json, ``launchers`` holds its launcher.N.json by their names.
     """
@@ -31,7 +31,7 @@ def add_unseen(
         for note in view.log.notes_of("unfollowed"):
             program, reason = (str(note.get(name, "")) for name in ("program", "reason"))
             job.unseen.append(Unseen(f"{program} was not followed", view.row))
-            job.messages.append(f"{program} was started {reason}: what it did is not in the log")
+            job.messages.append(f"{program} was started {reason}: its calls are not in the log")
 
 
 def _ranks_without_log(job: Job) -> list[str]:

@@ -42,8 +42,8 @@ _ALWAYS_KNOWN = {
 }
 _COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
 _END_KINDS = 6
-_BY_SIGNAL = 128  # larger exit statuses are those of a signal
-_START_TOGETHER = 60.0  # seconds; launchers of one run start within
+_BY_SIGNAL = 128  # a larger exit status is that of a signal
+_START_TOGETHER = 60.0  # seconds within which the launchers of one run start
 _NAMED = 5  # processes named in a message
 
 
@@ -232,8 +232,8 @@ def _complete_ends(job: Job) -> None:
 
 
 def _read_descriptions(job: Job, paths: Sequence[Path]) -> dict[str, Any]:
-    """The run's description: that of rank 0's launcher, which knows how the run ended, before those
-    of other hosts."""
+    """Return the run's description: that of rank 0's launcher, which knows the end of the run,
+    otherwise that of another host."""
     found: dict[str, Any] = {}
     for path in paths:
         description = _read_description(job, path)

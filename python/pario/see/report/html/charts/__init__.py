@@ -1,2 +1,2 @@
-"""Charts as values: a function takes rows of the analysis and gives a
+"""Charts as values: a function takes rows of the analysis and returns a
 :class:`~pario.see.report.html.charts.chart.Chart` or a piece of SVG."""

@@ -1,4 +1,4 @@
-"""What a chart is, and its axes."""
+"""The values of a chart, and its axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LABEL_LENGTH = 18
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled place on an axis; ``at`` in per cent from its start."""
+    """A labelled position on an axis; ``at`` is its distance from the start in per cent."""
 
     at: float
     text: str
@@ -23,7 +23,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """Name with unit, and ticks."""
+    """The label of an axis with its unit, and its ticks."""
 
     label: str
     ticks: tuple[Tick, ...]
@@ -31,12 +31,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot with axes. The page draws the frame, the labels in HTML and ``body`` as SVG stretched
-    to ``columns`` by ``rows`` units."""
+    """A plot with axes. The page draws the frame, the labels in HTML, and ``body`` as SVG that is
+    stretched to ``columns`` by ``rows`` units."""
 
     id: str
     title: str
-    summary: str  # for people who do not see it
+    summary: str  # for screen readers
     x: Axis
     y: Axis
     body: Markup
@@ -44,14 +44,14 @@ class Chart:
     rows: float
     height: int  # CSS pixels
     legend: tuple[tuple[str, str], ...] = ()  # class, text
-    kind: str = ""  # "time", "grid": what the script does with it
+    kind: str = ""  # "time" (zoom), "grid" (cells): its treatment by the script
     grid: bool = True  # lines at the ticks of y
 
 
 def linear(
     label: str, high: float, text: Callable[[float], str], most: int = 5
 ) -> tuple[Axis, float]:
-    """An axis from 0 to a round number at or above ``high``; also that number."""
+    """Return an axis from 0 to a round number at or above ``high``, and that number."""
     step = round_step(high / most) if high > 0 else 1.0
     number = max(1, math.ceil(high / step - 1e-9))
     ticks = tuple(Tick(100 * index / number, text(index * step)) for index in range(number + 1))
@@ -59,7 +59,7 @@ def linear(
 
 
 def span(label: str, low: float, high: float, text: Callable[[float], str], most: int = 8) -> Axis:
-    """An axis that ends where the data end: ticks at round numbers between."""
+    """Return an axis that ends with the data, with ticks at round numbers."""
     step = round_step((high - low) / most) if high > low else 1.0
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
@@ -74,7 +74,7 @@ def span(label: str, low: float, high: float, text: Callable[[float], str], most
 
 
 def decades(label: str, high: float) -> tuple[Axis, int]:
-    """A logarithmic axis from 1 to a power of ten above ``high``; also that power."""
+    """Return a logarithmic axis from 1 to a power of ten above ``high``, and that power."""
     power = max(1, math.ceil(math.log10(high))) if high > 1 else 1
     skip = 1 if power <= 5 else 2
     return Axis(
@@ -87,17 +87,18 @@ def decades(label: str, high: float) -> tuple[Axis, int]:
 
 
 def bands(label: str, names: Sequence[str], most: int) -> Axis:
-    """An axis of equal bands: their names, or every n-th where there are more than ``most``."""
+    """Return an axis of equal bands with their names, or with every n-th name if there are more
+    than ``most``."""
     skip = -(-len(names) // most) if names else 1
     named = [
         (100 * (index + 0.5) / len(names), name)
         for index, name in enumerate(names)
         if index % skip == 0
     ]
-    return Axis(label, tuple(Tick(at, wording.elided(name, LABEL_LENGTH)) for at, name in named))
+    return Axis(label, tuple(Tick(at, wording.elide(name, LABEL_LENGTH)) for at, name in named))
 
 
 def round_step(least: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below ``least``."""
+    """Return the smallest of 1, 2, 5 times a power of ten that is not below ``least``."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))

@@ -1,4 +1,4 @@
-"""Which ranks use which storage target of a file."""
+"""Charts of the bytes of ranks on the storage targets of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLOUR: svg.Colour = (214, 77, 38)
 
 
 def heat_map(contention: Contention, number: int) -> Chart:
-    """Ranks × targets, coloured by bytes."""
+    """Return a heat map of ranks × targets, coloured by bytes."""
     high = max((max(row, default=0) for row in contention.bytes), default=0) or 1
     pixels = bytes(
         svg.pixel(0, max(0.01, value / high) if value else 0.0)
@@ -38,7 +38,7 @@ def heat_map(contention: Contention, number: int) -> Chart:
 
 
 def totals(contention: Contention, number: int) -> Chart:
-    """Bytes per target, all ranks together: an overloaded target stands out."""
+    """Return bytes per target, of all ranks together, which show an overloaded target."""
     sums = [sum(row[index] for row in contention.bytes) for index in range(len(contention.targets))]
     axis, high = linear("all ranks", max(sums, default=0), wording.size, most=3)
     tips = [
@@ -67,5 +67,5 @@ def totals(contention: Contention, number: int) -> Chart:
 
 
 def data(contention: Contention) -> dict[str, object]:
-    """What the script needs for hover values."""
+    """Return the values that the script shows on hover."""
     return {"columns": contention.targets, "rows": contention.ranks, "bytes": contention.bytes}

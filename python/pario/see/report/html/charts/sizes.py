@@ -15,8 +15,8 @@ from pario.see.tables.model import SIZE_BINS, SIZE_NAMES
 
 
 def histogram(row: SizeRow) -> Chart:
-    """Calls per size class on a logarithmic scale: a few large calls beside millions of small ones
-    must be seen."""
+    """Return calls per size class on a logarithmic scale, which shows a few large calls beside
+    millions of small ones."""
     axis, power = decades("log scale", max(*row.reads, *row.writes))
     series = [
         (css, word, calls)
@@ -44,7 +44,7 @@ def histogram(row: SizeRow) -> Chart:
 
 
 def _classes() -> Axis:
-    """Ticks at the borders of the classes."""
+    """Return an axis with ticks at the borders of the classes."""
     ends = (0, *SIZE_BINS)
     return Axis(
         "bytes per call",

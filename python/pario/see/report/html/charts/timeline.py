@@ -1,5 +1,5 @@
-"""I/O over time: a heat map of ranks, and bytes per second. Both share the time axis and zoom
-together."""
+"""Charts of I/O over time: a heat map of ranks, and bytes per second. Both share the time axis and
+zoom together."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pario.see.analyze.model import Timeline
 from pario.see.report import svg
 from pario.see.report.html.charts.chart import Axis, Chart, bands, linear, span
 
-#: What the heat map tells apart: class, word, colour (of middle lightness: one picture serves light
-#: and dark pages).
+#: The kinds of the heat map: class, word, colour (of middle lightness, for light and dark pages).
 KINDS = (
     ("write", "writing", (214, 77, 38)),
     ("read", "reading", (58, 128, 210)),
@@ -25,8 +24,8 @@ Rows = Sequence[Sequence[float]]
 
 
 def heat_map(timeline: Timeline, one: str) -> Chart:
-    """Ranks × time; ``one`` of them: rank or process. The first picture shows in each cell what
-    took most of it; one more picture per kind, for the filter."""
+    """Return a heat map of ranks × time; ``one``: rank or process. Cells of the first picture show
+    the kind with most time; each kind has a picture of its own for the filter."""
     layers = _layers(timeline)
     columns, rows = len(timeline.bytes_read), len(timeline.labels)
     pictures = [svg.picture(_dominant(layers), columns, _colours(), "layer all")]
@@ -37,7 +36,7 @@ def heat_map(timeline: Timeline, one: str) -> Chart:
     span = wording.seconds(columns * timeline.bin_seconds)
     return Chart(
         id="timeline",
-        title=f"What each {one} does over time",
+        title=f"Activity of each {one} over time",
         summary=f"Heat map of {wording.plural(rows, 'row')} over {span}; arrow keys read its cells",
         x=time_axis(timeline),
         y=bands("", timeline.labels, 16),
@@ -51,10 +50,10 @@ def heat_map(timeline: Timeline, one: str) -> Chart:
 
 
 def bandwidth(timeline: Timeline, several: str) -> Chart:
-    """Bytes moved per second by all ranks together (``several``: ranks or processes)."""
+    """Return bytes per second of all ranks together (``several``: ranks or processes)."""
     series = [
         (name, [value / timeline.bin_seconds for value in moved])
-        for name, moved in _moved(timeline)
+        for name, moved in _list_byte_series(timeline)
     ]
     axis, high = linear(
         f"all {several} together",
@@ -83,7 +82,7 @@ def bandwidth(timeline: Timeline, several: str) -> Chart:
 
 
 def kinds(timeline: Timeline) -> list[tuple[str, str]]:
-    """Class and word of each kind that occurs."""
+    """Return class and word of each kind that occurs."""
     return [
         (css, word)
         for (css, word, _), layer in zip(KINDS, _layers(timeline), strict=True)
@@ -92,8 +91,7 @@ def kinds(timeline: Timeline) -> list[tuple[str, str]]:
 
 
 def data(timeline: Timeline) -> dict[str, object]:
-    """What the script needs for hover values: shares in 1/255, kinds after another, each row by
-    row."""
+    """Return the values that the script shows on hover: shares in 1/255, by kind, then by row."""
     shares = bytes(
         min(255, round(255 * share))
         for layer in _layers(timeline)
@@ -112,17 +110,17 @@ def data(timeline: Timeline) -> dict[str, object]:
 
 
 def time_axis(timeline: Timeline) -> Axis:
-    """Seconds since the start of the job."""
+    """Return the axis of seconds since the start of the job."""
     end = timeline.start + timeline.bin_seconds * len(timeline.bytes_read)
     return span("seconds since the start", timeline.start, end, lambda value: f"{value:g}")
 
 
 def _layers(timeline: Timeline) -> tuple[Rows, ...]:
-    """In the order of ``KINDS``."""
+    """Return the shares of the kinds, in the order of ``KINDS``."""
     return timeline.write_share, timeline.read_share, timeline.meta_share, timeline.mpi_share
 
 
-def _moved(timeline: Timeline) -> list[tuple[str, Sequence[float]]]:
+def _list_byte_series(timeline: Timeline) -> list[tuple[str, Sequence[float]]]:
     return [
         (name, moved)
         for name, moved in (("write", timeline.bytes_written), ("read", timeline.bytes_read))
@@ -135,7 +133,8 @@ def _colours() -> list[svg.Colour]:
 
 
 def _dominant(layers: Sequence[Rows]) -> bytes:
-    """The kind with the largest share decides the colour, all shares together how strong it is."""
+    """Return pixels: the kind with the largest share decides the colour, the sum of all shares its
+    strength."""
     pixels = bytearray()
     for rows in zip(*layers, strict=True):
         for shares in zip(*rows, strict=True):
