@@ -333,5 +333,5 @@ def test_shares_of_ranks_make_up_an_array_in_parts(tmp_path, most, ranks):
                 window, flat, size * rank // ranks, size * (rank + 1) // ranks
             ).items():
                 shared.transfer.read(None, header.file(file), moves)
-        shared._spread(window, flat, found)
+        shared._copy_window(window, flat, found)
     assert (found == GRID + 1).all()

@@ -22,7 +22,7 @@ arrays = {"T": checkpoint.block(np.full(box.shape, float(comm.rank)), SHAPE, box
 
 
 def try_work(work: Callable[[], object], rank: int) -> str:
-    """Does the work; checks that an cannot open on that rank that cannot open the file."""
+    """Does the work; returns its outcome; the error must name the rank."""
     comm.Barrier()
     try:
         work()
