@@ -119,6 +119,16 @@ std::byte* map_shared(int descriptor, std::uint64_t offset, std::size_t size) {
   return map(size, MAP_SHARED, descriptor, offset);
 }
 
+std::byte* remap(std::byte* memory, std::size_t size, std::size_t larger) {
+  note_unmapping();  // the kernel may move the pages
+  const long address = system_call(SYS_mremap, memory, size, larger, MREMAP_MAYMOVE);
+  note_mapping();
+  if (address < 0 && address > -4096) return nullptr;
+  auto* const moved = reinterpret_cast<std::byte*>(address);
+  leave_out_of_core_dumps(moved, larger);
+  return moved;
+}
+
 void unmap(void* address, std::size_t size) {
   note_unmapping();
   system_call(SYS_munmap, address, size);

@@ -45,6 +45,9 @@ void leave_out_of_core_dumps(const std::byte* begin, std::size_t size);
 std::byte* map_memory(std::size_t size);
 /// Maps a range of a file, shared and left out of core dumps; null on failure.
 std::byte* map_shared(int descriptor, std::uint64_t offset, std::size_t size);
+/// Enlarges pages of map_memory(), which may move; null on failure, the pages are as they were
+/// then.
+std::byte* remap(std::byte* memory, std::size_t size, std::size_t larger);
 void unmap(void* address, std::size_t size);
 
 /// Writes text to stderr, without buffers.

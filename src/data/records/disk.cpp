@@ -33,12 +33,12 @@ base::Status Buffer::grow(std::uint64_t size, Pages pages) {
     return made.status();
   }
   const std::uint64_t larger = base::round_up(size, kAlignment);
-  void* const moved = ::mremap(data_, size_, larger, MREMAP_MAYMOVE);
-  if (moved == MAP_FAILED)
+  std::byte* const moved = base::remap(data_, size_, larger);
+  if (moved == nullptr)
     return base::Error{.number = ENOMEM,
                        .operation = "mremap",
                        .detail = std::to_string(size) + " bytes of memory for buffers"};
-  data_ = static_cast<std::byte*>(moved);
+  data_ = moved;
   size_ = larger;
   return {};
 }
