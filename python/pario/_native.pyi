@@ -1,12 +1,19 @@
 """The native core (src/bindings)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+_Numbers = tuple[int, ...]
+_Box = tuple[int, int, _Numbers, _Numbers, _Numbers, int, _Numbers]
+
 def create_part(target: bytes) -> tuple[bytes, int]: ...
 def part_path(target: bytes) -> bytes: ...
+def remove_stale_part(target: bytes) -> bool:
+    """Removes the first temporary file of a target if no process has locked it. True if there is
+    none now."""
+
 def replay_verbs() -> list[str]: ...
 
 class ReplayPlayer:
@@ -94,17 +101,31 @@ class Comm:
     def share(self, size: int, check: Callable[[], object]) -> NDArray[Any] | None:
         """Zeroed bytes that the ranks of a node share, or None on all of them. Collective."""
 
-SPLIT_BARRIER_BYTES: int
+    def open(self, path: str, writes: bool, node: bool, patience: float) -> SharedFile:
+        """Opens a file for all ranks, or with ``node`` for those of this rank's node. Collective
+        over them. ``patience``: seconds that ranks wait for each other in a call."""
 
-class SplitBarrier:
-    """A barrier in two parts, in zeroed memory that its members share."""
+class SharedFile:
+    """A file that ranks write or read together. All functions are collective, and raise the same
+    OSError on all ranks.
 
-    def __init__(self, memory: NDArray[Any], members: int) -> None: ...
-    def arrive(self) -> int: ...
-    def wait(self, comm: Comm, meeting: int, patience: float, check: Callable[[], object]) -> bool:
-        """Waits for all members; False when ``patience`` seconds have passed since the begin and
-        the latest keep-alive."""
+    A box is a tuple: offset of the array in the file, bytes of an element, shape of the array,
+    first element of the box, shape of the box, address of its first element, bytes between elements
+    on each axis.
+    """
 
+    def write(self, boxes: Sequence[_Box]) -> int:
+        """Writes boxes, any number on each rank. Returns the bytes of this rank."""
+
+    def read(self, boxes: Sequence[_Box]) -> int:
+        """Reads boxes; less where the file ends before."""
+
+    def maximum(self, mine: int) -> int:
+        """The largest number that a rank gives."""
+
+    def close(self) -> None: ...
+
+def open_alone(path: str, writes: bool) -> SharedFile: ...
 def box_checksum(
     address: int,
     element: int,

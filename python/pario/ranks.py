@@ -18,7 +18,7 @@ from pario.interrupts import check
 from pario.progress import Show, silent
 
 if TYPE_CHECKING:
-    from pario._native import Comm
+    from pario._native import Comm, SharedFile
 
 Value = TypeVar("Value")
 Reply = TypeVar("Reply")
@@ -148,6 +148,15 @@ class Ranks:
             messages.keep_alive(interval)
 
         return show_alive
+
+    def open_file(self, path: str, *, writes: bool, node: bool = False) -> SharedFile:
+        """Opens a file that these ranks write or read together, or with ``node`` those of this
+        rank's node. Collective over them, with the same error on all."""
+        if self._messages is None:
+            from pario._native import open_alone
+
+            return open_alone(path, writes)
+        return self._messages.open(path, writes, node, self.patience)
 
     def _send(self, rank: int, message: Any) -> None:
         """Sends a message to a rank; does not wait until it is received."""

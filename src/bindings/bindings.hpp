@@ -33,8 +33,11 @@ void add_archive(nanobind::module_& module);
 /// Batches of records, read ahead: RecordLoader, record_order. After add_records.
 void add_loader(nanobind::module_& module);
 
-/// Ranks of another library: Comm, SplitBarrier.
+/// Ranks of another library: Comm, open_alone. After add_shared_file.
 void add_comm(nanobind::module_& module);
+
+/// Files that ranks write and read together: SharedFile.
+void add_shared_file(nanobind::module_& module);
 
 /// Checksums of boxes of arrays: box_checksum.
 void add_checkpoint(nanobind::module_& module);

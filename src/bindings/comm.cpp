@@ -1,5 +1,4 @@
-// Ranks of another library (mpi4py, torch.distributed) as a Comm, and barriers in memory that they
-// share.
+// Ranks of another library (mpi4py, torch.distributed) as a Comm.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -19,7 +18,8 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
+#include "bindings/python_calls.hpp"
+#include "bindings/shared_file.hpp"
 #include "core/comm/callback.hpp"
 
 namespace nb = nanobind;
@@ -33,33 +33,16 @@ using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig>;
 constexpr double kForever = 1e9;  // seconds; the largest time-out
 constexpr double kNoTimeOut = 0;
 
-/// The first exception of Python during a call of this module that released the GIL.
-thread_local std::exception_ptr raised;
-
-/// Calls back into Python. An exception is stored in `raised`, and an Error is returned.
-template <class WithPython>
-base::Status with_python(WithPython work) {
-  const std::exception_ptr exception = catch_exception(work);
-  if (!exception) return {};
-  if (!raised) raised = exception;
-  return base::Error{.number = EINTR, .operation = "Python"};
-}
-
-/// Runs `work` without the GIL, then raises the exception of its callbacks.
-template <class Work>
-auto without_gil(Work work) {
-  auto result = [&] {
-    const Released released;
-    return work();
-  }();
-  if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
-  return result;
-}
-
 [[noreturn]] void raise_error(const base::Error& error) {
   if (error.detail.empty()) raise_os_error(error);
   PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, error.detail.c_str()).ptr());
   throw nb::python_error();
+}
+
+base::Error no_memory() {
+  return {.number = ENOMEM,
+          .operation = "open",
+          .detail = "cannot open: no memory to share between ranks"};
 }
 
 std::uint64_t nanoseconds(double seconds) {
@@ -137,7 +120,9 @@ class Comm {
   Comm& operator=(const Comm&) = delete;
   /// In the child of a fork the connections to other hosts are the parent's: they stay open.
   ~Comm() {
-    if (::getpid() != owner_) static_cast<void>(new std::shared_ptr<comm::Comm>(comm_));
+    if (::getpid() == owner_) return;
+    for (const auto& ranks : {comm_, files_, local_})
+      static_cast<void>(new std::shared_ptr<comm::Comm>(ranks));
   }
 
   int rank() const { return router_->rank(); }
@@ -180,6 +165,11 @@ class Comm {
         [&] { return comm::introduce(router_, *comm_, base::xxh64(label), waiting.patience()); });
     if (!made.ok()) raise_error(made.error());
     comm_ = *made;
+    without_gil([&] {
+      files_ = make_comm(false);
+      local_ = make_comm(true);
+      return 0;
+    });
   }
 
   /// Shares memory. Without a time-out, because that would end all later calls, too.
@@ -194,6 +184,16 @@ class Comm {
       delete static_cast<std::shared_ptr<comm::SharedMemory>*>(pointer);
     });
     return nb::cast(Bytes(data, {size}, capsule));
+  }
+
+  /// Collective over the ranks of the node, or of all nodes. Without Python's signal handlers. The
+  /// files have Comms of their own: a wait that ends without a rank fails that Comm alone, and the
+  /// next file gets a new one.
+  nb::object open(const std::string& path, bool writes, bool node, double patience) {
+    std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
+    if (!ranks || ranks->has_failed()) ranks = without_gil([&] { return make_comm(node); });
+    if (!ranks) raise_error(comm_->has_failed() ? comm_->failure().error() : no_memory());
+    return open_shared_file(ranks, path, writes, patience);
   }
 
   /// A wait with a Watchdog that also runs Python's signal handlers.
@@ -218,33 +218,15 @@ class Comm {
   };
 
  private:
+  std::shared_ptr<comm::Comm> make_comm(bool node) const {
+    return node ? comm::make_local(comm_) : comm_->duplicate();
+  }
+
   std::shared_ptr<comm::Router> router_;
   std::shared_ptr<comm::Comm> comm_;
+  std::shared_ptr<comm::Comm> files_, local_;  // of open(); null: not made yet
   std::atomic<int> channels_{0};
   pid_t owner_;
-};
-
-/// A SplitBarrier in an array that the ranks of a node share.
-class Barrier {
- public:
-  Barrier(Bytes memory, int members)
-      : memory_(std::move(memory)),
-        barrier_(reinterpret_cast<std::byte*>(memory_.data()), members) {
-    if (memory_.size() < comm::SplitBarrier::kBytes)
-      throw nb::value_error("SplitBarrier: too little memory");
-  }
-  std::uint64_t arrive() { return barrier_.arrive(); }
-  bool wait(const Comm& comm, std::uint64_t meeting, double patience, const nb::callable& check) {
-    const Comm::Waiting waiting(comm.get(), patience, check);
-    const base::Status status =
-        without_gil([&] { return barrier_.wait(meeting, waiting.patience()); });
-    if (!status && status.error().number != ETIMEDOUT) raise_error(status.error());
-    return status.ok();
-  }
-
- private:
-  Bytes memory_;
-  comm::SplitBarrier barrier_;
 };
 
 }  // namespace
@@ -261,12 +243,14 @@ void add_comm(nb::module_& module) {
       .def("receive", &Comm::receive, "channel"_a, "source"_a, "begin"_a, "patience"_a, "check"_a)
       .def("keep_alive", &Comm::keep_alive, "interval"_a)
       .def("introduce", &Comm::introduce, "label"_a, "patience"_a, "check"_a)
-      .def("share", &Comm::share, "size"_a, "check"_a);
-  nb::class_<Barrier>(module, "SplitBarrier")
-      .def(nb::init<Bytes, int>(), "memory"_a, "members"_a)
-      .def("arrive", &Barrier::arrive)
-      .def("wait", &Barrier::wait, "comm"_a, "meeting"_a, "patience"_a, "check"_a);
-  module.attr("SPLIT_BARRIER_BYTES") = comm::SplitBarrier::kBytes;
+      .def("share", &Comm::share, "size"_a, "check"_a)
+      .def("open", &Comm::open, "path"_a, "writes"_a, "node"_a, "patience"_a);
+  module.def(
+      "open_alone",
+      [](const std::string& path, bool writes) {
+        return open_shared_file(comm::make_self(), path, writes, kForever);
+      },
+      "path"_a, "writes"_a);
 }
 
 }  // namespace pario::bindings

@@ -11,6 +11,7 @@ NB_MODULE(_native, module) {
   pario::bindings::add_records(module);
   pario::bindings::add_loader(module);
   pario::bindings::add_archive(module);
+  pario::bindings::add_shared_file(module);
   pario::bindings::add_comm(module);
   pario::bindings::add_checkpoint(module);
   pario::bindings::add_model(module);

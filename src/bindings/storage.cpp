@@ -55,6 +55,12 @@ nb::bytes part_path(const nb::bytes& target) {
   return nb::bytes(part.data(), part.size());
 }
 
+/// Removes the first temporary file of a target if no process has locked it.
+bool remove_stale_part(const nb::bytes& target) {
+  const std::string path(target.c_str(), target.size());
+  return file::remove_stale_part(file::part_path(path, file::part_number(0)));
+}
+
 }  // namespace
 
 void raise_os_error(const base::Error& error) {
@@ -67,6 +73,7 @@ void add_storage(nb::module_& module) {
   module.def("join", join, "path"_a, "show"_a);
   module.def("create_part", create_part, "target"_a);
   module.def("part_path", part_path, "target"_a);
+  module.def("remove_stale_part", remove_stale_part, "target"_a);
 }
 
 }  // namespace pario::bindings

@@ -113,13 +113,13 @@ _FEW = [
     ("staged", 2, "rank", 2),
 ]
 _MANY = [
-    ("serial", 1, 1, 100),
-    ("mpi", 2, 1, 100),
-    ("mpi", 2, 2, 30),
-    ("mpi", 3, "node", 30),
-    ("staged", 2, 1, 20),
-    ("staged", 2, "rank", 20),
-    ("staged", 3, 2, 20),
+    ("serial", 1, 1, 300),
+    ("mpi", 2, 1, 240),
+    ("mpi", 2, 2, 120),
+    ("mpi", 3, "node", 120),
+    ("staged", 2, 1, 100),
+    ("staged", 2, "rank", 100),
+    ("staged", 3, 2, 100),
 ]
 Files = int | str
 
@@ -201,21 +201,14 @@ def test_every_rank_learns_of_trouble(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("way", ["mpi-io", "memory"])
-def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path, way: str) -> None:
-    done = run("checkpoint_unopened.py", tmp_path, way, ranks=3)
+def test_a_file_that_one_rank_cannot_open_is_an_error_on_all(tmp_path: Path) -> None:
+    done = run("checkpoint_unopened.py", tmp_path, ranks=3)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     ranks = [lines[len(lines) // 3 * rank : len(lines) // 3 * (rank + 1)] for rank in range(3)]
     for each in ranks:
-        failing = [each[rank * 6 : rank * 6 + 3] for rank in range(3)]
-        assert failing == [["cannot open on that rank" if way == "mpi-io" else "done"] * 3] * 3
-        exhausted = [
-            line for rank in range(3) for line in each[rank * 6 + 3 : rank * 6 + 6]
-        ]  # ranks without descriptors can read if they open nothing
-        assert (
-            all(line == "done" or "open" in line for line in exhausted)
-            and "done" not in exhausted[:3:3]
-        )
+        # A rank without descriptors can load the whole array, which other ranks read.
+        assert all(line == "done" or "open" in line for line in each[:-1])
+        assert "done" not in each[:-1:3]
         assert [line == "done" for line in each] == [line == "done" for line in ranks[0]]
         assert each[-1] == "1.015625"

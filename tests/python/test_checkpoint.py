@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some_numpy
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block, container, load, transfer
+from pario.checkpoint import CheckpointError, Writer, block, container, exchange, load, transfer
 from pario.checkpoint.geometry import Box, whole
 from tests.python.support import threads
 from tests.python.test_checkpoint_geometry import tilings
@@ -346,20 +346,21 @@ def test_batches_of_copies_are_bounded(monkeypatch):
 def test_a_directory_is_released_when_all_saves_have_ended_also_after_a_failed_one(
     tmp_path, monkeypatch
 ):
-    begun, opened, write = threads.threading.Event(), threads.threading.Event(), transfer.write
+    begun, opened = threads.threading.Event(), threads.threading.Event()
+    write = exchange.write_for_all
 
-    def write_or_fail(comm, path, moves, **options):
+    def fail_once(path, by_rank, **options):
         if "step-00000001" in path:
             assert begun.wait(PATIENCE)
             raise OSError(28, "No space left on device")
         if "step-00000002" in path:
             assert opened.wait(PATIENCE)
-        write(comm, path, moves, **options)
+        write(path, by_rank, **options)
 
     monkeypatch.setattr(container, "LARGE", 0)
     writer = Writer(None, tmp_path, durable=False, in_flight=2)
     writer.save(0, {"T": GRID})
-    monkeypatch.setattr(transfer, "write", write_or_fail)
+    monkeypatch.setattr(exchange, "write_for_all", fail_once)
     for step in (1, 2):
         writer.save_async(step, {"T": GRID + step})
     begun.set()

@@ -1,166 +1,165 @@
-"""Transfers of the ranks of a node through shared memory."""
+"""Moves of several ranks by the engine: threads as ranks, without an MPI."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, node
-from pario.checkpoint.exchange import (
-    Piece,
-    Stored,
-    find_joint_arrays,
-    places,
-    regions,
-    rounds,
-    share,
-)
+from pario.checkpoint import CheckpointError, exchange
 from pario.checkpoint.geometry import Box, whole
+from pario.checkpoint.transfer import Move
 from pario.interrupts import check
+from pario.ranks import Ranks
 from tests.python.support.threads import comms
 from tests.support.waiting import PATIENCE
 
-SHAPE = (40, 30, 200)
-ARRAY = Stored(1000, (0, 0, 0), SHAPE, 8)
+SHAPE = (12, 10, 20)
+PLACE, OTHER_PLACE = 1000, 100_000
+ARRAY = np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE)
+OTHER = np.arange(300, dtype="u2").reshape(20, 15)
 
 
-def make_blocks(ranks: int) -> list[dict[Stored, list[Box]]]:
-    """Returns for each rank the blocks of a division along all axes."""
-    return [{ARRAY: [checkpoint.divide(SHAPE, ranks, rank)]} for rank in range(ranks)]
+def run(nodes, program):
+    """Calls ``program`` with the Ranks of a thread for each number in ``nodes``, which is its
+    node."""
+    made = comms(len(nodes))
+
+    def one(rank):
+        made[rank].introduce(f"node {nodes[rank]}", PATIENCE, check)
+        return program(Ranks(made[rank], PATIENCE, CheckpointError))
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(one, range(len(nodes))))
 
 
-def elements(pieces: list[Piece]) -> np.ndarray:
-    """Counts how often the pieces hold each element of the array."""
-    found = np.zeros(SHAPE, int)
-    for piece in pieces:
-        found[piece.box.within(whole(SHAPE))] += 1
-    return found
+def make_move(place, array, box, data):
+    return Move(place, whole(array.shape), box, data)
 
 
-def test_a_node_alone_moves_all_of_an_array_in_one_run():
-    assert regions(make_blocks(8), [0] * 8, frozenset([ARRAY]), writing=True) == [
-        [Piece(ARRAY, whole(SHAPE))]
-    ]
+def moves_of(rank, ranks, empty=False):
+    """This rank's blocks of both arrays; with ``empty`` without their elements. The blocks of the
+    first array have strides in memory and, on rank 0, two parts that alternate in the file."""
+    box = checkpoint.divide(SHAPE, ranks, rank)
+    boxes = [box]
+    if rank == 0:
+        half = box.shape[2] // 2
+        boxes = [
+            Box((*box.begin[:2], box.begin[2] + half), (*box.shape[:2], box.shape[2] - half)),
+            Box(box.begin, (*box.shape[:2], half)),
+        ]
+    moves = []
+    for part in boxes:
+        data = np.zeros(part.shape) if empty else ARRAY[part.within(whole(SHAPE))]
+        moves.append(make_move(PLACE, ARRAY, part, np.asfortranarray(data)))
+    columns = checkpoint.divide(OTHER.shape[::-1], ranks, rank)
+    other = Box(columns.begin[::-1], columns.shape[::-1])
+    data = np.zeros(other.shape, "u2") if empty else OTHER[other.within(whole(OTHER.shape))]
+    return [make_move(OTHER_PLACE, OTHER, other, data), *moves]
 
 
-def test_each_of_several_nodes_moves_the_blocks_of_its_ranks():
-    ranks = [
-        {ARRAY: [Box((20 * (rank // 2), 0, 100 * (rank % 2)), (20, 30, 100))]} for rank in range(4)
-    ]
-    found = regions(ranks, [0, 0, 1, 1], frozenset([ARRAY]), writing=True)
-    assert found == [[Piece(ARRAY, Box((20 * node, 0, 0), (20, 30, 200)))] for node in range(2)]
+@pytest.mark.parametrize("nodes", [[0], [0, 0, 0], [0, 1], [0, 0, 1, 1]], ids=str)
+@pytest.mark.parametrize("most", [1 << 26, 2000])
+def test_blocks_of_all_ranks_are_written_and_read(tmp_path, monkeypatch, nodes, most):
+    monkeypatch.setattr(exchange, "_MOST_BYTES", most)
+    path = str(tmp_path / "file")
+    shown = []
 
-
-def test_nodes_with_short_runs_or_overlapping_blocks_use_mpi_io():
-    assert (
-        regions(make_blocks(8), [rank % 2 for rank in range(8)], frozenset([ARRAY]), writing=True)
-        is None
-    )
-    some = make_blocks(8)[:5]
-    assert regions(some, [0] * 5, frozenset([ARRAY]), writing=True) is None
-    assert regions(some, [0] * 5, frozenset([ARRAY]), writing=False) is not None
-    assert (
-        regions(
-            [{ARRAY: [Box((at, at, at), (1, 1, 1)) for at in (0, 29)]}],
-            [0],
-            frozenset([ARRAY]),
-            writing=False,
+    def program(ranks):
+        written = moves_of(ranks.rank, ranks.size)
+        exchange.write(
+            ranks, path, written, durable=True, show=lambda done, size: shown.append((done, size))
         )
-        is None
-    )
+        read = moves_of(ranks.rank, ranks.size, empty=True)
+        exchange.read(ranks, path, read)
+        return all((one.data == other.data).all() for one, other in zip(written, read, strict=True))
+
+    assert all(run(nodes, program))
+    content = Path(path).read_bytes()
+    assert content[PLACE : PLACE + ARRAY.nbytes] == ARRAY.tobytes()
+    assert content[OTHER_PLACE:] == OTHER.tobytes()
+    assert any(done == size for done, size in shown)
+    assert len(shown) >= len(nodes) * (1 if most > ARRAY.nbytes else 2)
 
 
-def test_arrays_with_long_runs_on_all_ranks_are_moved_by_each_rank():
-    slabs = Stored(10**7, (0, 0), (4, 100_000), 8)
-    ranks = [
-        {**theirs, slabs: [Box((rank, 0), (1, 100_000))]}
-        for rank, theirs in enumerate(make_blocks(4))
-    ]
-    assert find_joint_arrays(ranks) == {ARRAY}
+def test_each_node_writes_a_file_of_its_own(tmp_path):
+    def program(ranks):
+        node = "ab"[ranks.rank // 2]
+        box = Box((0, 0, 10 * (ranks.rank % 2)), (12, 10, 10))
+        move = make_move(0, ARRAY, box, ARRAY[box.within(whole(SHAPE))] + ord(node))
+        exchange.write(ranks, str(tmp_path / node), [move], durable=False, node=True)
+
+    run([0, 0, 1, 1], program)
+    for node in "ab":
+        found = np.fromfile(tmp_path / node).reshape(SHAPE)
+        assert (found == ARRAY + ord(node)).all()
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("most", [100, 5000, 1 << 22])
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_rounds_and_shares_of_ranks_move_each_byte_once(most, ranks):
-    other = Stored(5_000_000, (), (), 7)
-    region = [Piece(ARRAY, whole(SHAPE)), Piece(other, whole(()))]
-    turns = list(rounds(region, most))
-    assert (
-        elements([piece for turn in turns for piece in turn if piece.stored is ARRAY]) == 1
-    ).all()
-    assert all(sum(piece.nbytes for piece in turn) <= most for turn in turns)
-    shares = [
-        (place, part, places(turn)[-1])
-        for turn in turns
-        for rank in range(ranks)
-        for place, part in share(turn, rank, ranks)
-    ]
-    assert all(part.stop <= size for _, part, size in shares)
-    found = sorted((place, place + part.stop - part.start) for place, part, _ in shares)
-    assert sum(end - begin for begin, end in found) == ARRAY.box.size * 8 + 7
-    assert all(end <= begin for (_, end), (begin, _) in pairwise(found))
+def test_moves_of_several_ranks_are_written_by_one_process_in_few_calls(tmp_path):
+    columns = [Box((0, first), (2000, 2)) for first in range(0, 10, 2)]
+    array = np.arange(20_000.0).reshape(2000, 10)
+    by_rank = [[make_move(0, array, box, array[box.within(whole(array.shape))])] for box in columns]
+    before = count_system_writes()
+    exchange.write_for_all(str(tmp_path / "file"), by_rank, durable=True)
+    assert count_system_writes() - before < 100  # of 10,000 rows
+    assert (np.fromfile(tmp_path / "file").reshape(array.shape) == array).all()
 
 
-def test_rounds_are_made_one_by_one():
-    lines = Stored(0, (0, 0), (1 << 30, 1 << 14), 8)
-    region = regions(
-        [{lines: [Box((0, 0), (1 << 30, 1 << 13))]}], [0], frozenset([lines]), writing=True
-    )
-    assert region and next(rounds(region[0], 1 << 17)) == [
-        Piece(lines, Box((row, 0), (1, 1 << 13))) for row in range(2)
-    ]
+def count_system_writes():
+    (line,) = [line for line in Path("/proc/self/io").read_text().splitlines() if "syscw" in line]
+    return int(line.split()[1])
 
 
-def test_ranks_meet_again_after_a_missed_meeting():
-    mine = comms(2)
+def test_a_file_that_ends_early_is_an_error(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(PLACE + ARRAY.nbytes // 2))
 
-    def program(rank: int) -> list[int]:
-        mine[rank].introduce("node", PATIENCE, check)
-        alone = node.Node(mine[rank])
-        assert (alone.rank, alone.size, alone.numbers) == (rank, 2, [0, 0])
-        memory = alone.memory(8)
-        for _ in range(2 - rank):  # rank 1 skips the second meeting
-            meeting = alone.arrive()
-        if rank == 0:
-            with pytest.raises(CheckpointError, match="did not come within"):
-                alone.wait(meeting, 0.01)
-        barrier.wait(PATIENCE)  # ranks meet before the next exchange
-        found = []
-        for number in range(1, 5):
-            memory = alone.memory(8)
-            if rank == 1:
-                memory[0] = number
-            alone.wait(alone.arrive(), PATIENCE)
-            found.append(int(memory[0]))
-            barrier.wait(PATIENCE)
-        return found
+    def program(ranks):
+        moves = moves_of(ranks.rank, ranks.size, empty=True)[1:]
+        with pytest.raises(CheckpointError, match="ends before the end of an array"):
+            exchange.read(ranks, str(tmp_path / "file"), moves)
 
+    run([0, 0], program)
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_on_all_ranks(tmp_path):
+    def program(ranks):
+        for write in (True, False):
+            with pytest.raises(CheckpointError, match=r"missing/file: .*No such file"):
+                if write:
+                    exchange.write(ranks, str(tmp_path / "missing/file"), [], durable=False)
+                else:
+                    exchange.read(ranks, str(tmp_path / "missing/file"), [])
+
+    run([0, 0, 1], program)
+
+
+def test_an_error_of_one_rank_lets_no_other_wait(tmp_path):
+    class BadTally:
+        def add(self, data, box):
+            raise ValueError("a bad tally")
+
+    def program(ranks):
+        moves = moves_of(ranks.rank, ranks.size)
+        if ranks.rank == 1:
+            moves = [Move(one.place, one.stored, one.box, one.data, BadTally()) for one in moves]
+            with pytest.raises(ValueError, match="a bad tally"):
+                exchange.write(ranks, str(tmp_path / "file"), moves, durable=False)
+        else:
+            exchange.write(ranks, str(tmp_path / "file"), moves, durable=False)
+
+    run([0, 0, 0], program)
+
+
+def test_a_rank_that_does_not_come_ends_the_wait(tmp_path):
     barrier = threading.Barrier(2)
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(program, range(2))) == [[1, 2, 3, 4]] * 2
 
+    def program(ranks):
+        if ranks.rank == 0:
+            ranks.patience = 0.2
+            with pytest.raises(CheckpointError, match="file"):
+                exchange.write(ranks, str(tmp_path / "file"), [], durable=False)
+        barrier.wait(PATIENCE)
 
-def test_patience_begins_again_when_another_rank_progresses():
-    mine, patience = comms(2), 0.4
-
-    def program(rank: int) -> float:
-        mine[rank].introduce("node", PATIENCE, check)
-        alone = node.Node(mine[rank])
-        alone.memory(8)
-        begin = time.monotonic()
-        if rank == 0:
-            with pytest.raises(CheckpointError, match="did not come within"):
-                alone.wait(alone.arrive(), patience)
-        while rank == 1 and time.monotonic() < begin + 4 * patience:
-            mine[rank].keep_alive(patience)
-            time.sleep(0.01)
-        return time.monotonic() - begin
-
-    with ThreadPoolExecutor(2) as pool:
-        waited = list(pool.map(program, range(2)))
-    assert waited[0] >= 4 * patience
+    run([0, 0], program)

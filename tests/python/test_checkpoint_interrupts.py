@@ -11,11 +11,12 @@ from functools import partial
 import numpy as np
 import pytest
 
+from pario import _native
 from pario.checkpoint import Writer, exchange, header, load, store, transfer
-from pario.checkpoint.exchange import Plan, list_boxes, regions
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
 from pario.interrupts import defer_interrupt, keep_error
+from pario.ranks import OneRank
 
 
 def interrupt() -> None:
@@ -103,29 +104,21 @@ def test_a_second_exception_is_not_kept():
     assert not reached
 
 
-class Alone:
-    """A node of one rank that counts its meetings."""
+class CountedFile:
+    """A SharedFile whose calls are counted."""
 
-    def __init__(self):
-        self.rank, self.size, self.number, self.numbers, self.met = 0, 1, 0, [0], 0
+    def __init__(self, file, calls):
+        self._file, self._calls = file, calls
 
-    def memory(self, size):
-        return np.zeros(size, np.uint8)
-
-    def arrive(self):
-        self.met += 1
-        return self.met
-
-    def wait(self, meeting, patience):
-        assert meeting <= self.met
+    def __getattr__(self, name):
+        self._calls.append(name)
+        return getattr(self._file, name)
 
 
 @pytest.mark.parametrize("when", [0, 1, 3])
 @pytest.mark.parametrize("way", ["write", "read"])
-def test_an_interrupted_rank_takes_part_in_all_meetings_of_its_node(
-    tmp_path, monkeypatch, way, when
-):
-    monkeypatch.setattr(exchange, "_ROUND", 1 << 10)
+def test_an_interrupted_rank_makes_all_collective_calls(tmp_path, monkeypatch, way, when):
+    monkeypatch.setattr(exchange, "_MOST_BYTES", 1 << 12)
     data = np.arange(2048.0).reshape(64, 32)
     path = tmp_path / "file"
     data.tofile(path)
@@ -135,31 +128,28 @@ def test_an_interrupted_rank_takes_part_in_all_meetings_of_its_node(
         )
         for part in range(4)
     ]
-    held = list_boxes(columns)
-    arrays = exchange.find_joint_arrays([held])
-    plan = Plan(arrays, regions([held], [0], arrays, writing=True))
-    move, counts = exchange.transfer.write_all if way == "write" else exchange.transfer.read_all, []
-
-    def count_call(*arguments):
-        counts.append(1)
-        if len(counts) == when + 1:
-            interrupt()
-        return move(*arguments)
-
-    monkeypatch.setattr(exchange.transfer, move.__name__, count_call)
-    monkeypatch.setattr(exchange, "plan", lambda *_, **__: plan)
-    came = []
+    open_alone, make_box = _native.open_alone, exchange._box
+    made, calls = [], {True: [], False: []}
     for interrupted in (True, False):
-        counts[:] = [] if interrupted else [1] * 1000
-        alone = Alone()
-        monkeypatch.setattr(exchange, "node_of", lambda comm, alone=alone: alone)
+        made.clear()
+
+        def interrupt_once(move, interrupted=interrupted):
+            made.append(1)
+            if interrupted and len(made) == when + 1:
+                interrupt()
+            return make_box(move)
+
+        def open_counted(*arguments, counted=calls[interrupted]):
+            return CountedFile(open_alone(*arguments), counted)
+
+        monkeypatch.setattr(exchange, "_box", interrupt_once)
+        monkeypatch.setattr(_native, "open_alone", open_counted)
         with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
             if way == "write":
-                exchange.write(None, plan, str(path), columns, durable=False)
+                exchange.write(OneRank(), str(path), columns, durable=False)
             else:
-                exchange.read(None, str(path), columns)
-        came.append(alone.met)
-    assert came[0] == came[1] > 4
+                exchange.read(OneRank(), str(path), columns)
+    assert calls[True] == calls[False] == ["maximum", *[way] * 4, "close"]
     assert (np.fromfile(path).reshape(64, 32) == data).all()
 
 

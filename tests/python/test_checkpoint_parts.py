@@ -332,6 +332,6 @@ def test_shares_of_ranks_make_up_an_array_in_parts(tmp_path, most, ranks):
             for file, moves in shared._share(
                 window, flat, size * rank // ranks, size * (rank + 1) // ranks
             ).items():
-                shared.transfer.read(None, header.file(file), moves)
+                shared.transfer.read(header.file(file), moves)
         shared._copy_window(window, flat, found)
     assert (found == GRID + 1).all()

@@ -165,19 +165,6 @@ inline void AKeepAliveReachesAllRanks(Comm& comm) {
   }
 }
 
-inline void MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt(Comm& comm) {
-  const auto memory = comm.share(SplitBarrier::kBytes + sizeof(std::atomic<int>));
-  ASSERT_TRUE(memory);
-  auto& count = *reinterpret_cast<std::atomic<int>*>(memory->data() + SplitBarrier::kBytes);
-  SplitBarrier barrier(memory->data(), comm.local_size());
-  for (int turn = 1; turn <= 200; ++turn) {
-    count.fetch_add(1, std::memory_order_relaxed);
-    const auto meeting = barrier.arrive();
-    ASSERT_TRUE(barrier.wait(meeting, {}).ok());
-    EXPECT_GE(count.load(std::memory_order_relaxed), turn * comm.local_size());
-  }
-}
-
 struct Case {
   const char* name;
   void (*run)(Comm&);
@@ -198,8 +185,6 @@ inline constexpr Case kCases[] = {
      ADuplicateMayBeUsedByAnotherThreadAtTheSameTime},
     {"AliveRanksAreAlive", AliveRanksAreAlive},
     {"AKeepAliveReachesAllRanks", AKeepAliveReachesAllRanks},
-    {"MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt",
-     MembersOfASplitBarrierSeeWhatOthersWroteBeforeIt},
 };
 
 }  // namespace pario::comm::conformance

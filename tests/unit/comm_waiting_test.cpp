@@ -144,25 +144,6 @@ TEST(Waiting, TheLossOfAWholeNodeIsNoticedByItsLeadersPatienceOnly) {
   });
 }
 
-TEST(Waiting, AMemberThatDoesNotComeToASplitBarrierIsNotWaitedForForever) {
-  int looks = 0;
-  alignas(64) std::byte memory[SplitBarrier::kBytes] = {};
-  SplitBarrier first(memory, 2), second(memory, 2);
-  EXPECT_FALSE(first.wait(first.arrive(), impatient(looks)).ok());
-  EXPECT_TRUE(second.wait(second.arrive(), impatient(looks)).ok());
-}
-
-TEST(Waiting, TheCountsOfASplitBarrierWrapAround) {
-  alignas(64) std::byte memory[SplitBarrier::kBytes] = {};
-  SplitBarrier barrier(memory, 1 << 30);  // four meetings fill a count
-  for (int meeting = 1; meeting <= 20; ++meeting) {
-    auto& word = *reinterpret_cast<base::FutexWord*>(memory + meeting % 2 * 64);
-    word.fetch_add((1U << 30) - 1);
-    int looks = 0;
-    EXPECT_TRUE(barrier.wait(barrier.arrive(), impatient(looks)).ok()) << meeting;
-  }
-}
-
 TEST(Waiting, PatienceOfAWatchdogBeginsAgainWithAKeepAlive) {
   const int nodes[] = {0, 0};
   run_as_threads(nodes, [](const std::shared_ptr<Comm>& comm) {

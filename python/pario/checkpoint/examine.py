@@ -58,7 +58,7 @@ def read_box(header: Header, entry: Entry, box: Box) -> types.Array:
             return np.asarray(source.read(entry.layout.name, box.within(whole(entry.layout.shape))))
     data = np.empty(box.shape, entry.layout.dtype)
     for file, moves in entry.moves(box, data).items():
-        transfer.read(None, header.file(file), moves)
+        transfer.read(header.file(file), moves)
     return data
 
 
@@ -410,7 +410,7 @@ def _copy(
     entry = header.entries[name]
     shape = entry.layout.shape
     data = read_box(header, entry, box)
-    transfer.write(None, path, [transfer.Move(place, whole(shape), box, data)], durable=False)
+    transfer.write(path, [transfer.Move(place, whole(shape), box, data)], durable=False)
     found: list[tuple[str, int, int, types.Array]] = []
     for number in entry.blocks_in(box):
         block = entry.layout.blocks[number].box

@@ -277,7 +277,6 @@ class SavePlan:
     packing: Packing
     master: Master | None = None  # on rank 0
     part: tuple[str, Skeleton] | None = None  # name and skeleton of the part that this rank makes
-    joint: Any = None  # exchange.Plan: the joint writes of the ranks of a node
     container: str = ""  # the name in extents of rank 0's file
 
     @property

@@ -508,11 +508,10 @@ class _Reading:
         for file in self._moves if together is None else together:
             path, moves = self._header.file(file), self._moves.get(file, ())
             with keep_error(failed):
-                if together is None or self._ranks.comm is None:
-                    transfer.read(None, path, moves, show=show)
+                if together is None or self._ranks.size == 1:
+                    transfer.read(path, moves, show=show)
                 else:
-                    patience = self._ranks.patience
-                    exchange.read(self._ranks.comm, path, moves, patience=patience, show=show)
+                    exchange.read(self._ranks, path, moves, show=show)
 
     def _check(self, request: _Request, agreed: _Agreed, show: Show) -> int | None:
         """The checksum of this rank's parts, where those of all ranks add up to the array's;

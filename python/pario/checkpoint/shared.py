@@ -56,7 +56,7 @@ def read_shared(
     """
     if data.nbytes <= _SMALL:
         if ranks.rank == 0:
-            _read(None, header, entry.moves(whole(data.shape), data), failed)
+            _read(header, entry.moves(whole(data.shape), data), failed)
         ranks.comm.Bcast(data.reshape(-1).view(np.uint8))
         return
     kind = _elements(data.dtype.itemsize)
@@ -71,12 +71,7 @@ def read_shared(
         )
         bounds = [size * rank // ranks.size for rank in range(ranks.size + 1)]
         share = _share(window, flat, bounds[ranks.rank], bounds[ranks.rank + 1])
-        _read(
-            ranks.comm if in_order else None,
-            header,
-            {extents[0].file: [], **share} if in_order else share,
-            failed,
-        )
+        _read(header, share, failed)
         counts = [last - one for one, last in pairwise(bounds)]
         ranks.comm.Allgatherv(_in_place(), [flat.view(np.uint8), counts, bounds[:-1], kind])
         if not in_order:
@@ -86,12 +81,10 @@ def read_shared(
     kind.Free()
 
 
-def _read(
-    comm: Any, header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]
-) -> None:
+def _read(header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]) -> None:
     for file, some in moves.items():
         with keep_error(failed):
-            transfer.read(comm, header.file(file), some)
+            transfer.read(header.file(file), some)
 
 
 #: Boxes whose elements lie in order in extents.

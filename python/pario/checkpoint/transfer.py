@@ -1,5 +1,5 @@
-"""Moves boxes of arrays between memory and files: by plain reads and writes of one process, or by
-collective MPI-IO. Also opens, flushes and checks the space for files."""
+"""Moves boxes of arrays between memory and files by reads and writes of one process. Also opens,
+flushes and checks the space for files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -21,15 +19,13 @@ from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
 from pario.checkpoint.types import Array
-from pario.interrupts import check, defer_interrupt, keep_error
+from pario.interrupts import check
 from pario.progress import Show, silent
 
-#: Most bytes of one call: some MPIs count bytes by 32 bits.
+#: Most bytes read between two checks for an interrupt.
 _MOST_BYTES = 1 << 29
 #: Bytes written at a time: they stay in the processor's cache after their checksum.
 _AT_HAND = 1 << 20
-#: A box of more runs is described to MPI by its shape, in a call of its own; others run by run.
-_MOST_RUNS = 4096
 #: Most pieces of memory in one call (IOV_MAX).
 _MOST_PIECES = 1024
 #: Bytes flushed at a time, by SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER together.
@@ -83,15 +79,6 @@ class Move:
         """The offset of its first byte in the file."""
         return self.place + place_of(self.box, self.stored, self.data.dtype.itemsize)
 
-    @property
-    def shaped(self) -> bool:
-        """True if it needs an MPI call of its own."""
-        return (
-            not self.single
-            and run_count(self.box, self.stored, self.data.dtype.itemsize, self.data.strides)
-            > _MOST_RUNS
-        )
-
     def runs(self) -> tuple[Array, Array, int]:
         """Offsets of the runs in the file and in memory, and the bytes of each run."""
         if self.single:
@@ -138,46 +125,12 @@ def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
     return count * _LARGE <= size
 
 
-@cache
-def is_ours() -> bool:
-    """True if MPI-IO is pario's own."""
-    return os.environ.get("PARIO_MPIIO") in ("1", "yes", "on", "true")
+def write(path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent) -> None:
+    """Writes moves to a file, which may be new; ``durable``: flushes it.
 
-
-@cache
-def _supports_types() -> bool:
-    """True if MPI-IO accepts the types that mpi4py makes. ROMIO of MPICH 4.0 ends the program
-    (pmodels/mpich#6121); pario's own MPI-IO accepts them."""
-    from mpi4py import MPI
-
-    version = MPI.Get_library_version().split()[:3]
-    return is_ours() or not (version[0] == "MPICH" and version[-1].startswith("4.0"))
-
-
-def write(
-    comm: Any, path: str, moves: Sequence[Move], *, durable: bool, show: Show = silent
-) -> None:
-    """Writes moves to a file; ``durable``: flushes it.
-
-    Collective over ``comm``. With None, this process writes alone, and the file may be new. Raises
-    CheckpointError that names the file.
+    Raises CheckpointError that names the file.
     """
-    if comm is None or not _supports_types():
-        _write_alone(path, _small_parts(moves, _AT_HAND), durable=durable, show=show)
-    else:
-        _by_mpi(comm, path, _small_parts(moves), writing=True, durable=durable, show=show)
-
-
-def read(comm: Any, path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
-    """Reads a file into the arrays of moves. Collective over ``comm``, which may be None. Raises
-    CheckpointError that names the file."""
-    if comm is None or not _supports_types():
-        _read_alone(path, _small_parts(moves), show)
-    else:
-        _by_mpi(comm, path, _small_parts(moves), writing=False, durable=False, show=show)
-
-
-def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show) -> None:
+    moves = _small_parts(moves, _AT_HAND)
     size, done = _bytes(moves), 0
     with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
         for at, together in _batches(moves):
@@ -187,6 +140,23 @@ def _write_alone(path: str, moves: Sequence[Move], *, durable: bool, show: Show)
             show(done, size)
         if durable:
             flush(file, show)
+
+
+def read(path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
+    """Reads a file into the arrays of moves. Raises CheckpointError that names the file."""
+    moves = _small_parts(moves)
+    size, done = _bytes(moves), 0
+    with open_file(path, os.O_RDONLY) as file:
+        for move in moves:
+            check()
+            direct = move.data.flags.c_contiguous
+            data = move.data if direct else np.empty(move.data.shape, move.data.dtype)
+            for at, piece in _pieces(Move(move.place, move.stored, move.box, data)):
+                read_all(file, piece, at, path)
+            if not direct:
+                move.data[...] = data
+            done += data.nbytes
+            show(done, size)
 
 
 def flush(file: int, show: Show = silent) -> None:
@@ -275,21 +245,6 @@ def _bytes(moves: Sequence[Move]) -> int:
     return sum(move.data.nbytes for move in moves)
 
 
-def _read_alone(path: str, moves: Sequence[Move], show: Show) -> None:
-    size, done = _bytes(moves), 0
-    with open_file(path, os.O_RDONLY) as file:
-        for move in moves:
-            check()
-            direct = move.data.flags.c_contiguous
-            data = move.data if direct else np.empty(move.data.shape, move.data.dtype)
-            for at, piece in _pieces(Move(move.place, move.stored, move.box, data)):
-                read_all(file, piece, at, path)
-            if not direct:
-                move.data[...] = data
-            done += data.nbytes
-            show(done, size)
-
-
 def read_all(file: int, into: memoryview, at: int, path: str) -> None:
     """Fills a buffer. Raises CheckpointError where the file ends before."""
     while into:
@@ -297,140 +252,6 @@ def read_all(file: int, into: memoryview, at: int, path: str) -> None:
         if done == 0:
             raise CheckpointError(f"{path} ends at byte {at}, before the end of an array")
         into, at = into[done:], at + done
-
-
-def _by_mpi(
-    comm: Any, path: str, moves: Sequence[Move], *, writing: bool, durable: bool, show: Show
-) -> None:
-    """Moves by collective calls. Every rank makes all calls, even after an error, because other
-    ranks would wait forever in a call that one rank omits."""
-    from mpi4py import MPI
-
-    failed: list[BaseException] = []
-    with defer_interrupt(failed):
-        calls = _calls(comm, moves)
-        file = _open_by_all(MPI, comm, path, MPI.MODE_WRONLY if writing else MPI.MODE_RDONLY)
-        size, done = _bytes(moves), 0
-        for call in calls:
-            _transfer(MPI, file, call, failed, writing=writing)
-            done += _bytes(call)
-            show(done, size)
-        if durable:
-            _attempt(failed, file.Sync)
-        _attempt(failed, file.Close)
-    if failed and not isinstance(failed[0], Exception):
-        raise failed[0]
-    if failed:
-        raise CheckpointError(f"{path}: {_on_one_line(failed[0])}") from failed[0]
-
-
-def _open_by_all(mpi: Any, comm: Any, path: str, mode: int) -> Any:
-    """Opens a file on every rank; an error of one rank, which some MPIs report there alone, is
-    raised on all."""
-    info = mpi.Info.Create()
-    info.Set("romio_no_indep_rw", "true")  # only aggregators need open the file
-    file, problem = None, ""
-    try:
-        file = mpi.File.Open(comm, path, mode, info)
-    except Exception as error:
-        problem = _on_one_line(error)
-    info.Free()
-    for rank, text in enumerate(comm.allgather(problem)):
-        if text:  # a file opened here stays open, because closing is collective
-            raise CheckpointError(f"{path}: rank {rank} cannot open it: {text}")
-    return file
-
-
-def _on_one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _attempt(failed: list[BaseException], call: Any, *arguments: Any) -> None:
-    with keep_error(failed):
-        call(*arguments)
-
-
-def _calls(comm: Any, moves: Sequence[Move]) -> list[list[Move]]:
-    """The moves of each MPI call, with equal numbers of calls on all ranks."""
-    shaped = [move.shaped for move in moves]
-    alone = [[move] for move, by_itself in zip(moves, shaped, strict=True) if by_itself]
-    rest = [move for move, by_itself in zip(moves, shaped, strict=True) if not by_itself]
-    groups: list[list[Move]] = []
-    left = 0
-    for move in sorted(rest, key=lambda move: move.place):
-        if move.data.nbytes > left:
-            groups.append([])
-            left = _MOST_BYTES
-        groups[-1].append(move)
-        left -= move.data.nbytes
-    counts = comm.allgather((len(alone), len(groups)))
-    most = [max(count) for count in zip(*counts, strict=True)]
-    return [
-        *alone,
-        *([] for _ in range(most[0] - len(alone))),
-        *groups,
-        *([] for _ in range(most[1] - len(groups))),
-    ]
-
-
-def _transfer(
-    mpi: Any, file: Any, moves: Sequence[Move], failed: list[BaseException], *, writing: bool
-) -> None:
-    if failed:  # moves nothing more
-        moves = []
-    try:
-        in_file, in_memory = _mpi_types(mpi, moves)
-    except Exception as error:
-        failed.append(error)
-        moves = []
-        in_file, in_memory = _mpi_types(mpi, moves)
-    message = (mpi.BOTTOM, 1 if moves else 0, in_memory)
-    _attempt(failed, file.Set_view, 0, mpi.BYTE, in_file)
-    _attempt(failed, file.Write_at_all if writing else file.Read_at_all, 0, message)
-    in_file.Free()
-    in_memory.Free()
-
-
-def _mpi_types(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
-    """MPI types of moves in the file and in memory."""
-    return _type_by_shape(mpi, moves[0]) if moves and moves[0].shaped else _type_by_runs(mpi, moves)
-
-
-def _type_by_shape(mpi: Any, move: Move) -> tuple[Any, Any]:
-    """MPI types of a box in the file and in memory, by its shape."""
-    data = move.data
-    start = [mine - its for mine, its in zip(move.box.begin, move.stored.begin, strict=True)]
-    element = mpi.BYTE.Create_contiguous(data.dtype.itemsize)
-    part = element.Create_subarray(list(move.stored.shape), list(move.box.shape), start)
-    in_file = part.Create_hindexed([1], [move.place]).Commit()
-    nested = element.Dup()
-    for length, stride in zip(reversed(data.shape), reversed(data.strides), strict=True):
-        outer = nested.Create_hvector(length, 1, stride)
-        nested.Free()
-        nested = outer
-    in_memory = nested.Create_hindexed([1], [address(data)]).Commit()
-    for kind in (element, part, nested):
-        kind.Free()
-    return in_file, in_memory
-
-
-def _type_by_runs(mpi: Any, moves: Sequence[Move]) -> tuple[Any, Any]:
-    """MPI types of all runs of several boxes, in the order of the file."""
-    if not moves:
-        return mpi.BYTE.Create_contiguous(1).Commit(), mpi.BYTE.Create_contiguous(1).Commit()
-    found = [(*move.runs(), address(move.data)) for move in moves]
-    in_file = np.concatenate([places for places, _, _, _ in found])
-    in_memory = np.concatenate([places + address for _, places, _, address in found])
-    lengths = np.concatenate(
-        [np.full(len(places), length, np.int64) for places, _, length, _ in found]
-    )
-    order = np.argsort(in_file, kind="stable")
-    sizes = lengths[order].tolist()
-    file_type, memory_type = (
-        mpi.BYTE.Create_hindexed(sizes, places[order].tolist()).Commit()
-        for places in (in_file, in_memory)
-    )
-    return file_type, memory_type
 
 
 def check_space(path: str, needed: int) -> None:

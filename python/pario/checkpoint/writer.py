@@ -288,11 +288,7 @@ class Writer:
         self._await_pending(0)
         task, ranks = self._begin_step(step, arrays, attrs or {}, _no_copy), self._ranks
         with show_long_work(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
-            return self._conclude(
-                ranks,
-                task,
-                lambda: self._write(ranks, task, show, by_mpi=not task.plan.independent),
-            )
+            return self._conclude(ranks, task, lambda: self._write(ranks, task, show))
 
     @postpone_interrupt()
     def save_async(
@@ -496,10 +492,6 @@ class Writer:
         with self._discarded_on_failure(label.step):
             plan = make(self._ranks, request, [one.facts for one in given])
             data = self._ranks.agree(f"save(step {label.step})", lambda: plan.collect(given, copy))
-            if not plan.independent and self._ranks.comm is not None:
-                moves = plan.moves(data, self._ranks.rank, all_ranks=False)
-                held, patience = exchange.list_boxes(moves.get("", ())), self._ranks.patience
-                plan.joint = exchange.plan(self._ranks.comm, held, writing=True, patience=patience)
             self._plan = plan
         return data
 
@@ -528,21 +520,18 @@ class Writer:
         skeleton = container.relabel(plan.master.skeleton, label)
         container.write(str(self._target.container(label.step)), skeleton)
 
-    def _write(
-        self, ranks: Ranks, task: _Task, show: Show = silent, *, by_mpi: bool = False
-    ) -> RankResult:
-        """Writes this rank's data, alone or with its node. ``by_mpi``: by MPI-IO where nodes have
-        short runs as well."""
+    def _write(self, ranks: Ranks, task: _Task, show: Show = silent) -> RankResult:
+        """Writes this rank's data: alone, or together with other ranks where some have short
+        runs."""
         part, plan, show = self._make_files(ranks, task), task.plan, ranks.moving(show)
-        moves_of = plan.moves(task.data, ranks.rank, all_ranks=not plan.independent)
-        for name, moves in moves_of.items():
+        alone = plan.independent or ranks.size == 1
+        for name, moves in plan.moves(task.data, ranks.rank, all_ranks=not alone).items():
             path, durable = str(part / name), self._durable and not self._draining
-            if plan.joint is not None:
-                exchange.write(ranks.comm, plan.joint, path, moves, durable=durable, show=show)
+            if alone:
+                transfer.write(path, moves, durable=durable, show=show)
             else:
-                transfer.write(
-                    ranks.comm if by_mpi else None, path, moves, durable=durable, show=show
-                )
+                node = bool(self._draining)  # whose stage has a file of its own
+                exchange.write(ranks, path, moves, durable=durable, node=node, show=show)
         return plan.result(task.data)
 
     def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> RankResult:

@@ -100,6 +100,45 @@ class CallbackComm : public ProcessComm {
   std::uint32_t number_;
 };
 
+/// The ranks of one node of a Comm.
+class LocalComm : public NodeComm {
+ public:
+  LocalComm(std::shared_ptr<Comm> all, std::shared_ptr<SharedMemory> memory)
+      : NodeComm(all->local_rank(), one_node(all->local_size()), std::move(memory)),
+        all_(std::move(all)) {}
+
+  bool thread_safe() const override { return true; }
+  int world_rank(int rank) const override { return all_->world_rank(number(rank)); }
+  bool alive(int rank) const override { return all_->alive(number(rank)); }
+  std::shared_ptr<SharedMemory> share(std::size_t size, const Patience& given) override {
+    return all_->share(size, patience_for(given));
+  }
+  std::shared_ptr<Comm> duplicate(const Patience& given) override {
+    auto memory = share(Board::bytes(local_size()), given);
+    return memory ? std::make_shared<LocalComm>(all_, std::move(memory)) : nullptr;
+  }
+  std::unique_ptr<Pending> send(int /*to*/, int /*tag*/,
+                                std::span<const std::byte> /*data*/) override {
+    return std::make_unique<SentMessage>(base::Error{.number = ENOTSUP});
+  }
+  std::unique_ptr<Pending> receive(int /*from*/, int /*tag*/,
+                                   std::span<std::byte> /*data*/) override {
+    return std::make_unique<SentMessage>(base::Error{.number = ENOTSUP});
+  }
+
+ protected:
+  void send_note(int /*to*/, int /*tag*/, std::span<const std::byte> /*note*/) override {}
+  bool receive_note(int /*tag*/, std::span<std::byte> /*note*/) override { return false; }
+
+ private:
+  static Topology one_node(int size) {
+    return make_topology(std::vector<int>(static_cast<std::size_t>(size), 0));
+  }
+  int number(int rank) const { return all_->node_ranks()[static_cast<std::size_t>(rank)]; }
+
+  std::shared_ptr<Comm> all_;
+};
+
 Topology nodes_of_one(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -174,6 +213,11 @@ base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& rou
                                              std::move(members));
   made->connect_hosts();
   return std::shared_ptr<Comm>(std::move(made));
+}
+
+std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm) {
+  auto memory = comm->share(Board::bytes(comm->local_size()));
+  return memory ? std::make_shared<LocalComm>(comm, std::move(memory)) : nullptr;
 }
 
 }  // namespace pario::comm

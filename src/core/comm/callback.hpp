@@ -105,4 +105,8 @@ std::shared_ptr<Comm> make_callback(std::shared_ptr<Router> router);
 base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& router, Comm& comm,
                                               std::uint64_t label, const Patience& patience = {});
 
+/// Collective over the ranks of this rank's node in `comm`, which it keeps: these ranks alone. They
+/// exchange no messages, and never cause an error of `comm`. Null on all of them as share() is.
+std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm);
+
 }  // namespace pario::comm

@@ -241,31 +241,7 @@ class Watchdog {
   std::chrono::nanoseconds due_, asked_ = {};
 };
 
-/// A split-phase barrier in zeroed memory that its members share: a member arrives, works, and
-/// waits later. A member arrives at a meeting only after its wait for the meeting before the last
-/// one. A failed wait makes the barrier useless for all members, but fails no Comm.
-class SplitBarrier {
- public:
-  static constexpr std::size_t kBytes = 128;
-  /// `memory` of kBytes outlives it.
-  SplitBarrier(std::byte* memory, int members)
-      : memory_(memory), members_(static_cast<std::uint32_t>(members)) {}
-  /// Arrives at the next meeting; returns the number of that meeting.
-  std::uint64_t arrive();
-  /// Waits until all members have arrived at a meeting; their earlier writes to shared memory are
-  /// visible afterwards.
-  base::Status wait(std::uint64_t meeting, const Patience& patience) const;
-
- private:
-  base::FutexWord& word(std::uint64_t meeting) const;
-  std::uint32_t arrivals(std::uint64_t meeting) const;
-
-  std::byte* memory_;
-  std::uint32_t members_;
-  std::uint64_t meetings_ = 0;
-};
-
-/// Waits for all messages, with pauses that grow from microseconds to a millisecond.
+/// Waits for all of them, with pauses that grow from microseconds to a millisecond.
 base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,
                       const Patience& patience = {});
 

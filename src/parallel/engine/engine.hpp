@@ -86,10 +86,16 @@ using Opener =
     std::function<base::Result<std::unique_ptr<file::File>>(const file::OpenRequest& request)>;
 base::Result<std::unique_ptr<file::File>> open_file(const file::OpenRequest& request);
 
-/// A run of the file and the memory that its bytes are copied from or to.
-struct Piece {
-  std::uint64_t offset = 0;
-  std::span<std::byte> memory = {};
+/// A box of an array that a file holds in C order, and the memory of its elements. `whole`,
+/// `begin`, `shape` and `strides` have an item for each axis.
+struct Box {
+  std::uint64_t place = 0;                 ///< offset of the array in the file
+  std::uint64_t element = 1;               ///< bytes of an element
+  std::vector<std::uint64_t> whole = {};   ///< shape of the array
+  std::vector<std::uint64_t> begin = {};   ///< first element of the box
+  std::vector<std::uint64_t> shape = {};   ///< elements of the box on each axis; may be 0
+  std::byte* memory = nullptr;             ///< first element of the box
+  std::vector<std::int64_t> strides = {};  ///< bytes between elements in memory
 };
 
 /// Writes the bytes that hint pario_write_behind keeps in memory, for all files of this process.
@@ -168,12 +174,12 @@ class SharedFile {
   /// messages (static text). Returns the bytes moved; reads end at the end of the file.
   base::Result<std::uint64_t> write(const pattern::Access& access, With with, const char* call);
   base::Result<std::uint64_t> read(const pattern::Access& access, With with, const char* call);
-  /// Collective: writes or reads the pieces of each rank (any number, in any order, also none). The
-  /// pieces of one call must not overlap in the file (EINVAL on all ranks).
-  base::Result<std::uint64_t> write_pieces(std::span<const Piece> pieces);
-  base::Result<std::uint64_t> read_pieces(std::span<const Piece> pieces);
-  /// Starts write() or read() without waiting; a thread of pario executes it, collective calls in
-  /// their order.
+  /// Collective: writes or reads the boxes of each rank (any number, in any order, also none).
+  /// Written boxes of one rank must not overlap in the file (EINVAL on all ranks).
+  base::Result<std::uint64_t> write_boxes(std::span<const Box> boxes);
+  base::Result<std::uint64_t> read_boxes(std::span<const Box> boxes);
+  /// Starts write() or read() without waiting; a thread of pario carries it out, collective calls
+  /// in their order.
   std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access,
                                    With with, const char* call);
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "parallel/engine/boxes.hpp"
 #include "parallel/engine/closing.hpp"
 #include "parallel/engine/hint_texts.hpp"
 #include "parallel/engine/opened_file.hpp"
 #include "parallel/engine/opening.hpp"
-#include "parallel/engine/pieces.hpp"
 #include "parallel/engine/report.hpp"
 
 namespace pario::engine {
@@ -70,12 +70,12 @@ Count SharedFile::read(const pattern::Access& access, With with, const char* cal
   return state_->transfers.run(Direction::read, access, with, call);
 }
 
-Count SharedFile::write_pieces(std::span<const Piece> pieces) {
-  return move_pieces(*this, Direction::write, pieces);
+Count SharedFile::write_boxes(std::span<const Box> boxes) {
+  return move_boxes(*this, Direction::write, boxes);
 }
 
-Count SharedFile::read_pieces(std::span<const Piece> pieces) {
-  return move_pieces(*this, Direction::read, pieces);
+Count SharedFile::read_boxes(std::span<const Box> boxes) {
+  return move_boxes(*this, Direction::read, boxes);
 }
 
 std::shared_ptr<Operation> SharedFile::start(Direction direction, const pattern::Access& access,

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 from mpi4py import MPI
 
-from pario import checkpoint
-from pario.checkpoint import exchange, node, transfer
+from pario import checkpoint, mpi_ranks
+from pario.checkpoint import exchange
 from pario.checkpoint.geometry import Box, whole
 
 comm = MPI.COMM_WORLD
@@ -24,9 +24,8 @@ def box(rank: int, nodes: int) -> Box:
 
 
 def main(directory: str) -> None:
-    node.by_node = lambda whole: whole.Split(whole.rank * 2 // whole.size)
-    exchange._ROUND = 1 << 18  # several rounds
-    transfer._by_mpi = None  # must not be called
+    mpi_ranks.by_node = lambda whole: whole.Split(whole.rank * 2 // whole.size)
+    exchange._MOST_BYTES = 1 << 18  # several calls
     mine = box(comm.rank, 2)
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         for step in range(2):

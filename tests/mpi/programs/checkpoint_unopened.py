@@ -1,18 +1,17 @@
-"""One rank fails to open the file of a collective read or write: ``checkpoint_unopened.py DIRECTORY
-mpi-io|memory``. Prints the error of each rank.
+"""One rank fails to open the file of a collective read or write: ``checkpoint_unopened.py
+DIRECTORY``. Prints the error of each rank.
 """
 
 import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 from mpi4py import MPI
 
 from pario import checkpoint
-from pario.checkpoint import exchange
 
 comm = MPI.COMM_WORLD
 SHAPE = (64, 64, 64)  # its rows are short runs
@@ -43,28 +42,7 @@ def no_descriptors_on(rank: int) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-@contextmanager
-def opening_fails_on(rank: int) -> Iterator[None]:
-    """Fails the opening on one rank only, like an MPI that does not report it to the others."""
-    opened = MPI.File.Open
-
-    class File(MPI.File):
-        @classmethod
-        def Open(cls, *arguments: object) -> MPI.File:
-            file = opened(*arguments)
-            if comm.rank == rank:
-                raise MPI.Exception(MPI.ERR_NO_SUCH_FILE)
-            return file
-
-    original, MPI.File = MPI.File, File
-    yield
-    MPI.File = original
-
-
-def main(directory: str, way: str) -> None:
-    if way == "mpi-io":
-        exchange.plan = lambda *_, **__: None
-
+def main(directory: str) -> None:
     def save() -> object:
         return writer.save(2, arrays)
 
@@ -78,8 +56,6 @@ def main(directory: str, way: str) -> None:
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         writer.save(1, arrays)
         for rank in range(comm.size):
-            with opening_fails_on(rank) if way == "mpi-io" else nullcontext():
-                lines += [try_work(work, rank) for work in (save, whole, part)]
             with no_descriptors_on(rank):
                 lines += [try_work(work, rank) for work in (save, whole, part)]
         writer.save(3, arrays)
@@ -89,4 +65,4 @@ def main(directory: str, way: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1])

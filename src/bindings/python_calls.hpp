@@ -1,0 +1,38 @@
+// Work without the GIL that calls back into Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "bindings/gil.hpp"
+#include "core/base/base.hpp"
+
+namespace pario::bindings {
+
+/// The first exception of Python during work of this thread that released the GIL.
+inline thread_local std::exception_ptr raised;
+
+/// Calls back into Python; an exception becomes `raised`, and an Error.
+template <class WithPython>
+base::Status with_python(WithPython work) {
+  const std::exception_ptr exception = catch_exception(work);
+  if (!exception) return {};
+  if (!raised) raised = exception;
+  return base::Error{.number = EINTR, .operation = "Python"};
+}
+
+/// Runs `work` without the GIL, then raises the exception of its callbacks.
+template <class Work>
+auto without_gil(Work work) {
+  auto result = [&] {
+    const Released released;
+    return work();
+  }();
+  if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
+  return result;
+}
+
+}  // namespace pario::bindings

@@ -1,0 +1,115 @@
+// Files that ranks of a Comm write and read together: the engine of pario's MPI-IO.
+#include "bindings/shared_file.hpp"
+
+#include <fcntl.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "bindings/python_calls.hpp"
+#include "parallel/engine/engine.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pario::bindings {
+namespace {
+
+using Sizes = std::vector<std::uint64_t>;
+/// The members of engine::Box in their order, the memory as an address.
+using BoxTuple = std::tuple<std::uint64_t, std::uint64_t, Sizes, Sizes, Sizes, std::uintptr_t,
+                            std::vector<std::int64_t>>;
+
+constexpr double kLongestPatience = 1e9;  // seconds
+
+std::vector<engine::Box> boxes_of(const std::vector<BoxTuple>& tuples) {
+  std::vector<engine::Box> boxes;
+  for (const auto& [place, element, whole, begin, shape, address, strides] : tuples)
+    boxes.push_back(
+        {place, element, whole, begin, shape, reinterpret_cast<std::byte*>(address), strides});
+  return boxes;
+}
+
+[[noreturn]] void raise_error(const base::Error& error) {
+  std::string text = error.detail.empty() ? std::strerror(error.number) : error.detail;
+  if (error.rank >= 0) text = "rank " + std::to_string(error.rank) + ": " + text;
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, text.c_str()).ptr());
+  throw nb::python_error();
+}
+
+class SharedFile {
+ public:
+  SharedFile(std::shared_ptr<comm::Comm> comm, std::unique_ptr<engine::SharedFile> file)
+      : comm_(std::move(comm)), file_(std::move(file)) {}
+
+  std::uint64_t write(const std::vector<BoxTuple>& tuples) {
+    const std::vector<engine::Box> boxes = boxes_of(tuples);
+    return call([&] { return file_->write_boxes(boxes); });
+  }
+  std::uint64_t read(const std::vector<BoxTuple>& tuples) {
+    const std::vector<engine::Box> boxes = boxes_of(tuples);
+    return call([&] { return file_->read_boxes(boxes); });
+  }
+  std::uint64_t maximum(std::uint64_t mine) {
+    return call([&]() -> base::Result<std::uint64_t> {
+      Sizes all(static_cast<std::size_t>(comm_->size()));
+      const comm::WaitLimits limits{.give_up = file_->hints().pario_patience};
+      comm::Watchdog watch(*comm_, *comm_, limits, {file_->path(), "maximum", nullptr});
+      if (base::Status status = comm_->allgather(&mine, sizeof mine, all.data(), watch.patience());
+          !status)
+        return status.error();
+      return std::ranges::max(all);
+    });
+  }
+  void close() {
+    const base::Status status = without_gil([&] { return file_->close(); });
+    if (!status) raise_error(status.error());
+  }
+
+ private:
+  template <class Work>
+  static std::uint64_t call(Work work) {
+    const base::Result<std::uint64_t> done = without_gil(work);
+    if (!done.ok()) raise_error(done.error());
+    return *done;
+  }
+
+  std::shared_ptr<comm::Comm> comm_;
+  std::unique_ptr<engine::SharedFile> file_;
+};
+
+}  // namespace
+
+nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string& path, bool writes,
+                            double patience_s) {
+  engine::OpenRequest request{.path = path,
+                              .flags = writes ? O_WRONLY | O_CREAT : O_RDONLY,
+                              .hints = hints::default_file_hints()};
+  request.hints.romio_ds_write = hints::Choice::disable;  // boxes of all ranks leave no holes
+  request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
+  request.hints.pario_patience = std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::ceil(std::clamp(patience_s, 1e-3, kLongestPatience) * 1e3)));
+  auto file = without_gil([&] { return engine::SharedFile::open(comm, request); });
+  if (!file.ok()) raise_error(file.error());
+  return nb::cast(new SharedFile(std::move(comm), std::move(*file)), nb::rv_policy::take_ownership);
+}
+
+void add_shared_file(nb::module_& module) {
+  nb::class_<SharedFile>(module, "SharedFile")
+      .def("write", &SharedFile::write, "boxes"_a)
+      .def("read", &SharedFile::read, "boxes"_a)
+      .def("maximum", &SharedFile::maximum, "mine"_a)
+      .def("close", &SharedFile::close);
+}
+
+}  // namespace pario::bindings
