@@ -58,6 +58,13 @@ def former_part(target: Path, writer: str) -> Path:
     return target.with_name(f".{digest[:20]}.pario-part")
 
 
+def remove_stale_part(target: Path) -> None:
+    """Removes the temporary file that a killed process has left of a target. Ignores errors."""
+    from pario._native import remove_stale_part
+
+    remove_stale_part(os.fsencode(target))
+
+
 def remove(path: Path) -> None:
     """Removes a file, a directory with its contents, or a link, but never a link's target. A
     missing path is no error."""

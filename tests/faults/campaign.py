@@ -57,9 +57,7 @@ ERRORS = {
 }
 #: Known defects: prefix of a line's name -> description. A matching line with a problem is an
 #: expected failure; one without passes.
-KNOWN = {
-    "faults::stage": "a killed run leaves a part of its note; errors of the note name no path",
-}
+KNOWN: dict[str, str] = {}
 #: Largest number of problems in a reason.
 _EXAMPLES = 3
 

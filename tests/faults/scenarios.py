@@ -360,7 +360,6 @@ SCENARIOS = (
         shuffle,
         check_shuffle,
         frozenset({"lines.txt", "old.txt", "out.txt"}),
-        durable=False,  # the directory of the output is not synchronised
     ),
     Scenario(
         "shuffle-buckets",
@@ -368,7 +367,6 @@ SCENARIOS = (
         lambda root: shuffle(root, 2, "--way", "buckets"),
         check_shuffle,
         frozenset({"lines.txt", "old.txt", "out.txt"}),
-        durable=False,  # the directory of the output is not synchronised
     ),
     Scenario(
         "convert",
@@ -376,7 +374,6 @@ SCENARIOS = (
         convert,
         check_records,
         frozenset({"lines.txt", "lines.txt.pidx", "old.txt", "out.txt", "out.prec"}),
-        durable=False,  # the directory of the output is not synchronised
         clear=remove_records,
     ),
     Scenario(

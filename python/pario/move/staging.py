@@ -37,12 +37,15 @@ from pario.publishing import (
     is_part,
     new_file,
     part_path,
+    remove_stale_part,
     replace_if_unchanged,
     replacing,
     sync_directory,
 )
 
 NOTE = ".pario-stage.json"
+#: A file whose time is that of the file system's clock.
+_PROBE = ".pario-clock"
 _FORMAT = "pario-stage-1"
 _THREADS = 4
 _LARGE = 64 << 20  # such files are copied by several threads, one after the other
@@ -170,11 +173,12 @@ class Staged:
             raise ParioError(
                 f"{self.local / name} belongs to {known}; stage {target} to another directory"
             )
-        if not known:
+        directory = target if target.is_dir() else target.parent
+        if known:
+            remove_stale_part(directory / _PROBE)
+        else:
             self.roots[name] = str(target)
-            self.since = self.since or _clock_of(
-                target if target.is_dir() else target.parent, read_only
-            )
+            self.since = self.since or _clock_of(directory, read_only)
             self.write_note()
         return self.local / name
 
@@ -237,6 +241,7 @@ class Staged:
             else:
                 outcome.same += 1
                 self._note(move)
+                remove_stale_part(move.target)
         try:
             for tree in trees:
                 tree.make_directories()
@@ -359,7 +364,7 @@ def _files_beneath(root: Path) -> Iterator[str]:
 def _clock_of(directory: Path, read_only: bool) -> int:
     """The current time of a directory's file system, whose server sets the times of files. If it
     is unknown, a time before all files."""
-    probe = part_path(directory / ".pario-clock")
+    probe = part_path(directory / _PROBE)
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
