@@ -366,7 +366,7 @@ def late(made: Job, last: list[int]) -> None:
     )
 
 
-def request_hint(made: Job, effective: int) -> None:
+def hint(made: Job, effective: int) -> None:
     add_record(
         made,
         range(4),
@@ -407,7 +407,7 @@ def targets(made: Job, slow: float, directory: str = "/scratch") -> None:
         set_layout(made, f"{directory}/o.{rank}", MIB, [rank % 8])
 
 
-def write_striped(made: Job, stripes: int) -> None:
+def stripe(made: Job, stripes: int) -> None:
     add_record(
         made,
         range(8),
@@ -421,7 +421,7 @@ def write_striped(made: Job, stripes: int) -> None:
     set_layout(made, "/scratch/big", MIB, range(stripes))
 
 
-def write_unaligned(made: Job, off: int) -> None:
+def misalign(made: Job, off: int) -> None:
     counts = {"writes": 100, "unaligned_writes": off, "bytes_written": 100 * MIB, "block_size": MIB}
     add_record(made, range(4), "/scratch/shared", opens=1, write_time=20.0, **counts)
     set_layout(made, "/scratch/shared", MIB, range(4))
@@ -514,25 +514,15 @@ CASES = {
     "collective-waiting": Case(
         lambda j: late(j, [3]), lambda j: late(j, [0, 1, 2, 3]), (29, 31), ranks=4
     ),
-    "hints-not-effective": Case(
-        lambda j: request_hint(j, 2), lambda j: request_hint(j, 8), (14, 16), ranks=4
-    ),
+    "hints-not-effective": Case(lambda j: hint(j, 2), lambda j: hint(j, 8), (14, 16), ranks=4),
     "slow-target": Case(
         lambda j: targets(j, 50.0), lambda j: targets(j, 2.2), (47, 49), ranks=32, kind="lustre"
     ),
     "one-stripe": Case(
-        lambda j: write_striped(j, 1),
-        lambda j: write_striped(j, 8),
-        (17, 18),
-        ranks=8,
-        kind="lustre",
+        lambda j: stripe(j, 1), lambda j: stripe(j, 8), (17, 18), ranks=8, kind="lustre"
     ),
     "unaligned-shared-writes": Case(
-        lambda j: write_unaligned(j, 100),
-        lambda j: write_unaligned(j, 0),
-        (5, 15),
-        ranks=4,
-        kind="lustre",
+        lambda j: misalign(j, 100), lambda j: misalign(j, 0), (5, 15), ranks=4, kind="lustre"
     ),
     "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
 }

@@ -295,7 +295,7 @@ EMPTY = Rule(
     advice="Stop at the end of the file; wait without reading.",
     control="One empty read at the end of the file.",
     find=_empty_reads,
-    why_not="each read must find out whether new bytes have been written",
+    why_not="each read must check for newly written bytes",
 )
 FAULTS = Rule(
     name="mmap-network",

@@ -17,7 +17,7 @@ HEAD = f"""# Findings
 
 <!-- Written by python -m pario.see.analyze.rules.document from the table of rules. -->
 
-A finding is a named cause of lost time in the report of a run; use this page to learn its
+A finding is a named cause of lost time in the report of a run; this page explains its
 meaning, the estimate of its seconds, and its repair.
 
     pario report run.pario
