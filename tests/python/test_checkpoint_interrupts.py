@@ -265,13 +265,12 @@ def test_a_save_can_be_interrupted_at_every_line(tmp_path):
     check_interrupts_at_lines(tmp_path, every=1)
 
 
-def interrupt_soon(delay):
+def make_interrupter(delay):
+    """A thread that interrupts the main thread after a delay; not started."""
     main = threading.main_thread().ident
-    thread = threading.Thread(
+    return threading.Thread(
         target=lambda: (time.sleep(delay), signal.pthread_kill(main, signal.SIGINT))
     )
-    thread.start()
-    return thread
 
 
 @pytest.mark.exhaustive
@@ -282,8 +281,9 @@ def test_no_interrupt_of_many_is_lost(tmp_path, way):
     with Writer(None, tmp_path, durable=False, keep=1) as writer:
         for number in range(count):
             names = [f"{number}/{name}" for name in range(8)]
-            thread = interrupt_soon(random.uniform(0, 0.02))
+            thread = make_interrupter(random.uniform(0, 0.02))
             try:
+                thread.start()
                 while thread.is_alive():
                     saved = getattr(writer, way)(number, dict.fromkeys(names, np.arange(10.0)))
                     del saved
