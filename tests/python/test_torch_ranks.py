@@ -117,14 +117,19 @@ def test_messages_keep_the_order_of_their_sender_and_are_deleted(store: Store) -
     assert first.receive() is None and not store.messages()
 
 
-def test_a_wait_ends_with_a_message_or_with_its_time(store: Store) -> None:
+def test_waits_grow_until_a_message_arrives(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(torch_ranks.time, "sleep", slept.append)
     first, second = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(2))
-    begin = time.monotonic()
-    first.wait(0.05)
-    assert time.monotonic() - begin >= 0.05 and first.receive() is None
-    threading.Timer(0.05, lambda: second.send(0, b"here")).start()
-    first.wait(PATIENCE)
-    assert first.receive() == (1, b"here") and time.monotonic() - begin < PATIENCE
+    for _ in range(12):
+        first.wait(1)
+    assert slept == sorted(slept)
+    assert (slept[0], slept[-1]) == (torch_ranks._SHORTEST_PAUSE, torch_ranks._LONGEST_PAUSE)
+    second.send(0, b"here")
+    assert first.receive() == (1, b"here")
+    first.wait(1)
+    first.wait(1e-5)
+    assert slept[-2:] == [slept[0], 1e-5]
 
 
 @pytest.mark.usefixtures("store")

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
 from collections import Counter
-from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +15,8 @@ from pario.checkpoint.errors import CheckpointError
 from pario.interrupts import check
 from pario.ranks import PATIENCE, Ranks, node_name
 
+#: Seconds between two looks for a message, in the store, which is a process.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 2e-2
 #: The number of Comms of a group so far, by its name: equal on all ranks.
 _made: Counter[str] = Counter()
 
@@ -34,12 +35,13 @@ class StoreTransport:
     """The messages of a :class:`pario._native.Comm` by a store of PyTorch. The messages to a rank
     are numbered; an entry is deleted when it is received.
 
-    ``store`` sends, in any thread; ``waiting``, a copy of it, receives and waits.
+    ``store`` sends, in any thread; ``waiting``, a copy of it, receives.
     """
 
     def __init__(self, store: Any, waiting: Any, name: str, rank: int) -> None:
         self._store, self._waiting, self._name, self._rank = store, waiting, name, rank
         self._next = 1
+        self._pause = _SHORTEST_PAUSE
 
     def send(self, to: int, message: bytes) -> None:
         """Stores a message."""
@@ -53,14 +55,16 @@ class StoreTransport:
         found: tuple[int, bytes] = pickle.loads(self._waiting.get(self._key))
         self._waiting.delete_key(self._key)
         self._next += 1
+        self._pause = _SHORTEST_PAUSE
         return found
 
     def wait(self, seconds: float) -> None:
-        """Sleeps until a message has arrived, at most ``seconds``."""
-        from torch.distributed import DistStoreError
+        """Sleeps for a while, at most ``seconds``; longer from call to call without a message.
 
-        with suppress(DistStoreError):
-            self._waiting.wait([self._key], timedelta(seconds=max(seconds, 1e-3)))
+        ``wait`` of the store would print a warning at each time-out.
+        """
+        time.sleep(min(seconds, self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     @property
     def _key(self) -> str:
