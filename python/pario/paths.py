@@ -8,19 +8,16 @@ from pathlib import Path
 
 from pario.errors import ParioError
 
-#: Schemes of URLs that are accepted. A file interface that supports one registers it here; it takes
-#: such paths as text, because pathlib makes "s3:/bucket" of "s3://bucket".
-SUPPORTED: set[str] = set()
 #: "s3://bucket", "s3:/bucket" as pathlib has it, and chains such as "simplecache::s3://bucket".
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioError) -> Path:
-    """Converts a text to a path. Raises ``error`` if it has an unsupported scheme: it would become
+    """Converts a text to a path. Raises ``error`` if it has the scheme of a URL, which would become
     a local directory such as ``s3:``."""
     text = os.fspath(path)
     scheme = _SCHEME.match(text)
-    if scheme and scheme[1].lower() not in SUPPORTED:
+    if scheme:
         hint = f"a local directory called '{scheme[1]}:' needs its absolute path"
         raise error(f"{text}: '{scheme[1]}:' is not supported; expected a local path ({hint})")
     return Path(path)

@@ -12,6 +12,7 @@
 
 #include "core/file/file.hpp"
 #include "directory.hpp"
+#include "striping.hpp"
 
 namespace pario::file {
 namespace {
@@ -77,7 +78,7 @@ class Conformance : public testing::TestWithParam<MemberCase> {
     return result.ok() ? result.value() : ~std::uint64_t{0};
   }
 
-  const OpenRequest kNew = {.flags = O_RDWR | O_CREAT | O_EXCL, .striping_unit = 4096};
+  const OpenRequest kNew = {.flags = O_RDWR | O_CREAT | O_EXCL, .striping = make_striping(4096)};
   const Directory directory;
   const std::string name = GetParam().name(directory / "file");
   std::unique_ptr<File> file;

@@ -15,6 +15,7 @@
 
 #include "core/file/file.hpp"
 #include "directory.hpp"
+#include "striping.hpp"
 
 namespace pario::file {
 namespace {
@@ -214,7 +215,7 @@ TEST_F(Posix, KnowsKindAndBlockOfItsFileSystem) {
 
 TEST_F(Posix, StripingThatCannotBeIsReportedAndHarmless) {
   const OpenRequest request{
-      .path = path, .flags = O_RDWR | O_CREAT, .striping_unit = 1 << 20, .striping_factor = 4};
+      .path = path, .flags = O_RDWR | O_CREAT, .striping = make_striping(1 << 20, 4)};
   auto file = open(request);
   ASSERT_TRUE(file.ok());
   const auto outcome = striping_outcome(request, **file);
@@ -242,11 +243,11 @@ StripingOutcome outcome_on(layout::StripeLayout layout, const OpenRequest& reque
 
 TEST(StripingOutcome, SaysWhatDiffers) {
   const layout::StripeLayout lustre{layout::Kind::lustre, 1 << 20, 4};
-  EXPECT_EQ(outcome_on(lustre, {.striping_factor = 100}).reason,
+  EXPECT_EQ(outcome_on(lustre, {.striping = make_striping(0, 100)}).reason,
             "asked for 100 targets, the file has 4");
-  EXPECT_EQ(outcome_on(lustre, {.striping_unit = 1 << 20, .striping_factor = 4}).reason, "");
-  EXPECT_EQ(outcome_on(lustre, {.striping_factor = ~0U}).reason, "");
-  EXPECT_EQ(outcome_on(lustre, {.striping_unit = 100'000}).reason,
+  EXPECT_EQ(outcome_on(lustre, {.striping = make_striping(1 << 20, 4)}).reason, "");
+  EXPECT_EQ(outcome_on(lustre, {.striping = make_striping(0, layout::kAllTargets)}).reason, "");
+  EXPECT_EQ(outcome_on(lustre, {.striping = make_striping(100'000)}).reason,
             "asked for stripes of 100000 bytes, they have 1048576");
 }
 

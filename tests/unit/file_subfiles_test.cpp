@@ -14,6 +14,7 @@
 #include "core/file/file.hpp"
 #include "directory.hpp"
 #include "read_file.hpp"
+#include "striping.hpp"
 
 namespace pario::file {
 namespace {
@@ -31,7 +32,8 @@ Bytes subfile_pattern(std::size_t length) {
 class Subfiles : public testing::Test {
  protected:
   std::unique_ptr<File> open_file(int flags, std::uint32_t subfiles = 1) {
-    auto file = open({.path = path, .flags = flags, .striping_unit = kUnit, .subfiles = subfiles});
+    auto file = open(
+        {.path = path, .flags = flags, .striping = make_striping(kUnit), .subfiles = subfiles});
     EXPECT_TRUE(file.ok()) << file.error().text();
     return file.ok() ? std::move(*file) : nullptr;
   }

@@ -77,17 +77,14 @@ class File {
   virtual base::Status close() = 0;
 };
 
-/// open(2) flags and mode. The striping fields apply if it creates the file; see
+/// open(2) flags and mode. `striping` and `writers` apply if it creates the file; see
 /// striping_outcome().
 struct OpenRequest {
   std::string path = {};  ///< of a local file, may contain colons
   int flags = 0;
   unsigned mode = 0644;
-  std::uint64_t striping_unit = 0;    ///< 0: the directory's default
-  std::uint32_t striping_factor = 0;  ///< 0: the directory's default; ~0u: all targets
-  std::int32_t start_target = -1;
-  std::uint32_t growing_writers = 0;  ///< not 0: the file's size is unknown and so many processes
-                                      ///< write it; only without striping_factor
+  hints::StripingHints striping = hints::default_striping_hints();
+  std::uint32_t writers = 1;  ///< processes that write the file, if `striping` does not say
   std::uint32_t subfiles =
       1;  ///< more than 1: a new file consists of that many physical files (layout: SubfileMap)
 };

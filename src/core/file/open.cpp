@@ -5,6 +5,7 @@
 
 #include "core/file/facts.hpp"
 #include "core/file/posix.hpp"
+#include "core/file/stripes.hpp"
 #include "core/file/striping.hpp"
 #include "core/file/subfiled.hpp"
 
@@ -15,7 +16,9 @@ layout::SubfileMap map_of(const OpenRequest& request) {
   constexpr std::uint64_t kBlock =
       4096;  // file systems share whole blocks: join() may then move nothing
   layout::SubfileMap map;
-  if (request.striping_unit != 0) map.unit = base::round_up(request.striping_unit, kBlock);
+  const layout::Striping striping =
+      wanted_striping(request.path, request.striping, request.writers);
+  if (striping.unit != 0) map.unit = base::round_up(striping.unit, kBlock);
   map.files = request.subfiles;
   return map;
 }

@@ -8,28 +8,17 @@
 #include "core/file/attributes.hpp"
 #include "core/file/new_file.hpp"
 #include "core/file/posix.hpp"
+#include "core/file/stripes.hpp"
 
 namespace pario::file {
 namespace {
 
 layout::Striping striping_of(const OpenRequest& request) {
-  return {request.striping_unit, std::min(request.striping_factor, layout::kAllTargets),
-          request.start_target};
+  return wanted_striping(request.path, request.striping, request.writers);
 }
 
 bool wants_striping(const OpenRequest& request) {
-  return striping_of(request) != layout::Striping{} || request.growing_writers != 0;
-}
-
-hints::StripingHints hints_of(const OpenRequest& request) {
-  hints::StripingHints hints = hints::default_striping_hints();
-  hints.striping_unit = request.striping_unit;
-  hints.striping_factor = std::min(request.striping_factor, layout::kAllTargets);
-  hints.pario_growing = request.growing_writers != 0;
-  hints.pario_expected_writers = request.growing_writers;
-  if (request.start_target >= 0)
-    hints.start_iodevice = static_cast<std::uint64_t>(request.start_target);
-  return hints;
+  return request.striping.pario_growing || striping_of(request) != layout::Striping{};
 }
 
 base::Result<int> open_plain(const OpenRequest& request, int flags) {
@@ -42,7 +31,7 @@ base::Result<Opened> create(const OpenRequest& request) {
     base::Result<int> plain = open_plain(request, request.flags | O_EXCL);
     return plain.ok() ? base::Result<Opened>(Opened{*plain, true}) : plain.error();
   }
-  NewFile file(AT_FDCWD, request.path.c_str(), request.mode, hints_of(request), 1,
+  NewFile file(AT_FDCWD, request.path.c_str(), request.mode, request.striping, request.writers,
                (request.flags & O_EXCL) != 0);
   base::Result<int> created = open_plain(
       request, file.has_created() ? request.flags & ~(O_CREAT | O_EXCL) : request.flags | O_EXCL);

@@ -22,8 +22,8 @@ constexpr std::uint64_t kRateNotKnownYet =
 /// The arguments of start(); a forked child starts with them, too.
 struct Settings {
   char directory[2048];
-  std::uint64_t events_limit, files_limit, ticks_per_second;
-  bool messages, arguments;
+  Config config;
+  std::uint64_t ticks_per_second;
   std::span<const FunctionInfo> functions;
 };
 constinit Settings settings{};
@@ -69,7 +69,7 @@ bool begin_log(std::uint64_t start_realtime_ns) {
   state.process = new (block->payload()) Process{};
   begin_process_row(*state.process);
   state.process->start_realtime_ns = start_realtime_ns;
-  return write_schema_block() && state.records.begin(state.log, settings.files_limit);
+  return write_schema_block() && state.records.begin(state.log, settings.config.files_limit);
 }
 
 void complain(std::string_view what, long error) {
@@ -94,8 +94,8 @@ bool open_log() {
     complain("cannot write to", error);
     return false;
   }
-  state.threads.begin(settings.functions.size(), settings.events_limit != 0);
-  state.events.begin(settings.events_limit);
+  state.threads.begin(settings.functions.size(), settings.config.events_limit != 0);
+  state.events.begin(settings.config.events_limit);
   if (begin_log(start)) return true;
   complain("no space in", -ENOSPC);
   state.process = nullptr;
@@ -168,7 +168,7 @@ void end_events(bool shrink) {
 }  // namespace
 
 void say(std::string_view text) {
-  if (!settings.messages) return;
+  if (!settings.config.messages) return;
   base::Text<2400> line;
   base::say(line.add("pario: ").add(text).add('\n').view());
 }
@@ -192,16 +192,13 @@ void start(const Config& config, std::span<const FunctionInfo> functions) {
   const base::SavedErrno saved;
   const Inside inside;
   keep_directory(config.directory);
-  settings.events_limit = config.events_limit;
-  settings.files_limit = config.files_limit;
-  settings.messages = config.messages;
-  settings.arguments = config.arguments;
+  settings.config = config;
   settings.functions = functions;
   settings.ticks_per_second = kRateNotKnownYet;
   base::choose_clock();
   if (!open_log()) return;
   std::atomic_ref(state.on).store(true, std::memory_order_release);
-  write_process_note(settings.arguments);
+  write_process_note(settings.config.arguments);
   process().ticks_per_second = base::tick_rate(
       {process().anchor0_ticks, process().anchor0_mono_ns});  // includes the time up to now
   refresh_anchor();
@@ -214,7 +211,7 @@ void restart_after_fork() {
   if (!open_log()) return;
   process().parent_image = 1;
   std::atomic_ref(state.on).store(true, std::memory_order_release);
-  write_process_note(settings.arguments);
+  write_process_note(settings.config.arguments);
   refresh_anchor();
 }
 

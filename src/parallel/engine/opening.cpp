@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "core/file/stripes.hpp"
 #include "parallel/engine/hint_texts.hpp"
 #include "parallel/engine/report.hpp"
 
@@ -120,18 +119,11 @@ base::Status Opening::open_with_flags(int flags) {
 file::OpenRequest Opening::make_file_request(int flags) const {
   const OpenRequest& request = state_->request;
   const hints::FileHints& hints = request.hints;
-  const auto ranks = static_cast<std::uint32_t>(context_.comm().size());
-  const auto expected = static_cast<std::uint32_t>(hints.pario_expected_writers);
-  const std::uint32_t writers = expected != 0 ? expected : ranks;
-  const layout::Striping striping = file::wanted_striping(request.path, hints, writers);
-  const bool grows = hints.pario_growing && hints.pario_expected_size == 0;
   return {.path = request.path,
           .flags = flags,
           .mode = mode_of(request),
-          .striping_unit = striping.unit,
-          .striping_factor = striping.targets,
-          .start_target = striping.start,
-          .growing_writers = grows ? writers : 0,
+          .striping = hints,
+          .writers = static_cast<std::uint32_t>(context_.comm().size()),
           .subfiles = static_cast<std::uint32_t>(hints.pario_subfiles)};
 }
 
