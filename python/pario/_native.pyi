@@ -98,10 +98,14 @@ class Comm:
         """Groups ranks with the same label as a node, and detects dead ranks from now on.
         Collective."""
 
+    @property
+    def can_open(self) -> bool:
+        """False once a call on a file has ended without a rank: open() is an error then."""
+
     def share(self, size: int, check: Callable[[], object]) -> NDArray[Any] | None:
         """Zeroed bytes that the ranks of a node share, or None on all of them. Collective."""
 
-    def open(self, path: str, writes: bool, node: bool, patience: float) -> SharedFile:
+    def open(self, path: bytes, writes: bool, node: bool, patience: float) -> SharedFile:
         """Opens a file for all ranks, or with ``node`` for those of this rank's node. Collective
         over them. ``patience``: seconds that ranks wait for each other in a call."""
 
@@ -125,7 +129,7 @@ class SharedFile:
 
     def close(self) -> None: ...
 
-def open_alone(path: str, writes: bool) -> SharedFile: ...
+def open_alone(path: bytes, writes: bool) -> SharedFile: ...
 def box_checksum(
     address: int,
     element: int,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import time
@@ -149,14 +150,26 @@ class Ranks:
 
         return show_alive
 
+    @property
+    def can_open_files(self) -> bool:
+        """True if this rank can take part in :meth:`open_file`; all ranks must agree first. A wait
+        that ended without a rank forbids it for good.
+
+        The messages of PyTorch's store are too slow for the bytes of several nodes.
+        """
+        messages = self._messages
+        if messages is None or self.size == 1:
+            return False
+        return messages.can_open and (self.comm is not None or len(set(messages.nodes)) == 1)
+
     def open_file(self, path: str, *, writes: bool, node: bool = False) -> SharedFile:
         """Opens a file that these ranks write or read together, or with ``node`` those of this
         rank's node. Collective over them, with the same error on all."""
         if self._messages is None:
             from pario._native import open_alone
 
-            return open_alone(path, writes)
-        return self._messages.open(path, writes, node, self.patience)
+            return open_alone(os.fsencode(path), writes)
+        return self._messages.open(os.fsencode(path), writes, node, self.patience)
 
     def _send(self, rank: int, message: Any) -> None:
         """Sends a message to a rank; does not wait until it is received."""

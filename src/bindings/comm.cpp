@@ -154,7 +154,8 @@ class Comm {
 
   void keep_alive(double interval) {
     without_gil([&] {
-      comm_->keep_alive(nanoseconds(interval));
+      for (const auto& ranks : {comm_, files_, local_})
+        if (ranks) ranks->keep_alive(nanoseconds(interval));
       return 0;
     });
   }
@@ -165,11 +166,13 @@ class Comm {
         [&] { return comm::introduce(router_, *comm_, base::xxh64(label), waiting.patience()); });
     if (!made.ok()) raise_error(made.error());
     comm_ = *made;
+    const Waiting introduced(*comm_, patience, check);
     without_gil([&] {
-      files_ = make_comm(false);
-      local_ = make_comm(true);
+      files_ = comm_->duplicate(introduced.patience());
+      local_ = comm::make_local(comm_, introduced.patience());
       return 0;
     });
+    if (comm_->has_failed()) raise_error(comm_->failure().error());
   }
 
   /// Shares memory. Without a time-out, because that would end all later calls, too.
@@ -186,14 +189,19 @@ class Comm {
     return nb::cast(Bytes(data, {size}, capsule));
   }
 
+  bool can_open() const {
+    return !(files_ && files_->has_failed()) && !(local_ && local_->has_failed());
+  }
+
   /// Collective over the ranks of the node, or of all nodes. Without Python's signal handlers. The
-  /// files have Comms of their own: a wait that ends without a rank fails that Comm alone, and the
-  /// next file gets a new one.
-  nb::object open(const std::string& path, bool writes, bool node, double patience) {
-    std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
-    if (!ranks || ranks->has_failed()) ranks = without_gil([&] { return make_comm(node); });
+  /// files have Comms of their own: a wait that ends without a rank fails that Comm alone. It stays
+  /// so, because no rank could wait for the others to make a new one.
+  nb::object open(const nb::bytes& path, bool writes, bool node, double patience) {
+    if (!files_) files_ = without_gil([&] { return comm_->duplicate(); });
+    const std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
     if (!ranks) raise_error(comm_->has_failed() ? comm_->failure().error() : no_memory());
-    return open_shared_file(ranks, path, writes, patience);
+    if (ranks->has_failed()) raise_error(ranks->failure().error());
+    return open_shared_file(ranks, {path.c_str(), path.size()}, writes, patience);
   }
 
   /// A wait with a Watchdog that also runs Python's signal handlers.
@@ -218,13 +226,9 @@ class Comm {
   };
 
  private:
-  std::shared_ptr<comm::Comm> make_comm(bool node) const {
-    return node ? comm::make_local(comm_) : comm_->duplicate();
-  }
-
   std::shared_ptr<comm::Router> router_;
   std::shared_ptr<comm::Comm> comm_;
-  std::shared_ptr<comm::Comm> files_, local_;  // of open(); null: not made yet
+  std::shared_ptr<comm::Comm> files_, local_;  // of open(); null before introduce()
   std::atomic<int> channels_{0};
   pid_t owner_;
 };
@@ -244,11 +248,12 @@ void add_comm(nb::module_& module) {
       .def("keep_alive", &Comm::keep_alive, "interval"_a)
       .def("introduce", &Comm::introduce, "label"_a, "patience"_a, "check"_a)
       .def("share", &Comm::share, "size"_a, "check"_a)
+      .def_prop_ro("can_open", &Comm::can_open)
       .def("open", &Comm::open, "path"_a, "writes"_a, "node"_a, "patience"_a);
   module.def(
       "open_alone",
-      [](const std::string& path, bool writes) {
-        return open_shared_file(comm::make_self(), path, writes, kForever);
+      [](const nb::bytes& path, bool writes) {
+        return open_shared_file(comm::make_self(), {path.c_str(), path.size()}, writes, kForever);
       },
       "path"_a, "writes"_a);
 }

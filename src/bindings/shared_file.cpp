@@ -47,6 +47,31 @@ std::vector<engine::Box> boxes_of(const std::vector<BoxTuple>& tuples) {
   throw nb::python_error();
 }
 
+/// As without_gil(), for calls that end alike on all ranks: an exception of Python during a call
+/// that has succeeded is dropped, an interrupt is raised after it.
+template <class Work>
+auto call_without_gil(Work work) {
+  auto result = [&] {
+    const Released released;
+    return work();
+  }();
+  const std::exception_ptr exception = std::exchange(raised, nullptr);
+  if (!exception) return result;
+  const bool succeeded = [&] {
+    if constexpr (requires { result.ok(); })
+      return result.ok();
+    else
+      return static_cast<bool>(result);
+  }();
+  if (!succeeded) std::rethrow_exception(exception);
+  try {
+    std::rethrow_exception(exception);
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+  }
+  return result;
+}
+
 class SharedFile {
  public:
   SharedFile(std::shared_ptr<comm::Comm> comm, std::unique_ptr<engine::SharedFile> file)
@@ -72,14 +97,14 @@ class SharedFile {
     });
   }
   void close() {
-    const base::Status status = without_gil([&] { return file_->close(); });
+    const base::Status status = call_without_gil([&] { return file_->close(); });
     if (!status) raise_error(status.error());
   }
 
  private:
   template <class Work>
   static std::uint64_t call(Work work) {
-    const base::Result<std::uint64_t> done = without_gil(work);
+    const base::Result<std::uint64_t> done = call_without_gil(work);
     if (!done.ok()) raise_error(done.error());
     return *done;
   }
@@ -99,7 +124,7 @@ nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string&
   request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
   request.hints.pario_patience = std::chrono::milliseconds(
       static_cast<std::int64_t>(std::ceil(std::clamp(patience_s, 1e-3, kLongestPatience) * 1e3)));
-  auto file = without_gil([&] { return engine::SharedFile::open(comm, request); });
+  auto file = call_without_gil([&] { return engine::SharedFile::open(comm, request); });
   if (!file.ok()) raise_error(file.error());
   return nb::cast(new SharedFile(std::move(comm), std::move(*file)), nb::rv_policy::take_ownership);
 }

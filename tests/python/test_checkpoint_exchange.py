@@ -1,7 +1,9 @@
 """Moves of several ranks by the engine: threads as ranks, without an MPI."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +65,7 @@ def moves_of(rank, ranks, empty=False):
 @pytest.mark.parametrize("nodes", [[0], [0, 0, 0], [0, 1], [0, 0, 1, 1]], ids=str)
 @pytest.mark.parametrize("most", [1 << 26, 2000])
 def test_blocks_of_all_ranks_are_written_and_read(tmp_path, monkeypatch, nodes, most):
-    monkeypatch.setattr(exchange, "_MOST_BYTES", most)
+    monkeypatch.setattr(exchange, "_WINDOW", most)
     path = str(tmp_path / "file")
     shown = []
 
@@ -97,14 +99,38 @@ def test_each_node_writes_a_file_of_its_own(tmp_path):
         assert (found == ARRAY + ord(node)).all()
 
 
-def test_moves_of_several_ranks_are_written_by_one_process_in_few_calls(tmp_path):
-    columns = [Box((0, first), (2000, 2)) for first in range(0, 10, 2)]
-    array = np.arange(20_000.0).reshape(2000, 10)
-    by_rank = [[make_move(0, array, box, array[box.within(whole(array.shape))])] for box in columns]
+@pytest.mark.parametrize("window", [1 << 28, 1 << 14])
+def test_moves_of_several_ranks_are_written_by_one_process_in_few_calls(
+    tmp_path, monkeypatch, window
+):
+    monkeypatch.setattr(exchange, "_WINDOW", window)
+    by_rank = [[make_columns(first, last)] for first, last in pairwise([0, 1, 2, 3, 10])]
     before = count_system_writes()
     exchange.write_for_all(str(tmp_path / "file"), by_rank, durable=True)
-    assert count_system_writes() - before < 100  # of 10,000 rows
-    assert (np.fromfile(tmp_path / "file").reshape(array.shape) == array).all()
+    assert count_system_writes() - before < 200  # of 8,000 rows
+    assert (np.fromfile(tmp_path / "file").reshape(COLUMNS.shape) == COLUMNS).all()
+
+
+def test_ranks_with_different_shares_of_rows_write_few_calls(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "_WINDOW", 1 << 14)
+    bounds = list(pairwise([0, 1, 2, 3, 10]))
+
+    def program(ranks):
+        moves = [make_columns(*bounds[ranks.rank])]
+        exchange.write(ranks, str(tmp_path / "file"), moves, durable=False)
+
+    before = count_system_writes()
+    run([0] * len(bounds), program)
+    assert count_system_writes() - before < 500  # of 8,000 rows
+    assert (np.fromfile(tmp_path / "file").reshape(COLUMNS.shape) == COLUMNS).all()
+
+
+COLUMNS = np.arange(20_000.0).reshape(2000, 10)
+
+
+def make_columns(first, last):
+    box = Box((0, first), (2000, last - first))
+    return make_move(0, COLUMNS, box, COLUMNS[box.within(whole(COLUMNS.shape))])
 
 
 def count_system_writes():
@@ -152,7 +178,7 @@ def test_an_error_of_one_rank_lets_no_other_wait(tmp_path):
     run([0, 0, 0], program)
 
 
-def test_a_rank_that_does_not_come_ends_the_wait(tmp_path):
+def test_after_a_rank_did_not_come_the_ranks_write_alone(tmp_path):
     barrier = threading.Barrier(2)
 
     def program(ranks):
@@ -160,6 +186,32 @@ def test_a_rank_that_does_not_come_ends_the_wait(tmp_path):
             ranks.patience = 0.2
             with pytest.raises(CheckpointError, match="file"):
                 exchange.write(ranks, str(tmp_path / "file"), [], durable=False)
+            assert not ranks.can_open_files
+            ranks.patience = PATIENCE
         barrier.wait(PATIENCE)
+        box = Box((0, 1500 * ranks.rank), (50, 1500))
+        array = np.arange(150_000.0).reshape(50, 3000)
+        with checkpoint.Writer(ranks, tmp_path / "ckpt", durable=False) as writer:
+            for step in (1, 2):
+                part = array[box.within(whole(array.shape))] + step
+                writer.save(step, {"T": checkpoint.block(part, array.shape, box.begin)})
+        found = checkpoint.load(ranks, tmp_path / "ckpt").read("T", box.begin, box.shape)
+        return (found == array[box.within(whole(array.shape))] + 2).all()
+
+    assert all(run([0, 0], program))
+    assert checkpoint.load(None, tmp_path / "ckpt").step == 2
+
+
+def test_keep_alives_prolong_the_wait_for_a_rank(tmp_path):
+    patience = 0.4
+
+    def program(ranks):
+        ranks.patience = patience
+        show = ranks.moving()
+        begin = time.monotonic()
+        while ranks.rank == 1 and time.monotonic() < begin + 4 * patience:
+            show(0, 1)
+            time.sleep(0.01)
+        exchange.write(ranks, str(tmp_path / "file"), [], durable=False)
 
     run([0, 0], program)

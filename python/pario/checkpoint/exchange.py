@@ -4,19 +4,24 @@ MPI-IO, which joins their rows into large calls."""
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pario import _native
 from pario.checkpoint import transfer
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.geometry import pieces, place_of
 from pario.checkpoint.transfer import Move, address
 from pario.interrupts import defer_interrupt, keep_error
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 
-#: Most bytes of a rank in one call; between calls it shows progress.
-_MOST_BYTES = 1 << 26
+#: Bytes of the file of one call; between calls the ranks show progress.
+_WINDOW = 1 << 28
+#: A number of a call after all others.
+_END = 1 << 62
 
 #: A box as the engine takes it: offset of the array in the file, bytes of an element, shape of the
 #: array, first element and shape of the box, address and strides of the elements.
@@ -38,29 +43,29 @@ def write(
     Raises CheckpointError that names the file.
     """
     failed: list[BaseException] = []
-    with defer_interrupt(failed):
-        with keep_error(failed):
-            _add_to_tallies(moves)
-        with _open_together(ranks, path, failed, writes=True, node=node) as file:
-            _move(file, path, moves, failed, show, writes=True)
-        if durable and not failed:
-            _flush(path, failed, show)
+    with (
+        defer_interrupt(failed),
+        _flushed_at_end(path, failed, show, durable=durable),
+        _open_together(ranks, path, failed, writes=True, node=node) as file,
+    ):
+        _move(file, path, moves, failed, show, writes=True)
     _raise(path, failed)
 
 
 def write_for_all(
     path: str, by_rank: Sequence[Sequence[Move]], *, durable: bool, show: Show = silent
 ) -> None:
-    """Writes the moves of several ranks, which have no tallies, by this process alone."""
+    """Writes the moves of several ranks by this process alone."""
     moves = sorted((move for theirs in by_rank for move in theirs), key=lambda move: move.begin)
     if transfer.are_large((move.stored, move.box, move.data.dtype.itemsize) for move in moves):
         transfer.write(path, moves, durable=durable, show=show)
         return
     failed: list[BaseException] = []
-    with _open_together(None, path, failed, writes=True) as file:
+    with (
+        _flushed_at_end(path, failed, show, durable=durable),
+        _open_together(None, path, failed, writes=True) as file,
+    ):
         _move(file, path, moves, failed, show, writes=True)
-    if durable and not failed:
-        _flush(path, failed, show)
     _raise(path, failed)
 
 
@@ -86,7 +91,7 @@ def _open_together(
     file = None
     with keep_error(failed):
         file = (
-            _native.open_alone(path, writes)
+            _native.open_alone(os.fsencode(path), writes)
             if ranks is None
             else ranks.open_file(path, writes=writes, node=node)
         )
@@ -111,11 +116,19 @@ def _move(
     because other ranks would wait for it."""
     if file is None:
         return
-    calls = [] if failed else _calls(moves)
+    calls: dict[int, list[Move]] = {}
+    with keep_error(failed):
+        calls = _calls(moves)
     size, done = sum(move.data.nbytes for move in moves), 0
     try:
-        for number in range(file.maximum(len(calls))):
-            some = calls[number] if number < len(calls) and not failed else []
+        first = _END - file.maximum(_END - min(calls, default=_END))
+        for number in range(first, file.maximum(max(calls, default=-1) + 1)):
+            some = calls.get(number, []) if not failed else []
+            with keep_error(failed):
+                for move in some if writes else ():
+                    if move.tally is not None:
+                        move.tally.add(move.data, move.box)
+            some = some if not failed else []
             wanted = sum(move.data.nbytes for move in some)
             moved = (file.write if writes else file.read)([_box(move) for move in some])
             if moved < wanted:
@@ -127,17 +140,18 @@ def _move(
         failed.append(error)
 
 
-def _calls(moves: Sequence[Move]) -> list[list[Move]]:
-    """The moves of each call, in the order of the file."""
-    calls: list[list[Move]] = []
-    left = 0
-    parts = (part for move in moves if move.box.size for part in move.parts(_MOST_BYTES))
-    for part in sorted(parts, key=lambda part: part.begin):
-        if not calls or part.data.nbytes > left:
-            calls.append([])
-            left = _MOST_BYTES
-        calls[-1].append(part)
-        left -= part.data.nbytes
+def _calls(moves: Sequence[Move]) -> dict[int, list[Move]]:
+    """The moves of each call, by its number. All ranks divide an array at the same offsets of the
+    file: the parts of a call fill their range of the file without holes."""
+    calls: dict[int, list[Move]] = defaultdict(list)
+    for move in moves:
+        element = move.data.dtype.itemsize
+        for part in pieces(move.stored, max(1, _WINDOW // max(element, 1))):
+            common = move.box.meet(part)
+            if common.size:
+                begin = move.place + place_of(part, move.stored, element)
+                data = move.data[common.within(move.box)]
+                calls[begin // _WINDOW].append(replace(move, box=common, data=data))
     return calls
 
 
@@ -157,15 +171,25 @@ def _box(move: Move) -> _Box:
     )
 
 
-def _add_to_tallies(moves: Sequence[Move]) -> None:
-    for move in moves:
-        if move.tally is not None:
-            move.tally.add(move.data, move.box)
-
-
-def _flush(path: str, failed: list[BaseException], show: Show) -> None:
-    with keep_error(failed), transfer.open_file(path, os.O_WRONLY) as file:
-        transfer.flush(file, show)
+@contextmanager
+def _flushed_at_end(
+    path: str, failed: list[BaseException], show: Show, *, durable: bool
+) -> Iterator[None]:
+    """Flushes a file after the body, by a descriptor from before it, which is told of the errors of
+    all writes. ``durable``: False does nothing."""
+    descriptor = -1
+    if durable:
+        with keep_error(failed):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        yield
+        if descriptor >= 0 and not failed:
+            with keep_error(failed):
+                transfer.flush(descriptor, show)
+    finally:
+        if descriptor >= 0:
+            with keep_error(failed):
+                os.close(descriptor)
 
 
 def _raise(path: str, failed: Sequence[BaseException]) -> None:

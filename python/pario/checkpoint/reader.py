@@ -110,6 +110,7 @@ class _Asked:
     requests: Sequence[_Request]
     files: Sequence[str]  # from which it reads parts of arrays
     large: bool  # in large runs
+    joint: bool  # may read files together with others
 
 
 @dataclass(frozen=True)
@@ -400,7 +401,8 @@ class _Reading:
             for some in self._moves.values()
             for move in some
         )
-        return _Asked(self._requests, list(self._moves), transfer.are_large(boxes))
+        large, joint = transfer.are_large(boxes), self._ranks.can_open_files
+        return _Asked(self._requests, list(self._moves), large, joint)
 
     def _entry(self, name: str) -> Entry:
         return self._header.entries[name]
@@ -476,7 +478,9 @@ class _Reading:
                 boxes[name] = parts
         opens = Counter(file for asked in everyones for file in asked.files)
         few = max(opens.values(), default=0) <= _MOST_OPENS
-        together = None if few and all(asked.large for asked in everyones) else sorted(opens)
+        alone = few and all(asked.large for asked in everyones)
+        joint = all(asked.joint for asked in everyones)
+        together = sorted(opens) if joint and not alone else None
         return _Agreed(tiling, boxes, together)
 
     def _transfer(self, agreed: _Agreed) -> list[int | None]:
@@ -508,7 +512,7 @@ class _Reading:
         for file in self._moves if together is None else together:
             path, moves = self._header.file(file), self._moves.get(file, ())
             with keep_error(failed):
-                if together is None or self._ranks.size == 1:
+                if together is None:
                     transfer.read(path, moves, show=show)
                 else:
                     exchange.read(self._ranks, path, moves, show=show)

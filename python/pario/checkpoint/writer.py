@@ -54,6 +54,7 @@ class _Task:
     plan: SavePlan
     data: RankData
     made: bool  # rank 0's file exists
+    joint: bool  # the ranks may write rank 0's file together
 
 
 def _no_copy(given: Sequence[Given]) -> Sequence[Given]:
@@ -449,7 +450,7 @@ class Writer:
         given: list[Given] = []
         data: list[RankData] = []
 
-        def enter() -> bool:
+        def enter() -> tuple[bool, bool]:
             if not isinstance(step, int | np.integer) or step < 0:
                 raise CheckpointError(f"step {step!r}; expected a number from 0 on")
             if self._ranks.rank == 0 or self._draining:
@@ -459,22 +460,24 @@ class Writer:
             same = plan is not None and plan.facts == [one.facts for one in given]
             if plan is not None and same:
                 data.append(plan.collect(given, copy))
-            return same
+            return same, self._ranks.can_open_files
 
-        def decide(same: list[bool]) -> tuple[Identity, bool]:
+        def decide(everyones: list[tuple[bool, bool]]) -> tuple[Identity, bool, bool]:
             own = self._store.next_identity(step)
-            again = self._plan is not None and all(same)
+            same, joint = (all(answers) for answers in zip(*everyones, strict=True))
+            again = self._plan is not None and same
             if again:
                 self._prepare(Label(step, attrs, self._about, own))
-            return own, again
+            return own, again, joint
 
-        own, again = self._ranks.together(f"save(step {step})", enter, decide)
+        own, again, joint = self._ranks.together(f"save(step {step})", enter, decide)
         label = Label(step, attrs, self._about, own)
         if not again:
             data = [self._make_plan(label, given, copy)]
         plan = self._plan
         assert plan is not None
-        return _Task(label, plan, data[0], made=not again or not plan.independent)
+        made = not again or not plan.independent
+        return _Task(label, plan, data[0], made, joint)
 
     def _make_plan(self, label: Label, given: Sequence[Given], copy: Copy) -> RankData:
         """Plans a save of new arrays, makes its files, and collects this rank's data."""
@@ -524,7 +527,7 @@ class Writer:
         """Writes this rank's data: alone, or together with other ranks where some have short
         runs."""
         part, plan, show = self._make_files(ranks, task), task.plan, ranks.moving(show)
-        alone = plan.independent or ranks.size == 1
+        alone = plan.independent or not task.joint
         for name, moves in plan.moves(task.data, ranks.rank, all_ranks=not alone).items():
             path, durable = str(part / name), self._durable and not self._draining
             if alone:

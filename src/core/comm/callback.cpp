@@ -72,8 +72,10 @@ class CallbackComm : public ProcessComm {
     if (!broadcast(&number, sizeof number, 0, given)) return nullptr;
     auto memory = share(Board::bytes(local_size()), given);
     if (!memory) return nullptr;
-    return std::make_shared<CallbackComm>(router_, number, topology(), std::move(memory),
-                                          members());
+    auto made =
+        std::make_shared<CallbackComm>(router_, number, topology(), std::move(memory), members());
+    made->watch_hosts_of(*this);
+    return made;
   }
 
   std::unique_ptr<Pending> send(int to, int tag, std::span<const std::byte> data) override {
@@ -108,6 +110,7 @@ class LocalComm : public NodeComm {
         all_(std::move(all)) {}
 
   bool thread_safe() const override { return true; }
+  void progress() const override { all_->progress(); }
   int world_rank(int rank) const override { return all_->world_rank(number(rank)); }
   bool alive(int rank) const override { return all_->alive(number(rank)); }
   std::shared_ptr<SharedMemory> share(std::size_t size, const Patience& given) override {
@@ -215,8 +218,8 @@ base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& rou
   return std::shared_ptr<Comm>(std::move(made));
 }
 
-std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm) {
-  auto memory = comm->share(Board::bytes(comm->local_size()));
+std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm, const Patience& patience) {
+  auto memory = comm->share(Board::bytes(comm->local_size()), patience);
   return memory ? std::make_shared<LocalComm>(comm, std::move(memory)) : nullptr;
 }
 

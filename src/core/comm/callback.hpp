@@ -107,6 +107,6 @@ base::Result<std::shared_ptr<Comm>> introduce(const std::shared_ptr<Router>& rou
 
 /// Collective over the ranks of this rank's node in `comm`, which it keeps: these ranks alone. They
 /// exchange no messages, and never cause an error of `comm`. Null on all of them as share() is.
-std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm);
+std::shared_ptr<Comm> make_local(const std::shared_ptr<Comm>& comm, const Patience& patience = {});
 
 }  // namespace pario::comm

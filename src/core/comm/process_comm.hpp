@@ -29,6 +29,8 @@ class ProcessComm : public NodeComm {
   /// Collective: from now on leaders detect dead hosts and dead leaders. A host that cannot be
   /// connected is not watched.
   void connect_hosts();
+  /// From now on this Comm notices the hosts that another one of the same ranks watches.
+  void watch_hosts_of(const ProcessComm& other) { lifelines_ = other.lifelines_; }
   /// ESRCH if another host is dead (see Comm::check).
   base::Status lost_host(std::uint64_t silence_s);
 
@@ -42,7 +44,7 @@ class ProcessComm : public NodeComm {
   bool all_agree(bool mine, const Patience& patience);
 
   Members members_;
-  std::unique_ptr<Lifelines> lifelines_;  // of a leader that has called connect_hosts()
+  std::shared_ptr<Lifelines> lifelines_;  // of a leader that has called connect_hosts()
 };
 
 }  // namespace pario::comm

@@ -13,7 +13,7 @@ from pario.checkpoint import exchange, reader
 from pario.checkpoint.geometry import Box, whole
 
 comm = MPI.COMM_WORLD
-exchange._MOST_BYTES = 1 << 21
+exchange._WINDOW = 1 << 21
 SHAPE = (64, 64, 1024)  # 32 MiB; divided along the last axis, too
 mine = Box((0, 0, SHAPE[2] // comm.size * comm.rank), (*SHAPE[:2], SHAPE[2] // comm.size))
 FULL = np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE)

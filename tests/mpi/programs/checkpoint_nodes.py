@@ -25,7 +25,7 @@ def box(rank: int, nodes: int) -> Box:
 
 def main(directory: str) -> None:
     mpi_ranks.by_node = lambda whole: whole.Split(whole.rank * 2 // whole.size)
-    exchange._MOST_BYTES = 1 << 18  # several calls
+    exchange._WINDOW = 1 << 18  # several calls
     mine = box(comm.rank, 2)
     with checkpoint.Writer(comm, directory, durable=False) as writer:
         for step in range(2):
