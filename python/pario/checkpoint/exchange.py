@@ -175,8 +175,8 @@ def _box(move: Move) -> _Box:
 def _flushed_at_end(
     path: str, failed: list[BaseException], show: Show, *, durable: bool
 ) -> Iterator[None]:
-    """Flushes a file after the body, by a descriptor from before it, which is told of the errors of
-    all writes. ``durable``: False does nothing."""
+    """Flushes a file after the body. The descriptor is from before the body, so that it gets the
+    errors of all its writes. ``durable``: False does nothing."""
     descriptor = -1
     if durable:
         with keep_error(failed):
