@@ -102,9 +102,6 @@ class Comm:
     def can_open(self) -> bool:
         """False once a call on a file has ended without a rank: open() is an error then."""
 
-    def share(self, size: int, check: Callable[[], object]) -> NDArray[Any] | None:
-        """Zeroed bytes that the ranks of a node share, or None on all of them. Collective."""
-
     def open(self, path: bytes, writes: bool, node: bool, patience: float) -> SharedFile:
         """Opens a file for all ranks, or with ``node`` for those of this rank's node. Collective
         over them. ``patience``: seconds that ranks wait for each other in a call."""

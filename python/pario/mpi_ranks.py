@@ -71,24 +71,15 @@ class _Private:
         leader = node.bcast(self.comm.Get_rank())
         node.Free()
         self.native.introduce(f"the node of rank {leader}", PATIENCE, check)
-        _natives[self.comm.handle] = self.native
 
     def free(self) -> None:
         """Frees the copy, unless a message to a dead rank is still in flight."""
-        del _natives[self.comm.handle]
         if self.transport.finish():
             with suppress(Exception):  # an MPI that has noticed a dead rank
                 self.comm.Free()
 
 
-#: The Comms of copies, by their handles.
-_natives: dict[int, Comm] = {}
 _private = Attached(_Private, _Private.free)
-
-
-def native_of(comm: Any) -> Comm:
-    """The Comm of the communicator of MpiRanks."""
-    return _natives[comm.handle]
 
 
 def by_node(comm: Any) -> Any:

@@ -1,5 +1,4 @@
 // Ranks of another library (mpi4py, torch.distributed) as a Comm.
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -27,8 +26,6 @@ using namespace nb::literals;
 
 namespace pario::bindings {
 namespace {
-
-using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig>;
 
 constexpr double kForever = 1e9;  // seconds; the largest time-out
 constexpr double kNoTimeOut = 0;
@@ -129,7 +126,6 @@ class Comm {
   int size() const { return router_->size(); }
   int channel() { return ++channels_; }
   std::vector<int> nodes() const { return comm_->topology().node_of; }
-  comm::Comm& get() const { return *comm_; }
 
   void send(int to, int channel, const nb::bytes& data) {
     const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
@@ -173,20 +169,6 @@ class Comm {
       return 0;
     });
     if (comm_->has_failed()) raise_error(comm_->failure().error());
-  }
-
-  /// Shares memory. Without a time-out, because that would end all later calls, too.
-  nb::object share(std::size_t size, const nb::callable& check) {
-    const Waiting waiting(*comm_, kNoTimeOut, check);
-    auto memory = without_gil([&] { return comm_->share(size, waiting.patience()); });
-    if (!memory && comm_->has_failed()) raise_error(comm_->failure().error());
-    if (!memory) return nb::none();
-    auto* data = reinterpret_cast<std::uint8_t*>(memory->data());
-    auto* owner = new std::shared_ptr<comm::SharedMemory>(std::move(memory));
-    const nb::capsule capsule(owner, [](void* pointer) noexcept {
-      delete static_cast<std::shared_ptr<comm::SharedMemory>*>(pointer);
-    });
-    return nb::cast(Bytes(data, {size}, capsule));
   }
 
   bool can_open() const {
@@ -247,7 +229,6 @@ void add_comm(nb::module_& module) {
       .def("receive", &Comm::receive, "channel"_a, "source"_a, "begin"_a, "patience"_a, "check"_a)
       .def("keep_alive", &Comm::keep_alive, "interval"_a)
       .def("introduce", &Comm::introduce, "label"_a, "patience"_a, "check"_a)
-      .def("share", &Comm::share, "size"_a, "check"_a)
       .def_prop_ro("can_open", &Comm::can_open)
       .def("open", &Comm::open, "path"_a, "writes"_a, "node"_a, "patience"_a);
   module.def(

@@ -16,7 +16,7 @@ from pario.checkpoint.geometry import pieces, place_of
 from pario.checkpoint.transfer import Move, address
 from pario.interrupts import defer_interrupt, keep_error
 from pario.progress import Show, silent
-from pario.ranks import Ranks
+from pario.ranks import OneRank, Ranks
 
 #: Bytes of the file of one call; between calls the ranks show progress.
 _WINDOW = 1 << 28
@@ -63,7 +63,7 @@ def write_for_all(
     failed: list[BaseException] = []
     with (
         _flushed_at_end(path, failed, show, durable=durable),
-        _open_together(None, path, failed, writes=True) as file,
+        _open_together(OneRank(), path, failed, writes=True) as file,
     ):
         _move(file, path, moves, failed, show, writes=True)
     _raise(path, failed)
@@ -80,7 +80,7 @@ def read(ranks: Ranks, path: str, moves: Sequence[Move], *, show: Show = silent)
 
 @contextmanager
 def _open_together(
-    ranks: Ranks | None,
+    ranks: Ranks,
     path: str,
     failed: list[BaseException],
     *,
@@ -90,11 +90,7 @@ def _open_together(
     """The file of all ranks, or None on all of them where one cannot open it."""
     file = None
     with keep_error(failed):
-        file = (
-            _native.open_alone(os.fsencode(path), writes)
-            if ranks is None
-            else ranks.open_file(path, writes=writes, node=node)
-        )
+        file = ranks.open_file(path, writes=writes, node=node)
     try:
         yield file
     finally:
