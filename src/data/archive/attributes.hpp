@@ -12,7 +12,7 @@ namespace pario::archive {
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
 /// Reads the attributes of an open file, or (-1) of a name without following links; leaves out
-/// those of the file's layout.
+/// the layout's attributes.
 base::Status read_attributes(int descriptor, const std::string& path, Attributes& out);
 /// Writes all attributes that are possible; returns the first error. Attributes that only the
 /// system may set (security.*) are left alone.

@@ -1,6 +1,6 @@
 // Module replay: performs recorded POSIX, stdio and blocking MPI-IO calls, with no work in between.
-// Calls go through the symbols of the C library, so that preloaded libraries intercept them like
-// those of a program.
+// Calls go through the symbols of the C library, so that preloaded libraries intercept them like a
+// program's calls.
 #pragma once
 
 #include <cstddef>

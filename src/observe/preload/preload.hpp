@@ -1,7 +1,7 @@
 // Module preload: wrappers of the POSIX and stdio functions of the C library (module symbols). A
 // wrapper makes the real call exactly as the program does, and then passes it to module trace. The
-// program behaves as without the wrapper: results, errno, buffering, cancellation and signals are
-// those of the real call.
+// program behaves as without the wrapper: the real call decides results, errno, buffering,
+// cancellation and signals.
 //
 // The library starts in its constructor, or at the first call if that is earlier. Environment
 // variables configure it (module hints). Without a log directory, a wrapper is one test and a jump.

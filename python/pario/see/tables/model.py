@@ -162,8 +162,8 @@ EVENT = np.dtype(
 #: The operations of the log, and MPI communication.
 EVENT_KINDS: tuple[str, ...] = (*(name for name, _, _ in _native.op_table()), "communicate")
 
-#: Flag of an event whose offset counts the bytes that its process's view of the file shows, not
-#: those of the file.
+#: Flag of an event whose offset counts bytes of its process's view of the file, not bytes of the
+#: file.
 IN_VIEW = 32
 
 FILESYSTEM = np.dtype(
