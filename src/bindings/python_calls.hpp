@@ -24,15 +24,22 @@ base::Status with_python(WithPython work) {
   return base::Error{.number = EINTR, .operation = "Python"};
 }
 
-/// Runs `work` without the GIL, then raises the exception of its callbacks.
+/// Runs `work` without the GIL. Returns its result, and the exception of its callbacks or null.
 template <class Work>
-auto without_gil(Work work) {
+auto release_gil_for(Work work) {
   auto result = [&] {
     const Released released;
     return work();
   }();
-  if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
-  return result;
+  return std::pair{std::move(result), std::exchange(raised, nullptr)};
+}
+
+/// Runs `work` without the GIL, then raises the exception of its callbacks.
+template <class Work>
+auto without_gil(Work work) {
+  auto [result, exception] = release_gil_for(work);
+  if (exception) std::rethrow_exception(exception);
+  return std::move(result);
 }
 
 }  // namespace pario::bindings

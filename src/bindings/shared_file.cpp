@@ -51,12 +51,8 @@ std::vector<engine::Box> boxes_of(const std::vector<BoxTuple>& tuples) {
 /// that has succeeded is dropped, an interrupt is raised after it.
 template <class Work>
 auto call_without_gil(Work work) {
-  auto result = [&] {
-    const Released released;
-    return work();
-  }();
-  const std::exception_ptr exception = std::exchange(raised, nullptr);
-  if (!exception) return result;
+  auto [result, exception] = release_gil_for(work);
+  if (!exception) return std::move(result);
   const bool succeeded = [&] {
     if constexpr (requires { result.ok(); })
       return result.ok();
@@ -69,7 +65,7 @@ auto call_without_gil(Work work) {
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
   }
-  return result;
+  return std::move(result);
 }
 
 class SharedFile {
