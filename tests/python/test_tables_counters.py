@@ -51,13 +51,20 @@ def test_a_fact_of_a_process_reaches_the_table_of_processes(row, tmp_path):
     value = moment(7) if row.unit == "time" else 7
     ProcessLog(process={row.name: value}).write(tmp_path)
     (process,) = read([tmp_path]).processes
-    assert process[row.name] == pytest.approx(7 / RATE if row.unit == "ticks" else 7)
+    expected = 6 if row.use == "optional" else 7 / RATE if row.unit == "ticks" else 7
+    assert process[row.name] == pytest.approx(expected)
 
 
-def test_facts_of_the_end_are_unknown_of_a_killed_process(tmp_path):
+def test_a_killed_process_keeps_the_counters_of_the_kernel(tmp_path):
     ProcessLog(end=None, process={"storage_read": 5, "max_rss": 6}).write(tmp_path)
     (process,) = read([tmp_path]).processes
-    assert (process["storage_read"], process["max_rss"]) == (-1, 6)
+    assert (process["storage_read"], process["max_rss"]) == (4, 6)
+
+
+def test_counters_that_the_kernel_does_not_have_are_unknown(tmp_path):
+    ProcessLog(process={"run_queue_delay": 1}).write(tmp_path)
+    (process,) = read([tmp_path]).processes
+    assert (process["block_io_delay"], process["run_queue_delay"]) == (-1, 0)
 
 
 def test_fields_of_a_newer_log_are_named(tmp_path, monkeypatch):

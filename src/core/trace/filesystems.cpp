@@ -82,7 +82,7 @@ const FileSystem* FileSystems::get(const Target& target, std::uint64_t device) {
   if (count_ == kMost) return nullptr;
   auto* text = reinterpret_cast<char*>(base::map_memory(kMountinfoSize));
   const long size =
-      text == nullptr ? 0 : base::read_file("/proc/self/mountinfo", text, kMountinfoSize);
+      text == nullptr ? 0 : read_own_file("/proc/self/mountinfo", text, kMountinfoSize);
   const std::string_view mountinfo(text, size > 0 ? static_cast<std::size_t>(size) : 0);
   const Mount mount = find_mount(mountinfo, mount_id(target), device).value_or(Mount{});
   FileSystem& added = known_[count_];

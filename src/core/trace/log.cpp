@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/base/base.hpp"
+#include "core/trace/state.hpp"
 
 namespace pario::trace {
 namespace {
@@ -26,11 +27,19 @@ bool has_no_fallocate(long result) {
   return result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL || result == -EPERM;
 }
 
+/// Writes to the log, and counts the call as the tracer's own.
+long write_own(int descriptor, const void* data, std::size_t size, std::uint64_t offset) {
+  const long put = base::write_all(descriptor, data, size, offset);
+  bump(process().tracer_writes);
+  if (put > 0) bump(process().tracer_bytes_written, static_cast<std::uint64_t>(put));
+  return put;
+}
+
 long write_zeros(int descriptor, std::uint64_t offset, std::size_t size) {
   static constexpr char kZeros[16 * kPage] = {};
   for (std::size_t done = 0; done < size; done += sizeof kZeros) {
     const long put =
-        base::write_all(descriptor, kZeros, std::min(sizeof kZeros, size - done), offset + done);
+        write_own(descriptor, kZeros, std::min(sizeof kZeros, size - done), offset + done);
     if (put < 0) return put;
   }
   return 0;
@@ -173,7 +182,7 @@ int Log::write_range(const BlockHeader* header, std::size_t size) {
   if (const int error = check_descriptor(); error != 0) return error;
   const std::uint64_t offset = take_range(size);
   if (over_size_limit(offset + size)) return -EFBIG;
-  const long put = base::write_all(descriptor_, header, size, offset);
+  const long put = write_own(descriptor_, header, size, offset);
   if (put >= 0) return 0;
   constexpr std::uint32_t kNoMagic = 0;  // a partly written block must not look like one
   base::write_all(descriptor_, &kNoMagic, sizeof kNoMagic, offset);

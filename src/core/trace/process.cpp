@@ -1,6 +1,4 @@
 // The life cycle of a process log: start, fork, the moving anchor, finish.
-#include <sys/resource.h>
-
 #include <cstring>
 #include <memory>
 
@@ -111,37 +109,10 @@ void use_rate(Process& row, std::uint64_t now, std::uint64_t now_ns) {
   std::atomic_ref(row.ticks_per_second).store(rate, std::memory_order_relaxed);
 }
 
-std::uint64_t nanoseconds(const timeval& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_usec) * 1000;
-}
-
-void take_usage(Process& row) {
-  rusage usage{};
-  if (base::system_call(SYS_getrusage, RUSAGE_SELF, &usage) != 0) return;
-  row.cpu_user_ns = nanoseconds(usage.ru_utime);
-  row.cpu_system_ns = nanoseconds(usage.ru_stime);
-  row.major_faults = static_cast<std::uint64_t>(usage.ru_majflt);
-  row.max_rss = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-std::uint64_t number_after(std::string_view text, std::string_view name) {
-  const auto at = text.find(name);
-  std::uint64_t number = 0;
-  if (at != text.npos)
-    std::from_chars(text.data() + at + name.size(), text.data() + text.size(), number);
-  return number;
-}
-
-void take_io(Process& row) {
-  char memory[1024];
-  const long size = base::read_file("/proc/self/io", memory, sizeof memory);
-  if (size <= 0) return;
-  const std::string_view text(memory, static_cast<std::size_t>(size));
-  row.syscalls_read = number_after(text, "syscr: ");
-  row.syscalls_write = number_after(text, "syscw: ");
-  row.storage_read = number_after(text, "\nread_bytes: ");
-  row.storage_write = number_after(text, "\nwrite_bytes: ");
+/// Begins the kernel's counters behind the tracer's own reads at the start.
+void begin_kernel_counters() {
+  const base::SpinLock lock(state.anchor_lock);
+  state.kernel.begin(process());
 }
 
 /// Reports that the log is full. Called without locks.
@@ -173,14 +144,14 @@ void say(std::string_view text) {
   base::say(line.add("pario: ").add(text).add('\n').view());
 }
 
-void refresh_anchor() {
+void refresh_anchor(bool force) {
   if (std::atomic_ref(state.anchor_lock).exchange(1, std::memory_order_acquire) != 0) return;
   Process& row = process();
   const auto [now, now_ns] = base::anchor();
   row.anchor1_ticks = now;
   row.anchor1_mono_ns = now_ns;
   use_rate(row, now, now_ns);
-  take_usage(row);
+  state.kernel.update(row, force);
   std::atomic_ref(state.next_anchor)
       .store(now + row.ticks_per_second / kAnchorsPerSecond, std::memory_order_relaxed);
   std::atomic_ref(state.anchor_lock).store(0, std::memory_order_release);
@@ -201,6 +172,7 @@ void start(const Config& config, std::span<const FunctionInfo> functions) {
   write_process_note(settings.config.arguments);
   process().ticks_per_second = base::tick_rate(
       {process().anchor0_ticks, process().anchor0_mono_ns});  // includes the time up to now
+  begin_kernel_counters();
   refresh_anchor();
 }
 
@@ -212,6 +184,7 @@ void restart_after_fork() {
   process().parent_image = 1;
   std::atomic_ref(state.on).store(true, std::memory_order_release);
   write_process_note(settings.config.arguments);
+  begin_kernel_counters();
   refresh_anchor();
 }
 
@@ -219,9 +192,8 @@ void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   const Inside inside;
   end_events(end_kind != kEndExec);
-  refresh_anchor();
+  refresh_anchor(true);
   Process& row = process();
-  take_io(row);
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);

@@ -81,7 +81,7 @@ const char* name_of(Unit unit) {
 }
 
 const char* name_of(Use use) {
-  constexpr const char* kNames[] = {"value", "at_end", "size", "key", "unread"};
+  constexpr const char* kNames[] = {"value", "optional", "size", "key", "unread"};
   return kNames[static_cast<std::size_t>(use)];
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/base.hpp"
 #include "core/trace/events.hpp"
 #include "core/trace/filesystems.hpp"
+#include "core/trace/kernel.hpp"
 #include "core/trace/log.hpp"
 #include "core/trace/notes.hpp"
 #include "core/trace/records.hpp"
@@ -27,6 +28,7 @@ struct State {
   EventWriter events;
   std::uint64_t next_anchor = 0;  ///< ticks at which the second anchor is due
   std::uint64_t anchor_lock = 0;
+  KernelCounters kernel;
 };
 extern State state;
 
@@ -50,8 +52,9 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-/// Moves the second anchor to now.
-void refresh_anchor();
+/// Moves the second anchor to now, and updates the kernel's counters where that is due; `force`: in
+/// any case.
+void refresh_anchor(bool force = false);
 
 /// Prints to stderr, unless the user wants no messages.
 void say(std::string_view text);

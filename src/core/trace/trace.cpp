@@ -124,6 +124,25 @@ void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
   keep_anchor(call.end);
 }
 
+void count_untraced(Op op, std::int64_t moved) {
+  if (!on()) return;
+  Process& row = process();
+  const bool reads = op == Op::read;
+  bump(reads ? row.untraced_reads : row.untraced_writes);
+  if (moved > 0)
+    bump(reads ? row.untraced_bytes_read : row.untraced_bytes_written,
+         static_cast<std::uint64_t>(moved));
+}
+
+long read_own_file(const char* path, void* data, std::size_t size) {
+  const long got = base::read_file(path, data, size);
+  if (got < 0) return got;
+  const bool to_end = static_cast<std::size_t>(got) < size;  // one more read finds the end
+  bump(process().tracer_reads, to_end ? 2 : 1);
+  bump(process().tracer_bytes_read, static_cast<std::uint64_t>(got));
+  return got;
+}
+
 void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value) {
   if (!on() || record == nullptr) return;
   const Inside inside;

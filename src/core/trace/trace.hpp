@@ -45,7 +45,7 @@ struct Process {
 };
 
 /// The role of a field in the tables of readers (counters.def, process.def).
-enum class Use : std::uint8_t { value, at_end, size, key, unread };
+enum class Use : std::uint8_t { value, optional, size, key, unread };
 enum class Unit : std::uint8_t { count, bytes, ticks, time, ns, id };
 /// A row of counters.def or process.def.
 struct FieldInfo {
@@ -243,6 +243,13 @@ void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 void add(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 
 Process& process();
+
+/// Counts a read or write of the program on a descriptor without a row (a pipe, a socket), which
+/// the kernel counts, too. `moved`: negative if it failed.
+void count_untraced(Op op, std::int64_t moved);
+/// Reads the start of a file for the tracer itself, and counts the calls as its own; returns the
+/// bytes read or -errno.
+long read_own_file(const char* path, void* data, std::size_t size);
 
 /// Appends a JSON object (without newline) to the notes. Longer objects than 256 KiB are dropped
 /// and counted as lost.

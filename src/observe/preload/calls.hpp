@@ -68,12 +68,20 @@ auto count_call(Real real, Count count) {
   return count_call(real, count, [](auto) {});
 }
 
+/// Makes the real call, a read or write on a descriptor without a row.
+template <class Real>
+auto count_untraced(Symbol symbol, Real real) {
+  const auto moved = real();
+  if (active()) trace::count_untraced(op_of(symbol), moved);
+  return moved;
+}
+
 /// Traces a read or write. `real` may complete `call`, with facts that are safe to read only after
 /// the call has succeeded.
 template <class Real>
 auto trace_transfer(const Transfer& call, Real real) {
   Description* file = active() ? descriptors::find(call.descriptor) : nullptr;
-  if (file == nullptr) return real();
+  if (file == nullptr) return count_untraced(call.symbol, real);
   return count_call(
       real, [&](Span span, auto moved) { count_transfer(call, *file, span, moved); },
       [&](auto) { file->shared.store(true, std::memory_order_relaxed); });  // the offset is unknown

@@ -4,6 +4,7 @@
 #include "observe/preload/calls.hpp"
 
 using namespace pario::preload;
+namespace trace = pario::trace;
 
 namespace {
 
@@ -24,17 +25,26 @@ ssize_t trace_vector(Symbol symbol, int descriptor, const iovec* pieces, int cou
   });
 }
 
+/// False for splice, whose bytes are not in /proc/PID/io.
+bool is_counted_by_kernel(Symbol source) { return source != Symbol::splice_source; }
+
 /// Traces a call that moves bytes between two files; divides its time among the traced ones.
 template <class Real>
 ssize_t trace_between(const Transfer& source, const Transfer& target, Real real) {
-  Description* from = active() ? descriptors::find(source.descriptor) : nullptr;
-  Description* to = active() ? descriptors::find(target.descriptor) : nullptr;
-  if (from == nullptr && to == nullptr) return real();
+  if (!active()) return real();
+  Description* from = descriptors::find(source.descriptor);
+  Description* to = descriptors::find(target.descriptor);
   return count_call(real, [&](Span span, ssize_t moved) {
     const std::uint64_t half = span.start + (span.end - span.start) / 2;
     const std::uint64_t middle = from == nullptr ? span.start : to == nullptr ? span.end : half;
-    if (from != nullptr) count_transfer(source, *from, {span.start, middle}, moved);
-    if (to != nullptr) count_transfer(target, *to, {middle, span.end}, moved);
+    if (from != nullptr)
+      count_transfer(source, *from, {span.start, middle}, moved);
+    else if (is_counted_by_kernel(source.symbol))
+      trace::count_untraced(trace::Op::read, moved);
+    if (to != nullptr)
+      count_transfer(target, *to, {middle, span.end}, moved);
+    else if (is_counted_by_kernel(source.symbol))
+      trace::count_untraced(trace::Op::write, moved);
   });
 }
 

@@ -47,7 +47,7 @@ bool is_loader(std::string_view path) { return path.substr(path.rfind('/') + 1).
 
 bool is_static(const char* path) {
   char head[4096];
-  const long size = base::read_file(path, head, sizeof head);
+  const long size = trace::read_own_file(path, head, sizeof head);
   const bool is_program = size >= static_cast<long>(sizeof(Elf64_Ehdr)) &&
                           std::memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS64;
   return is_program && !has_interpreter(head, static_cast<std::size_t>(size)) && !is_loader(path);

@@ -32,7 +32,12 @@ void note_buffer(std::FILE* stream, Description& file);
 template <class Real, class Bytes>
 auto trace_stream_transfer(const StreamCall& call, Real real, Bytes bytes) {
   Description* file = active() ? description_of(call.stream) : nullptr;
-  if (file == nullptr) return real();
+  if (file == nullptr) {
+    auto result = real();
+    if (active() && call.stream->_fileno >= 0)
+      trace::count_untraced(op_of(call.symbol), bytes(result));
+    return result;
+  }
   const LockedRunBreak run_break(call.stream, *file, call.locked);
   return count_call(
       real, [&](Span span, auto result) { count_stream(call, *file, span, bytes(result)); });

@@ -44,7 +44,7 @@ class Counter:
 
     name: str
     unit: str  # count, bytes, ticks (a duration), time (a moment), ns, id
-    use: str  # value, at_end, size, key, unread
+    use: str  # value, optional, size, key, unread
     meaning: str
 
     @property
@@ -59,11 +59,11 @@ PROCESS_FACTS: tuple[Counter, ...] = tuple(Counter(*row) for row in _native.proc
 #: Their columns in the tables below, by name.
 RECORD_COLUMNS: dict[str, Counter] = {row.name: row for row in COUNTERS if row.use == "value"}
 PROCESS_COLUMNS: dict[str, Counter] = {
-    row.name: row for row in PROCESS_FACTS if row.use in ("value", "at_end")
+    row.name: row for row in PROCESS_FACTS if row.use in ("value", "optional")
 }
 
 #: One row per process image. After the columns that readers compute, the rows of
-#: src/core/trace/process.def with the use ``value`` or ``at_end``: -1 or NaN if not known.
+#: src/core/trace/process.def with the use ``value`` or ``optional``: -1 or NaN if not known.
 PROCESS = np.dtype(
     [
         ("rank", "i4"),  # in MPI_COMM_WORLD, -1: not an MPI process

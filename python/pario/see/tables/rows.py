@@ -21,7 +21,7 @@ from pario.see.tables.model import (
 #: Columns of RECORD that are moments: NaN when they never happened.
 MOMENTS: tuple[str, ...] = tuple(name for name, row in RECORD_COLUMNS.items() if row.unit == "time")
 
-_AT_END = tuple(name for name, row in PROCESS_COLUMNS.items() if row.use == "at_end")
+_OPTIONAL = tuple(name for name, row in PROCESS_COLUMNS.items() if row.use == "optional")
 _RANK_SUMMARY = ("slowest_rank_time", "fastest_rank_time", "variance_time", "variance_bytes")
 _RANK_NUMBERS = ("slowest_rank", "fastest_rank", "slowest_rank_bytes", "fastest_rank_bytes")
 
@@ -38,11 +38,11 @@ def new_records(count: int) -> NDArray[Any]:
 
 
 def new_processes(count: int) -> NDArray[Any]:
-    """Return ``count`` rows of PROCESS: no MPI, end and system call counts unknown."""
+    """Return ``count`` rows of PROCESS: no MPI, end and counters of the kernel unknown."""
     rows = np.zeros(count, PROCESS)
     for name in ("end", "seen", "mpi_start", "mpi_end"):
         rows[name] = np.nan
-    for name in ("rank", "parent", *_AT_END):
+    for name in ("rank", "parent", *_OPTIONAL):
         rows[name] = -1
     return rows
 

@@ -192,7 +192,8 @@ def _add_processes(job: Job, views: Sequence[View], starts: Sequence[float]) -> 
 def _fill_fact(row: Any, view: View, name: str) -> None:
     """Set the column of a row of process.def, in the units of the table model."""
     process, column = view.log.process, PROCESS_COLUMNS[name]
-    if column.use == "at_end" and not process["end"]:
+    if column.use == "optional":
+        row[name] = process[name] - 1
         return
     match column.unit:
         case "time":

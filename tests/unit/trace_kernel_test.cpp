@@ -1,0 +1,119 @@
+// The kernel's counters in the process row, and the parts of its texts.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/trace/kernel.hpp"
+#include "log_reader.hpp"
+#include "tracing.hpp"
+
+namespace pario::trace {
+namespace {
+
+using Kernel = Tracing;
+
+constexpr std::size_t kSize = 3 << 20;
+char data[kSize];
+constexpr double kText = 1024;  // the last text of /proc/self/io counts after it was read
+
+/// Reads and writes kSize bytes that the tracer does not see.
+void move_bytes() {
+  const long zero = syscall(SYS_openat, AT_FDCWD, "/dev/zero", O_RDONLY);
+  const long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_WRONLY);
+  EXPECT_EQ(syscall(SYS_read, zero, data, kSize), static_cast<long>(kSize));
+  EXPECT_EQ(syscall(SYS_write, null, data, kSize), static_cast<long>(kSize));
+  syscall(SYS_close, zero);
+  syscall(SYS_close, null);
+}
+
+/// Counts a call after the time in which the counters are not read again.
+void count_after_pause(Record* record) {
+  usleep(150'000);
+  count(record, write_call(0, 1));
+}
+
+/// The program's bytes since the tracer's start.
+double bytes_read(const Process& row) {
+  return static_cast<double>(row.kernel_read - 1 - row.kernel_read_before) -
+         static_cast<double>(row.tracer_bytes_read);
+}
+std::uint64_t bytes_written(const Process& row) {
+  return row.kernel_written - 1 - row.kernel_written_before - row.tracer_bytes_written;
+}
+
+TEST_F(Kernel, CountersAreThoseOfTheProgramWithoutTheTracersOwn) {
+  begin();
+  Record* record = record_of("/data/out");
+  move_bytes();
+  for (std::uint64_t i = 0; i < 50'000; ++i) count(record, write_call(i, 1));  // chunks of events
+  finish(1, 0);
+  const Process row = read_only_log(directory).process;
+  EXPECT_NEAR(bytes_read(row), kSize, kText);
+  EXPECT_EQ(bytes_written(row), kSize);
+  EXPECT_GT(row.tracer_bytes_written, row.event_bytes / 2);
+}
+
+TEST_F(Kernel, CountersOfAKilledProcessAreThoseOfItsLastAnchor) {
+  in_child([&] {
+    begin();
+    Record* record = record_of("/data/out");
+    move_bytes();
+    count_after_pause(record);
+    raise(SIGKILL);
+  });
+  const Process row = read_only_log(directory).process;
+  EXPECT_NEAR(bytes_read(row), kSize, kText);
+  EXPECT_EQ(bytes_written(row), kSize);
+  EXPECT_EQ(row.end, 0u);
+}
+
+TEST_F(Kernel, DelaysOfEndedThreadsRemain) {
+  begin();
+  Record* record = record_of("/data/out");
+  const auto spin = [] {
+    const std::uint64_t end = base::monotonic_ns() + 300'000'000;
+    while (base::monotonic_ns() < end) {
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i)
+    threads.emplace_back(spin);
+  count_after_pause(record);
+  for (auto& thread : threads) thread.join();
+  const std::uint64_t during = process().run_queue_delay;
+  count_after_pause(record);
+  EXPECT_GT(during, 10'000'000u);
+  EXPECT_GE(process().run_queue_delay, during);
+}
+
+TEST_F(Kernel, ReadsOnPipesAreCountedApart) {
+  begin();
+  count_untraced(Op::read, 100);
+  count_untraced(Op::read, -1);
+  count_untraced(Op::write, 7);
+  EXPECT_EQ(process().untraced_reads, 2u);
+  EXPECT_EQ(process().untraced_bytes_read, 100u);
+  EXPECT_EQ(process().untraced_writes, 1u);
+  EXPECT_EQ(process().untraced_bytes_written, 7u);
+}
+
+TEST(KernelTexts, AreReadByTheirWords) {
+  EXPECT_EQ(number_after("rchar: 12\nwchar: 34\n", "wchar: "), 34u);
+  EXPECT_EQ(number_after("rchar: 12\n", "syscr: "), 0u);
+  EXPECT_EQ(word_of("  17 4711\n3", 1), "4711");
+  EXPECT_EQ(word_of("17", 1), "");
+}
+
+TEST(KernelTexts, DelayOfDevicesIsFieldFortyTwo) {
+  std::string stat = "7 (a) b)";
+  for (int field = 3; field <= 52; ++field) stat += " " + std::to_string(field * 10);
+  EXPECT_EQ(block_io_ticks(stat), 420u);
+  EXPECT_EQ(block_io_ticks(""), 0u);
+}
+
+}  // namespace
+}  // namespace pario::trace
