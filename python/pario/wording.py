@@ -8,6 +8,7 @@ ones.
 from __future__ import annotations
 
 import math
+import signal
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ Number = TypeVar("Number", int, float)
 
 #: Between groups of three digits.
 GROUP = ","
+
+#: A larger exit status is that of a signal, as shells have it.
+BY_SIGNAL = 128
 
 #: Shown for a value that is not known.
 NOT_KNOWN = "not known"
@@ -137,6 +141,15 @@ def percent(part: float, whole: float) -> str:
 def plural(number: float, one: str, many: str = "") -> str:
     """``1 file``, ``2,000 files``."""
     return f"{count(number)} {one if round(number) == 1 else many or one + 's'}"
+
+
+def exit_status(status: int) -> str:
+    """An exit status, with the signal that a status above 128 stands for: ``exit status 139
+    (SIGSEGV)``."""
+    try:
+        return f"exit status {status} ({signal.Signals(status - BY_SIGNAL).name})"
+    except ValueError:
+        return f"exit status {status}"
 
 
 def ranks(numbers: Iterable[int], limit: int = 6) -> str:

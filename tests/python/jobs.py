@@ -34,7 +34,7 @@ from pario.see.tables.rows import new_files, new_filesystems, new_processes, new
 #: Every member of ``Job.has``.
 ALL_KNOWN = frozenset(
     "posix stdio mpiio mpi sync events sizes sampled alignment per_rank streams layout hints"
-    " threads meta_split".split()
+    " threads meta_split cpu".split()
 )
 
 

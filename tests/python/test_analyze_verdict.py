@@ -57,7 +57,9 @@ def test_io_that_others_wait_for_is_io_on_the_critical_path() -> None:
     assert parts(verdict.critical) == (4.0, 0.0, 0.0, 6.0)
     assert parts(verdict.mean) == (4.0, 0.0, 4.5, 1.5)
     assert (verdict.bound, verdict.slowest_rank) == ("io", 0)
-    assert verdict.sentence.startswith("I/O-bound: 60 % of the 10.0 s on the critical path is I/O")
+    assert verdict.sentence.startswith(
+        "I/O-bound: I/O costs 6.00 s (60 %) of the 10.0 s on the critical path"
+    )
 
 
 def test_critical_path_changes_ranks_at_every_meeting() -> None:
@@ -77,7 +79,10 @@ def test_rank_that_computes_long_makes_the_job_compute_bound() -> None:
     barrier(job, 0, [2.0, 9.0])
     verdict = analyze(job).verdict
     assert parts(verdict.critical) == (10.0, 0.0, 0.0, 0.0)
-    assert verdict.sentence.startswith("Not I/O-bound: computation takes 100 %")
+    assert verdict.sentence == (
+        "I/O is 0 % of the 10.0 s on the critical path: nothing here is worth changing;"
+        " computation takes 100 %."
+    )
 
 
 def test_blocking_messages_are_matched_with_their_senders() -> None:
@@ -221,3 +226,49 @@ def test_sentence_names_the_gain_and_the_repair_in_one_line() -> None:
         "could be saved, mostly by joining small writes into large ones."
     )
     assert len(analysis.verdict.sentence) <= 140
+
+
+def transfer(seconds: float, moved: int, calls: int = 100) -> Job:
+    """A job of 10 s whose only I/O writes ``moved`` bytes in large calls."""
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out.dat", opens=1, writes=calls, bytes_written=moved, write_time=seconds)
+    return job
+
+
+def test_io_as_fast_as_its_bytes_allow_is_healthy_even_if_it_binds_the_run() -> None:
+    verdict = analyze(transfer(8.0, 8 * 10**9)).verdict
+    assert (verdict.bound, verdict.grade) == ("io", "healthy")
+    assert verdict.sentence == (
+        "I/O-bound: I/O costs 8.00 s (80 %) of the 10.0 s run for 8.00 GB at 1.00 GB/s: nothing"
+        " here is worth changing."
+    )
+
+
+def test_io_that_nothing_explains_gets_no_praise() -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out.dat", opens=2, open_time=8.0)
+    verdict = analyze(job).verdict
+    assert (verdict.bound, verdict.grade) == ("io", "unexplained")
+    assert "worth changing" not in verdict.sentence
+    assert verdict.sentence.endswith(
+        "no cause was found that a change of calls or settings would remove."
+    )
+
+
+@pytest.mark.parametrize("wait", [3.0, 6.0])
+def test_a_worthwhile_change_and_a_denial_never_stand_in_one_sentence(wait: float) -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out", writes=1_000_000, bytes_written=8_000_000, write_time=wait)
+    verdict = analyze(job).verdict
+    assert verdict.grade == "worthwhile"
+    assert "could be saved" in verdict.sentence
+    assert "Not " not in verdict.sentence and "worth changing" not in verdict.sentence
+
+
+def test_a_log_without_processor_times_calls_nothing_computation() -> None:
+    job = make_job(1, wall=10.0, has={"posix", "stdio"})
+    add_record(job, 0, "/f", writes=1, write_time=0.1, bytes_written=10**8)
+    verdict = analyze(job).verdict
+    assert (verdict.bound, verdict.critical.divided) == ("other", False)
+    assert "computation" not in verdict.sentence
+    assert any("computation" in text for text in verdict.not_known)

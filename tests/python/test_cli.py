@@ -94,3 +94,22 @@ def test_without_a_command_pario_prints_the_expectation(
 
 def test_the_parser_of_all_commands_knows_each() -> None:
     assert all(build_parser([name]).format_usage() for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["run", "--foo", "--", "true"], "usage: pario run "),
+        (["report", "--foo", "x"], "usage: pario report "),
+        (["stripe", "show", "--foo", "."], "usage: pario stripe show "),
+    ],
+)
+def test_an_unknown_option_prints_the_usage_of_its_command(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    text = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert text.startswith(usage)
+    assert "unrecognized arguments: --foo" in text

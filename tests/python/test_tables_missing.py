@@ -32,7 +32,8 @@ def check_incomplete(analysis: Analysis, *told: str) -> None:
     verdict = analysis.verdict
     assert verdict.sentence.startswith("Incomplete: ")
     assert verdict.bound == "unknown"
-    assert "Not I/O-bound" not in verdict.sentence and "Hardly any" not in verdict.sentence
+    assert "worth changing" not in verdict.sentence and "Hardly any" not in verdict.sentence
+    assert verdict.grade == "unknown"
     for text in told:
         assert text in verdict.sentence.partition(". ")[0], verdict.sentence
     assert verdict.unseen
@@ -100,4 +101,4 @@ def test_the_traced_part_is_still_judged(tmp_path: Path) -> None:
     verdict = analyze_logs(tmp_path, log).verdict
     assert verdict.bound == "io"
     assert verdict.sentence.startswith("Incomplete: rank 1 of 2 has no log. ")
-    assert "90 % of the 10.0 s" in verdict.sentence
+    assert "I/O costs 9.00 s (90 %) of the 10.0 s" in verdict.sentence

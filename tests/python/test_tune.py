@@ -211,7 +211,7 @@ def test_a_run_with_hardly_any_io_has_nothing_to_tune(seconds: float, worth: boo
     assert bool(nothing_to_tune(job)) is not worth
     if not worth:
         assert nothing_to_tune(job).startswith(
-            "Not I/O-bound: computation takes 99 % of the 10.0 s run, I/O 1 %"
+            "I/O is 1 % of the 10.0 s run: nothing here is worth changing; computation takes 99 %"
         )
         assert nothing_to_tune(job).endswith("; there is nothing to tune")
 

@@ -154,3 +154,10 @@ def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
 
 def test_moments_are_in_utc() -> None:
     assert wording.moment(1_790_000_000.0) == "21 September 2026, 14:13:20 UTC"
+
+
+def test_an_exit_status_names_its_signal() -> None:
+    assert wording.exit_status(139) == "exit status 139 (SIGSEGV)"
+    assert wording.exit_status(143) == "exit status 143 (SIGTERM)"
+    assert wording.exit_status(1) == "exit status 1"
+    assert wording.exit_status(255) == "exit status 255"

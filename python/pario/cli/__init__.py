@@ -104,6 +104,19 @@ class _Parser(argparse.ArgumentParser):
         return "\n".join([*lines, "pario COMMAND --help describes a command.", ""])
 
 
+class _CommandParser(argparse.ArgumentParser):
+    """The parser of a command or of its action, which reports unknown arguments itself, after its
+    own usage."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(map(wording.printable, unknown))}")
+        return found, unknown
+
+
 def build_parser(commands: Iterable[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser of the command line with these commands, whose modules are imported."""
     parser = _Parser(
@@ -115,7 +128,7 @@ def build_parser(commands: Iterable[str] = tuple(COMMANDS)) -> argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"pario {version()}")
     subparsers = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+        dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser
     )
     for name in commands:
         module = module_of(name)

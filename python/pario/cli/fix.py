@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pario.cli.advise import describe, write_settings
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
+from pario.wording import exit_status
 
 if TYPE_CHECKING:
     from pario.see.analyze.advise import Advice
@@ -106,7 +107,7 @@ class _Loop:
             show_recorded(first.directory, self.arguments)
         if first.ending.status:
             print(
-                f"pario: the program failed (exit status {first.ending.status}): nothing is"
+                f"pario: the program failed ({exit_status(first.ending.status)}): nothing is"
                 " repaired, it is not run again",
                 file=sys.stderr,
             )
@@ -157,7 +158,7 @@ class _Loop:
             return
         if last.ending.status:
             print(
-                f"pario: with these settings the program failed: exit status {last.ending.status}",
+                f"pario: with these settings the program failed: {exit_status(last.ending.status)}",
                 file=sys.stderr,
             )
         elif comparison.outputs_differ:

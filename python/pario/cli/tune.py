@@ -121,7 +121,8 @@ def _job(words: list[str], place: Path) -> Job:
     outcome = launch(words[1:], Settings(output=place / "log"))
     if outcome.ending.status:
         raise ParioError(
-            f"the command failed, exit status {outcome.ending.status}: there is nothing to tune"
+            f"the command failed, {wording.exit_status(outcome.ending.status)}: there is nothing"
+            " to tune"
         )
     return read([place / "log"])
 

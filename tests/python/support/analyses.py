@@ -45,10 +45,11 @@ def small() -> Analysis:
         ),
         verdict=Verdict(
             sentence=(
-                "I/O-bound: 75 % of 4.00 s is I/O, most of it writing out.dat in 2,000,000 writes"
-                " of 512 B."
+                "I/O-bound: I/O costs 3.00 s (75 %) of the 4.00 s run; 1.20 s (30 %) could be"
+                " saved, mostly by joining small writes into large ones."
             ),
             bound="io",
+            grade="worthwhile",
             critical=split,
             slowest=split,
             slowest_rank=-1,
@@ -80,11 +81,14 @@ def small() -> Analysis:
 def healthy() -> Analysis:
     """A run without findings."""
     split = Split(compute=11.4, communication=0.4, waiting=0.1, io=0.1)
-    sentence = "Not I/O-bound: 1 % of 12.0 s is I/O; 95 % is computation."
+    sentence = (
+        "I/O is 1 % of the 12.0 s run: nothing here is worth changing; computation takes 95 %."
+    )
     verdict = replace(
         small().verdict,
         sentence=sentence,
         bound="compute",
+        grade="healthy",
         critical=split,
         slowest=split,
         mean=split,
@@ -128,10 +132,11 @@ def rich(ranks: int = 10) -> Analysis:
         ),
         verdict=Verdict(
             sentence=(
-                "I/O-bound: 50 % of 184 s on the critical path is I/O, most of it rank 3 writing"
-                " checkpoint_0001.h5 in 512 B pieces."
+                "I/O-bound: I/O costs 91.2 s (50 %) of the 184 s on the critical path; 82.1 s"
+                " (45 %) could be saved, mostly by joining small writes into large ones."
             ),
             bound="io",
+            grade="worthwhile",
             critical=critical,
             slowest=Split(compute=58.0, communication=8.0, waiting=12.2, io=106.0),
             slowest_rank=3,

@@ -6,6 +6,7 @@ from pario.see.analyze import (
     contention,
     loaders,
     mpiio,
+    outliers,
     phases,
     streams,
     summaries,
@@ -49,4 +50,5 @@ def analyze(job: Job) -> Analysis:
         mpiio_total=len(job.mpiio),
         streams=buffered,
         streams_total=streams_total,
+        outliers=outliers.outliers(facts),
     )

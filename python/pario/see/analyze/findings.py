@@ -52,6 +52,7 @@ def _finding(
         files=candidate.files,
         file_count=candidate.file_count,
         ranks=candidate.ranks,
+        pace=candidate.pace,
         remedy=rule.remedy,
         settings=settings,
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,

@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Confidence = Literal["high", "medium", "low"]
+#: The largest part of the time. idle: the processes slept; little: hardly any I/O in a short run;
+#: other: outside I/O, and the log does not know where.
+Bound = Literal["io", "communication", "waiting", "compute", "idle", "little", "other", "unknown"]
+#: worthwhile: findings save a noticeable part of the run; healthy: nothing is worth changing;
+#: unexplained: I/O costs much, and no finding explains it; unknown: the log does not tell.
+Grade = Literal["worthwhile", "healthy", "unexplained", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,7 @@ class Split:
     communication: float
     waiting: float
     io: float
+    divided: bool = True  # False: ``compute`` is all time outside I/O and MPI, not computation
 
     @property
     def wall(self) -> float:
@@ -26,11 +33,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence on whether the job is I/O-bound, and the split behind it."""
+    """One sentence on the cost of the I/O and the most valuable change, and the split behind it."""
 
-    sentence: str  # "I/O-bound: 58 % of 12.3 s on the critical path is I/O, most of it ..."
-    # little: hardly any I/O
-    bound: Literal["io", "communication", "waiting", "compute", "idle", "little", "unknown"]
+    sentence: str  # "I/O-bound: I/O costs 7.1 s (58 %) of the 12.3 s run; 4.6 s (37 %) could ..."
+    bound: Bound
     critical: Split  # along the critical path: I/O for which other ranks wait counts as I/O
     slowest: Split  # of the rank with the most I/O
     slowest_rank: int  # -1: no MPI
@@ -39,6 +45,7 @@ class Verdict:
     not_known: tuple[str, ...] = ()  # "MPI time (the log has none)"
     # "rank 3 of 4 has no log"; empty: the verdict covers the whole run
     unseen: tuple[str, ...] = ()
+    grade: Grade = "unknown"
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ class Finding:
     # settings of pario that repair it without a change of the program; empty: none does
     settings: tuple[FileSetting, ...] = ()
     why_not: str = ""  # why no setting repairs it, if only a change of the program does
+    # a sentence on the rate of its calls, and its share of the best rate of the same file system
+    pace: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,6 +178,20 @@ class SizeRow:
     layer: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A single call that took far longer than the others of its kind."""
+
+    function: str
+    file: str
+    lane: int  # -1: not known
+    rank: int  # -1: not known, or no MPI
+    start: float  # seconds since the start of the job; NaN: not known
+    seconds: float
+    usual: float  # median of the calls of its kind; without events the mean of the others
+    calls: int  # of its kind, itself included
 
 
 @dataclass(frozen=True)
@@ -369,3 +392,4 @@ class Analysis:
     loaders: tuple[LoaderRow, ...] = ()  # by waits of training loops, longest first
     mpiio: tuple[MpiioRow, ...] = ()  # files of pario's own MPI-IO by time, at most 1000
     mpiio_total: int = 0
+    outliers: tuple[Outlier, ...] = ()  # single slow calls, longest first, at most 10

@@ -45,6 +45,11 @@ class Times:
         self.storage = self.scope.storage
         self.cells = exclusive_seconds(self.job, self.storage)
 
+    @property
+    def divided(self) -> bool:
+        """True if the time outside I/O and MPI is known to be computation or sleep."""
+        return "cpu" in self.job.has
+
     @cached_property
     def exact(self) -> bool:
         """True if the events hold (nearly) all counted I/O time."""
@@ -221,7 +226,8 @@ class Times:
         return int(np.argmax(self.lane_times.io))
 
     def _whole(self, io: float, waiting: float, communication: float) -> Split:
-        return Split(max(self.wall - io - waiting - communication, 0.0), communication, waiting, io)
+        rest = max(self.wall - io - waiting - communication, 0.0)
+        return Split(rest, communication, waiting, io, self.divided)
 
     @property
     def along_path(self) -> bool:

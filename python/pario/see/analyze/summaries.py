@@ -25,7 +25,7 @@ SETTINGS = (
 def job_info(facts: Facts) -> JobInfo:
     """Return the facts of the job for the head of a report."""
     job = facts.job
-    moved = [_sum_stored_bytes(facts, name).sum() for name in ("bytes_read", "bytes_written")]
+    read, written = stored_bytes(facts)
     return JobInfo(
         source=job.source,
         format=job.format,
@@ -37,8 +37,8 @@ def job_info(facts: Facts) -> JobInfo:
         hosts=tuple(job.hosts),
         exit_status=job.exit_status,
         mpi_library=job.mpi_library,
-        bytes_read=int(moved[0]),
-        bytes_written=int(moved[1]),
+        bytes_read=read,
+        bytes_written=written,
         files=int((facts.times.scope.origin[np.unique(facts.file)] == PROGRAM).sum()),
         directory=str(job.metadata.get("cwd", "")),
         settings=_settings(job),
@@ -78,6 +78,12 @@ def _processes(facts: Facts) -> int:
     """Return the number of processes of the program; exec does not make another one."""
     own = facts.job.processes[facts.lanes.of_process >= 0]
     return len(np.unique(own[["host", "pid"]]))
+
+
+def stored_bytes(facts: Facts) -> tuple[int, int]:
+    """Return the bytes read from and written to storage by all processes."""
+    read, written = (_sum_stored_bytes(facts, f"bytes_{word}") for word in ("read", "written"))
+    return int(read.sum()), int(written.sum())
 
 
 def _sum_stored_bytes(facts: Facts, name: str) -> Floats:

@@ -6,47 +6,34 @@ If the logs do not cover a part of the run, the sentence begins with that part a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import Finding, Split, Verdict
-from pario.wording import percent, seconds
+from pario.see.analyze.model import Bound, Finding, Split, Verdict
+from pario.see.analyze.sentence import Ruling, grade, is_efficient, sentence
+from pario.see.analyze.summaries import stored_bytes
 
-Bound = Literal["io", "communication", "waiting", "compute", "idle", "little", "unknown"]
-WORTH = 0.02
 IDLE_CPU = 0.1
 #: Fewer seconds of I/O are negligible in a run that is shorter than the second number.
 LITTLE, SHORT_RUN = 0.05, 1.0
 
 _PARTS = 3  # missing parts that the sentence names
-_NAMES = {
-    "io": "I/O",
-    "communication": "communication",
-    "waiting": "waiting",
-    "compute": "computation",
-}
 
 
 def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
     """Judge the job; ``findings`` only add the possible gain."""
     times = facts.times
-    critical = times.critical
     unseen = _unseen(facts)
-    bound = _bound(facts, critical, findings)
-    if unseen and bound != "io":
-        bound = "unknown"
+    leads = _leads(unseen)
+    ruling = _ruling(facts, findings, covered=not leads)
     lane = times.slowest_lane
     return Verdict(
-        sentence=(
-            _incomplete(facts, critical, unseen, findings)
-            if unseen
-            else _sentence(facts, critical, bound, findings)
-        ),
-        bound=bound,
-        critical=critical,
+        sentence=" ".join((*leads, sentence(ruling))),
+        bound=ruling.bound,
+        grade=grade(ruling),
+        critical=times.critical,
         slowest=times.split(lane),
         slowest_rank=facts.lanes.rank(lane),
         mean=times.mean,
@@ -56,26 +43,35 @@ def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
     )
 
 
+def _leads(unseen: Sequence[str]) -> tuple[str, ...]:
+    """Return the sentences that come first: one for each reason why the tables do not cover the
+    run. With any the verdict gives no praise, and its bound is ``io`` or ``unknown``."""
+    if not unseen:
+        return ()
+    more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
+    return (f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}.",)
+
+
+def _ruling(facts: Facts, findings: Sequence[Finding], *, covered: bool) -> Ruling:
+    critical = facts.times.critical
+    bound = _bound(facts, critical, findings)
+    return Ruling(
+        split=critical,
+        bound=bound if covered or bound == "io" else "unknown",
+        where=_where(facts),
+        findings=findings,
+        efficient=is_efficient(facts),
+        moved=sum(stored_bytes(facts)),
+        covered=covered,
+    )
+
+
 def _unseen(facts: Facts) -> tuple[str, ...]:
     """Return the parts of the program that the tables do not hold, without helpers of the
     launcher."""
     lanes = facts.lanes.of_process
     parts = (part for part in facts.job.unseen if part.process < 0 or lanes[part.process] >= 0)
     return tuple(dict.fromkeys(part.text for part in parts))
-
-
-def _incomplete(
-    facts: Facts, split: Split, unseen: Sequence[str], findings: Sequence[Finding]
-) -> str:
-    """Return the sentence for a run that the logs do not cover in full."""
-    more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
-    whole = f"of the {seconds(split.wall)} {_where(facts)}"
-    gain = sum(finding.seconds for finding in findings)
-    saving = _saving(facts, findings, gain) if gain > WORTH * facts.wall else ""
-    return (
-        f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}. "
-        f"In the part that was seen, {percent(split.io, split.wall)} {whole} is I/O{saving}."
-    )
 
 
 def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
@@ -90,6 +86,8 @@ def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
         "compute": split.compute,
     }
     most = max(parts, key=lambda name: parts[name])
+    if most == "compute" and not split.divided:
+        return "other"
     return "idle" if most == "compute" and _idle(facts, split.compute) else most
 
 
@@ -101,27 +99,6 @@ def _idle(facts: Facts, compute: float) -> bool:
     return 0 < busiest < IDLE_CPU * compute
 
 
-def _sentence(facts: Facts, split: Split, bound: Bound, findings: Sequence[Finding]) -> str:
-    if bound == "unknown":
-        return "Nothing is known of this job: the log holds no process."
-    whole = f"of the {seconds(split.wall)} {_where(facts)}"
-    if bound == "little":
-        return f"Hardly any I/O: {seconds(split.io)} {whole}."
-    gain = sum(finding.seconds for finding in findings)
-    share = f"{percent(split.io, split.wall)} {whole} is I/O"
-    if bound == "io":
-        return f"I/O-bound: {share}{_leading(facts, findings, gain)}."
-    if bound == "idle":
-        head = f"Not I/O-bound: the processes mostly slept or waited for something outside; {share}"
-    else:
-        part = percent(getattr(split, bound), split.wall)
-        head = (
-            f"Not I/O-bound: {_NAMES[bound]} takes {part} {whole}, I/O"
-            f" {percent(split.io, split.wall)}"
-        )
-    return head + (_saving(facts, findings, gain) if gain > WORTH * split.wall else "") + "."
-
-
 def _where(facts: Facts) -> str:
     if facts.times.along_path:
         return "on the critical path"
@@ -130,21 +107,6 @@ def _where(facts: Facts) -> str:
         if facts.lanes.mpi and facts.ranks > 1
         else "run"
     )
-
-
-def _leading(facts: Facts, findings: Sequence[Finding], gain: float) -> str:
-    if not findings or gain <= WORTH * facts.wall:
-        return ", with no cause found that a change of calls or settings would remove"
-    return _saving(facts, findings, gain)
-
-
-def _saving(facts: Facts, findings: Sequence[Finding], gain: float) -> str:
-    part = "mostly" if findings[0].seconds >= 0.5 * gain else "above all"
-    return f"; {_worth(facts.times.critical, gain)} could be saved, {part} by {findings[0].remedy}"
-
-
-def _worth(split: Split, gain: float) -> str:
-    return f"{seconds(gain)} ({percent(gain, split.wall)})"
 
 
 def _method(facts: Facts) -> str:
@@ -172,10 +134,13 @@ def _method(facts: Facts) -> str:
 
 def _not_known(facts: Facts) -> tuple[str, ...]:
     missing = []
+    rest = "compute" if facts.times.divided else "the time outside I/O"
     if facts.lanes.mpi and not facts.has("mpi"):
-        missing.append("MPI communication time (the log has none): it is part of compute")
+        missing.append(f"MPI communication time (the log has none): it is part of {rest}")
     elif facts.lanes.mpi and not facts.times.path_known:
         missing.append("waiting for other ranks: it is part of communication")
+    if not facts.times.divided:
+        missing.append("computation (the log has no processor times)")
     if not facts.has("stdio"):
         missing.append("stdio calls (the log has none)")
     if facts.has("per_rank") or not len(facts.records):

@@ -66,7 +66,7 @@ def _side(side: Side, width: int) -> Iterator[Text]:
     if side.runs > 1:
         facts.append(wording.plural(side.runs, "run"))
     if side.exit_status:
-        facts.append(f"exit status {side.exit_status}")
+        facts.append(wording.exit_status(side.exit_status))
     space = max(width - len(side.name) - 2, LEAST_WIDTH)
     yield Text.assemble(
         (f"{side.name}  ", "bold"), (wording.elide(" · ".join(facts), space), "dim")

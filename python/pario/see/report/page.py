@@ -9,6 +9,7 @@ from rich.text import Text
 
 from pario import wording
 from pario.see.analyze.model import Split
+from pario.see.report.words import split_parts
 
 #: Part of the split, its glyph (distinct without colours) and its style.
 PARTS = (
@@ -17,7 +18,6 @@ PARTS = (
     ("waiting", "▓", "yellow"),
     ("io", "█", "red"),
 )
-NAMES = {"compute": "compute", "communication": "communication", "waiting": "waiting", "io": "I/O"}
 LEAST_WIDTH = 20
 LEAST_PART = 0.001
 #: Replacements for ASCII terminals; other characters become question marks.
@@ -116,7 +116,7 @@ def _visible_seconds(split: Split, name: str) -> float:
 
 def split_legend(split: Split, width: int, figures: bool = True) -> Iterator[Text]:
     """Yield the meaning of the glyphs, with shares and seconds if ``figures`` is set."""
-    line = Text()
+    line, words = Text(), dict(split_parts(split))
     for name, glyph, style in PARTS:
         value = _visible_seconds(split, name)
         if value <= 0:
@@ -124,7 +124,7 @@ def split_legend(split: Split, width: int, figures: bool = True) -> Iterator[Tex
         share, seconds = f" {wording.share(value / split.wall)}", f" {wording.seconds(value)}"
         entry = Text.assemble(
             (f"{glyph * 2} ", style),
-            NAMES[name] + (share if figures else ""),
+            words[name] + (share if figures else ""),
             (seconds if figures else "", "dim"),
         )
         if line and len(line) + 3 + len(entry) > width:

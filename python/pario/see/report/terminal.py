@@ -26,7 +26,14 @@ from pario.see.report.table import Table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import settings
 from pario.see.report.text_table import lines, section
-from pario.see.report.words import SURE, hints_without_effect, lanes, no_findings, rows_of
+from pario.see.report.words import (
+    SURE,
+    hints_without_effect,
+    lanes,
+    no_findings,
+    rows_of,
+    slow_call,
+)
 
 #: Rows on one screen; ``all`` shows every row.
 FULL_FINDINGS = 3
@@ -34,6 +41,7 @@ SHORT_FINDINGS = 3
 TABLE_ROWS = 4
 LOADER_ROWS = 3
 MESSAGES = 3
+SLOW_CALLS = 2
 
 ARROWS = {"setting": "→ ", "code": "→ ", "command": "$ "}
 INDENT = 19
@@ -51,6 +59,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
     sections = (
         _verdict(safe, width, brief),
         _findings(safe, width, all),
+        _slow_calls(safe, width, all),
         _hints_without_effect(safe, width),
         section(loaders, width),
         *(() if brief else (_functions(safe, width, all), _files(safe, width, all))),
@@ -82,7 +91,7 @@ def _job_line(job: JobInfo, width: int) -> str:
     ]
     facts.append(wording.plural(job.files, "file"))
     if job.exit_status:
-        facts.append(f"exit status {job.exit_status}")
+        facts.append(wording.exit_status(job.exit_status))
     line = " · ".join(facts)
     space = width - len(line) - len(" · ")
     if space < LEAST_COMMAND:
@@ -142,7 +151,7 @@ def _finding(
     yield from title[1:]
     if not in_full:
         return
-    yield from wrap_text(finding.cause, width, MARGIN, "")
+    yield from wrap_text(" ".join(filter(None, (finding.cause, finding.pace))), width, MARGIN, "")
     for fix in finding.fixes if all else _first(finding.fixes):
         yield from _fix(fix, width)
     if all:
@@ -150,7 +159,14 @@ def _finding(
 
 
 def _first(fixes: Sequence[Fix]) -> Sequence[Fix]:
-    """Return the first fix, and the command that follows it."""
+    """Return the first fix; after a setting also the first change of the program; each with the
+    command that follows it."""
+    code = next((n for n, fix in enumerate(fixes) if fix.kind == "code"), 0)
+    chosen = [0, code] if fixes and fixes[0].kind == "setting" and code else [0]
+    return [fix for first in chosen for fix in _with_command(fixes[first:])]
+
+
+def _with_command(fixes: Sequence[Fix]) -> Sequence[Fix]:
     return fixes[: 2 if len(fixes) > 1 and fixes[1].kind == "command" else 1]
 
 
@@ -198,6 +214,17 @@ def _details(analysis: Analysis, width: int) -> Iterator[Iterator[Text]]:
         *(replace(table, title="pario's MPI-IO") for table in mpiio_tables),
     )
     return (section(table, width) for table in tables)
+
+
+def _slow_calls(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    """Yield a line for each single call that took far longer than its kind."""
+    shown = analysis.outliers if all else analysis.outliers[:SLOW_CALLS]
+    for number, outlier in enumerate(shown):
+        lead = "       " if number else "Slow   "
+        rest = len(analysis.outliers) - len(shown) if number == len(shown) - 1 else 0
+        more = f" (and {wording.count(rest)} more: --all)" if rest else ""
+        text = slow_call(outlier, width - len(lead) - len(more))
+        yield Text.assemble((lead, "bold yellow"), text + more)
 
 
 def _hints_without_effect(analysis: Analysis, width: int) -> Iterator[Text]:

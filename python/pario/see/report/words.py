@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pario import wording
 from pario.see.analyze.comparison import Measure, OutputState
 from pario.see.analyze.lanes import lane_words
-from pario.see.analyze.model import Analysis, FileRow, FunctionRow, HintRow, JobInfo, Verdict
+from pario.see.analyze.model import (
+    Analysis,
+    FileRow,
+    FunctionRow,
+    HintRow,
+    JobInfo,
+    Outlier,
+    Split,
+    Verdict,
+)
 
 #: Words for the confidence of a finding.
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
@@ -45,9 +55,32 @@ def of_slowest(row: FunctionRow | FileRow) -> str:
 
 def no_findings(verdict: Verdict) -> str:
     """Return the text for a report without findings; praise only if the verdict justifies it."""
-    if verdict.bound in ("io", "unknown"):
+    if verdict.grade != "healthy":
         return "No findings."
     return "No findings: no change of the I/O would save much time."
+
+
+def slow_call(outlier: Outlier, width: int = 1000) -> str:
+    """Return a sentence on a single slow call, its file shortened to fit ``width`` columns:
+    ``one open of out.3 took 60.0 ms at 1.20 s on rank 3, 48 others 0.40 ms``."""
+    when = f" at {wording.seconds(outlier.start)}" if math.isfinite(outlier.start) else ""
+    where = f" on rank {outlier.rank}" if outlier.rank >= 0 else ""
+    head = f"one {outlier.function} of "
+    tail = (
+        f" took {wording.seconds(outlier.seconds)}{when}{where},"
+        f" {wording.plural(outlier.calls - 1, 'other')} {wording.seconds(outlier.usual)} each"
+    )
+    return head + wording.elide(outlier.file, max(width - len(head) - len(tail), 12)) + tail
+
+
+def split_parts(split: Split) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a split in display order: field, word."""
+    return (
+        ("compute", "compute" if split.divided else "not in I/O"),
+        ("communication", "communication"),
+        ("waiting", "waiting"),
+        ("io", "I/O"),
+    )
 
 
 def rows_of(analysis: Analysis, table: str) -> list[HintRow]:

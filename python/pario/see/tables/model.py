@@ -298,7 +298,8 @@ class Job:
     Members of ``has``: posix, stdio, mpiio, mpi (communication times), sync (collective start
     times, so waiting can be separated), events, sizes, sampled (text samples), alignment, per_rank
     (rows per rank, not only sums of shared files), streams (stdin/stdout/stderr), layout, hints,
-    own_mpiio (pario's own MPI-IO carried out the calls: the tables mpiio and audit), threads,
+    own_mpiio (pario's own MPI-IO carried out the calls: the tables mpiio and audit), threads, cpu
+    (processor times; without them the time outside I/O is not known to be computation),
     meta_split (open, close, seek, stat, sync and map times apart; without it ``other_time`` is the
     time of all calls that are neither read nor write, and sync time is in ``write_time``).
     """

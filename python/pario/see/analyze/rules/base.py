@@ -12,6 +12,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, sums
+from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Confidence, Evidence, Fix
@@ -39,6 +40,7 @@ class Candidate:
     ranks: tuple[int, ...] = ()
     layers: tuple[str, ...] = ()  # of its calls
     writers: int = 0  # the largest number of processes that write one of its files
+    pace: str = ""  # a sentence on the rate of its calls
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Scene:
             ranks=self.ranks,
             layers=self.layers,
             writers=int(self.facts.writers[self.facts.file[self.rows]].max(initial=0)),
+            pace=pace(self.facts, claims),
             **texts,
         )
 
@@ -158,6 +161,29 @@ def scene(facts: Facts, mask: Any, weight: Floats) -> Scene:
     """Return the scene of the rows of a mask; ``weight`` is per record."""
     rows = np.flatnonzero(mask)
     return Scene(facts, rows, weight[rows])
+
+
+def pace(facts: Facts, claims: Iterable[Claim]) -> str:
+    """Return a sentence on the rate of the claimed reads or writes, whichever take longer, and on
+    its share of the best rate of the same file system; empty without such claims, and if no
+    rate was measured in this run."""
+    of_kind = {READ: np.zeros(0, np.int64), WRITE: np.zeros(0, np.int64)}
+    for claim in claims:
+        if claim.kind in of_kind:
+            of_kind[claim.kind] = np.union1d(of_kind[claim.kind], claim.rows)
+    kind = max(of_kind, key=lambda kind: sum_seconds(facts, of_kind[kind], kind))
+    rows, word = of_kind[kind], "write" if kind == WRITE else "read"
+    took = sum_seconds(facts, rows, kind)
+    moved = float(facts.column("bytes_written" if kind == WRITE else "bytes_read")[rows].sum())
+    best, seen = facts.reference.rate(writing=kind == WRITE)
+    worst = facts.file[rows[np.argmax(facts.cells[rows, kind])]] if len(rows) else -1
+    if took <= 0 or moved <= 0 or not seen[worst]:
+        return ""
+    own, most = moved / took, float(best[worst])
+    return (
+        f"These {word}s run at {wording.rate(own)}, {wording.percent(own, most)} of the"
+        f" {wording.rate(most)} that this file system gave in this run."
+    )
 
 
 def fact(text: str, **values: float) -> Evidence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -76,6 +77,23 @@ def _measure_filling(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
     return sums(facts.file[facts.mpiio], facts.column(moved)[facts.mpiio], files), extent
 
 
+def independent_function(facts: Facts, rows: Ints, writing: bool) -> str:
+    """Return the name of the independent MPI-IO function that the processes of the rows call most,
+    as it stands in the source; a general name if the log has none."""
+    word = "write" if writing else "read"
+    names = [
+        bool(re.fullmatch(rf"MPI_File_i?{word}(_at|_shared)?", name))
+        for name in facts.job.function_names
+    ]
+    functions = facts.job.functions
+    own = np.isin(functions["process"], facts.records["process"][rows])
+    own &= np.array(names or [False])[functions["name"]] if len(functions) else False
+    if not own.any():
+        return f"independent MPI-IO {word}"
+    most = np.bincount(functions["name"][own], functions["calls"][own])
+    return facts.job.function_names[int(np.argmax(most))]
+
+
 def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
     for writing in (True, False):
         word = "writes" if writing else "reads"
@@ -108,12 +126,14 @@ def _independent(
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
     filled, extent = _measure_filling(facts, writing)
     together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
-    made = f" made of {wording.count(calls)} calls through file views" if count > calls else ""
+    name = independent_function(facts, rows, writing)
+    called = wording.plural(calls, f"{name} call")
+    made = f" that MPI-IO made of {called} through file views" if count > calls else ""
+    became = f"{called} became {wording.count(count)} {word}s" if count > calls else called
     return subject.candidate(
         title=(
-            f"{wording.count(count)} independent MPI-IO {word}s of"
-            f" {wording.size(float(moved.sum()) / max(count, 1))} {'to' if writing else 'from'}"
-            f" {subject.place}, none collective"
+            f"{became} of {wording.size(float(moved.sum()) / max(count, 1))}"
+            f" {'to' if writing else 'from'} {subject.place}, none collective"
         ),
         cause=(
             "The ranks' small pieces lie side by side in one file; a collective call would join"

@@ -120,7 +120,8 @@ def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> 
     )
     rows, count = (
         subject.rows,
-        len(subject.files) + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
+        len(np.unique(facts.file[subject.rows]))
+        + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
     )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
     bulk = [

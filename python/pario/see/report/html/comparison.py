@@ -13,6 +13,7 @@ from pario.see.report.html import page
 from pario.see.report.html.table import render_table
 from pario.see.report.tables import bars
 from pario.see.report.tables import comparison as tables
+from pario.see.report.words import split_parts
 
 FILE_ROWS, OUTPUT_ROWS = 300, 300
 
@@ -30,7 +31,7 @@ def render(comparison: Comparison) -> str:
         "bar": _bar(max(safe.a.split.wall, safe.b.split.wall)),
         "used": [
             (field, word)
-            for field, word in bars.PARTS
+            for field, word in split_parts(safe.a.split)
             if any(getattr(side.split, field) > 0 for side in (safe.a, safe.b))
         ],
         "measures": render_table(tables.measures(safe)),

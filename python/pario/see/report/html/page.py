@@ -16,10 +16,21 @@ from pario.see.report import svg
 from pario.see.report.html.table import NAME_LENGTH, bytes_text, path_text
 from pario.see.report.table import Bar
 from pario.see.report.tables import bars
-from pario.see.report.words import SURE
+from pario.see.report.words import SURE, split_parts
 from pario.version import version
 
-_FILTERS = ("seconds", "size", "exact_size", "rate", "count", "share", "plural", "ranks", "moment")
+_FILTERS = (
+    "seconds",
+    "size",
+    "exact_size",
+    "rate",
+    "count",
+    "share",
+    "plural",
+    "ranks",
+    "moment",
+    "exit_status",
+)
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
@@ -40,7 +51,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     }
     environment.globals |= {
         "split_bar": split_bar,
-        "parts": bars.PARTS,
+        "split_parts": split_parts,
         "sure": SURE,
         "version": version(),
     }

@@ -5,14 +5,8 @@ from __future__ import annotations
 from pario import wording
 from pario.see.analyze.model import FileRow, FunctionRow, Split
 from pario.see.report.table import Bar
+from pario.see.report.words import split_parts
 
-#: The parts of a split in display order: field, word.
-PARTS = (
-    ("compute", "compute"),
-    ("communication", "communication"),
-    ("waiting", "waiting"),
-    ("io", "I/O"),
-)
 #: The part of the split that gives a function's bar its colour, by category; I/O for all others.
 FUNCTION_CLASSES = {
     "p2p": "communication",
@@ -25,7 +19,7 @@ FUNCTION_CLASSES = {
 
 def split_bar(split: Split, longest: float = 0.0) -> Bar:
     """Return the wall time of a split as a full bar, or as its part of ``longest`` seconds."""
-    parts = tuple((name, word, getattr(split, name)) for name, word in PARTS)
+    parts = tuple((name, word, getattr(split, name)) for name, word in split_parts(split))
     shares = split.wall > 0 and not longest
     return Bar(
         tuple(

@@ -50,6 +50,13 @@ def functions(rows: Sequence[FunctionRow], many: bool, total: int = 0) -> Table[
         ),
         count_column("calls", "calls", whose),
         field_column("bytes", "bytes", BYTES, whose),
+        Column(
+            "rate",
+            lambda row: row.bytes / row.seconds if row.seconds > 0 else 0.0,
+            RATE,
+            f"bytes per second in these calls, of one {'rank' if many else 'process'}",
+            least_width=WIDE,
+        ),
         field_column(
             "of the run",
             "share",
@@ -101,6 +108,13 @@ def files(rows: Sequence[FileRow], many: bool, total: int = 0) -> Table[FileRow]
         _file_bar(rows, many),
         _bytes_column("read", "bytes_read", "reads"),
         _bytes_column("written", "bytes_written", "writes"),
+        Column(
+            "rate",
+            _file_rate,
+            RATE,
+            f"bytes per second in reads and writes, of one {'rank' if many else 'process'}",
+            least_width=WIDE,
+        ),
         count_column("calls", "calls", "of any kind", zeros=True),
         count_column("reads", "reads", "calls", least_width=HTML_ONLY),
         count_column("writes", "writes", "calls", least_width=HTML_ONLY),
@@ -124,6 +138,12 @@ def files(rows: Sequence[FileRow], many: bool, total: int = 0) -> Table[FileRow]
             Column("on", lambda row: row.filesystem, note="file system", least_width=HTML_ONLY)
         )
     return Table("Files by time", tuple(columns), rows, total=total, noun="file", id="file-table")
+
+
+def _file_rate(row: FileRow) -> float:
+    seconds = row.read_seconds + row.write_seconds
+    moved = row.bytes_read + row.bytes_written
+    return moved / seconds if seconds > 0 and not row.group else 0.0
 
 
 def _file_bar(rows: Sequence[FileRow], many: bool) -> Column[FileRow]:

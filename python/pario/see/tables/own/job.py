@@ -30,6 +30,7 @@ from pario.see.tables.rows import MOMENTS, Names, new_processes
 from pario.wording import plural
 
 _ALWAYS_KNOWN = {
+    "cpu",
     "posix",
     "stdio",
     "sizes",

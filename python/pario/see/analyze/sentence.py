@@ -1,0 +1,155 @@
+"""The sentence of a verdict: the cost of the I/O, and the most valuable change or the absence of
+one. Pure functions of the split and of the findings.
+
+Sentences on parts of the run that the tables do not hold (``leads`` in verdict.py) stand before
+it; the rest then speaks of the part that was seen, and gives no praise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.model import Bound, Finding, Grade, Split
+from pario.wording import percent, rate, seconds, size
+
+#: Findings that together save a smaller part of the wall time are not worth a change.
+WORTH = 0.02
+#: A smaller part of the wall time needs no explanation.
+SMALL_PART = 0.1
+#: I/O is efficient if the bytes at the reference rates explain this part of its time.
+EFFICIENT = 0.7
+#: A slower device explains nothing: part of the default rate for its kind of file system.
+LEAST_RATE = 0.05
+
+_PRAISE = "nothing here is worth changing"
+_NO_CAUSE = "no cause was found that a change of calls or settings would remove"
+_NAMES: dict[Bound, str] = {
+    "communication": "communication",
+    "waiting": "waiting",
+    "compute": "computation",
+}
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The facts that decide the grade and the sentence."""
+
+    split: Split  # along the critical path
+    bound: Bound
+    where: str  # "run", "on the critical path": the place of the split's seconds
+    findings: Sequence[Finding]
+    efficient: bool  # the bytes explain the time of the I/O
+    moved: int  # bytes to and from storage
+    covered: bool  # the tables hold the whole run
+
+    @property
+    def gain(self) -> float:
+        """Seconds that all findings would save."""
+        return sum(finding.seconds for finding in self.findings)
+
+    @property
+    def worthwhile(self) -> bool:
+        """True if a change would save a noticeable part of the run."""
+        return bool(self.findings) and self.gain > WORTH * self.split.wall
+
+    @property
+    def whole(self) -> str:
+        """The wall time, after a part of it."""
+        return f"of the {seconds(self.split.wall)} {self.where}"
+
+
+def grade(ruling: Ruling) -> Grade:
+    """Return the grade: praise needs a run that is covered, and I/O that is small or explained."""
+    if ruling.worthwhile:
+        return "worthwhile"
+    if not ruling.covered or ruling.bound == "unknown":
+        return "unknown"
+    small = ruling.split.io < SMALL_PART * ruling.split.wall
+    return "healthy" if small or ruling.bound == "little" or ruling.efficient else "unexplained"
+
+
+def sentence(ruling: Ruling) -> str:
+    """Return the sentence that ends a verdict."""
+    if not ruling.covered:
+        saving = f"; {_saving(ruling)}" if ruling.worthwhile else ""
+        return f"In the part that was seen, {_cost(ruling)}{saving}."
+    if ruling.bound == "unknown":
+        return "Nothing is known of this job: the log holds no process."
+    if ruling.worthwhile:
+        return f"{_worthwhile(ruling)}."
+    if ruling.bound == "little":
+        return f"Hardly any I/O: {seconds(ruling.split.io)} {ruling.whole}."
+    return f"{_calm(ruling)}."
+
+
+def _worthwhile(ruling: Ruling) -> str:
+    """Return the cost and the saving. A change that saves more than the I/O costs comes first."""
+    split = ruling.split
+    if ruling.gain <= split.io:
+        return f"{_bound_by(ruling)}{_cost(ruling)}; {_saving(ruling)}"
+    return f"{_bound_by(ruling)}{_saving(ruling, ruling.whole)}; I/O itself costs {_io(split)}"
+
+
+def _calm(ruling: Ruling) -> str:
+    """Return the cost of I/O that no finding explains or blames."""
+    if grade(ruling) == "unexplained":
+        return f"{_bound_by(ruling)}{_cost(ruling)}; {_NO_CAUSE}{_rest(ruling)}"
+    split = ruling.split
+    most = f" (at most {seconds(ruling.gain)} could be saved)" if ruling.findings else ""
+    if split.io < SMALL_PART * split.wall:
+        part = percent(split.io, split.wall)
+        return f"I/O is {part} {ruling.whole}: {_PRAISE}{most}{_rest(ruling)}"
+    pace = f"{size(ruling.moved)} at {rate(ruling.moved / split.io)}"
+    return f"{_bound_by(ruling)}{_cost(ruling)} for {pace}: {_PRAISE}{most}{_rest(ruling)}"
+
+
+def _bound_by(ruling: Ruling) -> str:
+    return "I/O-bound: " if ruling.bound == "io" else ""
+
+
+def _cost(ruling: Ruling) -> str:
+    return f"I/O costs {_io(ruling.split)} {ruling.whole}"
+
+
+def _io(split: Split) -> str:
+    return f"{seconds(split.io)} ({percent(split.io, split.wall)})"
+
+
+def _saving(ruling: Ruling, whole: str = "") -> str:
+    gain, findings = ruling.gain, ruling.findings
+    part = "mostly" if findings[0].seconds >= 0.5 * gain else "above all"
+    amount = f"{seconds(gain)} ({percent(gain, ruling.split.wall)})"
+    return f"{amount}{' ' * bool(whole)}{whole} could be saved, {part} by {findings[0].remedy}"
+
+
+def _rest(ruling: Ruling) -> str:
+    """Return the largest other part of the time, if the log knows it."""
+    if ruling.bound == "idle":
+        return "; the processes mostly slept or waited for something outside"
+    if ruling.bound not in _NAMES:
+        return ""
+    part: float = getattr(ruling.split, ruling.bound)
+    return f"; {_NAMES[ruling.bound]} takes {percent(part, ruling.split.wall)}"
+
+
+def is_efficient(facts: Facts) -> bool:
+    """Return True if the bytes at the reference rates explain most of the time in I/O calls."""
+    spent = float(facts.cells.sum())
+    if spent <= 0:
+        return False
+    needed = _needed_seconds(facts, "bytes_read") + _needed_seconds(facts, "bytes_written")
+    return float(np.minimum(needed, facts.cells.sum(axis=1)).sum()) >= EFFICIENT * spent
+
+
+def _needed_seconds(facts: Facts, moved: str) -> Floats:
+    """Return, per row, the seconds of its bytes at the reference rate, which a slow device does not
+    lower without limit."""
+    writing = moved == "bytes_written"
+    least = LEAST_RATE * facts.reference.default[facts.file, int(writing)]
+    pace = np.maximum(facts.reference.row_rate(writing), least)
+    return np.asarray(facts.asked_bytes(moved) / pace)
