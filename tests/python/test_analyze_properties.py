@@ -156,3 +156,25 @@ def test_large_job_takes_seconds() -> None:
     start = time.process_time()
     analyze(job)
     assert time.process_time() - start < 20
+
+
+def test_findings_never_save_more_io_than_the_slowest_rank_has() -> None:
+    """Shared files that are slow on different ranks are slow at the same time."""
+    job = make_job(64, wall=1000.0, has={"posix"})
+    for file in range(32):
+        add_record(
+            job,
+            -1,
+            f"/scratch/{file}",
+            writes=1_000_000,
+            bytes_written=10**7,
+            write_time=64 * 20.0,
+            slowest_rank=file,
+            slowest_rank_time=26.0,
+            fastest_rank=63,
+            fastest_rank_time=1.0,
+            ranks=64,
+        )
+    analysis = analyze(job)
+    gain = sum(finding.seconds for finding in analysis.findings)
+    assert 0 < gain <= analysis.verdict.critical.io <= 1000.0

@@ -172,3 +172,20 @@ def test_a_sum_over_ranks_has_no_slowest_rank() -> None:
     add_record(job, -1, "/out", writes=4, write_time=8.0, ranks=4)
     (row,) = analyze(job).functions
     assert (row.slowest_rank, row.slowest, row.mean) == (-1, 2.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["torch_4711_1", "nccl-Ab3dEf", "sem.mp-x1y2", "psm_21467213", "ucx_shm_posix_7f3"]
+)
+def test_shared_memory_of_transports_is_not_small_files_of_the_program(name: str) -> None:
+    job = make_job(1, wall=10.0)
+    for number in range(300):
+        add_record(job, 0, f"/dev/shm/{name}{number}", opens=1, open_time=0.01, writes=1)
+    assert groups(job)["library"].files == 300
+    assert analyze(job).findings == ()
+
+
+def test_files_that_a_program_stages_in_memory_are_its_own() -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/dev/shm/input.h5", opens=1, reads=1, bytes_read=1000)
+    assert "library" not in groups(job)

@@ -15,7 +15,7 @@ from pario.see.analyze import analyze
 from pario.see.tables import ReadError, read
 from pario.see.tables.darshan.apart import ask
 from pario.see.tables.darshan.job import collect
-from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
+from tests.python.darshanlog import DarshanLog, dxt_record, named_record, posix_record, segments
 from tests.support.commands import run_command
 
 HERE = Path(package.__file__).parent
@@ -292,3 +292,51 @@ print(len(job.events), 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDR
     events, peak = map(int, done.stdout.split())
     assert events == 2_000_000
     assert peak < 400e6
+
+
+def test_24_logs_of_one_job_are_24_processes(tmp_path):
+    paths = [
+        DarshanLog(modules={"POSIX": posix_record(1, 0, {0: 1, 4: 10}, {2: 1.0})}, jobid=7).write(
+            tmp_path / f"app_id7-{number}.darshan"
+        )
+        for number in range(24)
+    ]
+    assert analyze(read(paths)).job.processes == 24
+
+
+def test_posix_time_that_mpi_io_cannot_hold_is_the_programs_own(tmp_path):
+    """Rank 0 writes a header with write(2) for 583 s; all ranks then use MPI-IO for 22.6 s."""
+    posix = named_record("POSIX", 1, 0, WRITES=10, BYTES_WRITTEN=10**6, F_WRITE_TIME=583.0)
+    mpiio = named_record(
+        "MPI-IO",
+        1,
+        -1,
+        INDEP_WRITES=64,
+        F_WRITE_TIME=90.0,
+        SLOWEST_RANK=53,
+        F_SLOWEST_RANK_TIME=22.6,
+    )
+    modules = {"POSIX": posix, "MPI-IO": mpiio}
+    log = DarshanLog(nprocs=64, seconds=700, format="3.41", modules=modules)
+    analysis = analyze(one(log.write(tmp_path / "a.darshan")))
+    (row,) = analysis.files
+    assert (row.slowest_rank, round(row.slowest_seconds)) == (0, 583 - 90)
+    assert analysis.verdict.slowest_rank == 0
+    assert 490 < analysis.verdict.slowest.io < 583
+
+
+def test_the_slowest_rank_of_a_file_is_that_of_the_layer_with_most_time(tmp_path):
+    def shared(module, rank, seconds):
+        return named_record(
+            module,
+            1,
+            -1,
+            F_WRITE_TIME=2 * seconds,
+            SLOWEST_RANK=rank,
+            F_SLOWEST_RANK_TIME=seconds,
+        )
+
+    modules = {"POSIX": shared("POSIX", 0, 583.0), "STDIO": shared("STDIO", 53, 22.6)}
+    log = DarshanLog(nprocs=64, seconds=700, format="3.41", modules=modules)
+    (row,) = analyze(one(log.write(tmp_path / "a.darshan"))).files
+    assert (row.slowest_rank, row.slowest_seconds) == (0, 583.0)

@@ -16,7 +16,7 @@ MAX_FILE_ROWS = 1000
 
 #: Rows that sum up the files of one origin: name of the group, and title of the row.
 GROUPS = {
-    LIBRARY: ("library", "the MPI library's own files"),
+    LIBRARY: ("library", "own files and shared memory of communication libraries"),
     MISSING: ("missing", "files looked for and not found"),
     KERNEL: ("kernel", "files of the kernel, and devices"),
 }
@@ -123,37 +123,28 @@ class _FileColumns:
             (pairs % facts.ranks)[order],
             spent[order],
         )
-        self.shared = {
-            int(facts.file[row]): row
-            for row in np.flatnonzero(~own & (facts.records["slowest_rank"] >= 0))
-        }
+        self.shared: dict[int, list[int]] = {}
+        for row in np.flatnonzero(~own & (facts.records["slowest_rank"] >= 0)):
+            self.shared.setdefault(int(facts.file[row]), []).append(int(row))
 
     def _extremes(self, file: int) -> tuple[int, int, float, int, float]:
-        """Return the number of ranks, the slowest and its seconds, the fastest and its seconds."""
-        if file in self.shared:
-            row = self.facts.records[self.shared[file]]
-            times = (
-                float(np.nan_to_num(row[name]))
-                for name in ("slowest_rank_time", "fastest_rank_time")
-            )
-            return (
-                int(row["ranks"]),
-                int(row["slowest_rank"]),
-                next(times),
-                int(row["fastest_rank"]),
-                next(times),
-            )
+        """Return the number of ranks, the slowest and its seconds, the fastest and its seconds.
+
+        A file may have rows of several layers, sums over all ranks beside rows of single ranks:
+        those with the longest time decide.
+        """
         low, high = np.searchsorted(self.pair_file, [file, file + 1])
-        if low == high:
+        sums_of_ranks = self.facts.records[self.shared.get(file, [])]
+        found = [_extremes_of_sum(row) for row in sums_of_ranks]
+        if low < high:
+            slow, fast = (self.facts.lanes.rank(int(self.pair_lane[at])) for at in (high - 1, low))
+            spent = self.pair_seconds
+            found.append((float(spent[high - 1]), slow, float(spent[low]), fast))
+        if not found:
             return self.facts.ranks, -1, 0.0, -1, 0.0
-        rank, spent = self.facts.lanes.rank, self.pair_seconds
-        return (
-            int(high - low),
-            rank(int(self.pair_lane[high - 1])),
-            float(spent[high - 1]),
-            rank(int(self.pair_lane[low])),
-            float(spent[low]),
-        )
+        ranks = max(int(high - low), int(sums_of_ranks["ranks"].max(initial=0)))
+        most, slowest, least, fastest = max(found)
+        return ranks, slowest, most, fastest, least
 
     def row(self, file: int) -> FileRow:
         """Return the table row of one file."""
@@ -187,3 +178,12 @@ class _FileColumns:
             folded=bool(job.files["folded"][file]),
             stream=int(self.facts.times.scope.origin[file]) in (STREAM, PIPE),
         )
+
+
+def _extremes_of_sum(row: np.void) -> tuple[float, int, float, int]:
+    """Return seconds and rank of the slowest and of the fastest rank of a row that sums all
+    ranks."""
+    most, least = (
+        float(np.nan_to_num(row[f"{word}_rank_time"])) for word in ("slowest", "fastest")
+    )
+    return most, int(row["slowest_rank"]), least, int(row["fastest_rank"])

@@ -8,6 +8,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, ratio, sums
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.split import share_of_ranks
 
 #: Kinds of claims on a lane's time outside I/O calls; their ``rows`` are lanes.
 COMPUTE, COMMUNICATION, WAITING = -1, -2, -3
@@ -37,7 +38,8 @@ def claim_all(
 
 
 class Ledger:
-    """The seconds that are left to claim, and the value of a claim in wall time."""
+    """The seconds that are left to claim, and the value of a claim in wall time. All claims of I/O
+    together are worth at most the I/O of the verdict."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -50,14 +52,18 @@ class Ledger:
             WAITING: times.waiting.copy(),
         }
         self._budget = facts.wall
+        self._io_budget = facts.times.critical.io
 
     def grant(self, claims: list[Claim], minimum: float) -> float:
         """Take the claimed seconds as far as they are left; return their value in wall time. A
         value below ``minimum`` takes nothing and returns 0."""
         granted = [self._limit_claim(claim) for claim in claims]
-        worth = min(self._worth(claims, granted), self._budget)
+        io, other = self._worth(claims, granted)
+        io = min(io, self._io_budget)
+        worth = min(io + other, self._budget)
         if worth < minimum:
             return 0.0
+        self._io_budget -= io
         for claim, seconds in zip(claims, granted, strict=True):
             self._take(claim, seconds)
         self._budget -= worth
@@ -78,11 +84,12 @@ class Ledger:
         else:
             self._cells[claim.rows, claim.kind] -= seconds
 
-    def _worth(self, claims: list[Claim], granted: list[Floats]) -> float:
-        """Return the value in wall time: the part on the critical path if that is known, otherwise
-        the seconds of the lane with most. Waiting counts as its mean over lanes."""
+    def _worth(self, claims: list[Claim], granted: list[Floats]) -> tuple[float, float]:
+        """Return the value of I/O, and of other time, in wall time: the part on the critical path
+        if that is known, otherwise the seconds of the lane with most. Waiting counts as its mean
+        over lanes."""
         facts, along = self._facts, self._facts.times.along_path
-        lanes, all_ranks = np.zeros(facts.ranks), 0.0
+        io, lanes, all_ranks = np.zeros(facts.ranks), np.zeros(facts.ranks), 0.0
         for claim, seconds in zip(claims, granted, strict=True):
             if claim.kind == WAITING:
                 all_ranks += float(seconds.sum()) / facts.ranks
@@ -96,16 +103,18 @@ class Ledger:
             else:
                 lane = facts.lane[claim.rows]
                 own = lane >= 0
-                lanes += sums(lane[own], seconds[own] * facts.times.weights[lane[own]], facts.ranks)
-                all_ranks += float((seconds[~own] * self._rank_share(claim.rows[~own])).sum())
-        return all_ranks + float(lanes.sum() if along else lanes.max(initial=0.0))
+                io += sums(lane[own], seconds[own] * facts.times.weights[lane[own]], facts.ranks)
+                io += self._divide_sums(claim.rows[~own], seconds[~own])
+        parts = (part.sum() if along else part.max(initial=0.0) for part in (io, lanes))
+        of_io, other = map(float, parts)
+        return of_io, other + all_ranks
 
-    def _rank_share(self, rows: Ints) -> Floats:
-        """Return the slowest rank's part of the time in rows that sum all ranks."""
-        records = self._facts.records[rows]
-        even = 1.0 / np.maximum(records["ranks"], 1)
-        total = self._facts.cells[rows].sum(axis=1)
-        slowest = np.divide(
-            records["slowest_rank_time"], total, out=np.full(len(rows), np.nan), where=total > 0
-        )
-        return np.asarray(np.clip(np.where(np.isnan(slowest), even, slowest), 0.0, 1.0))
+    def _divide_sums(self, rows: Ints, seconds: Floats) -> Floats:
+        """Return, per lane, the seconds of rows that sum all ranks, divided as in the verdict."""
+        facts, lanes = self._facts, np.zeros(self._facts.ranks)
+        for row, value in zip(rows.tolist(), seconds.tolist(), strict=True):
+            if value > 0:
+                whole = float(facts.cells[row].sum())
+                share = share_of_ranks(facts.records[row], whole, facts.ranks)
+                lanes += share * (value / whole)
+        return lanes

@@ -77,8 +77,11 @@ def _from_counters(facts: Facts) -> Iterator[Outlier]:
         rest = facts.column(f"{word}_time") - longest
         usual = np.maximum(rest, 0.0) / np.maximum(calls - 1, 1)
         alone = facts.column(f"collective_{word}s") == 0
-        slow = facts.stored & alone & (calls >= ENOUGH_CALLS) & (longest >= LEAST_SECONDS)
-        for row in np.flatnonzero(slow & (longest >= LEAST_FACTOR * usual)):
+        enough = facts.stored & alone & (calls >= ENOUGH_CALLS)
+        slow = enough & (longest >= LEAST_SECONDS) & (longest >= LEAST_FACTOR * usual)
+        if slow.sum() > max(FEW, RARE * enough.sum()):
+            continue
+        for row in np.flatnonzero(slow):
             layer = LAYERS[facts.records["layer"][row]]
             yield Outlier(
                 function=f"{'MPI-IO ' if layer == 'mpiio' else ''}{word}",

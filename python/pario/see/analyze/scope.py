@@ -1,5 +1,5 @@
 """The scope of analysis: the program's own processes and files, without the launcher's processes
-and the internal files of the MPI library."""
+and the internal files of communication libraries."""
 
 from __future__ import annotations
 
@@ -26,11 +26,16 @@ _KERNEL = ("/proc/", "/sys/", "/dev/")
 _MEMORY = "/dev/shm/"
 #: The directory that pario.see.launch.environment adds to PYTHONPATH, for any installation.
 _HOOK = re.compile(r"/pario/(see/)?launch/hook(/|$)")
-#: Files of MPI libraries, for calls that come before MPI_Init and for logs without events.
+#: Shared memory through which processes exchange messages: of MPI libraries, UCX, libfabric, NCCL,
+#: PyTorch, Python's multiprocessing (also its semaphores) and joblib.
+_TRANSPORT = re.compile(
+    r"^/dev/shm/(ucx_|mpich|vader_segment|sm_segment|osc_|btl_|open_mpi|openmpi|ompi|psm[23]?_"
+    r"|cray-shared|cray_|Intel_MPI|impi-|mvapich|pmix|prte|fi_shm|nccl-|rccl-|torch_|gloo|sem\."
+    r"|pymp-|wnsm_|joblib_memmapping_folder_)"
+)
+#: Other files of MPI libraries, for calls that come before MPI_Init and for logs without events.
 _LIBRARY = re.compile(
-    r"^/dev/shm/(ucx_|mpich_|vader_segment|sm_segment|osc_|btl_|open_mpi|psm[23]_|cray-shared"
-    r"|Intel_MPI)"
-    r"|/(ucx|mpich|mpiexec\.hydra|openmpi-mca-params|pmix-mca-params|prte-mca-params|mca-params)"
+    r"/(ucx|mpich|mpiexec\.hydra|openmpi-mca-params|pmix-mca-params|prte-mca-params|mca-params)"
     r"\.conf$"
     r"|/romio-hints$|/hydra_hwloc_xmlfile_|/(openmpi-sessions|ompi\.|pmix-|prte\.)[^/]*(/|$)"
 )
@@ -70,6 +75,8 @@ def find_scope(job: Job, lanes: Lanes) -> Scope:
 
 def _origins(job: Job, lanes: Lanes) -> Ints:
     origin = np.where(_missing(job), MISSING, PROGRAM)
+    transport = _by_path(job, [_TRANSPORT.search(path) is not None for path in job.paths])
+    origin[transport & ~_opened_by_mpi_io(job)] = LIBRARY
     if lanes.mpi:
         origin[_library(job, lanes)] = LIBRARY
     origin[
@@ -107,7 +114,6 @@ def _library(job: Job, lanes: Lanes) -> Mask:
     inside MPI calls."""
     count = len(job.files)
     named = _by_path(job, [_LIBRARY.search(path) is not None for path in job.paths])
-    opened = counts(job.records["file"][job.records["layer"] == LAYERS.index("mpiio")], count) > 0
     own = (
         (job.events["layer"] < len(LAYERS))
         & (job.events["file"] >= 0)
@@ -117,7 +123,13 @@ def _library(job: Job, lanes: Lanes) -> Mask:
     inside = (flags & (IN_MPI | IN_MPI_IO)) > 0
     seen = sums(file[inside], calls[inside], count)
     nested = (seen > 0) & (seen >= _calls(job)) & (counts(file[~inside], count) == 0)
-    return np.asarray((named | nested) & ~opened)
+    return np.asarray((named | nested) & ~_opened_by_mpi_io(job))
+
+
+def _opened_by_mpi_io(job: Job) -> Mask:
+    """True for files that MPI_File_open opened."""
+    rows = job.records["layer"] == LAYERS.index("mpiio")
+    return counts(job.records["file"][rows], len(job.files)) > 0
 
 
 def _calls(job: Job) -> Floats:

@@ -91,24 +91,24 @@ def _worthwhile(ruling: Ruling) -> str:
     """Return the cost and the saving. A change that saves more than the I/O costs comes first."""
     split = ruling.split
     if ruling.gain <= split.io:
-        return f"{_bound_by(ruling)}{_cost(ruling)}; {_saving(ruling)}"
-    return f"{_bound_by(ruling)}{_saving(ruling, ruling.whole)}; I/O itself costs {_io(split)}"
+        return f"{_prefix(ruling)}{_cost(ruling)}; {_saving(ruling)}"
+    return f"{_prefix(ruling)}{_saving(ruling, ruling.whole)}; I/O itself costs {_io(split)}"
 
 
 def _calm(ruling: Ruling) -> str:
     """Return the cost of I/O that no finding explains or blames."""
     if grade(ruling) == "unexplained":
-        return f"{_bound_by(ruling)}{_cost(ruling)}; {_NO_CAUSE}{_rest(ruling)}"
+        return f"{_prefix(ruling)}{_cost(ruling)}; {_NO_CAUSE}{_rest(ruling)}"
     split = ruling.split
     most = f" (at most {seconds(ruling.gain)} could be saved)" if ruling.findings else ""
     if split.io < SMALL_PART * split.wall:
         part = percent(split.io, split.wall)
         return f"I/O is {part} {ruling.whole}: {_PRAISE}{most}{_rest(ruling)}"
     pace = f"{size(ruling.moved)} at {rate(ruling.moved / split.io)}"
-    return f"{_bound_by(ruling)}{_cost(ruling)} for {pace}: {_PRAISE}{most}{_rest(ruling)}"
+    return f"{_prefix(ruling)}{_cost(ruling)} for {pace}: {_PRAISE}{most}{_rest(ruling)}"
 
 
-def _bound_by(ruling: Ruling) -> str:
+def _prefix(ruling: Ruling) -> str:
     return "I/O-bound: " if ruling.bound == "io" else ""
 
 

@@ -154,7 +154,7 @@ class Times:
         lane = self.lanes.of(records["process"])
         io = sums(lane[lane >= 0], rows[lane >= 0], count)
         for row in np.flatnonzero(records["process"] < 0):
-            io += _share_of_ranks(records[row], float(self.cells[row].sum()), count)
+            io += share_of_ranks(records[row], float(self.cells[row].sum()), count)
         return io
 
     def _thread_share(self) -> Floats:
@@ -265,7 +265,7 @@ def _part(part: Floats, whole: Floats) -> Floats:
     return np.minimum(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 1.0)
 
 
-def _share_of_ranks(record: np.void, seconds: float, ranks: int) -> Floats:
+def share_of_ranks(record: np.void, seconds: float, ranks: int) -> Floats:
     """Distribute a sum over all ranks: the slowest and the fastest rank get their own times if the
     log has these, the other ranks equal parts of the rest."""
     share = np.full(ranks, seconds / max(int(record["ranks"]), ranks, 1))

@@ -75,9 +75,11 @@ def _system_calls(facts: Facts, name: str) -> int:
 
 
 def _processes(facts: Facts) -> int:
-    """Return the number of processes of the program; exec does not make another one."""
+    """Return the number of processes of the program; exec does not make another one. A log without
+    process IDs has a row per process."""
     own = facts.job.processes[facts.lanes.of_process >= 0]
-    return len(np.unique(own[["host", "pid"]]))
+    known = own["pid"] > 0
+    return len(np.unique(own[known][["host", "pid"]])) + int((~known).sum())
 
 
 def stored_bytes(facts: Facts) -> tuple[int, int]:

@@ -34,6 +34,7 @@ _DXT = {
 _DXT_VERSIONS = {"DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}  # versions with segments of four fields
 _USED = {*MODULE_LAYERS, *_DXT, "LUSTRE"}
 _STREAMS = {"<STDIN>", "<STDOUT>", "<STDERR>"}
+_ALL_NESTED = 0.9  # of the POSIX time: clocks of two layers differ
 _INITIALISED = 0x10  # LCME_FL_INIT
 _MPIIO_NESTING = (
     "POSIX calls on files that MPI-IO opened count as made by MPI-IO (Darshan does not separate"
@@ -277,11 +278,19 @@ class _Reader:
         return max((mount for mount in self.types if _is_below(path, mount)), key=len, default=None)
 
     def _mark_nested(self) -> None:
-        """Mark the POSIX rows of files that MPI-IO also has as made by MPI-IO."""
+        """Mark the POSIX rows of files that MPI-IO also has as made by MPI-IO, as far as the time
+        in MPI-IO can hold them: a rank may use the file directly, too."""
         records = self.job.records
         posix = records["layer"] == LAYERS.index("posix")
-        through_mpiio = np.unique(records["file"][records["layer"] == LAYERS.index("mpiio")])
-        rows = np.flatnonzero(posix & np.isin(records["file"], through_mpiio))
+        mpiio = records["layer"] == LAYERS.index("mpiio")
+        rows = np.flatnonzero(posix & np.isin(records["file"], np.unique(records["file"][mpiio])))
+        times = records["read_time"] + records["write_time"] + records["other_time"]
+        inner, outer = (
+            np.bincount(records["file"][chosen], times[chosen], len(self.job.files))
+            for chosen in (rows, mpiio)
+        )
+        share = np.divide(outer, inner, out=np.ones(len(inner)), where=inner > 0)
+        share = np.where(share >= _ALL_NESTED, 1.0, share)[records["file"][rows]]
         for nested, counters in {
             "nested_reads": ["reads"],
             "nested_writes": ["writes"],
@@ -289,7 +298,7 @@ class _Reader:
             "nested_write_time": ["write_time"],
             "nested_other_time": ["other_time"],
         }.items():
-            records[nested][rows] = records[counters[0]][rows]
+            records[nested][rows] = records[counters[0]][rows] * share
         if len(rows):
             self.job.messages.append(_MPIIO_NESTING)
 
