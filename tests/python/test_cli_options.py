@@ -32,6 +32,7 @@ def test_a_variable_of_an_option_has_a_key_in_a_settings_file(option):
         (["--events-limit", "0"], {"PARIO_TRACE_EVENTS_LIMIT": "0"}),
         (["--files-limit", "7"], {"PARIO_TRACE_FILES_LIMIT": "7"}),
         (["--no-arguments"], {"PARIO_TRACE_ARGUMENTS": "no"}),
+        (["--no-sites"], {"PARIO_TRACE_SITES": "no"}),
         (["--mpiio"], {"PARIO_MPIIO": "1"}),
         (["--hint", "cb_nodes=2"], {"PARIO_MPIIO": "1"}),
     ],

@@ -72,6 +72,13 @@ RUN_OPTIONS: tuple[Option, ...] = (
         "no",
     ),
     Option(
+        ("--no-sites",),
+        "do not record the lines of the program that make the calls",
+        _SWITCH,
+        "PARIO_TRACE_SITES",
+        "no",
+    ),
+    Option(
         ("--mpiio",),
         "run the program's MPI_File_* calls on pario's own MPI-IO",
         _SWITCH,

@@ -38,10 +38,11 @@ def show(
 ) -> None:
     """Reads, analyses and renders: the one place that connects the stages of a report."""
     from pario.see.analyze import analyze
+    from pario.see.symbols import resolve
     from pario.see.tables import read
 
     with progress("pario: reading the logs"):
-        analysis = analyze(read(logs))
+        analysis = analyze(resolve(read(logs)))
     if as_json:
         from pario.see.report import json
 

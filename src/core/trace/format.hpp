@@ -17,9 +17,10 @@ enum class BlockKind : std::uint16_t {
   strings,
   thread,
   events,
-  notes
+  notes,
+  sites
 };
-inline constexpr std::size_t kBlockKinds = 8;
+inline constexpr std::size_t kBlockKinds = 9;
 
 struct BlockHeader {
   std::uint32_t magic;
@@ -38,6 +39,13 @@ static_assert(sizeof(BlockHeader) == 64);
 struct FunctionRow {
   std::uint64_t calls, ticks, bytes, longest, failed;
 };
+
+/// A row of a sites block: the calls of a thread with one stack to one function on one file.
+struct SiteRow {
+  std::uint32_t stack, file, function, unused;
+  std::uint64_t calls, ticks, bytes;
+};
+static_assert(sizeof(SiteRow) == 40);
 
 constexpr std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
 

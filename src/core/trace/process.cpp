@@ -94,6 +94,7 @@ bool open_log() {
   }
   state.threads.begin(settings.functions.size(), settings.config.events_limit != 0);
   state.events.begin(settings.config.events_limit);
+  state.sites.begin(settings.config.sites);
   if (begin_log(start)) return true;
   complain("no space in", -ENOSPC);
   state.process = nullptr;

@@ -11,6 +11,7 @@
 #include "core/trace/log.hpp"
 #include "core/trace/notes.hpp"
 #include "core/trace/records.hpp"
+#include "core/trace/sites.hpp"
 #include "core/trace/threads.hpp"
 #include "core/trace/trace.hpp"
 
@@ -26,6 +27,7 @@ struct State {
   FileSystems filesystems;
   Threads threads;
   EventWriter events;
+  Sites sites;
   std::uint64_t next_anchor = 0;  ///< ticks at which the second anchor is due
   std::uint64_t anchor_lock = 0;
   KernelCounters kernel;

@@ -91,6 +91,7 @@ Slot* detail::take_slot() {
   context.slot = state.threads.acquire(state.log);
   if (context.slot == nullptr) return nullptr;
   bump(process().threads);
+  Sites::change_thread(*context.slot);
   if (has_slot_key) pthread_setspecific(slot_key, context.slot);
   return context.slot;
 }

@@ -63,10 +63,13 @@ std::uint32_t microseconds(std::uint64_t ticks) {
                                                       static_cast<double>(per_second));
 }
 
-void count_in_slot(const Call& call, std::uint32_t file, const Outcome& outcome) {
+/// `file` of the event, `record` of the call site.
+void count_in_slot(const Call& call, std::uint32_t file, std::uint32_t record,
+                   const Outcome& outcome) {
   Slot* slot = my_slot();
   if (slot == nullptr) return bump(process().lost);
   count_function(*slot, call, outcome.bytes);
+  if (state.sites.on()) state.sites.count(*slot, call, record, outcome.bytes);
   if (!state.events.on()) return;
   const std::uint64_t duration = call.end - call.start;
   const std::uint32_t span = call.calls == 1 ? 0 : microseconds(duration);
@@ -111,7 +114,8 @@ void detail::lose_call() { bump(process().lost); }
   if (look) sample(*record, call);
   Outcome outcome = outcome_of(call);
   outcome.flags |= call.flags | context;
-  count_in_slot(call, static_cast<std::uint32_t>(record->row), outcome);
+  const auto row = static_cast<std::uint32_t>(record->row);
+  count_in_slot(call, row, row, outcome);
   keep_anchor(call.end);
 }
 
@@ -119,7 +123,7 @@ void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
   if (!on()) return;
   const Inside inside;
   count_in_slot(
-      call, file,
+      call, file, kNoFile,
       {bytes, bytes, static_cast<std::uint8_t>(call.flags | (call.result < 0 ? kFailed : 0))});
   keep_anchor(call.end);
 }

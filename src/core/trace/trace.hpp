@@ -102,7 +102,8 @@ struct Config {
       256ull << 20;  ///< bytes of compressed event chunks per process; 0: no events
   std::uint64_t files_limit = 100000;  ///< distinct paths per process with rows of their own
   bool messages =
-      true;  ///< print errors of the tracer on stderr, too; the log has them in any case
+      true;            ///< print errors of the tracer on stderr, too; the log has them in any case
+  bool sites = false;  ///< count calls by the place in the program that makes them, too
   bool arguments = true;  ///< keep the program's arguments in the log; false: only its name
 };
 

@@ -41,6 +41,7 @@ bool read(trace::Config& config) {
             .events_limit = chosen.trace_events_limit,
             .files_limit = chosen.trace_files_limit,
             .messages = chosen.trace_messages,
+            .sites = chosen.trace_sites,
             .arguments = chosen.trace_arguments};
   return true;
 }

@@ -36,9 +36,10 @@ asm(R"(
   .p2align 4
 vfork:
   endbr64
-  subq $8, %rsp
+  pushq %rbp
+  movq %rsp, %rbp
   call pario_before_vfork
-  addq $8, %rsp
+  popq %rbp
   movq pario_in_vfork_child@gottpoff(%rip), %rsi
   movl %fs:(%rsi), %edx
   popq %rdi
@@ -77,6 +78,7 @@ asm(R"(
 vfork:
   hint #34
   stp x29, x30, [sp, -16]!
+  mov x29, sp
   bl pario_before_vfork
   ldp x29, x30, [sp], 16
   mrs x2, tpidr_el0

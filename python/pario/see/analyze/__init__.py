@@ -13,6 +13,7 @@ from pario.see.analyze import (
     timeline,
     verdict,
 )
+from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.files import file_table
 from pario.see.analyze.findings import findings
@@ -48,6 +49,7 @@ def analyze(job: Job) -> Analysis:
         loaders=loaders.loaders(job),
         mpiio=mpiio.mpiio(job),
         mpiio_total=len(job.mpiio),
+        stacks=CallSites(facts).stacks(),
         streams=buffered,
         streams_total=streams_total,
         outliers=outliers.outliers(facts),

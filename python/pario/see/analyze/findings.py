@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Ledger
 from pario.see.analyze.model import Finding
@@ -22,6 +23,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         return ()
     ledger = Ledger(facts)
     minimum = max(MIN_SHARE * facts.wall, MIN_SECONDS)
+    sites = CallSites(facts)
     found: list[Finding] = []
     environment = facts.job.metadata.get("env", {}) | (
         {"PARIO_MPIIO": "1"} if facts.has("own_mpiio") else {}
@@ -32,12 +34,16 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         for candidate in rule.find(facts):
             worth = ledger.grant(candidate.claims, minimum)
             if worth > 0:
-                found.append(_finding(rule, candidate, worth, environment))
+                found.append(_finding(rule, candidate, worth, environment, sites))
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
 
 
 def _finding(
-    rule: Rule, candidate: Candidate, seconds: float, environment: Mapping[str, str]
+    rule: Rule,
+    candidate: Candidate,
+    seconds: float,
+    environment: Mapping[str, str],
+    sites: CallSites,
 ) -> Finding:
     settings = settings_for(rule.repairs, candidate, environment)
     return Finding(
@@ -55,5 +61,6 @@ def _finding(
         pace=candidate.pace,
         remedy=rule.remedy,
         settings=settings,
+        sites=sites.of_claims(candidate.claims),
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
     )

@@ -79,6 +79,30 @@ class FileSetting:
 
 
 @dataclass(frozen=True)
+class CallSite:
+    """A place in the program: the innermost frame of the user's code of some calls."""
+
+    # "solver.c:118 in write_halo"; without debug information "write_halo+0x1c in solver"
+    place: str
+    file: str  # path of the source, as compiled; empty: not known
+    line: int  # 0: not known
+    calls: int
+    share: float  # of the calls of the finding, 0..1
+    seconds: float  # in these calls, sum over threads
+    bytes: int
+    callers: tuple[str, ...] = ()  # places of the user's code that call it, innermost first
+
+
+@dataclass(frozen=True)
+class StackRow:
+    """The I/O of one call stack."""
+
+    frames: tuple[str, ...]  # outermost first; the last one is the traced function
+    seconds: float  # sum over threads
+    calls: int
+
+
+@dataclass(frozen=True)
 class Finding:
     """One cause of lost time. No two findings count the same seconds."""
 
@@ -96,6 +120,7 @@ class Finding:
     remedy: str = ""  # the repair, in a few words that fit after "by"
     # settings of pario that repair it without a change of the program; empty: none does
     settings: tuple[FileSetting, ...] = ()
+    sites: tuple[CallSite, ...] = ()  # lines that make the calls, most seconds first
     why_not: str = ""  # why no setting repairs it, if only a change of the program does
     # a sentence on the rate of its calls, and its share of the best rate of the same file system
     pace: str = ""
@@ -393,3 +418,4 @@ class Analysis:
     mpiio: tuple[MpiioRow, ...] = ()  # files of pario's own MPI-IO by time, at most 1000
     mpiio_total: int = 0
     outliers: tuple[Outlier, ...] = ()  # single slow calls, longest first, at most 10
+    stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000

@@ -42,6 +42,8 @@ TABLE_ROWS = 4
 LOADER_ROWS = 3
 MESSAGES = 3
 SLOW_CALLS = 2
+SITES = 5
+CALLERS = 3
 
 ARROWS = {"setting": "→ ", "code": "→ ", "command": "$ "}
 INDENT = 19
@@ -149,6 +151,7 @@ def _finding(
     title[-1].stylize("not bold dim", len(title[-1]) - len(sure))
     yield Text.assemble(lead, title[0][INDENT:])
     yield from title[1:]
+    yield from _sites(finding, width, all)
     if not in_full:
         return
     yield from wrap_text(" ".join(filter(None, (finding.cause, finding.pace))), width, MARGIN, "")
@@ -156,6 +159,17 @@ def _finding(
         yield from _fix(fix, width)
     if all:
         yield from _basis(finding, width)
+
+
+def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
+    """Yield the lines of the program that make the calls: the one with most seconds, or several
+    with their callers."""
+    for site in finding.sites[: SITES if all else 1]:
+        text = f"at {site.place} ({wording.share(site.share)} of these calls)"
+        yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)
+        if all and site.callers:
+            callers = ", ".join(site.callers[:CALLERS])
+            yield from wrap_text(f"called from {callers}", width, MARGIN + "   ", "dim", hanging=2)
 
 
 def _first(fixes: Sequence[Fix]) -> Sequence[Fix]:

@@ -162,6 +162,21 @@ EVENT = np.dtype(
 #: The operations of the log, and MPI communication.
 EVENT_KINDS: tuple[str, ...] = (*(name for name, _, _ in _native.op_table()), "communicate")
 
+#: One row per process, call stack, function and file.
+SITE = np.dtype(
+    [
+        ("process", "i4"),
+        ("stack", "i4"),  # index into Job.stacks, -1: not known
+        ("name", "i4"),  # index into Job.function_names
+        ("kind", "u1"),  # index into EVENT_KINDS
+        ("layer", "u1"),  # index into LAYERS, 255 for MPI communication
+        ("file", "i4"),  # row of Job.files, -1: none, or further files than the log has rows for
+        ("calls", "i8"),
+        ("seconds", "f8"),
+        ("bytes", "i8"),
+    ]
+)
+
 #: Flag of an event whose offset counts bytes of its process's view of the file, not bytes of the
 #: file.
 IN_VIEW = 32
@@ -214,6 +229,19 @@ class Layout:
     stripe_count: int
     targets: tuple[int, ...] = ()  # OST/OSD numbers in stripe order; empty: not known
     pool: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame of a call stack. Frames of Python have a file, a line and no module."""
+
+    module: str = ""  # path of the program or library; empty: Python, or not known
+    address: int = 0  # in the file of the module, of the call; in memory without a module
+    build_id: str = ""  # of the module, hexadecimal
+    function: str = ""  # empty: not known
+    file: str = ""  # of the source
+    line: int = 0
+    offset: int = -1  # of the address in the function, where the line is not known
 
 
 @dataclass(frozen=True)
@@ -321,6 +349,8 @@ class Job:
     files: NDArray[Any] = field(default_factory=lambda: np.zeros(0, FILE))
     functions: NDArray[Any] = field(default_factory=lambda: np.zeros(0, FUNCTION))
     events: NDArray[Any] = field(default_factory=lambda: np.zeros(0, EVENT))
+    sites: NDArray[Any] = field(default_factory=lambda: np.zeros(0, SITE))
+    stacks: list[tuple[Frame, ...]] = field(default_factory=list)  # innermost frame first
     filesystems: NDArray[Any] = field(default_factory=lambda: np.zeros(0, FILESYSTEM))
     layouts: list[Layout] = field(default_factory=list)
     communicators: list[Communicator] = field(default_factory=list)

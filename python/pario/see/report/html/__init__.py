@@ -10,7 +10,7 @@ from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import Analysis, FileRow
 from pario.see.report.clean import make_printable
 from pario.see.report.html import page
-from pario.see.report.html.charts import contention, sizes, timeline
+from pario.see.report.html.charts import contention, flame, sizes, timeline
 from pario.see.report.html.table import Page, render_nonempty, render_table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import library_hints, settings
@@ -65,6 +65,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
             (item, contention.totals(item, index), contention.heat_map(item, index))
             for index, item in enumerate(maps)
         ],
+        "flame": flame.flame_graph(analysis.stacks),
         "full_findings": FULL_FINDINGS,
         "no_findings": no_findings,
         "data": page.data(

@@ -27,8 +27,8 @@ MAGIC = 0x4B4C4250
 PAGE = 4096
 EXPECTED = f"a process log of pario (format version {VERSION})"
 
-PROCESS, SCHEMA, RECORDS, STRINGS, THREAD, EVENTS, NOTES = range(1, 8)
-KIND_NAMES = ("", "process", "schema", "records", "strings", "thread", "events", "notes")
+PROCESS, SCHEMA, RECORDS, STRINGS, THREAD, EVENTS, NOTES, SITES = range(1, 9)
+KIND_NAMES = ("", "process", "schema", "records", "strings", "thread", "events", "notes", "sites")
 #: Fields of a process block whose range is smaller than that of a signed 64-bit number.
 _LIMITS = {
     "pid": 1 << 31,
@@ -96,6 +96,7 @@ class ProcessLog:
     chunks: list[Block]
     notes: list[dict[str, Any]]
     strings: dict[int, bytes]  # payloads by number of the block
+    sites: list[Block] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
 
     def payload(self, block: Block) -> NDArray[np.uint8]:
@@ -123,7 +124,7 @@ def read_log(path: Path) -> ProcessLog:
     data = _map(path)
     remarks = Remarks()
     blocks = list(_scan(path, data, remarks))
-    by_kind: dict[int, list[Block]] = {kind: [] for kind in range(PROCESS, NOTES + 1)}
+    by_kind: dict[int, list[Block]] = {kind: [] for kind in range(PROCESS, SITES + 1)}
     for block in blocks:
         by_kind[block.kind].append(block)
     schema = _schema(path, data, by_kind[SCHEMA])
@@ -140,6 +141,7 @@ def read_log(path: Path) -> ProcessLog:
             block.index: data[block.at : block.at + block.used].tobytes()
             for block in by_kind[STRINGS]
         },
+        sites=by_kind[SITES],
         remarks=remarks,
     )
     _report_missing_rows(log)
@@ -239,7 +241,7 @@ def _block(header: tuple[int, ...], position: int, file_size: int) -> Block:
 
 def _fault(block: Block, data: NDArray[np.uint8]) -> str:
     """Return why a block is unusable, or an empty text."""
-    if not PROCESS <= block.kind <= NOTES:
+    if not PROCESS <= block.kind <= SITES:
         return "is not known to this version of pario"
     if block.used > block.available:
         return f"is cut off: {block.available} of {block.used} bytes are in the file"

@@ -23,6 +23,7 @@ from pario.see.tables.own.files import add_files
 from pario.see.tables.own.loaders import add_loaders
 from pario.see.tables.own.mpiio import add_mpiio
 from pario.see.tables.own.schema import Schema
+from pario.see.tables.own.sites import add_sites
 from pario.see.tables.own.streams import add_streams
 from pario.see.tables.own.striping import add_striping
 from pario.see.tables.own.view import Timebase, View
@@ -81,6 +82,7 @@ def read_job(
     add_striping(job, views, of_record)
     add_loaders(job, views)
     add_events(job, views, of_record, add_communicators(job, views))
+    add_sites(job, views, of_record)
     description = _read_descriptions(job, descriptions)
     _set_command_end(job, description)
     _complete_ends(job)

@@ -1,0 +1,142 @@
+"""Call sites: the lines of the program behind a finding, and the stacks of all I/O."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from pario.see.analyze import libraries
+from pario.see.analyze.arrays import Mask
+from pario.see.analyze.cells import KINDS, find_rows
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import COMPUTE, Claim
+from pario.see.analyze.model import CallSite, StackRow
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS, Frame
+
+#: Call sites of a finding, and stacks of the flame graph.
+MOST_SITES, MOST_STACKS = 20, 1000
+_KIND = np.array([KINDS.index(kind) if kind in KINDS else KINDS.index("other")
+                  for kind in EVENT_KINDS])  # fmt: skip
+
+
+class CallSites:
+    """The call sites of a job; empty without such rows in its log."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._sites = facts.job.sites
+
+    @cached_property
+    def _record(self) -> np.ndarray:
+        """The row of the record of each site, -1 for none."""
+        sites = self._sites
+        return find_rows(self._facts.records, sites["process"], sites["file"], sites["layer"])
+
+    def of_claims(self, claims: Iterable[Claim]) -> tuple[CallSite, ...]:
+        """Return the places that make the calls of claims, most seconds first."""
+        if not len(self._sites):
+            return ()
+        mask = np.zeros(len(self._sites), bool)
+        for claim in claims:
+            mask |= self._of_claim(claim)
+        return self._places(mask)
+
+    def _of_claim(self, claim: Claim) -> Mask:
+        sites = self._sites
+        communicates = sites["layer"] == COMMUNICATION
+        if claim.kind == COMPUTE:
+            return np.zeros(len(sites), bool)
+        if claim.kind < 0:
+            lanes = self._facts.lanes.of(sites["process"])
+            return np.asarray(communicates & np.isin(lanes, claim.rows))
+        rows = claim.rows[claim.seconds > 0]
+        known = np.isin(self._record, rows) & (self._record >= 0)
+        processes = self._facts.records["process"][rows]
+        folded = (sites["file"] < 0) & np.isin(sites["process"], processes)
+        return np.asarray((known | folded) & ~communicates & (_KIND[sites["kind"]] == claim.kind))
+
+    def _places(self, mask: Mask) -> tuple[CallSite, ...]:
+        """Sum the sites of a mask by place."""
+        sites = self._sites[mask]
+        total = max(int(sites["calls"].sum()), 1)
+        groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+        for number, stack in enumerate(sites["stack"].tolist()):
+            groups[self._place(stack)].append(number)
+        groups.pop(("", "", 0), None)
+        found = []
+        for (text, file, line), numbers in groups.items():
+            rows = sites[numbers]
+            worst = int(rows["stack"][int(np.argmax(rows["seconds"]))])
+            calls = int(rows["calls"].sum())
+            found.append(
+                CallSite(
+                    place=text,
+                    file=file,
+                    line=line,
+                    calls=calls,
+                    share=calls / total,
+                    seconds=float(rows["seconds"].sum()),
+                    bytes=int(rows["bytes"].sum()),
+                    callers=self._callers(worst),
+                )
+            )
+        return tuple(sorted(found, key=lambda site: -site.seconds)[:MOST_SITES])
+
+    def _place(self, stack: int) -> tuple[str, str, int]:
+        """Return the text, file and line of the call site of a stack; empty if it has none."""
+        frames = self._facts.job.stacks[stack] if stack >= 0 else ()
+        depth = libraries.user_depth(frames)
+        if depth < 0:
+            return "", "", 0
+        frame = frames[depth]
+        return describe(frame), frame.file, frame.line
+
+    def _callers(self, stack: int) -> tuple[str, ...]:
+        frames = self._facts.job.stacks[stack]
+        outer = frames[libraries.user_depth(frames) + 1 :]
+        return tuple(describe(frame) for frame in outer if libraries.is_user_code(frame))
+
+    def stacks(self) -> tuple[StackRow, ...]:
+        """Return the stacks of the I/O on storage, outermost frame first, most seconds first. Calls
+        inside other traced calls are left out: their seconds are in those."""
+        sums: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for site, record in zip(self._sites, self._record.tolist(), strict=True):
+            stack = self._facts.job.stacks[site["stack"]] if site["stack"] >= 0 else ()
+            elsewhere = site["file"] >= 0 and not (record >= 0 and self._facts.stored[record])
+            if site["layer"] == COMMUNICATION or elsewhere or _is_nested(stack):
+                continue
+            function = self._facts.job.function_names[site["name"]]
+            total = sums[(*_path(stack), function)]
+            total[0] += float(site["seconds"])
+            total[1] += float(site["calls"])
+        rows = [StackRow(key, value[0], int(value[1])) for key, value in sums.items()]
+        return tuple(sorted(rows, key=lambda row: -row.seconds)[:MOST_STACKS])
+
+
+def describe(frame: Frame) -> str:
+    """Return a place: ``solver.c:118 in write_halo``. Without debug information:
+    ``write_halo+0x1c in solver``."""
+    module = frame.module.rpartition("/")[2]
+    if frame.file and frame.line:
+        function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
+        return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"
+    if frame.function:
+        offset = f"+{frame.offset:#x}" if frame.offset >= 0 else ""
+        return f"{frame.function}{offset} in {module}"
+    return f"{frame.address:#x} in {module or 'code without a file'}"
+
+
+def _is_nested(stack: Sequence[Frame]) -> bool:
+    """Tell whether a traced call made this one: pario's own frames are in the stack."""
+    return any(libraries.is_own(frame) for frame in stack)
+
+
+def _path(stack: Sequence[Frame]) -> tuple[str, ...]:
+    """Return the frames of a flame graph, outermost first, from the first frame of user code."""
+    outwards = list(reversed(stack))
+    first = next((i for i, frame in enumerate(outwards) if libraries.is_user_code(frame)), 0)
+    return tuple(describe(frame) for frame in outwards[first:])

@@ -1,0 +1,65 @@
+"""Frames of libraries: a call site is the innermost frame of the user's own code."""
+
+from __future__ import annotations
+
+import re
+
+from pario.see.tables.model import Frame
+
+#: Names of libraries whose frames are not the user's code, wherever they are installed.
+_NAMES = re.compile(
+    r"(?:ld-linux|ld-musl|libpario|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libc\+\+"
+    r"|libgfortran|libquadmath|libgomp|libiomp5|libomp|libifcore|libifcoremt|libflang\w*"
+    r"|lib\w*mpi\w*|libopen-\w+|libmpich\w*|libpmix|libprrte|libfabric|libuc[pst]|libucm"
+    r"|libhdf5\w*|libnetcdf\w*|libpnetcdf|libadios2\w*|libsilo\w*|libconduit\w*|libcgns"
+    r"|libpython[\d.]*|libz|libzstd|liblz4|libbz2|liblzma|libsqlite3|libcurl|libssl|libcrypto"
+    r"|libuv|liburing|libaio|libtbb|libjvm|libnode"
+    r"|libarrow\w*|libparquet|libtorch\w*|libcuda\w*|libnccl)(?:[-_.].*)?"
+)
+#: Functions of the start code that the linker adds to programs.
+_STARTS = ("_start", "__libc_start_main", "_init", "_fini")
+_SYSTEM = re.compile(r"/(?:usr/(?:local/)?)?lib(?:32|64)?/")
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
+_STANDARD_LIBRARY = re.compile(r"/lib(?:32|64)?/python3\.\d+\w?/|\.zip/|^<(?!stdin>|string>)")
+#: Sources of functions that compilers inline into the user's code.
+_HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc|/c\+\+/\d+|/include/c\+\+/|/bits/")
+
+
+def is_user_code(frame: Frame) -> bool:
+    """Tell whether a frame belongs to the user's program, not to a library."""
+    if not frame.module:
+        return bool(frame.file) and not (
+            _PACKAGES.search(frame.file) or _STANDARD_LIBRARY.search(frame.file)
+        )
+    return not (
+        frame.function in _STARTS
+        or _NAMES.fullmatch(frame.module.rpartition("/")[2])
+        or _SYSTEM.match(frame.module)
+        or _PACKAGES.search(frame.module)
+        or "/lib-dynload/" in frame.module
+        or _HEADERS.search(frame.file)
+    )
+
+
+def is_package(frame: Frame) -> bool:
+    """Tell whether a Python frame belongs to an installed package."""
+    return not frame.module and bool(_PACKAGES.search(frame.file))
+
+
+def is_own(frame: Frame) -> bool:
+    """Tell whether a frame belongs to pario's library."""
+    return frame.module.rpartition("/")[2].startswith("libpario")
+
+
+def user_depth(stack: tuple[Frame, ...]) -> int:
+    """Return the index of the call site in a stack: the innermost frame of the user's code, else
+    of a Python package, else of a named function; -1 if there is none."""
+    for belongs in (is_user_code, is_package, _is_named):
+        for depth, frame in enumerate(stack):
+            if belongs(frame):
+                return depth
+    return -1
+
+
+def _is_named(frame: Frame) -> bool:
+    return bool(frame.function) and not is_own(frame)

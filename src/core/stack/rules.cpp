@@ -1,0 +1,360 @@
+// Reads .eh_frame_hdr and .eh_frame, as in the Linux Standard Base and DWARF 5, section 6.4.
+#include <cstring>
+
+#include "core/stack/unwind.hpp"
+
+namespace pario::stack {
+namespace {
+
+/// Encodings of pointers (DW_EH_PE_*).
+constexpr std::uint8_t kOmitted = 0xff, kFormat = 0x0f, kRelative = 0x70, kToPlace = 0x10,
+                       kSortedTable = 0x3b;
+
+/// Reads values in a range of memory; `failed()` after a value beyond its end.
+class Cursor {
+ public:
+  Cursor(std::uint64_t at, std::uint64_t end) : at_(at), end_(end) {}
+
+  template <class T>
+  T fixed() {
+    T value{};
+    if (end_ - at_ < sizeof value || at_ > end_) {
+      fail();
+      return value;
+    }
+    std::memcpy(&value, reinterpret_cast<const void*>(at_), sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+  std::uint64_t unsigned_leb() { return leb(false); }
+  std::int64_t signed_leb() { return static_cast<std::int64_t>(leb(true)); }
+  std::uint64_t pointer(std::uint8_t encoding) {
+    if (encoding == kOmitted) return 0;
+    const std::uint64_t place = at_;
+    const std::uint64_t value = number(encoding);
+    if ((encoding & kRelative) == 0) return value;
+    if ((encoding & kRelative) != kToPlace) fail();
+    return place + value;
+  }
+  /// Reads a number in the format of an encoding.
+  std::uint64_t number(std::uint8_t encoding) {
+    switch (encoding & kFormat) {
+      case 0x00:
+      case 0x04:
+      case 0x0c:
+        return fixed<std::uint64_t>();
+      case 0x02:
+        return fixed<std::uint16_t>();
+      case 0x03:
+        return fixed<std::uint32_t>();
+      case 0x0a:
+        return static_cast<std::uint64_t>(std::int64_t{fixed<std::int16_t>()});
+      case 0x0b:
+        return static_cast<std::uint64_t>(std::int64_t{fixed<std::int32_t>()});
+      default:
+        fail();
+        return 0;
+    }
+  }
+  void skip(std::uint64_t size) {
+    if (size > end_ - at_)
+      fail();
+    else
+      at_ += size;
+  }
+  std::uint64_t at() const { return at_; }
+  bool more() const { return at_ < end_; }
+  bool failed() const { return failed_; }
+
+ private:
+  void fail() {
+    failed_ = true;
+    at_ = end_;
+  }
+  std::uint64_t leb(bool is_signed) {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = fixed<std::uint8_t>();
+      value |= std::uint64_t{byte & 0x7fu} << shift;
+      if ((byte & 0x80) != 0) continue;
+      if (is_signed && (byte & 0x40) != 0 && shift + 7 < 64)
+        value |= ~std::uint64_t{0} << (shift + 7);
+      return value;
+    }
+    fail();
+    return 0;
+  }
+
+  std::uint64_t at_, end_;
+  bool failed_ = false;
+};
+
+/// The common part of the rules of several functions (CIE).
+struct Common {
+  std::uint64_t code_factor = 1;
+  std::int64_t data_factor = 1;
+  std::uint8_t encoding = 0;
+  bool has_augmentation = false;
+  std::uint64_t begin = 0, end = 0;  ///< its instructions
+};
+
+bool read_common(std::uint64_t place, const Range& range, Common& common) {
+  Cursor in(place, range.end);
+  const auto size = in.fixed<std::uint32_t>();
+  if (size == 0 || size == ~0u || !range.contains(in.at(), size)) return false;
+  common.end = in.at() + size;
+  in = Cursor(in.at(), common.end);
+  if (in.fixed<std::uint32_t>() != 0) return false;
+  const auto version = in.fixed<std::uint8_t>();
+  char augmentation[8] = {};
+  for (std::size_t i = 0; i < sizeof augmentation; ++i)
+    if ((augmentation[i] = in.fixed<char>()) == 0) break;
+  if (augmentation[sizeof augmentation - 1] != 0) return false;
+  common.code_factor = in.unsigned_leb();
+  common.data_factor = in.signed_leb();
+  const std::uint64_t column = version == 1 ? in.fixed<std::uint8_t>() : in.unsigned_leb();
+  common.has_augmentation = augmentation[0] == 'z';
+  if (!common.has_augmentation) return augmentation[0] == 0 && column == kReturnRegister;
+  const std::uint64_t extra = in.unsigned_leb();
+  common.begin = in.at() + extra;
+  for (const char* letter = augmentation + 1; *letter != 0; ++letter) {
+    if (*letter == 'R') common.encoding = in.fixed<std::uint8_t>();
+    if (*letter == 'L') in.fixed<std::uint8_t>();
+    if (*letter == 'P') in.number(in.fixed<std::uint8_t>());
+  }
+  return !in.failed() && column == kReturnRegister && common.begin <= common.end;
+}
+
+/// Executes the instructions of a table up to an address.
+class Machine {
+ public:
+  Machine(const Common& common, Rules& rules) : common_(common), rules_(rules) {}
+
+  /// False if an instruction is not known.
+  bool run(std::uint64_t begin, std::uint64_t end, std::uint64_t start, std::uint64_t address) {
+    Cursor in(begin, end);
+    place_ = start;
+    while (in.more()) {
+      if (!step(in)) return false;
+      if (place_ > address) return true;
+    }
+    return !in.failed();
+  }
+  void keep_initial() { initial_ = rules_; }
+
+ private:
+  static constexpr std::size_t kDepth = 8;
+
+  bool step(Cursor& in) {
+    const auto code = in.fixed<std::uint8_t>();
+    const std::uint64_t low = code & 0x3f;
+    switch (code >> 6) {
+      case 1:
+        advance(low);
+        return true;
+      case 2:
+        set(low, Rule::Kind::at_cfa, scaled(in.unsigned_leb()));
+        return true;
+      case 3:
+        restore(low);
+        return true;
+      default:
+        return step_extended(code, in);
+    }
+  }
+
+  bool step_extended(std::uint8_t code, Cursor& in) {
+    switch (code) {
+      case 0x00:
+        return true;
+      case 0x01:
+        advance_to(in.pointer(common_.encoding));
+        return true;
+      case 0x02:
+        advance(in.fixed<std::uint8_t>());
+        return true;
+      case 0x03:
+        advance(in.fixed<std::uint16_t>());
+        return true;
+      case 0x04:
+        advance(in.fixed<std::uint32_t>());
+        return true;
+      case 0x0a:
+        return push();
+      case 0x0b:
+        return pop();
+      case 0x2e:
+        in.unsigned_leb();
+        return true;  // size of pushed arguments
+      case 0x0c:
+      case 0x0d:
+      case 0x0e:
+      case 0x0f:
+      case 0x12:
+      case 0x13:
+        return define(code, in);
+      default:
+        return set_rule(code, in);
+    }
+  }
+
+  /// Defines the canonical frame address.
+  bool define(std::uint8_t code, Cursor& in) {
+    if (code == 0x0f) return define_by_expression(in);
+    if (code == 0x0c || code == 0x0d || code == 0x12) rules_.base = in.unsigned_leb();
+    if (code == 0x0c || code == 0x0e) rules_.offset = static_cast<std::int64_t>(in.unsigned_leb());
+    if (code == 0x12 || code == 0x13) rules_.offset = in.signed_leb() * common_.data_factor;
+    rules_.indirect = false;
+    rules_.known = rules_.base == kStackRegister || rules_.base == kFrameRegister;
+    return true;
+  }
+
+  /// Functions that align their stack keep the address in a word below the frame register.
+  bool define_by_expression(Cursor& in) {
+    constexpr std::uint8_t kAtFrameRegister = 0x76, kDereference = 0x06;
+    const std::uint64_t size = in.unsigned_leb(), end = in.at() + size;
+    Cursor inside(in.at(), end);
+    in.skip(size);
+    rules_.known = inside.fixed<std::uint8_t>() == kAtFrameRegister;
+    rules_.base = kFrameRegister;
+    rules_.offset = inside.signed_leb();
+    rules_.indirect = true;
+    rules_.known &= inside.fixed<std::uint8_t>() == kDereference && !inside.more() && !in.failed();
+    return !in.failed();
+  }
+
+  bool set_rule(std::uint8_t code, Cursor& in) {
+    const std::uint64_t number = in.unsigned_leb();
+    switch (code) {
+      case 0x05:
+        set(number, Rule::Kind::at_cfa, scaled(in.unsigned_leb()));
+        return true;
+      case 0x11:
+        set(number, Rule::Kind::at_cfa, in.signed_leb() * common_.data_factor);
+        return true;
+      case 0x06:
+        restore(number);
+        return true;
+      case 0x07:
+        set(number, Rule::Kind::unknown, 0);
+        return true;
+      case 0x08:
+        set(number, Rule::Kind::unchanged, 0);
+        return true;
+      case 0x10:
+        return set_by_expression(number, in);
+      case 0x09:
+      case 0x14:
+        in.unsigned_leb();
+        break;
+      case 0x15:
+        in.signed_leb();
+        break;
+      case 0x16:
+        in.skip(in.unsigned_leb());
+        break;
+      default:
+        return false;
+    }
+    set(number, Rule::Kind::unknown, 0);
+    return true;
+  }
+
+  bool set_by_expression(std::uint64_t number, Cursor& in) {
+    constexpr std::uint8_t kAtFrameRegister = 0x76;
+    const std::uint64_t size = in.unsigned_leb();
+    Cursor inside(in.at(), in.at() + size);
+    in.skip(size);
+    const bool simple = inside.fixed<std::uint8_t>() == kAtFrameRegister;
+    const std::int64_t offset = inside.signed_leb();
+    set(number, simple && !inside.more() ? Rule::Kind::at_frame : Rule::Kind::unknown, offset);
+    return !in.failed();
+  }
+
+  std::int64_t scaled(std::uint64_t offset) const {
+    return static_cast<std::int64_t>(offset) * common_.data_factor;
+  }
+  void advance(std::uint64_t steps) { place_ += steps * common_.code_factor; }
+  void advance_to(std::uint64_t place) { place_ = place; }
+
+  static Rule* find(Rules& rules, std::uint64_t number) {
+    return number == kFrameRegister    ? &rules.frame
+           : number == kReturnRegister ? &rules.address
+                                       : nullptr;
+  }
+  void set(std::uint64_t number, Rule::Kind kind, std::int64_t offset) {
+    if (Rule* rule = find(rules_, number)) *rule = {kind, offset};
+  }
+  void restore(std::uint64_t number) {
+    if (Rule* rule = find(rules_, number)) *rule = *find(initial_, number);
+  }
+  bool push() {
+    if (depth_ == kDepth) return false;
+    kept_[depth_++] = rules_;
+    return true;
+  }
+  bool pop() {
+    if (depth_ == 0) return false;
+    rules_ = kept_[--depth_];
+    return true;
+  }
+
+  const Common& common_;
+  Rules& rules_;
+  Rules initial_{};
+  Rules kept_[kDepth];
+  std::size_t depth_ = 0;
+  std::uint64_t place_ = 0;
+};
+
+/// Returns the place of the description (FDE) of the function that may contain the address; 0:
+/// none.
+std::uint64_t search_table(const Object& object, std::uint64_t address) {
+  const auto table = reinterpret_cast<std::uint64_t>(object.unwind_table);
+  Cursor in(table, object.range.end);
+  if (table < object.range.begin || in.fixed<std::uint8_t>() != 1) return 0;
+  const auto pointer = in.fixed<std::uint8_t>(), count = in.fixed<std::uint8_t>(),
+             sorted = in.fixed<std::uint8_t>();
+  in.pointer(pointer);
+  const std::uint64_t rows = in.number(count);
+  if (sorted != kSortedTable || in.failed() || rows > (object.range.end - in.at()) / 8) return 0;
+  const auto* first = reinterpret_cast<const std::int32_t*>(in.at());
+  const auto wanted = static_cast<std::int64_t>(address - table);
+  std::uint64_t low = 0, high = rows;
+  while (low < high) {
+    const std::uint64_t middle = (low + high) / 2;
+    if (first[2 * middle] <= wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low == 0 ? 0 : table + static_cast<std::uint64_t>(std::int64_t{first[2 * low - 1]});
+}
+
+}  // namespace
+
+bool find_rules(const Object& object, std::uint64_t address, Rules& rules,
+                std::uint64_t& function) {
+  const std::uint64_t place = object.unwind_table == nullptr ? 0 : search_table(object, address);
+  if (!object.range.contains(place, 8)) return false;
+  Cursor in(place, object.range.end);
+  const auto size = in.fixed<std::uint32_t>();
+  if (size == 0 || size == ~0u || !object.range.contains(in.at(), size)) return false;
+  const std::uint64_t end = in.at() + size, back = in.at();
+  in = Cursor(in.at(), end);
+  const auto distance = in.fixed<std::uint32_t>();
+  Common common;
+  if (distance == 0 || !object.range.contains(back - distance, 8) ||
+      !read_common(back - distance, object.range, common))
+    return false;
+  function = in.pointer(common.encoding);
+  const std::uint64_t length = in.number(common.encoding);
+  if (in.failed() || address - function >= length) return false;
+  if (common.has_augmentation) in.skip(in.unsigned_leb());
+  Machine machine(common, rules);
+  if (!machine.run(common.begin, common.end, function, ~std::uint64_t{0} - 1)) return false;
+  machine.keep_initial();
+  return machine.run(in.at(), end, function, address) && rules.known;
+}
+
+}  // namespace pario::stack
