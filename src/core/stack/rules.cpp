@@ -10,13 +10,13 @@ namespace {
 constexpr std::uint8_t kOmitted = 0xff, kFormat = 0x0f, kRelative = 0x70, kToPlace = 0x10,
                        kSortedTable = 0x3b;
 
-/// Reads values in a range of memory; `failed()` after a value beyond its end.
+/// Reads values in a range of memory; `has_failed()` after a value beyond its end.
 class Cursor {
  public:
   Cursor(std::uint64_t at, std::uint64_t end) : at_(at), end_(end) {}
 
   template <class T>
-  T fixed() {
+  T read() {
     T value{};
     if (end_ - at_ < sizeof value || at_ > end_) {
       fail();
@@ -42,15 +42,15 @@ class Cursor {
       case 0x00:
       case 0x04:
       case 0x0c:
-        return fixed<std::uint64_t>();
+        return read<std::uint64_t>();
       case 0x02:
-        return fixed<std::uint16_t>();
+        return read<std::uint16_t>();
       case 0x03:
-        return fixed<std::uint32_t>();
+        return read<std::uint32_t>();
       case 0x0a:
-        return static_cast<std::uint64_t>(std::int64_t{fixed<std::int16_t>()});
+        return static_cast<std::uint64_t>(std::int64_t{read<std::int16_t>()});
       case 0x0b:
-        return static_cast<std::uint64_t>(std::int64_t{fixed<std::int32_t>()});
+        return static_cast<std::uint64_t>(std::int64_t{read<std::int32_t>()});
       default:
         fail();
         return 0;
@@ -64,7 +64,7 @@ class Cursor {
   }
   std::uint64_t at() const { return at_; }
   bool more() const { return at_ < end_; }
-  bool failed() const { return failed_; }
+  bool has_failed() const { return failed_; }
 
  private:
   void fail() {
@@ -74,7 +74,7 @@ class Cursor {
   std::uint64_t leb(bool is_signed) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = fixed<std::uint8_t>();
+      const auto byte = read<std::uint8_t>();
       value |= std::uint64_t{byte & 0x7fu} << shift;
       if ((byte & 0x80) != 0) continue;
       if (is_signed && (byte & 0x40) != 0 && shift + 7 < 64)
@@ -100,29 +100,29 @@ struct Common {
 
 bool read_common(std::uint64_t place, const Range& range, Common& common) {
   Cursor in(place, range.end);
-  const auto size = in.fixed<std::uint32_t>();
+  const auto size = in.read<std::uint32_t>();
   if (size == 0 || size == ~0u || !range.contains(in.at(), size)) return false;
   common.end = in.at() + size;
   in = Cursor(in.at(), common.end);
-  if (in.fixed<std::uint32_t>() != 0) return false;
-  const auto version = in.fixed<std::uint8_t>();
+  if (in.read<std::uint32_t>() != 0) return false;
+  const auto version = in.read<std::uint8_t>();
   char augmentation[8] = {};
   for (std::size_t i = 0; i < sizeof augmentation; ++i)
-    if ((augmentation[i] = in.fixed<char>()) == 0) break;
+    if ((augmentation[i] = in.read<char>()) == 0) break;
   if (augmentation[sizeof augmentation - 1] != 0) return false;
   common.code_factor = in.unsigned_leb();
   common.data_factor = in.signed_leb();
-  const std::uint64_t column = version == 1 ? in.fixed<std::uint8_t>() : in.unsigned_leb();
+  const std::uint64_t column = version == 1 ? in.read<std::uint8_t>() : in.unsigned_leb();
   common.has_augmentation = augmentation[0] == 'z';
   if (!common.has_augmentation) return augmentation[0] == 0 && column == kReturnRegister;
   const std::uint64_t extra = in.unsigned_leb();
   common.begin = in.at() + extra;
   for (const char* letter = augmentation + 1; *letter != 0; ++letter) {
-    if (*letter == 'R') common.encoding = in.fixed<std::uint8_t>();
-    if (*letter == 'L') in.fixed<std::uint8_t>();
-    if (*letter == 'P') in.number(in.fixed<std::uint8_t>());
+    if (*letter == 'R') common.encoding = in.read<std::uint8_t>();
+    if (*letter == 'L') in.read<std::uint8_t>();
+    if (*letter == 'P') in.number(in.read<std::uint8_t>());
   }
-  return !in.failed() && column == kReturnRegister && common.begin <= common.end;
+  return !in.has_failed() && column == kReturnRegister && common.begin <= common.end;
 }
 
 /// Executes the instructions of a table up to an address.
@@ -138,7 +138,7 @@ class Machine {
       if (!step(in)) return false;
       if (place_ > address) return true;
     }
-    return !in.failed();
+    return !in.has_failed();
   }
   void keep_initial() { initial_ = rules_; }
 
@@ -146,14 +146,14 @@ class Machine {
   static constexpr std::size_t kDepth = 8;
 
   bool step(Cursor& in) {
-    const auto code = in.fixed<std::uint8_t>();
+    const auto code = in.read<std::uint8_t>();
     const std::uint64_t low = code & 0x3f;
     switch (code >> 6) {
       case 1:
         advance(low);
         return true;
       case 2:
-        set(low, Rule::Kind::at_cfa, scaled(in.unsigned_leb()));
+        set(low, Rule::Kind::at_cfa, scale(in.unsigned_leb()));
         return true;
       case 3:
         restore(low);
@@ -171,13 +171,13 @@ class Machine {
         advance_to(in.pointer(common_.encoding));
         return true;
       case 0x02:
-        advance(in.fixed<std::uint8_t>());
+        advance(in.read<std::uint8_t>());
         return true;
       case 0x03:
-        advance(in.fixed<std::uint16_t>());
+        advance(in.read<std::uint16_t>());
         return true;
       case 0x04:
-        advance(in.fixed<std::uint32_t>());
+        advance(in.read<std::uint32_t>());
         return true;
       case 0x0a:
         return push();
@@ -215,19 +215,20 @@ class Machine {
     const std::uint64_t size = in.unsigned_leb(), end = in.at() + size;
     Cursor inside(in.at(), end);
     in.skip(size);
-    rules_.known = inside.fixed<std::uint8_t>() == kAtFrameRegister;
+    rules_.known = inside.read<std::uint8_t>() == kAtFrameRegister;
     rules_.base = kFrameRegister;
     rules_.offset = inside.signed_leb();
     rules_.indirect = true;
-    rules_.known &= inside.fixed<std::uint8_t>() == kDereference && !inside.more() && !in.failed();
-    return !in.failed();
+    rules_.known &=
+        inside.read<std::uint8_t>() == kDereference && !inside.more() && !in.has_failed();
+    return !in.has_failed();
   }
 
   bool set_rule(std::uint8_t code, Cursor& in) {
     const std::uint64_t number = in.unsigned_leb();
     switch (code) {
       case 0x05:
-        set(number, Rule::Kind::at_cfa, scaled(in.unsigned_leb()));
+        set(number, Rule::Kind::at_cfa, scale(in.unsigned_leb()));
         return true;
       case 0x11:
         set(number, Rule::Kind::at_cfa, in.signed_leb() * common_.data_factor);
@@ -265,13 +266,13 @@ class Machine {
     const std::uint64_t size = in.unsigned_leb();
     Cursor inside(in.at(), in.at() + size);
     in.skip(size);
-    const bool simple = inside.fixed<std::uint8_t>() == kAtFrameRegister;
+    const bool simple = inside.read<std::uint8_t>() == kAtFrameRegister;
     const std::int64_t offset = inside.signed_leb();
     set(number, simple && !inside.more() ? Rule::Kind::at_frame : Rule::Kind::unknown, offset);
-    return !in.failed();
+    return !in.has_failed();
   }
 
-  std::int64_t scaled(std::uint64_t offset) const {
+  std::int64_t scale(std::uint64_t offset) const {
     return static_cast<std::int64_t>(offset) * common_.data_factor;
   }
   void advance(std::uint64_t steps) { place_ += steps * common_.code_factor; }
@@ -312,12 +313,13 @@ class Machine {
 std::uint64_t search_table(const Object& object, std::uint64_t address) {
   const auto table = reinterpret_cast<std::uint64_t>(object.unwind_table);
   Cursor in(table, object.range.end);
-  if (table < object.range.begin || in.fixed<std::uint8_t>() != 1) return 0;
-  const auto pointer = in.fixed<std::uint8_t>(), count = in.fixed<std::uint8_t>(),
-             sorted = in.fixed<std::uint8_t>();
+  if (table < object.range.begin || in.read<std::uint8_t>() != 1) return 0;
+  const auto pointer = in.read<std::uint8_t>(), count = in.read<std::uint8_t>(),
+             sorted = in.read<std::uint8_t>();
   in.pointer(pointer);
   const std::uint64_t rows = in.number(count);
-  if (sorted != kSortedTable || in.failed() || rows > (object.range.end - in.at()) / 8) return 0;
+  if (sorted != kSortedTable || in.has_failed() || rows > (object.range.end - in.at()) / 8)
+    return 0;
   const auto* first = reinterpret_cast<const std::int32_t*>(in.at());
   const auto wanted = static_cast<std::int64_t>(address - table);
   std::uint64_t low = 0, high = rows;
@@ -338,18 +340,18 @@ bool find_rules(const Object& object, std::uint64_t address, Rules& rules,
   const std::uint64_t place = object.unwind_table == nullptr ? 0 : search_table(object, address);
   if (!object.range.contains(place, 8)) return false;
   Cursor in(place, object.range.end);
-  const auto size = in.fixed<std::uint32_t>();
+  const auto size = in.read<std::uint32_t>();
   if (size == 0 || size == ~0u || !object.range.contains(in.at(), size)) return false;
   const std::uint64_t end = in.at() + size, back = in.at();
   in = Cursor(in.at(), end);
-  const auto distance = in.fixed<std::uint32_t>();
+  const auto distance = in.read<std::uint32_t>();
   Common common;
   if (distance == 0 || !object.range.contains(back - distance, 8) ||
       !read_common(back - distance, object.range, common))
     return false;
   function = in.pointer(common.encoding);
   const std::uint64_t length = in.number(common.encoding);
-  if (in.failed() || address - function >= length) return false;
+  if (in.has_failed() || address - function >= length) return false;
   if (common.has_augmentation) in.skip(in.unsigned_leb());
   Machine machine(common, rules);
   if (!machine.run(common.begin, common.end, function, ~std::uint64_t{0} - 1)) return false;
