@@ -203,7 +203,7 @@ def compile_program(mpi: Mpi, source: Path, place: Path) -> Path:
     need(mpi, compiler)
     program = place / source.stem
     run_command(
-        [str(compiler), "-O1", "-w", "-pthread", "-o", str(program), str(source)],
+        [str(compiler), "-O1", "-g", "-w", "-pthread", "-o", str(program), str(source)],
         status=0,
         cwd=place,
     )

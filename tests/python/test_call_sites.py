@@ -1,0 +1,183 @@
+"""Call sites: user code among libraries, lines of addresses, the flame graph, their place in
+reports."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pario.see.analyze.call_sites import describe
+from pario.see.analyze.libraries import user_depth
+from pario.see.analyze.model import CallSite, StackRow
+from pario.see.report import html, terminal
+from pario.see.report.html.charts.flame import flame_graph
+from pario.see.symbols import elf, programs
+from pario.see.tables.model import Frame
+from tests.python.support import analyses
+
+USER = Frame("/home/u/solver", 0x10, function="main", file="/home/u/solver.c", line=118)
+
+
+def native(module: str, **facts: str) -> Frame:
+    return Frame(module, 0x20, function="inner", **facts)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        native("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        native("/opt/hdf5/lib/libhdf5.so.310"),
+        native("/opt/hdf5/lib/libhdf5_hl-shared.so"),
+        native("/opt/mpich/lib/libmpi.so.12"),
+        native("/opt/mpich/lib/libmpich.so"),
+        native("/opt/openmpi/lib/libopen-pal.so.80"),
+        native("/opt/gcc/lib64/libstdc++.so.6"),
+        native("/opt/gcc/lib64/libgfortran.so.5"),
+        native("/x/pario/libpario.so"),
+        native("/x/lib/python3.11/site-packages/numpy/core/_multiarray.so"),
+        native("/x/lib/python3.11/lib-dynload/mmap.so"),
+        native("/home/u/solver", file="/usr/include/c++/12/fstream"),
+        Frame(file="/usr/lib/python3.11/shutil.py", line=3, function="copyfile"),
+        Frame(file="/x/lib/python3.11/site-packages/h5py/files.py", line=3, function="open"),
+    ],
+    ids=lambda frame: frame.module or frame.file,
+)
+def test_frames_of_libraries_are_not_the_call_site(inner: Frame) -> None:
+    assert user_depth((inner, USER)) == 1
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        USER,
+        native("/home/u/lib/libsolver.so"),
+        native("/home/u/libcase.so"),
+        native("/usr/bin/fio"),
+        Frame(file="/home/u/train.py", line=3, function="main"),
+    ],
+    ids=lambda frame: frame.module or frame.file,
+)
+def test_the_innermost_frame_of_the_users_code_is_the_call_site(frame: Frame) -> None:
+    assert user_depth((native("/lib/libc.so.6"), frame, USER)) == 1
+
+
+def test_without_user_code_a_package_is_the_call_site() -> None:
+    package = Frame(file="/x/lib/python3.11/site-packages/h5py/files.py", line=3, function="open")
+    assert user_depth((native("/lib/libc.so.6"), package)) == 1
+    assert user_depth(()) == -1
+
+
+def test_places_are_described_as_far_as_they_are_known() -> None:
+    assert describe(USER) == "solver.c:118 in main"
+    assert describe(Frame("/a/solver", 1, function="f", offset=28)) == "f+0x1c in solver"
+    assert describe(Frame("/a/solver", 31)) == "0x1f in solver"
+    assert describe(Frame(file="/a/b.py", line=2, function="<module>")) == "b.py:2"
+
+
+def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:
+    text = (
+        "0x0000000000001253\nwrite_piece(int)\n/a/x.cpp:8 (discriminator 3)\nmain\n/a/x.cpp:20\n"
+        "0x0000000000001260\n__output_MOD_save\n/a/y.f90:3\n0x0000000000001270\n??\n??:0\n"
+    )
+    found = programs._parse(text, {0x1253, 0x1260, 0x1270})
+    assert found == {
+        0x1253: [
+            programs.Line("write_piece", "/a/x.cpp", 8),
+            programs.Line("main", "/a/x.cpp", 20),
+        ],
+        0x1260: [programs.Line("output::save", "/a/y.f90", 3)],
+        0x1270: [programs.Line("", "", 0)],
+    }
+
+
+def test_a_damaged_program_has_no_symbols_and_no_build_id(tmp_path: Path) -> None:
+    whole = Path(sys.executable).resolve().read_bytes()
+    for number, size in enumerate((0, 3, 6, 63, 64, 4096, len(whole) // 2)):
+        path = tmp_path / f"part{number}"
+        path.write_bytes(whole[:size])
+        assert elf.Symbols(str(path)).find(0x1000) is None
+        assert isinstance(elf.build_id(str(path)), str)
+    assert elf.build_id(str(tmp_path / "missing")) == ""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_symbols_give_the_function_of_an_address() -> None:
+    program = str(Path(sys.executable).resolve())
+    symbols = elf.Symbols(program)
+    if not len(symbols._symbols):
+        pytest.skip("the interpreter is stripped")
+    row = symbols._symbols[len(symbols._symbols) // 2]
+    found = symbols.find(int(row["value"]))
+    assert found is not None
+    assert found.offset == 0
+    assert found.name
+
+
+def test_the_flame_graph_joins_frames_and_is_as_wide_as_its_seconds() -> None:
+    rows = (
+        StackRow(("main", "save", "write"), 6.0, 100),
+        StackRow(("main", "load", "read"), 2.0, 50),
+        StackRow(("main", "save", "fsync"), 2.0, 1),
+    )
+    graph = flame_graph(rows)
+    assert graph is not None
+    width = {(box.text, box.depth): round(box.width) for box in graph.boxes}
+    assert width == {
+        ("all I/O", 0): 100,
+        ("main", 1): 100,
+        ("save", 2): 80,
+        ("load", 2): 20,
+        ("write", 3): 60,
+        ("fsync", 3): 20,
+        ("read", 3): 20,
+    }
+    assert {box.text for box in graph.boxes if box.function} == {"write", "fsync", "read"}
+    assert (graph.rows, graph.seconds) == (4, 10.0)
+
+
+def test_the_flame_graph_is_bounded() -> None:
+    rows = [
+        StackRow((*(f"f{number}-{depth}" for depth in range(60)), "write"), 1.0, 1)
+        for number in range(500)
+    ]
+    graph = flame_graph(rows)
+    assert graph is not None
+    assert len(graph.boxes) == 2000
+    assert flame_graph([]) is None
+    assert flame_graph([StackRow(("main",), 0.0, 1)]) is None
+
+
+SITES = (
+    CallSite("solver.c:118 in write_halo", "/a/solver.c", 118, 92, 0.92, 3.0, 9, ("main.c:7",)),
+    CallSite("<b>&.c:1", "/a/b.c", 1, 8, 0.08, 1.0, 9),
+)
+
+
+def with_sites():
+    analysis = analyses.rich()
+    first = replace(analysis.findings[0], sites=SITES)
+    stacks = (StackRow(("main.c:7", "solver.c:118 in write_halo", "write"), 3.0, 92),)
+    return replace(analysis, findings=(first, *analysis.findings[1:]), stacks=stacks)
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["one screen", "all"])
+def test_the_terminal_page_names_the_line_below_the_title(everything: bool) -> None:
+    out = StringIO()
+    terminal.render(with_sites(), Console(file=out, width=100), all=everything)
+    assert "at solver.c:118 in write_halo (92 % of these calls)" in out.getvalue()
+    assert ("called from main.c:7" in out.getvalue()) == everything
+    assert ("<b>&.c:1" in out.getvalue()) == everything
+
+
+def test_the_html_page_names_the_lines_and_has_the_flame_graph() -> None:
+    page = html.render(with_sites())
+    assert "<code>solver.c:118 in write_halo</code> (92 % of these calls)" in page
+    assert "<code>&lt;b&gt;&amp;.c:1</code>" in page
+    assert 'class="flame"' in page
+    assert 'title="solver.c:118 in write_halo: 3.00 s, 100 %, 92 calls"' in page
