@@ -1,4 +1,4 @@
-"""Measures the gain of `pario run --fix` beside the gain of repairs by hand (tests/badio).
+"""Measures the gain of `pario run --fix` beside the gain of repairs by hand (tests/diagnosis).
 
 `pario run --fix --dry-run --allow` writes the settings of each bad program. Then the bad program,
 the same with these settings, and its repaired twin run in turn, all three traced; the table shows
@@ -27,11 +27,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from badio import Place, open_place
-from measuring import find_median_ratio, sum_processor_seconds
+from diagnosis import Place, open_place
+from measuring import find_median_ratio, make_parser, sum_processor_seconds
 from recording import Recorder
-from tests.badio import programs
-from tests.badio.programs import Program, Tracing
+from tests.diagnosis import corpus
+from tests.diagnosis.corpus import Program, Tracing
 
 from pario.see.analyze import analyze
 from pario.see.analyze.advise import Advice, advise
@@ -62,10 +62,10 @@ class Runs:
 
 def propose_repair(place: Place, program: Program) -> tuple[SettingsFile, Advice]:
     """Returns the settings and the advice of pario after one run."""
-    programs.prepare(program, place.built, place.work, place.scale)
+    corpus.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as folder:
         loop = ["run", "--fix", "--dry-run", "--allow", "all", "--no-report", "-o"]
-        words = programs.command(program, place.built, place.work, "--scale", str(place.scale))
+        words = corpus.command(program, place.built, place.work, scale=place.scale)
         command = [sys.executable, "-m", "pario", *loop, f"{folder}/loop", "--", *words]
         subprocess.run(command, check=True, capture_output=True)
         advice = advise(analyze(read([Path(folder, "loop", "before")])), ["all"])
@@ -74,12 +74,12 @@ def propose_repair(place: Place, program: Program) -> tuple[SettingsFile, Advice
 
 def run_once(place: Place, program: Program, runs: Runs) -> None:
     """Runs a program once with the settings of ``runs``, and adds the result to them."""
-    programs.prepare(program, place.built, place.work, place.scale)
+    corpus.prepare(program, place.built, place.work, place.scale)
     before = sum_processor_seconds(own=False)
     with tempfile.TemporaryDirectory() as log:
         settings = runs.settings
         tracing = None if settings is None else Tracing(place.library, Path(log), settings)
-        done = programs.run(
+        done = corpus.run(
             program,
             place.built,
             place.work,
@@ -146,7 +146,7 @@ def measure_healthy(place: Place, program: Program, recorder: Recorder) -> str:
 
 
 def main() -> int:
-    with open_place("fix", __doc__) as (place, selected, recorder):
+    with open_place("fix", make_parser(__doc__), counted=True) as (place, selected, recorder, _):
         print(HEADER)
         for program in (program for program in selected if not program.healthy):
             print(measure_bad(place, program, recorder), flush=True)

@@ -3,7 +3,7 @@
     python bench/replay.py --dir DIRECTORY [--runs 3] [--scale FACTOR] [--think]
         [program[=scale] ...]
 
-The bad programs (tests/badio) and their replays take turns on one file system; the table in
+The bad programs (tests/diagnosis) and their replays take turns on one file system; the table in
 Markdown shows medians of the rank with most I/O. --think replays the pauses between calls, too.
 """
 
@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 from measuring import make_parser  # noqa: E402
 from recording import Recorder  # noqa: E402
-from tests.badio import programs  # noqa: E402
-from tests.badio.programs import Program, Tracing  # noqa: E402
+from tests.diagnosis import corpus  # noqa: E402
+from tests.diagnosis.corpus import Program, Tracing  # noqa: E402
 
 from pario.prove.replay import Fidelity, fidelity, perform, script_of  # noqa: E402
 from pario.prove.replay.perform import Manner  # noqa: E402
@@ -37,14 +37,14 @@ def run_and_replay(
 ) -> tuple[Fidelity, int]:
     """Runs a program and replays it; returns the comparison and the number of calls."""
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
-        library = programs.library()
+        library = corpus.library()
         assert library is not None
-        programs.prepare(program, built, Path(work), scale)
+        corpus.prepare(program, built, Path(work), scale)
         tracing = Tracing(library, Path(log))
-        programs.run(program, built, Path(work), scale=scale, tracing=tracing)
+        corpus.run(program, built, Path(work), scale=scale, tracing=tracing)
         job = read([Path(log)])
     script = script_of(job)
-    mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
+    mpiexec = (str(corpus.mpiexec()),) if script.ranks else ()
     replay = perform(script, place, Manner(pauses=think, mpiexec=mpiexec))
     return fidelity(job, script, replay), script.calls
 
@@ -83,9 +83,9 @@ def main() -> None:
     parser.add_argument("--think", action="store_true")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
-    table = {program.name: program for program in programs.table() if not program.healthy}
+    table = {program.name: program for program in corpus.counted_programs() if not program.healthy}
     words = [word.partition("=") for word in arguments.programs or table]
-    launcher = programs.mpiexec()
+    launcher = corpus.mpiexec()
     used = launcher and any(table[name].ranks for name, _, _ in words)
     with (
         Recorder(
@@ -96,7 +96,7 @@ def main() -> None:
         ) as recorder,
         tempfile.TemporaryDirectory() as built,
     ):
-        programs.build(Path(built))
+        corpus.build(Path(built), *table)
         print(HEADER, flush=True)
         for name, _, text in words:
             scale = float(text or arguments.scale)

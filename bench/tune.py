@@ -34,8 +34,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 from measuring import make_parser  # noqa: E402
 from places import slow_ceph  # noqa: E402
 from recording import Recorder  # noqa: E402
-from tests.badio import programs  # noqa: E402
-from tests.badio.programs import Tracing  # noqa: E402
+from tests.diagnosis import corpus  # noqa: E402
+from tests.diagnosis.corpus import Tracing  # noqa: E402
 
 from pario.cli.tune import line  # noqa: E402
 from pario.fix.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
@@ -114,16 +114,16 @@ def list_settings(name: str) -> Iterator[Choice]:
 
 def trace_program(name: str, built: Path, place: Path, log: Path, scale: float) -> Job:
     """Runs a program under pario, and reads its log."""
-    library = programs.library()
+    library = corpus.library()
     assert library is not None
     if name == "wrong_stripes":
         traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log)]
         command = [*traced, "--", sys.executable, "-c", WRONG_STRIPES]
         subprocess.run(command, cwd=place, check=True)
         return read([log])
-    (program,) = (program for program in programs.table() if program.name == name)
-    programs.prepare(program, built, place, scale)
-    programs.run(program, built, place, scale=scale, tracing=Tracing(library, log))
+    (program,) = corpus.select([name])
+    corpus.prepare(program, built, place, scale)
+    corpus.run(program, built, place, scale=scale, tracing=Tracing(library, log))
     return read([log])
 
 
@@ -164,7 +164,7 @@ def compare_settings(
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
         job = trace_program(name, built, Path(work), Path(log), scale)
     script = script_of(job)
-    mpiexec = (str(programs.mpiexec()),) if script.ranks else ()
+    mpiexec = (str(corpus.mpiexec()),) if script.ranks else ()
     if arguments.booked:
         measure = measure_busy_time(script, place, mpiexec)
     else:
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--booked", action="store_true")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
-    launcher = programs.mpiexec()
+    launcher = corpus.mpiexec()
     with (
         Recorder(
             "tune",
@@ -229,9 +229,10 @@ def main() -> None:
         if arguments.ceph:
             ceph = slow_ceph(OSDS, arguments.ceph, options=CLIENT)
             point = stack.enter_context(ceph)[0]
-        programs.build(built)
+        chosen = arguments.programs or list(SCALES)
+        corpus.build(built, *(name for name in chosen if name != "wrong_stripes"))
         print(HEADER, flush=True)
-        for name in arguments.programs or SCALES:
+        for name in chosen:
             place = make_place(name, point, bool(arguments.ceph))
             print(compare_settings(name, built, place, arguments, recorder), flush=True)
         print(f"\nload average {os.getloadavg()[0]:.1f}")

@@ -22,6 +22,8 @@ test strace strace tests-against-the-truth
 test chromium chromium browser-tests
 test chromedriver chromium-driver browser-tests
 test sqlite3 sqlite3 tests-with-programs-of-others
+test /usr/include/liburing.h liburing-dev tests-of-asynchronous-input-and-output
+test /usr/include/libaio.h libaio-dev tests-of-asynchronous-input-and-output
 test fio fio tests-with-programs-of-others
 test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-preloaded-libraries
 test h5dump hdf5-tools tests-with-programs-of-others

@@ -19,8 +19,8 @@ from pario.prove.replay.perform import Manner
 from pario.prove.replay.script import BARRIER
 from pario.see.tables import read
 from pario.see.tables.model import LAYERS, Job
-from tests.badio import programs
-from tests.badio.programs import Tracing
+from tests.diagnosis import corpus
+from tests.diagnosis.corpus import Tracing
 from tests.support.commands import run_command
 
 pytestmark = pytest.mark.mpi
@@ -33,7 +33,7 @@ CHOSEN = ["missing_collectives", "hole_rmw", "healthy_collective", "one_rank", "
 
 
 def mpiexec() -> tuple[str, ...]:
-    found = programs.mpiexec()
+    found = corpus.mpiexec()
     if not found:
         pytest.skip("no mpiexec beside this Python (pip install mpich)")
     return (str(found),)
@@ -42,8 +42,8 @@ def mpiexec() -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def programs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpiexec()
-    directory = tmp_path_factory.mktemp("badio")
-    programs.build(directory, *CHOSEN)
+    directory = tmp_path_factory.mktemp("counted")
+    corpus.build(directory, *CHOSEN)
     return directory
 
 
@@ -52,20 +52,20 @@ Record = Callable[[str], Job]
 
 @pytest.fixture(scope="module")
 def record(programs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """Runs a program of tests/badio, once per module, and reads its log: ``record("one_rank")``."""
-    library = programs.library()
+    """Runs a counted program once per module, and reads its log: ``record("one_rank")``."""
+    library = corpus.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
 
     @cache
     def run(name: str) -> Path:
-        (program,) = [program for program in programs.table() if program.name == name]
+        (program,) = corpus.select([name])
         place = tmp_path_factory.mktemp(name)
         work, log = place / "work", place / "log"
         work.mkdir()
         log.mkdir()
-        programs.prepare(program, programs_folder, work, SMALL)
-        programs.run(program, programs_folder, work, scale=SMALL, tracing=Tracing(library, log))
+        corpus.prepare(program, programs_folder, work, SMALL)
+        corpus.run(program, programs_folder, work, scale=SMALL, tracing=Tracing(library, log))
         return log
 
     return lambda name: read([run(name)])
@@ -117,7 +117,7 @@ def test_blocking_transfers_are_played_natively() -> None:
         print(*calls.native(operations)["verb"] - expected)
     """
 
-    library = programs.library()
+    library = corpus.library()
     if library is None:
         pytest.skip("pario's native parts are not built")
     environment = {**os.environ, "LD_PRELOAD": str(library)}

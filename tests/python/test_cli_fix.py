@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pario.settings import load
-from tests.badio import programs
+from tests.diagnosis import corpus
 from tests.support.commands import run_command
 
 PARIO = [sys.executable, "-m", "pario", "run"]
@@ -172,23 +172,23 @@ def test_options_of_the_loop_alone_are_refused(tmp_path: Path, option: str) -> N
 def test_bad_mpiio_is_repaired_with_the_same_outputs(
     tmp_path: Path, name: str, scale: float
 ) -> None:
-    if not programs.mpiexec():
+    if not corpus.mpiexec():
         pytest.skip("no mpiexec beside this Python (pip install mpich)")
-    (program,) = (program for program in programs.table() if program.name == name)
+    (program,) = corpus.select([name])
     built, work = tmp_path / "built", tmp_path / "work"
     for directory in (built, work):
         directory.mkdir()
-    programs.build(built, name)
-    programs.prepare(program, built, work, scale=scale)
+    corpus.build(built, name)
+    corpus.prepare(program, built, work, scale=scale)
     done = fix(
         tmp_path,
-        *programs.command(program, built, work, "--scale", str(scale)),
+        *corpus.command(program, built, work, scale=scale),
         options=("--verify", "work/*.dat", "--json"),
     )
     assert done.returncode == 0
     document = json.loads(done.stderr[done.stderr.index("{\n") :])
     assert [output["state"] for output in document["outputs"]] == ["identical"]
     found = {row["rule"]: row for row in document["findings"]}
-    assert found[program.rule]["change"] in ("gone", "smaller")
+    assert found[program.rules[0]]["change"] in ("gone", "smaller")
     writes = next(row for row in document["measures"] if row["key"] == "system_writes")
     assert writes["b"]["values"][0] < writes["a"]["values"][0] / 5
