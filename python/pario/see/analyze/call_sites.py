@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pario.see.analyze import libraries
-from pario.see.analyze.arrays import Mask
+from pario.see.analyze.arrays import Ints, Mask, Table
 from pario.see.analyze.cells import KINDS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
@@ -31,7 +31,7 @@ class CallSites:
         self._sites = facts.job.sites
 
     @cached_property
-    def _record(self) -> np.ndarray:
+    def _record(self) -> Ints:
         """The row of the record of each site, -1 for none."""
         sites = self._sites
         return find_rows(self._facts.records, sites["process"], sites["file"], sites["layer"])
@@ -61,7 +61,7 @@ class CallSites:
 
     def _places(self, mask: Mask) -> tuple[CallSite, ...]:
         """Sum the sites of a mask by place."""
-        sites = self._sites[mask]
+        sites = _sums(self._sites[mask], "stack")
         total = max(int(sites["calls"].sum()), 1)
         groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
         for number, stack in enumerate(sites["stack"].tolist()):
@@ -103,18 +103,30 @@ class CallSites:
     def stacks(self) -> tuple[StackRow, ...]:
         """Return the stacks of the I/O on storage, outermost frame first, most seconds first. Calls
         inside other traced calls are left out: their seconds are in those."""
+        job, sites = self._facts.job, self._sites
+        stored = np.append(self._facts.stored, False)[self._record] | (sites["file"] < 0)
+        its = _sums(sites[stored & (sites["layer"] != COMMUNICATION)], "stack", "name")
         sums: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for site, record in zip(self._sites, self._record.tolist(), strict=True):
-            stack = self._facts.job.stacks[site["stack"]] if site["stack"] >= 0 else ()
-            elsewhere = site["file"] >= 0 and not (record >= 0 and self._facts.stored[record])
-            if site["layer"] == COMMUNICATION or elsewhere or _is_nested(stack):
+        for site in its:
+            stack = job.stacks[site["stack"]] if site["stack"] >= 0 else ()
+            if _is_nested(stack):
                 continue
-            function = self._facts.job.function_names[site["name"]]
-            total = sums[(*_path(stack), function)]
+            total = sums[(*_path(stack), job.function_names[site["name"]])]
             total[0] += float(site["seconds"])
             total[1] += float(site["calls"])
         rows = [StackRow(key, value[0], int(value[1])) for key, value in sums.items()]
         return tuple(sorted(rows, key=lambda row: -row.seconds)[:MOST_STACKS])
+
+
+def _sums(sites: Table, *keys: str) -> Table:
+    """Return one row for the rows with equal keys, with their sums; other columns are those of one
+    of them."""
+    _, first, place = np.unique(sites[[*keys]], return_index=True, return_inverse=True)
+    summed = sites[first].copy()
+    for name in ("calls", "seconds", "bytes"):
+        total = np.bincount(place.ravel(), sites[name], len(first))
+        summed[name] = total.astype(sites.dtype[name])
+    return summed
 
 
 def describe(frame: Frame) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pario import wording
 from pario.see.tables.model import EVENT_KINDS, LAYERS, SITE, Frame, Job
 from pario.see.tables.own.blocks import Block
 from pario.see.tables.own.schema import UNKNOWN
@@ -49,6 +50,13 @@ def add_sites(job: Job, views: Sequence[View], files: Sequence[NDArray[np.int32]
     ]
     job.function_names = names.list
     job.sites = _sum_alike(np.concatenate([np.zeros(0, SITE), *tables]))
+    lost = int(job.sites["calls"][job.sites["stack"] < 0].sum())
+    lost += sum(view.log.process.get("sites_lost", 0) for view in views)
+    if lost:
+        job.messages.append(
+            f"{wording.count(lost)} calls have no line of the program (more call stacks than the"
+            " limit, or a stack that cannot be read)"
+        )
 
 
 class _Stacks:
