@@ -8,6 +8,7 @@ from pario.see.analyze import (
     mpiio,
     outliers,
     phases,
+    reconcile,
     streams,
     summaries,
     timeline,
@@ -29,11 +30,12 @@ def analyze(job: Job) -> Analysis:
     """Attribute the time of a job to its causes."""
     facts = Facts(Times(job))
     found = findings(facts)
+    kernel = reconcile.kernel_totals(facts)
     files, file_total = file_table(facts)
     buffered, streams_total = streams.streams(job)
     return Analysis(
         job=summaries.job_info(facts),
-        verdict=verdict.verdict(facts, found),
+        verdict=verdict.verdict(facts, found, kernel),
         findings=found,
         functions=functions(facts),
         files=files,
@@ -53,4 +55,5 @@ def analyze(job: Job) -> Analysis:
         streams=buffered,
         streams_total=streams_total,
         outliers=outliers.outliers(facts),
+        kernel=kernel,
     )

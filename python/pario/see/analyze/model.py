@@ -394,6 +394,36 @@ class JobInfo:
 
 
 @dataclass(frozen=True)
+class Unattributed:
+    """I/O that pario cannot attribute to files."""
+
+    mechanism: str  # "io_uring": a noun that fits after "through"
+    bytes: int
+    calls: int
+    seconds: float  # at most; 0: not known
+
+
+@dataclass(frozen=True)
+class KernelTotals:
+    """The kernel's counters of the program's processes, beside the traced calls. Bytes of calls are
+    those of read and write calls, pipes and sockets included, without the tracer's own."""
+
+    read: int  # bytes of calls
+    written: int
+    read_accounted: int  # the part that the tables or pipes and sockets explain
+    written_accounted: int
+    storage_read: int  # bytes from and to devices
+    storage_written: int
+    major_faults: int
+    block_io_seconds: float | None  # waiting for devices, sum over threads; None: not known
+    run_queue_seconds: float | None  # waiting for a processor, sum over threads
+    run_queue_share: float  # of the run, of a mean busy thread of the process that waited longest
+    busy: int  # mean number of runnable threads
+    processors: int  # that the processes may use
+    unattributed: tuple[Unattributed, ...]  # empty: at least 95 % of the I/O was seen
+
+
+@dataclass(frozen=True)
 class Analysis:
     """The content of a report."""
 
@@ -419,3 +449,4 @@ class Analysis:
     mpiio_total: int = 0
     outliers: tuple[Outlier, ...] = ()  # single slow calls, longest first, at most 10
     stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000
+    kernel: KernelTotals | None = None  # None: the log has no counters of the kernel

@@ -11,7 +11,8 @@ import numpy as np
 
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import Bound, Finding, Split, Verdict
+from pario.see.analyze.model import Bound, Finding, KernelTotals, Split, Verdict
+from pario.see.analyze.reconcile import queue_sentence, unseen_sentence
 from pario.see.analyze.sentence import Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
 
@@ -22,15 +23,17 @@ LITTLE, SHORT_RUN = 0.05, 1.0
 _PARTS = 3  # missing parts that the sentence names
 
 
-def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
+def verdict(
+    facts: Facts, findings: Sequence[Finding], kernel: KernelTotals | None = None
+) -> Verdict:
     """Judge the job; ``findings`` only add the possible gain."""
     times = facts.times
     unseen = _unseen(facts)
-    leads = _leads(unseen)
+    leads = _leads(unseen, kernel)
     ruling = _ruling(facts, findings, covered=not leads)
     lane = times.slowest_lane
     return Verdict(
-        sentence=" ".join((*leads, sentence(ruling))),
+        sentence=" ".join((*leads, sentence(ruling), *_queued(ruling, kernel))),
         bound=ruling.bound,
         grade=grade(ruling),
         critical=times.critical,
@@ -43,13 +46,18 @@ def verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
     )
 
 
-def _leads(unseen: Sequence[str]) -> tuple[str, ...]:
+def _leads(unseen: Sequence[str], kernel: KernelTotals | None) -> tuple[str, ...]:
     """Return the sentences that come first: one for each reason why the tables do not cover the
     run. With any the verdict gives no praise, and its bound is ``io`` or ``unknown``."""
-    if not unseen:
-        return ()
     more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
-    return (f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}.",)
+    missing = f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}." if unseen else ""
+    return tuple(filter(None, (missing, unseen_sentence(kernel))))
+
+
+def _queued(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
+    """Return the sentence on waiting for a processor, if a run without much I/O waited long."""
+    text = "" if ruling.bound == "little" else queue_sentence(kernel)
+    return (text,) if text else ()
 
 
 def _ruling(facts: Facts, findings: Sequence[Finding], *, covered: bool) -> Ruling:
@@ -92,9 +100,11 @@ def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
 
 
 def _idle(facts: Facts, compute: float) -> bool:
-    """True if the log has processor times and the processes used hardly any."""
+    """True if the log has processor times and the processes used hardly any. A process that waits
+    for a processor is not idle."""
     processes = facts.job.processes
     used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
+    used += np.maximum(processes["run_queue_delay"], 0) * 1e-9
     busiest = float(sums(np.maximum(facts.lanes.of_process, 0), used, facts.ranks).max(initial=0.0))
     return 0 < busiest < IDLE_CPU * compute
 

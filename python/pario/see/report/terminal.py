@@ -29,6 +29,7 @@ from pario.see.report.text_table import lines, section
 from pario.see.report.words import (
     SURE,
     hints_without_effect,
+    kernel,
     lanes,
     no_findings,
     rows_of,
@@ -80,6 +81,8 @@ def _verdict(analysis: Analysis, width: int, brief: bool) -> Iterator[Text]:
         yield split_bar(verdict.critical, width)
         yield from split_legend(verdict.critical, width)
         yield from _ranks_line(verdict, analysis.job.ranks, width)
+    if analysis.kernel and not brief:
+        yield from wrap_text(f"Kernel: {kernel(analysis.kernel)}", width, style="dim")
 
 
 def _job_line(job: JobInfo, width: int) -> str:

@@ -14,6 +14,7 @@ from pario.see.analyze.model import (
     FunctionRow,
     HintRow,
     JobInfo,
+    KernelTotals,
     Outlier,
     Split,
     Verdict,
@@ -81,6 +82,35 @@ def split_parts(split: Split) -> tuple[tuple[str, str], ...]:
         ("waiting", "waiting"),
         ("io", "I/O"),
     )
+
+
+def _accounted_share(totals: KernelTotals) -> float:
+    """Return the part of the bytes of calls that is accounted for."""
+    whole = totals.read + totals.written
+    return (totals.read_accounted + totals.written_accounted) / whole if whole else 1.0
+
+
+def kernel(totals: KernelTotals) -> str:
+    """Return the kernel's totals beside the traced ones, in one line."""
+    parts = [
+        f"calls read {wording.size(totals.read)} and wrote {wording.size(totals.written)}"
+        f" ({wording.share(_accounted_share(totals))} seen)",
+        f"storage: {wording.size(totals.storage_read)} read,"
+        f" {wording.size(totals.storage_written)} written",
+        *_delays(totals),
+    ]
+    return " · ".join(parts)
+
+
+def _delays(totals: KernelTotals) -> list[str]:
+    texts = []
+    if totals.major_faults:
+        texts.append(wording.plural(totals.major_faults, "major fault"))
+    if totals.block_io_seconds:
+        texts.append(f"waited {wording.seconds(totals.block_io_seconds)} for devices")
+    if totals.run_queue_seconds:
+        texts.append(f"{wording.seconds(totals.run_queue_seconds)} for processors")
+    return texts
 
 
 def rows_of(analysis: Analysis, table: str) -> list[HintRow]:

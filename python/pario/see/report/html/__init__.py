@@ -14,7 +14,7 @@ from pario.see.report.html.charts import contention, flame, sizes, timeline
 from pario.see.report.html.table import Page, render_nonempty, render_table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import library_hints, settings
-from pario.see.report.words import has_ranks, no_findings, rows_of
+from pario.see.report.words import has_ranks, kernel, no_findings, rows_of
 
 #: Rows in the page; the JSON report has all rows.
 FILE_ROWS = 300
@@ -68,6 +68,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         "flame": flame.flame_graph(analysis.stacks),
         "full_findings": FULL_FINDINGS,
         "no_findings": no_findings,
+        "kernel_line": kernel,
         "data": page.data(
             {
                 "timeline": timeline.data(time) if time else None,

@@ -1,0 +1,249 @@
+"""The traced calls beside the kernel's counters: the part of a run's I/O that pario does not see,
+and the time in which processes waited for a processor.
+
+A difference alone proves nothing about storage: caches serve reads, and read-ahead and write-back
+move more bytes than calls do. Bytes of calls must agree. Storage without calls is claimed only
+where a mechanism explains it: rings, AIO contexts, major faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze import accounts
+from pario.see.analyze.arrays import Floats, Mask, sums
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.model import KernelTotals, Unattributed
+
+#: The verdict names unseen I/O from this part of the bytes, calls or time on ...
+UNSEEN = 0.05
+#: ... and from these amounts on.
+LEAST_BYTES, LEAST_CALLS, LEAST_SECONDS = 4e6, 10_000, 0.05
+#: Page faults of programs and libraries at their start are not worth a word.
+LEAST_FAULTS, SHORT_RUN = 16, 1.0
+#: Less storage without calls and without a mechanism may be directories and inodes.
+LEAST_STORAGE = 16e6
+#: The verdict names waiting for processors from this part of the run on.
+QUEUED = 0.1
+_NS = 1e-9
+
+RINGS, CONTEXTS = "io_uring", "Linux AIO (libaio)"
+FAULTS = "page faults of mapped files"
+STORAGE = "ways that pario does not see (such as io_uring, Linux AIO or mapped files)"
+CHILDREN = "programs that pario cannot follow"
+CALLS = "calls that pario does not see (system calls that the program makes itself)"
+
+
+def kernel_totals(facts: Facts) -> KernelTotals | None:
+    """Return the kernel's counters beside the traced ones; None if the log has none."""
+    own = facts.lanes.of_process >= 0
+    if not accounts.is_known(facts.job, own):
+        return None
+    return _Reconciliation(facts, own).totals()
+
+
+def unseen_sentence(totals: KernelTotals | None) -> str:
+    """Return the sentence that leads the verdict; empty if pario saw (nearly) all I/O."""
+    return " ".join(map(_sentence, totals.unattributed)) if totals else ""
+
+
+def _sentence(part: Unattributed) -> str:
+    seconds = f" and up to {wording.seconds(part.seconds)}" if part.seconds >= 0.01 else ""
+    amount = wording.size(part.bytes) if part.bytes else wording.plural(part.calls, "call")
+    return (
+        f"{amount}{seconds} of this run's I/O went through {part.mechanism}, which pario cannot"
+        " attribute to files."
+    )
+
+
+def queue_sentence(totals: KernelTotals | None) -> str:
+    """Return a sentence on the time in which processes waited for a processor; empty if that is
+    short."""
+    if totals is None or totals.run_queue_share < QUEUED:
+        return ""
+    busy = wording.plural(totals.busy, "busy process", "busy processes")
+    processors = wording.plural(totals.processors, "processor")
+    beside = "" if totals.busy > totals.processors else ", beside other programs"
+    return (
+        f"{wording.share(totals.run_queue_share)} of the run the processes waited for a processor:"
+        f" {busy} on {processors}{beside}."
+    )
+
+
+@dataclass
+class _Reconciliation:
+    """The comparison of one job; arrays have a value per row of ``Job.processes``."""
+
+    facts: Facts
+    own: Mask
+
+    def totals(self) -> KernelTotals:
+        """Return the result."""
+        processes, read, written = self.facts.job.processes, self._read, self._written
+
+        def total(values: Floats) -> int:
+            return int(values[self.own].sum())
+
+        return KernelTotals(
+            read=total(read.kernel),
+            written=total(written.kernel),
+            read_accounted=total(read.accounted),
+            written_accounted=total(written.accounted),
+            storage_read=total(read.storage),
+            storage_written=total(written.storage),
+            major_faults=total(processes["major_faults"]),
+            block_io_seconds=self._sum_known("block_io_delay"),
+            run_queue_seconds=self._sum_known("run_queue_delay"),
+            run_queue_share=self._run_queue_share(),
+            busy=self._count_busy(),
+            processors=int(processes["processors"][self.own].max(initial=0)),
+            unattributed=tuple(self._unattributed()),
+        )
+
+    @cached_property
+    def _read(self) -> accounts.Direction:
+        return accounts.reading(self.facts.job)
+
+    @cached_property
+    def _written(self) -> accounts.Direction:
+        return accounts.writing(self.facts.job)
+
+    def _sum_known(self, name: str) -> float | None:
+        values = self.facts.job.processes[name][self.own]
+        return None if (values < 0).any() else float(values.sum()) * _NS
+
+    # --- unseen I/O
+
+    def _unattributed(self) -> Iterator[Unattributed]:
+        parts = [part for part in self._parts() if part.bytes or part.calls]
+        moved = sum(part.bytes for part in parts)
+        calls = sum(part.calls for part in parts)
+        if self._is_much(moved, calls):
+            yield from (
+                part
+                for part in sorted(parts, key=lambda part: -part.bytes)
+                if part.bytes >= UNSEEN * moved and (moved or part.calls >= UNSEEN * calls)
+            )
+
+    def _is_much(self, moved: int, calls: int) -> bool:
+        directions = (self._read, self._written)
+        whole = sum(float((d.kernel + d.beside)[self.own].sum()) for d in directions)
+        unseen_storage = sum(float(d.unseen_storage[self.own].sum()) for d in directions)
+        every = sum(float(d.kernel_calls[self.own].sum()) for d in directions)
+        much = moved > max(LEAST_BYTES, UNSEEN * (whole + unseen_storage))
+        return much or calls > max(LEAST_CALLS, UNSEEN * every)
+
+    def _parts(self) -> Iterator[Unattributed]:
+        """Yield the unseen I/O by mechanism."""
+        storage = self._read.unseen_storage + self._written.unseen_storage
+        rings, contexts = (self._fact(name) for name in ("uring_rings", "aio_contexts"))
+        faults = self.facts.job.processes["major_faults"] >= LEAST_FAULTS
+        maps = accounts.mapped_by_program(self.facts.job) >= 0.5 * storage
+        left = self.own & (storage > 0)
+        for mechanism, mask in (
+            (RINGS, rings > 0),
+            (CONTEXTS, contexts > 0),
+            (FAULTS, maps | (faults & self._may_be_faults())),
+        ):
+            yield self._part(mechanism, left & mask, storage, np.zeros(len(storage)))
+            left &= ~mask
+        left &= ~faults & (storage >= LEAST_STORAGE)
+        yield self._part(STORAGE, left, storage, np.zeros(len(storage)))
+        moved = self._read.unseen + self._written.unseen
+        calls = self._read.unseen_calls + self._written.unseen_calls
+        sure = self.own & ~self._has_streams_of_children()
+        children = np.zeros(len(self.own), bool)
+        children[[part.process for part in self.facts.job.unseen if part.process >= 0]] = True
+        yield self._part(CHILDREN, sure & children, moved, calls)
+        yield self._part(CALLS, sure & ~children, moved, calls)
+
+    def _part(self, mechanism: str, mask: Mask, moved: Floats, calls: Floats) -> Unattributed:
+        lanes = np.unique(self.facts.lanes.of_process[mask & (moved > 0)])
+        seconds = float(self._unexplained_seconds[lanes].max(initial=0.0))
+        return Unattributed(
+            mechanism, int(moved[mask].sum()), int(calls[mask].sum()), round(seconds, 6)
+        )
+
+    def _fact(self, name: str) -> Floats:
+        """Return a column of the processes; zeros in logs without it."""
+        processes = self.facts.job.processes
+        known = name in (processes.dtype.names or ())
+        return np.asarray(processes[name] if known else np.zeros(len(processes)), np.float64)
+
+    def _may_be_faults(self) -> Mask:
+        """True for processes in lanes whose unexplained time can be that of page faults."""
+        wall = self.facts.wall
+        least = max(LEAST_SECONDS, UNSEEN * wall) if wall >= SHORT_RUN else wall
+        return np.asarray(self._waited_seconds[self.facts.lanes.of_process] >= least)
+
+    def _has_streams_of_children(self) -> Mask:
+        """True for processes that use popen: characters through its streams are not counted."""
+        job = self.facts.job
+        found = np.zeros(len(job.processes), bool)
+        names = np.array([name == "popen" for name in job.function_names] or [False])
+        if len(job.functions):
+            found[job.functions["process"][names[job.functions["name"]]]] = True
+        return found
+
+    # --- time, by lane
+
+    def _by_lane(self, values: Floats) -> Floats:
+        lane = self.facts.lanes.of_process
+        return sums(lane[self.own], values[self.own], self.facts.lanes.count)
+
+    @cached_property
+    def _lived(self) -> Floats:
+        return np.minimum(self._by_lane(accounts.image_seconds(self.facts.job)), self.facts.wall)
+
+    @cached_property
+    def _explained_seconds(self) -> Floats:
+        """Seconds in user code, in traced calls, and on the run queue."""
+        times, processes = self.facts.times.lane_times, self.facts.job.processes
+        user = self._by_lane(np.nan_to_num(processes["cpu_user"]))
+        return user + times.io + times.waiting + times.communication + self._queued
+
+    @cached_property
+    def _unexplained_seconds(self) -> Floats:
+        """Most seconds of untraced I/O; 0 in lanes with threads, whose times overlap."""
+        rest = np.maximum(self._lived - self._explained_seconds, 0.0)
+        threads = self._by_lane((self.facts.job.processes["threads"] > 1).astype(float))
+        return np.where(threads > 0, 0.0, rest)
+
+    @cached_property
+    def _waited_seconds(self) -> Floats:
+        """Most seconds of waiting for devices outside of traced calls."""
+        processes = self.facts.job.processes
+        if self._sum_known("block_io_delay") is not None:
+            delay = self._by_lane(processes["block_io_delay"] * _NS)
+            return np.maximum(delay - self.facts.times.lane_times.io, 0.0)
+        system = self._by_lane(np.nan_to_num(processes["cpu_system"]))
+        return np.maximum(self._lived - self._explained_seconds - system, 0.0)
+
+    @cached_property
+    def _runnable(self) -> Floats:
+        """Seconds in which the threads ran or could have run."""
+        processes = self.facts.job.processes
+        used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
+        return self._by_lane(used + self._delay)
+
+    @cached_property
+    def _delay(self) -> Floats:
+        return np.asarray(np.maximum(self.facts.job.processes["run_queue_delay"], 0) * _NS)
+
+    @cached_property
+    def _queued(self) -> Floats:
+        """Seconds on the run queue of the mean busy thread."""
+        threads = np.maximum(self._runnable / np.maximum(self._lived, 1e-9), 1.0)
+        return np.minimum(self._by_lane(self._delay) / threads, self._lived)
+
+    def _run_queue_share(self) -> float:
+        return float(self._queued.max(initial=0.0)) / self.facts.wall
+
+    def _count_busy(self) -> int:
+        """Return the mean number of runnable threads of the run."""
+        return max(round(float(self._runnable.sum()) / self.facts.wall), 1)
