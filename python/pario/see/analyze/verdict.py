@@ -55,7 +55,7 @@ def _leads(unseen: Sequence[str], kernel: KernelTotals | None) -> tuple[str, ...
 
 
 def _queued(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
-    """Return the sentence on waiting for a processor, if a run without much I/O waited long."""
+    """Return the sentence on waiting for a processor; none if there was hardly anything to do."""
     text = "" if ruling.bound == "little" else queue_sentence(kernel)
     return (text,) if text else ()
 
