@@ -80,8 +80,7 @@ TEST_F(Kernel, DelaysOfEndedThreadsRemain) {
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i)
-    threads.emplace_back(spin);
+  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i) threads.emplace_back(spin);
   count_after_pause(record);
   for (auto& thread : threads) thread.join();
   const std::uint64_t during = process().run_queue_delay;

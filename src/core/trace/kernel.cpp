@@ -13,8 +13,8 @@ namespace pario::trace {
 namespace {
 
 constexpr std::uint64_t kUpdatesPerSecond = 10;
-constexpr std::uint64_t kCostShare = 100;  // an update takes at most this part of the time
-constexpr std::uint64_t kBlock = 512;      // unit of ru_inblock and ru_oublock
+constexpr std::uint64_t kCostShare = 100;           // an update takes at most this part of the time
+constexpr std::uint64_t kBlock = 512;               // unit of ru_inblock and ru_oublock
 constexpr std::uint64_t kClockTickNs = 10'000'000;  // of /proc/PID/stat: always 1/100 s
 constexpr std::size_t kDelayField = 39;  // of /proc/PID/stat, counted from 0 behind the name
 
@@ -187,8 +187,7 @@ Delays KernelCounters::read_delays(std::uint64_t thread) {
   if (run_queue_known_)
     delays.run_queue_ns = parse_number(word_of(read(ThreadPath(thread, "schedstat").c_str()), 1));
   if (block_io_known_)
-    delays.block_io_ns =
-        block_io_ticks(read(ThreadPath(thread, "stat").c_str())) * kClockTickNs;
+    delays.block_io_ns = block_io_ticks(read(ThreadPath(thread, "stat").c_str())) * kClockTickNs;
   return delays;
 }
 
