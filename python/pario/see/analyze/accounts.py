@@ -65,7 +65,7 @@ def is_known(job: Job, own: Any) -> bool:
 def reading(job: Job) -> Direction:
     """Return the amounts of reads. Needs the kernel's counters."""
     tables = _Tables(job)
-    mapped = _mapped(tables)
+    mapped = _sum_resident(tables)
     rows = _column(job, "reads") - _column(job, "consecutive_reads") + _column(job, "opens")
     ahead = READ_AHEAD * tables.of_records(rows)
     return _direction(
@@ -85,7 +85,7 @@ def writing(job: Job) -> Direction:
         tables,
         ("kernel_written", "syscalls_write", "bytes_written", "writes"),
         BESIDE_WRITTEN,
-        pages + log + _mapped(tables),
+        pages + log + _sum_resident(tables),
     )
 
 
@@ -122,7 +122,7 @@ def _column(job: Job, name: str) -> Floats:
     return np.asarray(job.records[name], np.float64)
 
 
-def _mapped(tables: _Tables) -> Floats:
+def _sum_resident(tables: _Tables) -> Floats:
     """Return the bytes of mappings that are attributed to files."""
     names = tables.job.records.dtype.names or ()
     resident = "bytes_resident"

@@ -102,7 +102,7 @@ class _Reconciliation:
             run_queue_share=self._run_queue_share(),
             busy=self._count_busy(),
             processors=int(processes["processors"][self.own].max(initial=0)),
-            unattributed=tuple(self._unattributed()),
+            unattributed=tuple(self._find_unattributed()),
         )
 
     @cached_property
@@ -119,7 +119,7 @@ class _Reconciliation:
 
     # --- unseen I/O
 
-    def _unattributed(self) -> Iterator[Unattributed]:
+    def _find_unattributed(self) -> Iterator[Unattributed]:
         parts = [part for part in self._parts() if part.bytes or part.calls]
         moved = sum(part.bytes for part in parts)
         calls = sum(part.calls for part in parts)

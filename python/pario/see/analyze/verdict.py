@@ -33,7 +33,7 @@ def verdict(
     ruling = _ruling(facts, findings, covered=not leads)
     lane = times.slowest_lane
     return Verdict(
-        sentence=" ".join((*leads, sentence(ruling), *_queued(ruling, kernel))),
+        sentence=" ".join((*leads, sentence(ruling), *_queue_part(ruling, kernel))),
         bound=ruling.bound,
         grade=grade(ruling),
         critical=times.critical,
@@ -54,7 +54,7 @@ def _leads(unseen: Sequence[str], kernel: KernelTotals | None) -> tuple[str, ...
     return tuple(filter(None, (missing, unseen_sentence(kernel))))
 
 
-def _queued(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
+def _queue_part(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
     """Return the sentence on waiting for a processor; none if there was hardly anything to do."""
     text = "" if ruling.bound == "little" else queue_sentence(kernel)
     return (text,) if text else ()
