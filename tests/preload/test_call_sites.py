@@ -193,6 +193,31 @@ def test_python_lines_and_native_code_below_them(
     )
 
 
+def lines(job: Job, function: str) -> Counter[int]:
+    """Returns the calls of a function by line of their call site, 0 for those without a stack."""
+    found: Counter[int] = Counter()
+    for site in job.sites:
+        if job.function_names[site["name"]] == function:
+            stack = job.stacks[site["stack"]] if site["stack"] >= 0 else ()
+            found[stack[user_depth(stack)].line if stack else 0] += int(site["calls"])
+    return found
+
+
+def test_many_files_and_ever_new_stacks_keep_their_sums(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("sites_many.c", "-O2"), work)
+    assert run.status == 0
+    job = resolve(run.job)
+    assert lines(job, "open")[line_of("sites_many.c", "many-files")] == 4000
+    writes = lines(job, "write")
+    lost = int(job.processes["sites_lost"].sum())
+    assert sum(writes.values()) + lost == 16 * 1500
+    assert set(writes) <= {0, line_of("sites_many.c", "many-stacks")}
+    unknown = writes[0] + lost
+    assert bool(unknown) == any("have no line of the program" in text for text in job.messages)
+
+
 def test_the_setting_switches_call_sites_off(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("sites.c"), work / "out", env={"PARIO_TRACE_SITES": "no"})
     assert run.status == 0
