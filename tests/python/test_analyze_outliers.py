@@ -71,3 +71,23 @@ def test_without_events_the_longest_call_of_a_row_stands_out() -> None:
     (slow,) = analyze(job).outliers
     assert (slow.file, slow.seconds) == ("/out", 0.07)
     assert np.isnan(slow.start)
+
+
+def test_a_slow_call_inside_a_slow_call_is_named_once() -> None:
+    job = make_job(1, wall=2.0, has={"mpiio", "posix", "events"})
+    starts, seconds = np.arange(20) * 0.05, np.full(20, 1e-4)
+    seconds[7] = 0.04
+    for layer, function in (("mpiio", "MPI_File_read"), ("posix", "read")):
+        add_record(job, 0, "/in", layer=layer, reads=20, read_time=seconds.sum(), bytes_read=20)
+        add_events(
+            job,
+            0,
+            "/in",
+            "read",
+            layer=layer,
+            start=starts + (1e-6 if layer == "posix" else 0.0),
+            duration=seconds - (2e-6 if layer == "posix" else 0.0),
+            length=1,
+            function=function,
+        )
+    assert [outlier.function for outlier in analyze(job).outliers] == ["MPI_File_read"]

@@ -32,9 +32,11 @@ COUNTED = (
 
 def functions(facts: Facts) -> tuple[FunctionRow, ...]:
     """Return calls and seconds by function, most seconds first."""
-    source = (
-        _read_function_counters(facts) if len(facts.job.functions) else _read_file_counters(facts)
-    )
+    by_function = np.isin(facts.job.functions["category"], LAYERS).any()
+    source = [
+        *_read_function_counters(facts),
+        *(() if by_function else _read_file_counters(facts)),
+    ]
     return tuple(sorted(source, key=lambda row: (-row.seconds, row.name)))
 
 

@@ -27,7 +27,17 @@ _COLLECTIVE, _FAILED = 8, 1
 def outliers(facts: Facts) -> tuple[Outlier, ...]:
     """Return the outliers that take longest, at most ``MOST``."""
     found = _from_events(facts) if facts.times.exact else _from_counters(facts)
-    return tuple(sorted(found, key=lambda outlier: -outlier.seconds)[:MOST])
+    outer: list[Outlier] = []
+    for outlier in sorted(found, key=lambda outlier: -outlier.seconds):
+        if not any(_is_inside(outlier, other) for other in outer):
+            outer.append(outlier)
+    return tuple(outer[:MOST])
+
+
+def _is_inside(call: Outlier, other: Outlier) -> bool:
+    """Return True if a call was made by another one, of a higher layer."""
+    same = (call.file, call.lane) == (other.file, other.lane)
+    return same and other.start <= call.start <= other.start + other.seconds
 
 
 def _from_events(facts: Facts) -> Iterator[Outlier]:

@@ -182,7 +182,9 @@ class Times:
         functions = self.job.functions
         lane = self.lanes.of(functions["process"])
         talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
-        names = np.array([name == "MPI_Barrier" for name in self.job.function_names] or [False])
+        names = np.array(
+            [name.startswith("MPI_Barrier") for name in self.job.function_names] or [False]
+        )
         barrier = talk & names[functions["name"]] if len(functions) else talk
         count = self.lanes.count
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, counts
+from pario.see.analyze.arrays import Floats, Ints, counts, ratio, sums
 from pario.see.analyze.cells import META, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, nothing, spread_weights
@@ -26,6 +26,8 @@ def timeline(facts: Facts) -> Timeline | None:
     edges = np.linspace(0.0, facts.wall, BINS + 1)
     row_of_lane, labels = _rows(facts)
     classes = _from_events(facts) if facts.times.exact else _from_counters(facts)
+    if facts.job.heat and not facts.times.exact:
+        classes |= {"read": _from_heat(facts, "reads"), "write": _from_heat(facts, "writes")}
     if not any(len(spans) for spans, _, _ in classes.values()):
         return None
     shares = {
@@ -106,6 +108,32 @@ def _from_counters(facts: Facts) -> dict[str, _Class]:
         "meta": meta,
         "mpi": (nothing(), np.zeros(0), np.zeros(0)),
     }
+
+
+def _from_heat(facts: Facts, direction: str) -> _Class:
+    """Return the intervals in which bytes moved. The seconds of a lane in reads or writes are
+    distributed by bytes, because the log does not know them by interval."""
+    layers = {bins.layer for bins in facts.job.heat}
+    chosen = [bins for bins in facts.job.heat if bins.layer != "mpiio" or "posix" not in layers]
+    starts: list[Floats] = [np.zeros(0)]
+    widths, lanes, moved = starts.copy(), starts.copy(), starts.copy()
+    for bins in chosen:
+        values = np.asarray(getattr(bins, direction), np.float64)
+        (used,) = np.nonzero(values > 0)
+        starts.append(np.asarray(bins.start + used * bins.width, np.float64))
+        widths.append(np.full(len(used), bins.width))
+        lanes.append(np.full(len(used), facts.lanes.of_process[bins.process]))
+        moved.append(values[used])
+    start, width, amount = (np.concatenate(part) for part in (starts, widths, moved))
+    lane = np.concatenate(lanes).astype(np.int64)
+    kept = lane >= 0
+    kind = READ if direction == "reads" else WRITE
+    seconds = sums(facts.lane[facts.lane >= 0], facts.cells[facts.lane >= 0, kind], facts.ranks)
+    seconds += facts.cells[facts.lane < 0, kind].sum() / facts.ranks
+    whole = sums(lane[kept], amount[kept], facts.ranks)
+    part = ratio(seconds, whole)[lane[kept]] * amount[kept]
+    spans = Intervals(start[kept], (start + width)[kept], lane[kept])
+    return spans, np.minimum(part, width[kept]), amount[kept]
 
 
 def _make_class(facts: Facts, first: str, last: str, seconds: Floats, moved: Floats) -> _Class:

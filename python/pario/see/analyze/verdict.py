@@ -151,6 +151,8 @@ def _not_known(facts: Facts) -> tuple[str, ...]:
         missing.append("waiting for other ranks: it is part of communication")
     if not facts.times.divided:
         missing.append("computation (the log has no processor times)")
+    if not facts.has("posix"):
+        missing.append("POSIX calls (the log has none)")
     if not facts.has("stdio"):
         missing.append("stdio calls (the log has none)")
     if facts.has("per_rank") or not len(facts.records):

@@ -123,7 +123,8 @@ FUNCTION = np.dtype(
         ("process", "i4"),
         ("thread", "i4"),  # -1: sum over threads
         ("name", "i4"),  # index into Job.function_names
-        ("category", "U10"),  # posix, stdio, mpiio, p2p, wait, collective, rma, mpi
+        # posix, stdio, mpiio, p2p, wait, collective, rma, mpi, hdf5, pnetcdf
+        ("category", "U10"),
         ("calls", "i8"),
         ("seconds", "f8"),
         ("bytes", "i8"),
@@ -311,6 +312,18 @@ class LoaderUse:
 
 
 @dataclass(frozen=True)
+class ByteBins:
+    """The bytes that one process moved in equal intervals of time, in calls of one layer."""
+
+    process: int  # row of Job.processes
+    layer: str
+    start: float  # of the first interval, seconds
+    width: float  # of an interval, seconds
+    reads: NDArray[Any]  # bytes per interval
+    writes: NDArray[Any]
+
+
+@dataclass(frozen=True)
 class Unseen:
     """A part of the run that the tables do not hold, and that no verdict covers."""
 
@@ -359,6 +372,7 @@ class Job:
     mpiio: NDArray[Any] = field(default_factory=lambda: np.zeros(0, MPIIO))
     audit: list[HintOutcome] = field(default_factory=list)
     loaders: list[LoaderUse] = field(default_factory=list)
+    heat: list[ByteBins] = field(default_factory=list)  # of logs without events
     mpi_library: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)  # free: scheduler, user, versions
     unseen: list[Unseen] = field(default_factory=list)  # empty: the tables cover all processes

@@ -28,6 +28,7 @@ from pario.see.tables.model import EVENT_KINDS
 
 SMALL_INDEPENDENT = 1 << 20
 MANY_CALLS = 50
+CUT = 2.0  # pieces per call of calls that views cut
 DENSE = 0.5  # of a file's bytes written by all ranks together: their pieces lie side by side
 COLLECTIVE_COST = 4.0
 PIECE, PIECE_EVERY = 64, 8192
@@ -128,8 +129,9 @@ def _independent(
     together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
     name = independent_function(facts, rows, writing)
     called = wording.plural(calls, f"{name} call")
-    made = f" that MPI-IO made of {called} through file views" if count > calls else ""
-    became = f"{called} became {wording.count(count)} {word}s" if count > calls else called
+    cut = count >= CUT * calls
+    made = f" that MPI-IO made of {called} through file views" if cut else ""
+    became = f"{called} became {wording.count(count)} {word}s" if cut else called
     return subject.candidate(
         title=(
             f"{became} of {wording.size(float(moved.sum()) / max(count, 1))}"

@@ -95,8 +95,46 @@ _FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "nonblocking_calls": ("NB_READS", "NB_WRITES"),
         "open_flags": ("MODE",),
     },
+    "DFS": {
+        **_COMMON,
+        **_SLOWEST,
+        "opens": ("OPENS", "GLOBAL_OPENS", "LOOKUPS"),
+        "reads": ("READS", "READXS"),
+        "writes": ("WRITES", "WRITEXS"),
+        "stats": ("STATS", "GET_SIZES"),
+        "others": ("PUNCHES", "REMOVES"),
+    },
+    "DAOS": {
+        **_COMMON,
+        **_SLOWEST,
+        "opens": ("OBJ_OPENS", "ARRAY_OPENS", "KV_OPENS"),
+        "reads": ("OBJ_FETCHES", "ARRAY_READS", "KV_GETS"),
+        "writes": ("OBJ_UPDATES", "ARRAY_WRITES", "KV_PUTS"),
+        "stats": ("ARRAY_GET_SIZES", "ARRAY_STATS"),
+        "others": (
+            "OBJ_PUNCHES",
+            "OBJ_DKEY_PUNCHES",
+            "OBJ_AKEY_PUNCHES",
+            "OBJ_DKEY_LISTS",
+            "OBJ_AKEY_LISTS",
+            "OBJ_RECX_LISTS",
+            "ARRAY_SET_SIZES",
+            "ARRAY_PUNCHES",
+            "ARRAY_DESTROYS",
+            "KV_REMOVES",
+            "KV_LISTS",
+            "KV_DESTROYS",
+        ),
+    },
 }
-MODULE_LAYERS: Mapping[str, str] = {"POSIX": "posix", "STDIO": "stdio", "MPI-IO": "mpiio"}
+#: Calls to DAOS, by files or by objects, have the place of POSIX calls.
+MODULE_LAYERS: Mapping[str, str] = {
+    "POSIX": "posix",
+    "STDIO": "stdio",
+    "MPI-IO": "mpiio",
+    "DFS": "posix",
+    "DAOS": "posix",
+}
 
 #: Fields of rows that sum all ranks.
 _RANKS = {
@@ -132,7 +170,8 @@ def to_rows(module: str, source: NDArray[Any], ranks: int) -> NDArray[Any]:
     if ranks > 1:
         rows["ranks"][shared] = ranks
         for field, counter in _RANKS.items():
-            rows[field][shared] = source[counter][shared]
+            if counter in (source.dtype.names or ()):
+                rows[field][shared] = source[counter][shared]
     return rows
 
 

@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.filesystems import is_network
+from pario.see.tables.darshan import libraries
 from pario.see.tables.darshan.counters import MODULE_LAYERS, to_rows
-from pario.see.tables.darshan.log import Log, Module, Segments, Stripes
+from pario.see.tables.darshan.log import Heat, Log, Module, Segments, Stripes
 from pario.see.tables.model import (
     EVENT,
     EVENT_KINDS,
     FILESYSTEM,
+    FUNCTION,
     LAYERS,
     RECORD,
+    ByteBins,
     Job,
     Layout,
     Unseen,
@@ -32,10 +35,16 @@ _DXT = {
     "DXT_MPIIO": ("mpiio", "MPI_File_read", "MPI_File_write"),
 }
 _DXT_VERSIONS = {"DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}  # versions with segments of four fields
-_USED = {*MODULE_LAYERS, *_DXT, "LUSTRE"}
+_USED = {*MODULE_LAYERS, *_DXT, *libraries.MODULES, "LUSTRE", "HEATMAP"}
+_WITHOUT_IO = {"BG/Q", "APXC", "APSS", "NULL"}  # modules that count no calls
+#: Modules without which the verdict is the same.
+_DETAILS = {*_DXT, *libraries.MODULES, "LUSTRE", "HEATMAP"}
 _STREAMS = {"<STDIN>", "<STDOUT>", "<STDERR>"}
 _ALL_NESTED = 0.9  # of the POSIX time: clocks of two layers differ
 _INITIALISED = 0x10  # LCME_FL_INIT
+#: Layers of the records of HEATMAP, by the ends of their names.
+_HEAT_LAYERS = {"POSIX": "posix", "STDIO": "stdio", "MPIIO": "mpiio"}
+_DAOS_NESTING = "DAOS calls on objects count as made by DFS (Darshan does not separate them)"
 _MPIIO_NESTING = (
     "POSIX calls on files that MPI-IO opened count as made by MPI-IO (Darshan does not separate"
     " them)"
@@ -87,6 +96,9 @@ class _Reader:
         self.records: list[NDArray[Any]] = [np.zeros(0, RECORD)]
         self.traced: list[_Traced] = []
         self.layout_of: dict[int, Layout] = {}
+        self.has_mpi = False  # a module of MPI communication was read
+        self.daos: set[int] = set()  # files and objects of DAOS
+        self.functions: list[NDArray[Any]] = [np.zeros(0, FUNCTION)]
         self.types: dict[str, str] = {}
         sizes = [max(log.job["nprocs"], 1) for log in logs]
         self.first = dict(zip(logs, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
@@ -101,6 +113,7 @@ class _Reader:
             self._read_modules(log)
         self._finish_files()
         self.job.records = np.concatenate(self.records)
+        self.job.functions = np.concatenate(self.functions)
         self.job.hosts = self.hosts.list
         self._mark_nested()
         self._finish_events()
@@ -147,6 +160,9 @@ class _Reader:
         unused = sorted(log.modules.keys() - _USED)
         if unused:
             self._say(log, f"not used: module{'s' if len(unused) > 1 else ''} {', '.join(unused)}")
+        for name in unused:
+            if name not in _WITHOUT_IO:
+                self._miss(f"module {name} of Darshan cannot be read")
         for module in log.modules.values():
             if module.name not in _USED:
                 continue
@@ -157,10 +173,10 @@ class _Reader:
                     f"module {module.name} is partial: Darshan's memory was full after {count}"
                     " records, further files or calls are missing",
                 )
-                if not module.name.startswith("DXT"):  # events alone do not change a verdict
-                    self.job.unseen.append(
-                        Unseen(f"Darshan had no more memory for module {module.name}")
-                    )
+                if module.name not in _DETAILS:
+                    self._miss(f"Darshan had no more memory for module {module.name}")
+            if count == 0 and module.name not in _DETAILS:
+                self._miss(f"module {module.name} of Darshan cannot be read")
             if count == 0:
                 self._say(
                     log,
@@ -170,6 +186,11 @@ class _Reader:
         for error in dict.fromkeys(log.errors):
             self._say(log, error)
 
+    def _miss(self, text: str) -> None:
+        """Add a part of the run that the tables do not hold, once."""
+        if all(part.text != text for part in self.job.unseen):
+            self.job.unseen.append(Unseen(text))
+
     def _say(self, log: Log, text: str) -> None:
         self.job.messages.append(f"{log.path}: {text}")
 
@@ -178,6 +199,10 @@ class _Reader:
         message."""
         if module.name in MODULE_LAYERS:
             return self._add_records(log, module)
+        if module.name in libraries.MODULES:
+            return self._add_library(log, module)
+        if module.name == "HEATMAP":
+            return sum(self._add_heat(log, heat) for heat in log.heat(module))
         if module.name == "LUSTRE":
             return sum(self._add_layout(log, components) for components in log.stripes(module))
         versions = _DXT_VERSIONS[module.name]
@@ -208,8 +233,55 @@ class _Reader:
         rows["file"] = [self._file(log, record) for record in source["id"].tolist()]
         for moment in MOMENTS:
             rows[moment] += self.starts[log] - self.job.start
+        if module.name == "DAOS":
+            self._take_out_dfs(rows)
+        self.daos.update(rows["file"].tolist() if module.name in ("DFS", "DAOS") else ())
         self.records.append(rows)
-        return len(rows)
+        return len(source)
+
+    def _take_out_dfs(self, rows: NDArray[Any]) -> None:
+        """Reduce the calls on objects of DAOS to those that no call of DFS can have made: DFS makes
+        its calls through objects."""
+        files = [part for part in self.records if len(part) and part["file"][0] in self.daos]
+        if not files:
+            return
+        times = ("read_time", "write_time", "other_time")
+        above = sum(float(part[name].sum()) for part in files for name in times)
+        whole = sum(float(rows[name].sum()) for name in times)
+        rest = max(1.0 - above / whole, 0.0) if whole > 0 else 0.0
+        rest = rest if rest > 1.0 - _ALL_NESTED else 0.0
+        for name in (*times, "reads", "writes", "opens", "stats", "others", "bytes_read"):
+            rows[name] = rows[name] * rest
+        rows["bytes_written"] = rows["bytes_written"] * rest
+        self.job.messages.append(_DAOS_NESTING)
+
+    def _add_library(self, log: Log, module: Module) -> int | None:
+        if module.name == libraries.APMPI:
+            if self.has_mpi:
+                self._say(log, "module APMPI is read from the first log only")
+                return None
+            self.has_mpi = True
+        size = max(log.job["nprocs"], 1)
+        calls, count = libraries.library_calls(log, module, size)
+        for function in calls:
+            rows = np.zeros(size, FUNCTION)
+            rows["process"], rows["thread"] = self.first[log] + np.arange(size), -1
+            rows["name"], rows["category"] = self._function(function.name), function.category
+            rows["calls"], rows["seconds"] = np.round(function.calls), function.seconds
+            rows["bytes"] = np.round(function.bytes)
+            self.functions.append(rows[(function.calls > 0) | (function.seconds > 0)])
+        return count
+
+    def _add_heat(self, log: Log, heat: Heat) -> int:
+        """Add the bytes by time of one rank and layer."""
+        layer = _HEAT_LAYERS.get(log.names.get(heat.id, "").rpartition(":")[2])
+        if layer is not None and heat.rank >= 0:
+            start = self.starts[log] - self.job.start
+            process = self.first[log] + heat.rank
+            self.job.heat.append(
+                ByteBins(process, layer, start, heat.width, heat.reads, heat.writes)
+            )
+        return 1
 
     def _add_layout(self, log: Log, components: Sequence[Stripes]) -> int:
         striped = [c for c in components if c.targets]
@@ -262,13 +334,18 @@ class _Reader:
             job.files["layout"][file] = numbers.setdefault(layout, len(numbers))
         job.layouts = list(numbers)
         mounts = Names()
+        if self.daos:
+            self.types |= {"daos": "daos"}
         job.files["filesystem"] = [
             -1 if mount is None else mounts.number(mount)
-            for mount in map(self._mount_of, job.paths)
+            for mount in (
+                "daos" if file in self.daos else self._mount_of(path)
+                for file, path in enumerate(job.paths)
+            )
         ]
         kinds = [self.types[mount] for mount in mounts.list]
         rows = [
-            (kind, mount, 0, is_network(kind), -1)
+            (kind, mount, 0, kind == "daos" or is_network(kind), -1)
             for kind, mount in zip(kinds, mounts.list, strict=True)
         ]
         job.filesystems = np.array(rows, FILESYSTEM)
@@ -315,6 +392,8 @@ class _Reader:
         job = self.job
         modules = {name for log in self.logs for name in log.modules}
         job.has = {layer for module, layer in MODULE_LAYERS.items() if module in modules}
+        if self.has_mpi:
+            job.has.add("mpi")
         if "POSIX" in modules:
             job.has |= {"sizes", "alignment"}
         if "STDIO" in modules:
@@ -323,6 +402,10 @@ class _Reader:
             job.has.add("events")
         if job.layouts:
             job.has.add("layout")
+        if not modules & MODULE_LAYERS.keys():
+            for module in sorted(modules & libraries.LIBRARIES.keys()):
+                library = libraries.LIBRARIES[module]
+                self._miss(f"the log has calls of {library}, and none of the calls that these made")
         if not np.any(job.records["process"] < 0):
             job.has.add("per_rank")
 

@@ -25,7 +25,17 @@ _STRUCTS = {
     "POSIX": "struct darshan_posix_file",
     "STDIO": "struct darshan_stdio_file",
     "MPI-IO": "struct darshan_mpiio_file",
+    "DFS": "struct darshan_dfs_file",
+    "DAOS": "struct darshan_daos_object",
+    "H5F": "struct darshan_hdf5_file",
+    "H5D": "struct darshan_hdf5_dataset",
+    "PNETCDF_FILE": "struct darshan_pnetcdf_file",
+    "PNETCDF_VAR": "struct darshan_pnetcdf_var",
 }
+#: Fields of records before and behind the counters.
+_BEFORE = {name: [("file_id", "<u8")] for name in ("H5D", "PNETCDF_VAR")}
+_BEHIND = {"DFS": [("uuids", "V32")], "DAOS": [("uuids", "V32"), ("object", "V16")]}
+_NODE_NAME = 128  # bytes of a record of APMPI
 _SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
 
 
@@ -47,6 +57,17 @@ class Segments:
     id: int
     rank: int
     host: str
+    writes: NDArray[Any]
+    reads: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A record of HEATMAP: the bytes that one rank moved in intervals from the start of the job."""
+
+    id: int
+    rank: int
+    width: float  # seconds of an interval
     writes: NDArray[Any]
     reads: NDArray[Any]
 
@@ -163,24 +184,47 @@ class Log:
                 buffer[0] = self._b.ffi.NULL
 
     def counters(self, module: Module) -> NDArray[Any]:
-        """Return all records of POSIX, STDIO or MPI-IO: ``id``, ``rank``, and a field for every
+        """Return all records of a module in ``_STRUCTS``: ``id``, ``rank``, and a field for every
         counter, without the module's prefix."""
         prefix = module.name.replace("-", "") + "_"
         names = [(name.removeprefix(prefix), "<i8") for name in self._b.counter_names(module.name)]
         names += [
             (name.removeprefix(prefix), "<f8") for name in self._b.fcounter_names(module.name)
         ]
-        dtype = np.dtype([("id", "<u8"), ("rank", "<i8"), *names])
+        before, behind = _BEFORE.get(module.name, []), _BEHIND.get(module.name, [])
+        dtype = np.dtype([("id", "<u8"), ("rank", "<i8"), *before, *names, *behind])
         size = self._b.ffi.sizeof(_STRUCTS[module.name])
         if size != dtype.itemsize:
             raise ParioError(
                 f"the darshan package has {module.name} records of {size} bytes; expected"
                 f" {dtype.itemsize}"
             )
-        return np.frombuffer(
-            b"".join(bytes(self._b.ffi.buffer(record, size)) for record in self._records(module)),
-            dtype,
-        )
+        return self._table(module, dtype)
+
+    def mpi_counters(self, module: Module) -> NDArray[Any]:
+        """Return the records of APMPI, one per rank, without the first, which is their header. The
+        library knows the header only in the first log that a process reads."""
+        groups = ("mpiop_totaltime_", "mpiop_synctime_", "mpi_global_")
+        names = [(name, "<u8") for name in self._b.counter_names(module.name)]
+        for group in groups:
+            names += [(name, "<f8") for name in self._b.counter_names(module.name, True, group)]
+        dtype = np.dtype([("id", "<u8"), ("rank", "<i8"), *names, ("node", f"V{_NODE_NAME}")])
+        return self._table(module, dtype)[1:]
+
+    def heat(self, module: Module) -> Iterator[Heat]:
+        """Yield the records of the HEATMAP module: bytes per interval of a rank."""
+        for pointer in self._records(module):
+            record = self._b.ffi.cast("struct darshan_heatmap_record *", pointer)
+            bins = [
+                np.frombuffer(bytes(self._b.ffi.buffer(part, 8 * record.nbins)), "<i8")
+                for part in (record.write_bins, record.read_bins)
+            ]
+            yield Heat(record.base_rec.id, record.base_rec.rank, record.bin_width_seconds, *bins)
+
+    def _table(self, module: Module, dtype: np.dtype[Any]) -> NDArray[Any]:
+        view, size = self._b.ffi.buffer, dtype.itemsize
+        records = (bytes(view(record, size)) for record in self._records(module))
+        return np.frombuffer(b"".join(records), dtype)
 
     def segments(self, module: Module) -> Iterator[Segments]:
         """Yield the records of a DXT module."""
