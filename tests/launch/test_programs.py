@@ -86,3 +86,20 @@ def test_buffered_bytes_of_a_killed_program_are_in_the_file(tmp_path: Path) -> N
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "out.dat").read_bytes() == b"".join(b"%9d\n" % i for i in range(1000))
     assert "10000 bytes that it had buffered" in done.stderr
+
+
+def test_workers_of_a_pool_leave_no_note_on_their_end(tmp_path: Path) -> None:
+    """Pool.terminate() ends workers by SIGTERM; Process.run() ends by os._exit."""
+    (tmp_path / "pool.py").write_text(
+        "import multiprocessing\n"
+        "def work(number):\n"
+        "    with open(f'out.{number}', 'wb') as out: out.write(bytes(100))\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method('fork')\n"
+        "    with multiprocessing.Pool(2) as pool: pool.map(work, range(8))\n"
+        "    one = multiprocessing.Process(target=work, args=(9,))\n"
+        "    one.start(); one.join()\n"
+    )
+    result = pario_run(tmp_path, sys.executable, "pool.py")
+    assert "no end is known" not in result.stderr
+    assert len(list(tmp_path.glob("out.*"))) == 9

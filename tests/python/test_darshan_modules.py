@@ -18,7 +18,7 @@ from tests.python.darshanlog import (
 )
 
 
-def analysed(place: Path, nprocs: int = 4, **modules: bytes) -> Analysis:
+def analyze_modules(place: Path, nprocs: int = 4, **modules: bytes) -> Analysis:
     log = DarshanLog(
         nprocs=nprocs,
         seconds=10,
@@ -48,7 +48,7 @@ def dfs(seconds: float) -> bytes:
 
 
 def test_calls_of_the_file_system_daos_are_io(tmp_path: Path) -> None:
-    analysis = analysed(tmp_path, DFS=dfs(8.0))
+    analysis = analyze_modules(tmp_path, DFS=dfs(8.0))
     assert analysis.verdict.bound == "io"
     assert analysis.verdict.critical.io == pytest.approx(8.0)
     (row,) = analysis.files
@@ -60,14 +60,14 @@ def test_calls_on_objects_of_daos_are_io(tmp_path: Path) -> None:
     record = named_record(
         "DAOS", 2, 1, KV_PUTS=5, ARRAY_WRITES=6, BYTES_WRITTEN=10**9, F_WRITE_TIME=7.0
     )
-    analysis = analysed(tmp_path, DAOS=record)
+    analysis = analyze_modules(tmp_path, DAOS=record)
     assert (analysis.verdict.bound, analysis.verdict.slowest_rank) == ("io", 1)
     assert (analysis.files[0].writes, analysis.job.bytes_written) == (11, 10**9)
 
 
 def test_calls_on_objects_inside_calls_on_files_count_once(tmp_path: Path) -> None:
     objects = named_record("DAOS", 9, 0, ARRAY_WRITES=71_000, F_WRITE_TIME=7.9)
-    analysis = analysed(tmp_path, DFS=dfs(8.0), DAOS=objects)
+    analysis = analyze_modules(tmp_path, DFS=dfs(8.0), DAOS=objects)
     assert analysis.verdict.critical.io == pytest.approx(8.0)
 
 
@@ -83,7 +83,7 @@ def test_mpi_communication_is_not_called_computation(tmp_path: Path) -> None:
         )
         for rank in range(4)
     ]
-    analysis = analysed(tmp_path, POSIX=posix(), APMPI=apmpi_header() + b"".join(ranks))
+    analysis = analyze_modules(tmp_path, POSIX=posix(), APMPI=apmpi_header() + b"".join(ranks))
     split = analysis.verdict.critical
     assert (split.communication, split.waiting) == (pytest.approx(6.0), pytest.approx(2.0))
     assert analysis.verdict.bound == "communication"
@@ -94,7 +94,7 @@ def test_mpi_communication_is_not_called_computation(tmp_path: Path) -> None:
 
 
 def test_calls_of_hdf5_and_pnetcdf_are_functions(tmp_path: Path) -> None:
-    analysis = analysed(
+    analysis = analyze_modules(
         tmp_path,
         POSIX=posix(),
         H5F=named_record("H5F", 1, -1, OPENS=4, F_META_TIME=0.4),
@@ -114,14 +114,14 @@ def test_calls_of_hdf5_and_pnetcdf_are_functions(tmp_path: Path) -> None:
 
 def test_calls_of_hdf5_alone_make_no_verdict(tmp_path: Path) -> None:
     record = named_record("H5D", 5, -1, WRITES=400, BYTES_WRITTEN=10**9, F_WRITE_TIME=9.0)
-    verdict = analysed(tmp_path, H5D=record).verdict
+    verdict = analyze_modules(tmp_path, H5D=record).verdict
     assert (verdict.bound, verdict.grade) == ("unknown", "unknown")
     assert verdict.sentence.startswith("Incomplete: the log has calls of HDF5, and none of the")
 
 
 def test_a_heat_map_gives_bytes_over_time(tmp_path: Path) -> None:
     heat = heatmap_record(3, 0, 1.0, [0, 10**7, 0, 0, 0, 0, 0, 0, 0, 0], [0] * 10)
-    timeline = analysed(tmp_path, POSIX=posix(0.5), HEATMAP=heat).timeline
+    timeline = analyze_modules(tmp_path, POSIX=posix(0.5), HEATMAP=heat).timeline
     assert timeline is not None
     written = np.array(timeline.bytes_written)
     centre = (np.arange(len(written)) + 0.5) * timeline.bin_seconds
@@ -131,7 +131,7 @@ def test_a_heat_map_gives_bytes_over_time(tmp_path: Path) -> None:
 
 
 def test_a_module_with_calls_that_cannot_be_read_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    verdict = analysed(tmp_path, POSIX=posix(0.001), MDHIM=bytes(800)).verdict
+    verdict = analyze_modules(tmp_path, POSIX=posix(0.001), MDHIM=bytes(800)).verdict
     assert (verdict.bound, verdict.grade) == ("unknown", "unknown")
     assert verdict.sentence.startswith("Incomplete: module MDHIM of Darshan cannot be read.")
     assert "worth changing" not in verdict.sentence

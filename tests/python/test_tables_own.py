@@ -328,3 +328,15 @@ def test_a_damaged_chunk_costs_its_events_only(tmp_path):
     job = read([tmp_path])
     assert len(job.events) == 2000
     assert any("checksum" in text for text in job.messages)
+
+
+def test_workers_that_their_parent_ends_by_a_signal_are_no_gap(tmp_path):
+    worker = {"ppid": 1000, "parent_image": 1}
+    workers = [ProcessLog(pid=1001 + number, end=None, process=worker) for number in range(3)]
+    assert read_logs(tmp_path, ProcessLog(pid=1000), *workers).messages == []
+
+
+def test_a_killed_program_that_another_one_started_is_a_gap(tmp_path):
+    program = ProcessLog(pid=1001, end=None, process={"ppid": 1000, "parent_image": 0})
+    (message,) = read_logs(tmp_path, ProcessLog(pid=1000), program).messages
+    assert message.startswith("no end is known of pid 1001 on node0")

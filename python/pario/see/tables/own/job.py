@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import COUNTERS, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
@@ -355,8 +356,23 @@ def _without_numbers(message: str) -> str:
     return re.sub(r"\d+", "#", message)
 
 
+def _ended_with_parent(job: Job) -> NDArray[np.bool_]:
+    """True for processes that fork made without exec, and whose parent ended after them: workers
+    that their parent ends by a signal, as multiprocessing.Pool does."""
+    processes = job.processes
+    ends: dict[tuple[int, int], float] = {}
+    for row in processes[~np.isnan(processes["end"])]:
+        key = (int(row["host"]), int(row["pid"]))
+        ends[key] = max(ends.get(key, 0.0), float(row["end"]))
+    parents = [ends.get((int(row["host"]), int(row["parent"])), -1.0) for row in processes]
+    ranked = processes["rank"] >= 0
+    return np.asarray(
+        (processes["parent_image"] == 1) & ~ranked & (processes["seen"] <= np.array(parents))
+    )
+
+
 def _add_killed(job: Job) -> None:
-    killed = job.processes[np.isnan(job.processes["end"])]
+    killed = job.processes[np.isnan(job.processes["end"]) & ~_ended_with_parent(job)]
     if not len(killed):
         return
     names = [
