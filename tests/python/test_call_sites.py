@@ -78,6 +78,7 @@ def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(Frame("/a/solver", 1, function="f", offset=28)) == "f+0x1c in solver"
     assert describe(Frame("/a/solver", 31)) == "0x1f in solver"
     assert describe(Frame(file="/a/b.py", line=2, function="<module>")) == "b.py:2"
+    assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:
@@ -173,6 +174,16 @@ def test_the_terminal_page_names_the_line_below_the_title(everything: bool) -> N
     assert "at solver.c:118 in write_halo (92 % of these calls)" in out.getvalue()
     assert ("called from main.c:7" in out.getvalue()) == everything
     assert ("<b>&.c:1" in out.getvalue()) == everything
+
+
+def test_the_terminal_page_says_how_to_get_lines() -> None:
+    site = CallSite("write_halo+0x1c in solver", "", 0, 9, 1.0, 3.0, 9)
+    analysis = with_sites()
+    first = replace(analysis.findings[0], sites=(site,))
+    out = StringIO()
+    terminal.render(replace(analysis, findings=(first,)), Console(file=out, width=100))
+    words = " ".join(out.getvalue().split())
+    assert "write_halo+0x1c in solver (100 % of these calls; compile with -g for its line)" in words
 
 
 def test_the_html_page_names_the_lines_and_has_the_flame_graph() -> None:

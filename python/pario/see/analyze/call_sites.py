@@ -132,7 +132,7 @@ def _sums(sites: Table, *keys: str) -> Table:
 def describe(frame: Frame) -> str:
     """Return a place: ``solver.c:118 in write_halo``. Without debug information:
     ``write_halo+0x1c in solver``."""
-    module = frame.module.rpartition("/")[2]
+    module = (frame.module or frame.file).rpartition("/")[2]
     if frame.file and frame.line:
         function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
         return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"

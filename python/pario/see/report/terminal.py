@@ -168,7 +168,8 @@ def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
     """Yield the lines of the program that make the calls: the one with most seconds, or several
     with their callers."""
     for site in finding.sites[: SITES if all else 1]:
-        text = f"at {site.place} ({wording.share(site.share)} of these calls)"
+        lines = "" if site.line else "; compile with -g for its line"
+        text = f"at {site.place} ({wording.share(site.share)} of these calls{lines})"
         yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)
         if all and site.callers:
             callers = ", ".join(site.callers[:CALLERS])
