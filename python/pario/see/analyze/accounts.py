@@ -23,7 +23,7 @@ BESIDE_WRITTEN = ("splice", "libaio_write", "io_uring_write")
 READ_AHEAD = 128 << 10
 PAGE = 4096
 #: Pages of the log that the kernel may write again every few seconds, per thread.
-LOG_PAGES, WRITE_BACK_SECONDS = 1 << 20, 5.0
+LOG_PAGES, WRITE_BACK_SECONDS = 1 << 19, 5.0
 
 _POSIX, _STDIO = LAYERS.index("posix"), LAYERS.index("stdio")
 
@@ -38,7 +38,8 @@ class Direction:
     accounted_calls: Floats
     beside: Floats  # traced bytes that the kernel counts as storage only
     storage: Floats  # bytes from or to storage by the kernel
-    explained_storage: Floats  # most bytes of storage that the calls can have caused
+    explained_storage: Floats  # bytes of calls, of traced requests and of mappings
+    tolerance: Floats  # most further bytes of storage, by read-ahead and whole pages
 
     @property
     def unseen(self) -> Floats:
@@ -52,8 +53,9 @@ class Direction:
 
     @property
     def unseen_storage(self) -> Floats:
-        """Bytes of storage that no call explains."""
-        return np.maximum(self.storage - self.explained_storage, 0.0)
+        """Bytes of storage that no call explains; 0 within the tolerance."""
+        left = self.storage - self.explained_storage
+        return np.where(left > self.tolerance, left, 0.0)
 
 
 def is_known(job: Job, own: Any) -> bool:
@@ -65,11 +67,10 @@ def is_known(job: Job, own: Any) -> bool:
 def reading(job: Job) -> Direction:
     """Return the amounts of reads. Needs the kernel's counters."""
     tables = _Tables(job)
-    mapped = _sum_resident(tables)
     rows = _column(job, "reads") - _column(job, "consecutive_reads") + _column(job, "opens")
     ahead = READ_AHEAD * tables.of_records(rows)
     return _direction(
-        tables, ("kernel_read", "syscalls_read", "bytes_read", "reads"), BESIDE_READ, ahead + mapped
+        tables, ("kernel_read", "syscalls_read", "bytes_read", "reads"), BESIDE_READ, ahead
     )
 
 
@@ -85,7 +86,7 @@ def writing(job: Job) -> Direction:
         tables,
         ("kernel_written", "syscalls_write", "bytes_written", "writes"),
         BESIDE_WRITTEN,
-        pages + log + _sum_resident(tables),
+        pages + log,
     )
 
 
@@ -95,7 +96,7 @@ def mapped_by_program(job: Job) -> Floats:
 
 
 def _direction(
-    tables: _Tables, names: tuple[str, str, str, str], beside: tuple[str, ...], allowed: Floats
+    tables: _Tables, names: tuple[str, str, str, str], beside: tuple[str, ...], tolerance: Floats
 ) -> Direction:
     kernel, calls, moved, count = names
     processes = tables.job.processes
@@ -114,7 +115,8 @@ def _direction(
         accounted_calls=seen_calls,
         beside=aside,
         storage=storage.astype(float),
-        explained_storage=np.maximum(by_kernel, 0) + aside + allowed,
+        explained_storage=np.maximum(by_kernel, 0) + aside + _sum_resident(tables),
+        tolerance=tolerance,
     )
 
 

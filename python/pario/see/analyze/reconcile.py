@@ -27,7 +27,7 @@ LEAST_BYTES, LEAST_CALLS, LEAST_SECONDS = 4e6, 10_000, 0.05
 #: Page faults of programs and libraries at their start are not worth a word.
 LEAST_FAULTS, SHORT_RUN = 16, 1.0
 #: Less storage without calls and without a mechanism may be directories and inodes.
-LEAST_STORAGE = 16e6
+LEAST_STORAGE = 8e6
 #: The verdict names waiting for processors from this part of the run on.
 QUEUED = 0.1
 _NS = 1e-9
