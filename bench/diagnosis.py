@@ -8,9 +8,8 @@ and a summary.
 
     python bench/diagnosis.py [--runs 3] [--dir DIRECTORY] [--errors FILE] [program ...]
 
-Peers judge the same programs with `--peers` (bench/peers.py): Drishti and WisIO by way of Darshan
-logs, which need a Darshan runtime (`--darshan LIBRARY`), and dftracer's analyzer. A peer that is
-not installed is skipped by name.
+Peers judge the same programs (bench/peers.py): `--drishti COMMAND --darshan LIBRARY` adds Drishti
+on Darshan logs. A peer without an adapter, or that is not installed, is skipped by name.
 """
 
 from __future__ import annotations

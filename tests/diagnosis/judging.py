@@ -25,6 +25,7 @@ class Diagnosis:
     wall: float
     healthy: bool  # the tool says that nothing need be changed
     sentence: str
+    ranked: bool = True  # False: the order of the findings means nothing
 
     @property
     def first(self) -> str:
@@ -33,7 +34,7 @@ class Diagnosis:
 
     def is_right(self, program: Program) -> bool:
         """True if the first finding names the program's problem."""
-        return self.first in program.rules
+        return bool(set(self.rules[:1] if self.ranked else self.rules) & set(program.rules))
 
     def promise(self, program: Program) -> float:
         """Returns the seconds that a repair of the program's problem would save."""

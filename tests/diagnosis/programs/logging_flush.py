@@ -1,13 +1,19 @@
 """Logs each request with the standard handler, which flushes each line."""
 
 import logging
-import logging.handlers
 
 from work import compute, repaired, size
 
-handler: logging.Handler = logging.FileHandler("requests.log", mode="w")
-if repaired:
-    handler = logging.handlers.MemoryHandler(20_000, target=handler)
+
+class BufferedHandler(logging.FileHandler):
+    """Writes lines when the buffer of the file is full, and at the end."""
+
+    def flush(self) -> None:
+        """Leaves the lines in the buffer."""
+
+
+kind = BufferedHandler if repaired else logging.FileHandler
+handler = kind("requests.log", mode="w")
 logger = logging.getLogger("requests")
 logger.addHandler(handler)
 logger.setLevel(logging.INFO)
