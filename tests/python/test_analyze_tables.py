@@ -229,3 +229,22 @@ def test_merged_events_keep_their_seconds_and_bytes() -> None:
     assert timeline is not None
     assert sum(timeline.write_share[0]) * timeline.bin_seconds == pytest.approx(1.0, rel=1e-2)
     assert sum(timeline.bytes_written) == pytest.approx(5000, rel=1e-2)
+
+
+def test_files_beyond_the_limit_of_a_process_count_in_the_job() -> None:
+    job = make_job(1, wall=10.0)
+    for number in range(3):
+        add_record(job, 0, f"/out/{number}", opens=1, writes=1, bytes_written=10)
+    add_record(job, 0, "/out/*", opens=197, writes=197, bytes_written=1970)
+    job.files["folded"] = [path.endswith("*") for path in job.paths]
+    job.processes["files_folded"] = 197
+    assert analyze(job).job.files == 200
+
+
+def test_small_files_are_counted_in_full_even_if_most_took_hardly_any_time() -> None:
+    made = make_job(1, wall=10.0)
+    for number in range(1000):
+        add_record(made, 0, f"/out/{number}", opens=1, open_time=2.0 if number < 3 else 1e-6)
+    (finding,) = analyze(made).findings
+    assert finding.rule == "many-small-files"
+    assert finding.title.startswith("1,000 small files in /out")

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from pario.see.analyze.model import Analysis
+from pario.see.analyze.model import Analysis, Outlier
 from pario.see.report import html, svg
 from pario.see.report.html.charts.chart import decades, linear, round_step, span
 from pario.see.report.html.table import render_table
@@ -348,3 +348,12 @@ def test_a_program_without_mpi_has_processes_and_no_ranks() -> None:
     assert "<dt>Processes</dt><dd>2</dd>" in shown
     assert "Activity of each process over time" in shown
     assert "mean rank" not in shown and "<dt>Ranks</dt>" not in shown
+
+
+def test_a_single_slow_call_is_marked_in_the_map_and_named() -> None:
+    slow = Outlier("open", "/scratch/out.3", 3, 3, 61.4, 0.06, 0.0004, 48)
+    text = html.render(replace(analyses.rich(10), outliers=(slow,)))
+    assert "one open of /scratch/out.3 took 0.06 s at 61.4 s on rank 3" in text
+    (mark,) = re.findall(r"<rect[^>]*class=\"slow\"[^>]*>", text)
+    assert 'y="3"' in mark and 'x="100"' in mark
+    assert "slow-calls" not in html.render(analyses.rich(10))

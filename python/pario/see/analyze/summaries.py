@@ -6,6 +6,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, counts, sums
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.functions import COUNTED
 from pario.see.analyze.model import FileSystemRow, JobInfo, SizeRow
 from pario.see.analyze.scope import PROGRAM
@@ -39,13 +40,22 @@ def job_info(facts: Facts) -> JobInfo:
         mpi_library=job.mpi_library,
         bytes_read=read,
         bytes_written=written,
-        files=int((facts.times.scope.origin[np.unique(facts.file)] == PROGRAM).sum()),
+        files=_files(facts),
         directory=str(job.metadata.get("cwd", "")),
         settings=_settings(job),
         calls=int(sum(facts.column(name) @ facts.stored for _, name, _ in COUNTED)),
         system_reads=_system_calls(facts, "syscalls_read"),
         system_writes=_system_calls(facts, "syscalls_write"),
     )
+
+
+def _files(facts: Facts) -> int:
+    """Return the number of the program's files. Files beyond the limit of a process stand in the
+    rows of their directories, and count once per process."""
+    own = facts.times.scope.origin[facts.file] == PROGRAM
+    folded = facts.job.files["folded"][facts.file] != 0
+    counted = files_of_rows(facts)[own & folded].sum()
+    return len(np.unique(facts.file[own & ~folded])) + round(float(counted))
 
 
 def _settings(job: Job) -> tuple[tuple[str, str], ...]:

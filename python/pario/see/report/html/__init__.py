@@ -3,18 +3,19 @@ script."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from pario.see.analyze.lanes import lane_words
-from pario.see.analyze.model import Analysis, FileRow
+from pario.see.analyze.model import Analysis, FileRow, JobInfo, Outlier
 from pario.see.report.clean import make_printable
 from pario.see.report.html import page
 from pario.see.report.html.charts import contention, flame, sizes, timeline
 from pario.see.report.html.table import Page, render_nonempty, render_table
 from pario.see.report.tables import mpiio, run, streams
 from pario.see.report.tables.settings import library_hints, settings
-from pario.see.report.words import has_ranks, kernel, no_findings, rows_of
+from pario.see.report.words import has_ranks, kernel, no_findings, rows_of, slow_call
 
 #: Rows in the page; the JSON report has all rows.
 FILE_ROWS = 300
@@ -54,7 +55,10 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         "title": verdict.sentence,
         "run": job.command or job.source,
         **_tables(analysis, several),
-        "time_charts": [timeline.heat_map(time, one), timeline.bandwidth(time, several)]
+        "time_charts": [
+            timeline.heat_map(time, one, marks(analysis.outliers, job)),
+            timeline.bandwidth(time, several),
+        ]
         if time
         else [],
         "kinds": timeline.kinds(time) if time else (),
@@ -68,6 +72,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         "flame": flame.flame_graph(analysis.stacks),
         "full_findings": FULL_FINDINGS,
         "no_findings": no_findings,
+        "slow_call": slow_call,
         "kernel_line": kernel,
         "data": page.data(
             {
@@ -78,6 +83,16 @@ def _context(analysis: Analysis) -> dict[str, Any]:
             }
         ),
     }
+
+
+def marks(outliers: Sequence[Outlier], job: JobInfo) -> list[timeline.Mark]:
+    """Return the marks of slow calls whose lane and moment are known."""
+    lanes = job.ranks if has_ranks(job) else 0
+    return [
+        timeline.Mark(outlier.lane, lanes, outlier.start, outlier.seconds, slow_call(outlier))
+        for outlier in outliers
+        if outlier.lane >= 0 and math.isfinite(outlier.start)
+    ]
 
 
 def _tables(analysis: Analysis, several: str) -> dict[str, Page | list[Page] | int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -23,9 +24,21 @@ KINDS = (
 Rows = Sequence[Sequence[float]]
 
 
-def heat_map(timeline: Timeline, one: str) -> Chart:
+@dataclass(frozen=True)
+class Mark:
+    """A call to mark in the heat map."""
+
+    lane: int
+    lanes: int  # 0: as many as the map has rows
+    start: float
+    seconds: float
+    text: str
+
+
+def heat_map(timeline: Timeline, one: str, marks: Sequence[Mark] = ()) -> Chart:
     """Return a heat map of ranks × time; ``one``: rank or process. Cells of the first picture show
-    the kind with most time; each kind has a picture of its own for the filter."""
+    the kind with most time; each kind has a picture of its own for the filter. Calls of ``marks``
+    are outlined."""
     layers = _layers(timeline)
     columns, rows = len(timeline.bytes_read), len(timeline.labels)
     pictures = [svg.picture(_dominant(layers), columns, _colours(), "layer all")]
@@ -33,6 +46,7 @@ def heat_map(timeline: Timeline, one: str) -> Chart:
         svg.picture(_single(layer, index), columns, _colours(), f"layer {KINDS[index][0]}")
         for index, layer in enumerate(layers)
     ]
+    pictures += [_outline(mark, timeline) for mark in marks]
     span = wording.seconds(columns * timeline.bin_seconds)
     return Chart(
         id="timeline",
@@ -46,6 +60,23 @@ def heat_map(timeline: Timeline, one: str) -> Chart:
         height=max(96, min(26 * rows, 440)),
         kind="time",
         grid=False,
+    )
+
+
+def _outline(mark: Mark, timeline: Timeline) -> Markup:
+    """Return the outline of a call, at least one column wide, with its text as a tooltip."""
+    rows = len(timeline.labels)
+    per_row = -(-mark.lanes // rows) if mark.lanes else 1
+    left = (mark.start - timeline.start) / timeline.bin_seconds
+    width = max(mark.seconds / timeline.bin_seconds, 1.0)
+    return svg.element(
+        "rect",
+        svg.element("title", mark.text),
+        x=round(left, 3),
+        y=min(mark.lane // per_row, rows - 1),
+        width=round(width, 3),
+        height=1,
+        class_="slow",
     )
 
 
