@@ -49,7 +49,7 @@ def share_accounted(kernel: dict[str, Any]) -> float:
     return float(seen / (kernel["read"] + kernel["written"]))
 
 
-@pytest.mark.parametrize("end", ["exit", "kill"])
+@pytest.mark.parametrize("end", ["exit", "_exit", "kill"])
 def test_raw_system_calls_lead_the_verdict(tmp_path: Path, data: Path, end: str) -> None:
     program = compile_program(tmp_path, "raw_reads.c")
     found = report(tmp_path, program, data, 2, end, status=None)

@@ -76,7 +76,7 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
         held.release()
     leftovers.remove_unused_memory()
     seconds = time.time() - start
-    place.record_end(start, ending.status, ending.pid)
+    place.record_end(start, ending)
     if seat.is_first:
         place.wait_for_others(start)
         _sum_up(place.path, settings, before)

@@ -22,6 +22,7 @@ from typing import Any, TextIO, cast
 from pario.errors import ParioError
 from pario.launchers import Seat
 from pario.publishing import replacing
+from pario.see.launch.process import Ending
 from pario.version import version
 
 _DEFAULT = "run.pario"
@@ -44,12 +45,13 @@ class Place:
         if self.seat.is_first and (sys.stderr.isatty() or not text.startswith("pario: recording")):
             print(text, file=sys.stderr)
 
-    def record_end(self, start: float, status: int, pid: int) -> None:
-        """Write the end of the command, process ``pid``: for this seat, and on rank 0 for the
-        job."""
+    def record_end(self, start: float, ended: Ending) -> None:
+        """Write the end of the command: for this seat, and on rank 0 for the job."""
         times = {"start": start, "end": time.time()}
         description = _description(self.command, self.seat)
-        ending = {**description, **times, "exit_status": status, "pid": pid}
+        ending = {**description, **times, "exit_status": ended.status, "pid": ended.pid}
+        if ended.io:
+            ending["io"] = dict(ended.io)
         if self.seat.size > 1:
             _write(self._seat_file(self.seat.rank), ending)
         if self.seat.is_first:

@@ -29,19 +29,24 @@ _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 class Ending:
     """The end of a child: ``status`` as in a shell (128 + signal), ``signal`` 0 for an exit.
 
-    ``late``: it was ended after its limit. ``pid``: 0 if not known.
+    ``late``: it was ended after its limit. ``pid``: 0 if not known. ``io``: the numbers of
+    /proc/PID/io at its end; empty: not known.
     """
 
     status: int
     signal: int
     late: bool = False
     pid: int = 0
+    io: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(status: int, *, late: bool = False, pid: int = 0) -> Ending:
+    def of(
+        status: int, *, late: bool = False, pid: int = 0, io: Mapping[str, int] | None = None
+    ) -> Ending:
         """Make an ending from a wait status."""
         code = os.waitstatus_to_exitcode(status)
-        return Ending(128 - code, -code, late, pid) if code < 0 else Ending(code, 0, late, pid)
+        number, by_signal = (128 - code, -code) if code < 0 else (code, 0)
+        return Ending(number, by_signal, late, pid, io or {})
 
     def repeat(self) -> int:
         """End this process by the signal that killed the child, without a second core file;
@@ -104,11 +109,22 @@ def run_child(
         }
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    io = read_io(child)
     _, status = os.waitpid(child, 0)
     for number, handler in before.items():  # Python's handler of Ctrl-C would print a traceback
         own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
-    return Ending.of(status, pid=child)
+    return Ending.of(status, pid=child, io=io)
+
+
+def read_io(child: int) -> dict[str, int]:
+    """Return the kernel's I/O counters of a child that is not reaped yet, by their names in
+    /proc/PID/io; empty if the kernel has none."""
+    with suppress(OSError, ValueError):
+        lines = Path(f"/proc/{child}/io").read_text(encoding="ascii").splitlines()
+        return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+    return {}
 
 
 def spawn(

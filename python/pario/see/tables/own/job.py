@@ -45,6 +45,13 @@ _ALWAYS_KNOWN = {
 }
 _COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
 _END_KINDS = 6
+#: Columns of processes, and their names in /proc/PID/io.
+_OF_KERNEL = {
+    "kernel_read": "rchar",
+    "kernel_written": "wchar",
+    "syscalls_read": "syscr",
+    "syscalls_write": "syscw",
+}
 _BY_SIGNAL = 128  # a larger exit status is that of a signal
 _START_TOGETHER = 60.0  # seconds within which the launchers of one run start
 _NAMED = 5  # processes named in a message
@@ -86,6 +93,7 @@ def read_job(
     add_sites(job, views, of_record)
     description = _read_descriptions(job, descriptions)
     _set_command_end(job, description)
+    _set_command_io(job, description)
     _complete_ends(job)
     _describe(job, views, description)
     _add_messages(job, views)
@@ -223,6 +231,26 @@ def _set_command_end(job: Job, description: dict[str, Any]) -> None:
     last = same[np.argmax(processes["start"][same])]
     if np.isnan(processes["end"][last]):
         processes["end"][last] = max(end - job.start, processes["seen"][last])
+
+
+def _set_command_io(job: Job, description: dict[str, Any]) -> None:
+    """If the command ended without the tracer, its only launcher read the kernel's counters, which
+    are later than those of its last anchor."""
+    counters, processes = description.get("io"), job.processes
+    if description.get("launchers") != 1 or not isinstance(counters, dict):
+        return
+    same = processes["pid"] == description.get("pid")
+    same &= np.array(job.hosts)[processes["host"]] == description.get("host")
+    rows = np.flatnonzero(same)
+    if not len(rows):
+        return
+    last = rows[np.argmax(processes["start"][rows])]
+    if processes["end_kind"][last]:
+        return
+    for name, counter in _OF_KERNEL.items():
+        value = counters.get(counter)
+        if isinstance(value, int) and processes[name][last] < value < 2**63:
+            processes[name][last] = value
 
 
 def _complete_ends(job: Job) -> None:
