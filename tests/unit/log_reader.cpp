@@ -87,6 +87,8 @@ class Reader {
     append(rows, payload_, header_.aux2);
     for (unsigned id = 0; id < rows.size(); ++id) log_.calls[id] += rows[id].calls;
     append(log_.events, payload_.substr(header_.aux1), header_.count);
+    constexpr std::size_t kCalls = kNestedCalls * sizeof(CallRow);
+    append(log_.in_progress, payload_.substr(header_.aux1 - kCalls), kNestedCalls);
     log_.tail_events += header_.count;
   }
 

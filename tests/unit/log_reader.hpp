@@ -12,8 +12,9 @@ struct ReadLog {
   pario::trace::Process process{};
   std::string schema;
   std::vector<pario::trace::Record> records;
-  std::vector<std::string> paths;           // of the records
-  std::vector<pario::trace::Event> events;  // of the chunks and the tails
+  std::vector<std::string> paths;                  // of the records
+  std::vector<pario::trace::Event> events;         // of the chunks and the tails
+  std::vector<pario::trace::CallRow> in_progress;  // all rows of all threads
   std::vector<std::string> notes;
   std::map<unsigned, std::uint64_t> calls;  // per function, over all threads
   std::size_t chunks = 0, tail_events = 0, threads = 0, pages_passed = 0;

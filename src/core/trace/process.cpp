@@ -85,6 +85,7 @@ void complain(std::string_view what, long error) {
 bool open_log() {
   if (on()) state.log.abandon();
   detail::context.slot = nullptr;
+  detail::context.calls = nullptr;
   std::destroy_at(&state);
   std::construct_at(&state);
   const std::uint64_t start = base::realtime_ns();

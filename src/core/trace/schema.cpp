@@ -90,6 +90,7 @@ void write_schema(base::TextBuffer& out, std::span<const FunctionInfo> functions
   json.begin_object().member("version", kLogVersion).member("pario", PARIO_VERSION);
   write_fields(json, "process", kProcessFields);
   write_fields(json, "record", kRecordFields);
+  json.member("calls_in_progress", kNestedCalls);
   json.key("event").begin_array();
   for (const Column& column : kEventColumns) write_pair(json, column.name, column.type);
   json.end_array();

@@ -25,6 +25,7 @@ bool has_slot_key = false;
 /// Releases the slot at the end of its thread.
 void release_slot(void* slot) {
   detail::context.slot = nullptr;
+  detail::context.calls = nullptr;
   Threads::release(static_cast<Slot*>(slot));
 }
 
@@ -42,6 +43,7 @@ void Threads::begin(std::size_t functions, bool with_events) {
 }
 
 void Threads::release(Slot* slot) {
+  for (std::uint32_t i = 0; i < kNestedCalls; ++i) slot->calls[i].start = 0;
   std::atomic_ref(slot->in_use).store(0, std::memory_order_release);
 }
 
@@ -65,7 +67,8 @@ Slot* Threads::add_slot(Log& log) {
     slots_ = reinterpret_cast<Slot*>(base::map_memory(kMostSlots * sizeof(Slot)));
   if (slots_ == nullptr || count_ == kMostSlots) return nullptr;
   const std::uint32_t rows = !with_events_ ? 0 : count_ < kLargeTails ? kLargeTail : kSmallTail;
-  const std::size_t tail = (functions_ * sizeof(FunctionRow) + 63) / 64 * 64;
+  const std::size_t calls = (functions_ * sizeof(FunctionRow) + 63) / 64 * 64;
+  const std::size_t tail = calls + kNestedCalls * sizeof(CallRow);
   std::uint64_t place = 0;
   BlockHeader* block = log.reserve(BlockKind::thread, tail + rows * sizeof(Event), &place);
   if (block == nullptr) return nullptr;
@@ -73,8 +76,13 @@ Slot* Threads::add_slot(Log& log) {
   block->aux1 = tail;
   block->aux2 = functions_;
   Slot& slot = slots_[count_];
-  slot = {block, place, reinterpret_cast<Event*>(block->payload() + tail),
-          1,     rows,  static_cast<std::uint8_t>(count_)};
+  slot = {block,
+          place,
+          reinterpret_cast<Event*>(block->payload() + tail),
+          1,
+          rows,
+          static_cast<std::uint8_t>(count_),
+          reinterpret_cast<CallRow*>(block->payload() + calls)};
   std::atomic_ref(count_).store(count_ + 1, std::memory_order_release);
   return &slot;
 }
@@ -90,10 +98,21 @@ Slot* detail::take_slot() {
   const Inside inside;
   context.slot = state.threads.acquire(state.log);
   if (context.slot == nullptr) return nullptr;
+  context.nested = 0;
+  context.calls = context.slot->calls;
   bump(process().threads);
   Sites::change_thread(*context.slot);
   if (has_slot_key) pthread_setspecific(slot_key, context.slot);
   return context.slot;
+}
+
+bool detail::prepare_thread() { return on() && my_slot() != nullptr; }
+
+std::uint32_t detail::drop_abandoned_calls(std::uintptr_t frame) {
+  auto& context = detail::context;
+  while (context.nested != 0 && context.frames[context.nested - 1] <= frame)
+    context.calls[--context.nested].start = 0;
+  return context.nested;
 }
 
 }  // namespace pario::trace

@@ -9,8 +9,11 @@
 // `process.lost` counts such calls). docs/log-format.md describes the log.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -82,13 +85,31 @@ enum EventFlags : std::uint8_t {
   kInMpi = 4,
   kCollective = 8,
   kShort = 16,
-  kInView = 32
+  kInView = 32,
+  kNamed = 128  ///< calls in progress only: the row has a path
 };
 
 /// Index of an intercepted function in the table given to start().
 using FunctionId = std::uint16_t;
 inline constexpr std::size_t kMaxFunctions = 1024;
 inline constexpr std::uint64_t kUnknownOffset = ~std::uint64_t{0};
+
+/// No file.
+inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
+
+/// A call in progress as stored in the log (docs/log-format.md, Thread block). All but `path` are
+/// those of its future Event.
+struct CallRow {
+  std::uint64_t start;  ///< ticks; 0: no call
+  std::uint64_t offset, length;
+  std::uint32_t file;
+  FunctionId function;
+  std::uint8_t flags, unused;
+  char path[224];  ///< as the program gave it, terminated by zero, perhaps cut; only with kNamed
+};
+static_assert(sizeof(CallRow) == 256);
+/// Nested calls that a thread shows; of deeper ones the innermost.
+inline constexpr std::uint32_t kNestedCalls = 3;
 
 struct FunctionInfo {
   const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
@@ -134,11 +155,87 @@ struct Slot;
 struct Context {
   // Depths; words, because reading stored bytes as part of a word stalls.
   std::uint32_t call, mpi, mpiio, tracer;
-  Slot* slot;  // the thread's block in the log; null before the first call
+  Slot* slot;                           // the thread's block in the log; null before the first call
+  CallRow* calls;                       // its calls in progress, in that block
+  std::uint32_t nested;                 // number of calls in progress, at most kNestedCalls
+  std::uintptr_t frames[kNestedCalls];  // stack addresses of these calls
 };
 extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
 void lose_call();
+/// Gives the thread its block. False if it cannot have one.
+bool prepare_thread();
+/// Removes the calls that were left without a return (longjmp), seen from a call at `frame`.
+/// Returns the number of the others.
+std::uint32_t drop_abandoned_calls(std::uintptr_t frame);
 }  // namespace detail
+
+/// The facts of a call that are known before it is made; see CallRow.
+struct CallStart {
+  FunctionId function = 0;
+  std::uint32_t file = kNoFile;
+  std::uint64_t offset = kUnknownOffset, length = 0;
+  std::uint8_t flags = 0;
+  std::string_view path = {};
+};
+
+/// Shows a call in the log while it is in progress, so that a reader sees where a process is that
+/// hangs, runs or was killed. A local variable of the function that makes the call. Costs a few
+/// stores. A call in a signal handler on another stack may hide the interrupted one until it
+/// returns.
+class InProgress {
+ public:
+  /// `start`: ticks.
+  InProgress(const CallStart& call, std::uint64_t start) {
+    auto& context = detail::context;
+    if (context.calls == nullptr && !detail::prepare_thread()) [[unlikely]]
+      return;
+    rows_ = context.calls;
+    index_ = enter(context);
+    // A signal handler may begin a call from here on: its row is the next one.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    fill(rows_[index_], call, start);
+  }
+  ~InProgress() {
+    auto& context = detail::context;
+    if (rows_ == nullptr || rows_ != context.calls) [[unlikely]]
+      return;  // the child of a fork, or the end of the thread
+    std::atomic_ref(rows_[index_].start).store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    context.nested = index_;
+  }
+  InProgress(const InProgress&) = delete;
+  InProgress& operator=(const InProgress&) = delete;
+
+ private:
+  std::uint32_t enter(detail::Context& context) const {
+    const auto frame = reinterpret_cast<std::uintptr_t>(this);
+    std::uint32_t nested = context.nested;
+    if (nested != 0 && context.frames[nested - 1] <= frame) [[unlikely]]
+      nested = detail::drop_abandoned_calls(frame);
+    if (nested == kNestedCalls) --nested;
+    context.nested = nested + 1;
+    context.frames[nested] = frame;
+    return nested;
+  }
+  static void fill(CallRow& row, const CallStart& call, std::uint64_t start) {
+    row.offset = call.offset;
+    row.length = call.length;
+    row.file = call.file;
+    row.function = call.function;
+    row.flags = call.flags;
+    if (!call.path.empty()) store_path(row, call.path);
+    std::atomic_ref(row.start).store(start, std::memory_order_release);
+  }
+  static void store_path(CallRow& row, std::string_view path) {
+    const std::size_t size = std::min(path.size(), sizeof row.path - 1);
+    std::memcpy(row.path, path.data(), size);
+    row.path[size] = '\0';
+    row.flags |= kNamed;
+  }
+
+  CallRow* rows_ = nullptr;
+  std::uint32_t index_ = 0;
+};
 
 /// Marks this thread as inside the tracer (kind `call`), or inside an MPI call. `outermost()` is
 /// false if the thread was inside already: the call must then be passed through uncounted; with
@@ -229,9 +326,6 @@ struct Call {
   /// time from start to end are those of all, offset is that of the first.
   std::uint32_t calls = 1;
 };
-
-/// No file, for count_call().
-inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
 
 /// Counts a call in the rows of its file and function, and stores its event.
 void count(Record* record, const Call& call);

@@ -61,17 +61,51 @@ Communicator* communicator_of(const Invocation& call) {
   }
 }
 
-/// Returns the world rank of the peer << 32
-/// tag, if the arguments and the status identify the peer.
-std::uint64_t peer_and_tag(const Invocation& call, const Communicator& comm) {
-  const Shape& shape = call.function.shape;
-  if (shape.peer < 0) return trace::kUnknownOffset;
-  int peer = call.integer(shape.peer), tag = shape.tag < 0 ? 0 : call.integer(shape.tag);
-  if (shape.status >= 0) call.mpi.envelope(call[shape.status], peer, tag);
+/// Returns the known communicator of a call that is about to be made; null: none. Its handle may be
+/// invalid.
+const Communicator* known_before(const Invocation& call) {
+  if (call.function.comm < 0) return nullptr;
+  switch (call.function.role) {
+    case Role::local:
+    case Role::all:
+    case Role::begin:
+    case Role::make_win:
+      return find_communicator(call.mpi.handle(call[call.function.comm]));
+    case Role::local_win:
+    case Role::all_win:
+      return window(call.mpi.handle(call[call.function.comm])).get();
+    default:
+      return find_ending(call).get();
+  }
+}
+
+std::uint64_t join_peer_and_tag(const Communicator& comm, int peer, int tag) {
   const auto world = comm.world_rank(peer);
   if (!world) return trace::kUnknownOffset;
   return static_cast<std::uint64_t>(*world) << 32 |
          (tag < 0 ? kAnyTag : static_cast<std::uint32_t>(tag));
+}
+
+/// Returns the world rank of the peer << 32 | tag, if the arguments and the status identify the
+/// peer. `done`: the call has set its status.
+std::uint64_t peer_and_tag(const Invocation& call, const Communicator& comm, bool done) {
+  const Shape& shape = call.function.shape;
+  if (shape.peer < 0) return trace::kUnknownOffset;
+  int peer = call.integer(shape.peer), tag = shape.tag < 0 ? 0 : call.integer(shape.tag);
+  if (done && shape.status >= 0) call.mpi.envelope(call[shape.status], peer, tag);
+  return join_peer_and_tag(comm, peer, tag);
+}
+
+/// Sets the facts that the log shows during the call.
+void show(Invocation& call, const Communicator* comm) {
+  if (!comm) return;
+  call.shown.file = comm->number;
+  if (is_collective(call.function.role)) {
+    call.shown.flags = trace::kCollective;
+    call.shown.offset = comm->calls.load(std::memory_order_relaxed);
+  } else {
+    call.shown.offset = peer_and_tag(call, *comm, false);
+  }
 }
 
 void record(const Invocation& call, Communicator* comm, std::uint64_t bytes) {
@@ -84,7 +118,7 @@ void record(const Invocation& call, Communicator* comm, std::uint64_t bytes) {
     entry.flags = trace::kCollective;
     entry.offset = comm->calls.fetch_add(1, std::memory_order_relaxed);
   } else if (comm) {
-    entry.offset = peer_and_tag(call, *comm);
+    entry.offset = peer_and_tag(call, *comm, true);
   }
   trace::count_call(entry, comm ? comm->number : trace::kNoFile, bytes);
 }
@@ -100,6 +134,7 @@ void finish_collective(Invocation& call, Communicator& comm) {
 Word communicate_on(Invocation& call) {
   const auto ended = find_ending(call);
   const Word ended_handle = ended ? call.mpi.handle_at(call[call.function.comm]) : 0;
+  show(call, known_before(call));
   call.run();
   if (!call.has_succeeded()) {
     record(call, nullptr, 0);
@@ -121,6 +156,7 @@ Word communicate_on(Invocation& call) {
 Word communicate(Invocation& call) {
   switch (call.function.role) {
     case Role::init: {
+      const trace::InProgress in_progress(call.shown, trace::ticks());  // with after_init()
       call.run();
       record(call, nullptr, 0);
       if (call.has_succeeded()) after_init(call);
@@ -128,6 +164,8 @@ Word communicate(Invocation& call) {
     }
     case Role::finalize: {
       const std::uint64_t start = trace::ticks();
+      show(call, known_communicator(call.mpi.comm_world).get());
+      const trace::InProgress in_progress(call.shown, start);  // with before_finalize()
       before_finalize(call.mpi, start);
       call.run();
       call.start = start;

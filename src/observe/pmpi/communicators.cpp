@@ -136,6 +136,14 @@ std::shared_ptr<Communicator> known_communicator(Word handle) {
   return found == all.communicators.end() ? nullptr : found->second;
 }
 
+const Communicator* find_communicator(Word handle) {
+  auto& all = registry();
+  const std::uint64_t now = all.forgotten.load(std::memory_order_acquire);
+  if (last_lookup.found && last_lookup.handle == handle && last_lookup.forgotten == now)
+    return last_lookup.found;
+  return known_communicator(handle).get();
+}
+
 void forget_communicator(Word handle) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);

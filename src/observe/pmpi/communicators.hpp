@@ -33,6 +33,8 @@ void set_world(const Library& mpi);
 Communicator& communicator(const Library& mpi, Word handle);
 /// Finds the communicator of a handle, which may be invalid; null: unknown.
 std::shared_ptr<Communicator> known_communicator(Word handle);
+/// The same, valid until the communicator is freed.
+const Communicator* find_communicator(Word handle);
 void forget_communicator(Word handle);
 
 /// Gives a communicator its common id by a broadcast. Collective over its ranks: only within a

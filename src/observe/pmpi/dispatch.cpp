@@ -47,6 +47,7 @@ Word fail_without_mpi(Id id) {
 
 void Invocation::run() {
   start = trace::ticks();
+  const trace::InProgress in_progress(shown, start);
   result = forward(real, arguments, function.args);
   end = trace::ticks();
 }

@@ -75,8 +75,24 @@ trace::Call entry_of(const Invocation& call) {
   return entry;
 }
 
+/// Sets the facts of a call on an open file that the log shows during the call.
+void show(Invocation& call, const OpenFile& file, std::uint64_t offset = trace::kUnknownOffset) {
+  call.shown.file = trace::index_of(file.record);
+  call.shown.offset = offset;
+  call.shown.flags = call.function.how & kAll ? trace::kCollective : 0;
+}
+
+/// The same for an opening, whose `file` is a communicator.
+void show_open(Invocation& call, const char* name) {
+  call.shown.path = name;
+  call.shown.flags = trace::kCollective;
+  if (const Communicator* comm = find_communicator(call.mpi.handle(call[0])))
+    call.shown.file = comm->number;
+}
+
 Word open(Invocation& call) {
   const auto* name = reinterpret_cast<const char*>(call[1]);
+  show_open(call, name);
   call.run();
   trace::Record* const record = record_of(name);
   auto entry = entry_of(call);
@@ -104,7 +120,10 @@ Word open(Invocation& call) {
 Word close(Invocation& call) {
   const Word handle = call[0] ? *reinterpret_cast<const Word*>(call[0]) : 0;
   const auto file = find(handle);
-  if (file) file->hints.note_close(call.mpi, handle, trace::index_of(file->record));
+  if (file) {
+    file->hints.note_close(call.mpi, handle, trace::index_of(file->record));
+    show(call, *file);
+  }
   call.run();
   if (!file) return call.result;
   trace::count(file->record, entry_of(call));
@@ -116,6 +135,7 @@ Word close(Invocation& call) {
 
 Word remove(Invocation& call) {
   const auto* name = reinterpret_cast<const char*>(call[0]);
+  call.shown.path = name;
   call.run();
   trace::count(record_of(name), entry_of(call));
   return call.result;
@@ -175,6 +195,7 @@ class Transfer {
     } else if (!(how_ & kSharedPointer)) {
       offset_ = pointer_offset(call[0], file.view);
     }
+    show(call, file, offset_);
     const bool has_status = !(how_ & (kNonblocking | kSplit));
     if (!has_status) return;
     if (call[status()] == call.mpi.status_ignore)
@@ -225,6 +246,7 @@ Word transfer(Invocation& call, const OpenFile& file) {
 
 /// Runs and records any other call on an open file.
 Word run_other(Invocation& call, OpenFile& file) {
+  show(call, file);
   call.run();
   auto entry = entry_of(call);
   if (call.function.op == trace::Op::truncate) entry.offset = call[1];

@@ -24,6 +24,7 @@ struct Invocation {
   std::uint64_t start = 0, end = 0;  ///< ticks
   Word result = 0;
   Word own_status[8] = {};  ///< in place of MPI_STATUS_IGNORE; the largest status has 32 bytes
+  trace::CallStart shown = {.function = number_in_log()};  ///< in the log during the call
 
   /// Calls the real function and measures its time.
   void run();

@@ -12,6 +12,7 @@
 
 #include "core/trace/trace.hpp"
 #include "observe/preload/descriptions.hpp"
+#include "observe/preload/readable.hpp"
 #include "observe/preload/tracer.hpp"
 #include "observe/preload/wrap.hpp"
 
@@ -52,26 +53,51 @@ void count_open(Symbol symbol, int directory, const char* name, int flags, Span 
                 int descriptor);
 void count_alone(Symbol symbol, Span span, bool failed);
 
-/// Makes the real call, then calls `count(span, result)` inside the tracer, or `unseen(result)` if
-/// the thread is inside the tracer already.
+/// The facts of a call before it is made, for count_call().
+inline trace::CallStart start_of(const Transfer& call, const Description& file) {
+  std::uint64_t offset = call.where;
+  if (offset == kAtOffset && !file.shared.load(std::memory_order_relaxed))
+    offset = file.offset.load(std::memory_order_relaxed);
+  return {id_of(call.symbol), row_of(file, trace::Layer::posix), offset, call.asked};
+}
+inline trace::CallStart start_on(Symbol symbol, const Description& file, trace::Layer layer,
+                                 std::uint64_t offset = trace::kUnknownOffset,
+                                 std::uint64_t asked = 0) {
+  return {id_of(symbol), row_of(file, layer), offset, asked};
+}
+inline trace::CallStart start_on_path(Symbol symbol, const char* name) {
+  return {.function = id_of(symbol), .path = readable_text(name)};
+}
+inline trace::CallStart start_alone(Symbol symbol) { return {.function = id_of(symbol)}; }
+
+/// Makes the real call, which the log shows meanwhile with the facts of `call`. Then calls
+/// `count(span, result)` inside the tracer, or `unseen(result)` if the thread is inside the tracer
+/// already.
 template <class Real, class Count, class Unseen>
-auto count_call(Real real, Count count, Unseen unseen) {
+auto count_call(const trace::CallStart& call, Real real, Count count, Unseen unseen) {
   const std::uint64_t start = trace::ticks();
-  const auto result = real();
+  const auto result = [&] {
+    const trace::InProgress shown(call, start);
+    return real();
+  }();
   const Span span{start, trace::ticks()};
   if (!in_tracer([&] { count(span, result); })) [[unlikely]]
     unseen(result);
   return result;
 }
 template <class Real, class Count>
-auto count_call(Real real, Count count) {
-  return count_call(real, count, [](auto) {});
+auto count_call(const trace::CallStart& call, Real real, Count count) {
+  return count_call(call, real, count, [](auto) {});
 }
 
 /// Makes the real call, a read or write on a descriptor without a row.
 template <class Real>
 auto count_untraced(Symbol symbol, Real real) {
-  const auto moved = real();
+  if (!active()) return real();
+  const auto moved = [&] {
+    const trace::InProgress shown(start_alone(symbol), trace::ticks());
+    return real();
+  }();
   if (active()) trace::count_untraced(op_of(symbol), moved);
   return moved;
 }
@@ -83,7 +109,8 @@ auto trace_transfer(const Transfer& call, Real real) {
   Description* file = active() ? descriptors::find(call.descriptor) : nullptr;
   if (file == nullptr) return count_untraced(call.symbol, real);
   return count_call(
-      real, [&](Span span, auto moved) { count_transfer(call, *file, span, moved); },
+      start_of(call, *file), real,
+      [&](Span span, auto moved) { count_transfer(call, *file, span, moved); },
       [&](auto) { file->shared.store(true, std::memory_order_relaxed); });  // the offset is unknown
 }
 
@@ -93,16 +120,17 @@ auto trace_on_descriptor(Symbol symbol, int descriptor, Real real,
                          std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0) {
   Description* file = active() ? descriptors::find(descriptor) : nullptr;
   if (file == nullptr) return real();
-  return count_call(real, [&](Span span, auto result) {
-    count_on(symbol, *file, span, is_failure(result), offset, asked);
-  });
+  return count_call(start_on(symbol, *file, trace::Layer::posix, offset, asked), real,
+                    [&](Span span, auto result) {
+                      count_on(symbol, *file, span, is_failure(result), offset, asked);
+                    });
 }
 
 /// Traces a call on a path.
 template <class Real>
 auto trace_on_path(Symbol symbol, int directory, const char* name, Real real) {
   if (!active()) return real();
-  return count_call(real, [&](Span span, auto result) {
+  return count_call(start_on_path(symbol, name), real, [&](Span span, auto result) {
     count_path(symbol, directory, name, span, is_failure(result));
   });
 }
@@ -112,7 +140,7 @@ template <class Real>
 int trace_open(Symbol symbol, int directory, const char* name, int flags, Real real) {
   if (!active()) return real();
   return count_call(
-      real,
+      start_on_path(symbol, name), real,
       [&](Span span, int descriptor) {
         count_open(symbol, directory, name, flags, span, descriptor);
       },
@@ -123,7 +151,7 @@ int trace_open(Symbol symbol, int directory, const char* name, int flags, Real r
 template <class Real>
 auto trace_alone(Symbol symbol, Real real) {
   if (!active()) return real();
-  return count_call(real,
+  return count_call(start_alone(symbol), real,
                     [&](Span span, auto result) { count_alone(symbol, span, is_failure(result)); });
 }
 

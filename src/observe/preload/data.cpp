@@ -34,7 +34,10 @@ ssize_t trace_between(const Transfer& source, const Transfer& target, Real real)
   if (!active()) return real();
   Description* from = descriptors::find(source.descriptor);
   Description* to = descriptors::find(target.descriptor);
-  return count_call(real, [&](Span span, ssize_t moved) {
+  const auto start = from != nullptr ? start_of(source, *from)
+                     : to != nullptr ? start_of(target, *to)
+                                     : start_alone(target.symbol);
+  return count_call(start, real, [&](Span span, ssize_t moved) {
     const std::uint64_t half = span.start + (span.end - span.start) / 2;
     const std::uint64_t middle = from == nullptr ? span.start : to == nullptr ? span.end : half;
     if (from != nullptr)

@@ -98,6 +98,14 @@ inline trace::Record* record_of(Description& file, trace::Layer layer) {
   trace::Record* record = file.records[static_cast<int>(layer)].load(std::memory_order_acquire);
   return record != nullptr ? record : make_record(file, layer);
 }
+/// The number of a file's row in one layer, else in the other; kNoFile before the first call.
+inline std::uint32_t row_of(const Description& file, trace::Layer layer) {
+  const int first = static_cast<int>(layer);
+  const trace::Record* record = file.records[first].load(std::memory_order_acquire);
+  if (record == nullptr) [[unlikely]]
+    record = file.records[1 - first].load(std::memory_order_acquire);
+  return record == nullptr ? trace::kNoFile : static_cast<std::uint32_t>(record->row);
+}
 /// The row of a path, which ends with a zero; null: it is not traced. `descriptor`: the open file,
 /// or -1.
 trace::Record* record_of(trace::Layer layer, std::string_view path, int descriptor);

@@ -71,7 +71,8 @@ off_t trace_seek(Symbol symbol, int descriptor, Real real) {
   Description* file = active() ? descriptors::find(descriptor) : nullptr;
   if (file == nullptr) return real();
   return count_call(
-      real, [&](Span span, off_t reached) { count_seek(symbol, *file, span, reached); },
+      start_on(symbol, *file, trace::Layer::posix), real,
+      [&](Span span, off_t reached) { count_seek(symbol, *file, span, reached); },
       [&](off_t) { file->shared.store(true, std::memory_order_relaxed); });
 }
 
@@ -93,8 +94,11 @@ PARIO_WRAP(int, close, int fd) {
       file->records[static_cast<int>(trace::Layer::posix)].load(std::memory_order_relaxed);
   if (record == nullptr) in_tracer([&] { record = record_of(*file, trace::Layer::posix); });
   descriptors::forget(fd);
+  const trace::CallStart start{
+      .function = id_of(Symbol::close),
+      .file = record == nullptr ? trace::kNoFile : trace::index_of(record)};
   return count_call(
-      [&] { return PARIO_REAL(close)(fd); },
+      start, [&] { return PARIO_REAL(close)(fd); },
       [&](Span span, int result) { count_row(Symbol::close, record, span, is_failure(result)); });
 }
 

@@ -21,8 +21,9 @@ void count_opendir(const char* name, Span span, DIR* directory) {
 
 PARIO_WRAP(DIR*, opendir, const char* name) {
   if (!active()) return PARIO_REAL(opendir)(name);
-  return count_call([&] { return PARIO_REAL(opendir)(name); },
-                    [&](Span span, DIR* directory) { count_opendir(name, span, directory); });
+  return count_call(
+      start_on_path(Symbol::opendir, name), [&] { return PARIO_REAL(opendir)(name); },
+      [&](Span span, DIR* directory) { count_opendir(name, span, directory); });
 }
 
 PARIO_WRAP(DIR*, fdopendir, int fd) {
@@ -30,12 +31,14 @@ PARIO_WRAP(DIR*, fdopendir, int fd) {
 }
 
 // The end of a directory is no error.
-#define READDIR(name)                                                                         \
-  PARIO_WRAP(void*, name, DIR* directory) {                                                   \
-    Description* file = description_of(directory);                                            \
-    if (file == nullptr) return PARIO_REAL(name)(directory);                                  \
-    return count_call([&] { return PARIO_REAL(name)(directory); },                            \
-                      [&](Span span, void*) { count_on(Symbol::name, *file, span, false); }); \
+#define READDIR(name)                                                           \
+  PARIO_WRAP(void*, name, DIR* directory) {                                     \
+    Description* file = description_of(directory);                              \
+    if (file == nullptr) return PARIO_REAL(name)(directory);                    \
+    return count_call(                                                          \
+        start_on(Symbol::name, *file, pario::trace::Layer::posix),              \
+        [&] { return PARIO_REAL(name)(directory); },                            \
+        [&](Span span, void*) { count_on(Symbol::name, *file, span, false); }); \
   }
 READDIR(readdir)
 READDIR(readdir64)

@@ -14,7 +14,9 @@ template <class Real>
 void* trace_map(Symbol symbol, int descriptor, size_t size, off_t offset, Real real) {
   Description* file = descriptor >= 0 && active() ? descriptors::find(descriptor) : nullptr;
   if (file == nullptr) return real();
-  return count_call(real, [&](Span span, void* address) {
+  const auto start =
+      start_on(symbol, *file, trace::Layer::posix, static_cast<std::uint64_t>(offset), size);
+  return count_call(start, real, [&](Span span, void* address) {
     count_on(symbol, *file, span, address == MAP_FAILED, static_cast<std::uint64_t>(offset), size);
     if (address != MAP_FAILED) mappings::add(address, record_of(*file, trace::Layer::posix));
   });
@@ -26,7 +28,8 @@ int trace_on_mapping(Symbol symbol, const void* address, Real real) {
   trace::Record* record = active() ? mappings::find(address) : nullptr;
   if (record == nullptr) return real();
   return count_call(
-      real, [&](Span span, int result) { count_row(symbol, record, span, is_failure(result)); });
+      {.function = id_of(symbol), .file = trace::index_of(record)}, real,
+      [&](Span span, int result) { count_row(symbol, record, span, is_failure(result)); });
 }
 
 }  // namespace
@@ -34,6 +37,7 @@ int trace_on_mapping(Symbol symbol, const void* address, Real real) {
 #define MMAP(name)                                                                                 \
   PARIO_WRAP(void*, name, void* hint, size_t size, int protection, int flags, int fd,              \
              off_t offset) {                                                                       \
+    if ((flags & MAP_FIXED) != 0) forget_readable();                                               \
     return trace_map(Symbol::name, (flags & MAP_ANONYMOUS) != 0 ? -1 : fd, size, offset,           \
                      [&] { return PARIO_REAL(name)(hint, size, protection, flags, fd, offset); }); \
   }
@@ -41,6 +45,7 @@ MMAP(mmap)
 MMAP(mmap64)
 
 PARIO_WRAP(int, munmap, void* address, size_t size) {
+  forget_readable();
   return trace_on_mapping(Symbol::munmap, address, [&] {
     mappings::remove(address);
     return PARIO_REAL(munmap)(address, size);

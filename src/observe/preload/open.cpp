@@ -23,7 +23,7 @@ int trace_unnamed_open(Symbol symbol, int flags, Real real) {
     const base::Path path(descriptor);
     if (path.is_known()) count_open(symbol, AT_FDCWD, path.c_str(), flags, span, descriptor);
   };
-  return count_call(real, count, descriptors::forget);
+  return count_call(start_alone(symbol), real, count, descriptors::forget);
 }
 
 constexpr int kTemporaryFlags = O_RDWR | O_CREAT | O_EXCL;

@@ -57,7 +57,7 @@ int trace_character(const StreamCall& call, Description& file, Real real) {
   const RunBreak run_break(call.stream, file);
   const std::int64_t failure = op_of(call.symbol) == trace::Op::write ? -1 : 0;
   file.characters.symbol.store(id_of(call.symbol), std::memory_order_relaxed);
-  return count_call(real, [&](Span span, int result) {
+  return count_call(start_of(call, file), real, [&](Span span, int result) {
     count_stream(call, file, span, result == EOF ? failure : 1);
   });
 }

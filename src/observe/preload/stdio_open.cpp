@@ -61,7 +61,7 @@ std::FILE* trace_stream_open(Symbol symbol, const char* name, const char* mode, 
     trace::Record* record = record_of(Layer::stdio, AT_FDCWD, name, descriptor_of(stream));
     count_stream_open(symbol, record, flags_of(mode), span, stream);
   };
-  return count_call(real, count, forget_stream);
+  return count_call(start_on_path(symbol, name), real, count, forget_stream);
 }
 
 template <class Real>
@@ -74,7 +74,7 @@ std::FILE* trace_temporary_stream(Symbol symbol, Real real) {
         path.is_known() ? record_of(Layer::stdio, path.view(), stream->_fileno) : nullptr;
     count_stream_open(symbol, record, O_RDWR | O_CREAT | O_EXCL, span, stream);
   };
-  return count_call(real, count, forget_stream);
+  return count_call(start_alone(symbol), real, count, forget_stream);
 }
 
 /// Counts fdopen; from then on both the stream and calls on the descriptor move the offset.
@@ -157,15 +157,19 @@ TMPFILE(tmpfile64)
 PARIO_WRAP(std::FILE*, fdopen, int fd, const char* mode) {
   Description* file = active() ? descriptors::find(fd, Layer::stdio) : nullptr;
   if (file == nullptr) return PARIO_REAL(fdopen)(fd, mode);
-  return count_call([&] { return PARIO_REAL(fdopen)(fd, mode); },
-                    [&](Span span, std::FILE* stream) { count_fdopen(*file, span, stream); });
+  return count_call(
+      start_on(Symbol::fdopen, *file, Layer::stdio), [&] { return PARIO_REAL(fdopen)(fd, mode); },
+      [&](Span span, std::FILE* stream) { count_fdopen(*file, span, stream); });
 }
 
 PARIO_WRAP(int, fclose, std::FILE* stream) {
   if (!active()) return PARIO_REAL(fclose)(stream);
   trace::Record* record = forget_before_close(stream);
+  const trace::CallStart start{
+      .function = id_of(Symbol::fclose),
+      .file = record == nullptr ? trace::kNoFile : trace::index_of(record)};
   return count_call(
-      [&] { return PARIO_REAL(fclose)(stream); },
+      start, [&] { return PARIO_REAL(fclose)(stream); },
       [&](Span span, int result) { count_row(Symbol::fclose, record, span, is_failure(result)); });
 }
 

@@ -25,7 +25,8 @@ int trace_stream_seek(Symbol symbol, std::FILE* stream, Real real) {
   Description* file = active() ? description_of(stream) : nullptr;
   if (file == nullptr) return real();
   const LockedRunBreak run_break(stream, *file, true);
-  return count_call(real, [&](Span span, int result) {
+  const auto start = start_on(symbol, *file, trace::Layer::stdio);
+  return count_call(start, real, [&](Span span, int result) {
     count_seek(symbol, stream, *file, span, is_failure(result));
   });
 }

@@ -35,8 +35,9 @@ auto trace_wide_transfer(Symbol symbol, std::FILE* stream, Real real, Bytes byte
   Description* file = active() ? description_of(stream) : nullptr;
   if (file == nullptr) return real();
   const StreamCall call{.symbol = symbol, .stream = stream, .formatted = formatted};
-  return count_call(
-      real, [&](Span span, auto result) { count_stream(call, *file, span, bytes(result)); });
+  return count_call(start_of(call, *file), real, [&](Span span, auto result) {
+    count_stream(call, *file, span, bytes(result));
+  });
 }
 
 template <class Real>

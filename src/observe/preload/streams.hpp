@@ -24,6 +24,12 @@ inline Description* description_of(const std::FILE* stream) {
   return descriptors::find(stream->_fileno, trace::Layer::stdio);
 }
 
+/// The facts of a call before it is made, for count_call().
+inline trace::CallStart start_of(const StreamCall& call, const Description& file) {
+  return start_on(call.symbol, file, trace::Layer::stdio,
+                  file.position.load(std::memory_order_relaxed), call.asked);
+}
+
 void count_stream(const StreamCall& call, Description& file, Span span, std::int64_t moved);
 /// Records the size and mode of the stream's buffer.
 void note_buffer(std::FILE* stream, Description& file);
@@ -39,8 +45,9 @@ auto trace_stream_transfer(const StreamCall& call, Real real, Bytes bytes) {
     return result;
   }
   const LockedRunBreak run_break(call.stream, *file, call.locked);
-  return count_call(
-      real, [&](Span span, auto result) { count_stream(call, *file, span, bytes(result)); });
+  return count_call(start_of(call, *file), real, [&](Span span, auto result) {
+    count_stream(call, *file, span, bytes(result));
+  });
 }
 
 /// Traces another call on a stream.
@@ -49,7 +56,8 @@ auto trace_on_stream(Symbol symbol, std::FILE* stream, Real real) {
   Description* file = active() && stream != nullptr ? description_of(stream) : nullptr;
   if (file == nullptr) return real();
   const LockedRunBreak run_break(stream, *file, true);
-  return count_call(real, [&](Span span, auto result) {
+  const auto start = start_on(symbol, *file, trace::Layer::stdio);
+  return count_call(start, real, [&](Span span, auto result) {
     count_row(symbol, record_of(*file, trace::Layer::stdio), span, is_failure(result));
   });
 }

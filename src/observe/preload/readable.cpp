@@ -1,0 +1,61 @@
+#include "observe/preload/readable.hpp"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "core/base/base.hpp"
+#include "core/trace/trace.hpp"
+
+namespace pario::preload {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+constexpr std::size_t kKnown = 8, kLongest = sizeof(trace::CallRow::path);
+
+/// The pages that this thread has read since the last unmapping.
+struct Readable {
+  std::uint64_t unmaps;
+  std::uintptr_t pages[kKnown];
+};
+constinit thread_local Readable readable [[gnu::tls_model("initial-exec")]] = {};
+constinit std::atomic<std::uint64_t> unmaps{0};
+
+/// Asks the kernel: sigprocmask reads its argument before it rejects the unknown operation -1.
+bool can_read(std::uintptr_t page) {
+  return base::system_call(SYS_rt_sigprocmask, -1, page, nullptr, sizeof(std::uint64_t)) != -EFAULT;
+}
+
+bool is_readable(std::uintptr_t page) {
+  const std::uint64_t now = unmaps.load(std::memory_order_acquire);
+  if (readable.unmaps != now) readable = {.unmaps = now, .pages = {}};
+  std::uintptr_t& known = readable.pages[page / kPage % kKnown];
+  if (known == page) [[likely]]
+    return true;
+  if (page == 0 || !can_read(page)) return false;
+  known = page;
+  return true;
+}
+
+}  // namespace
+
+std::string_view readable_text(const char* text) {
+  std::size_t size = 0;
+  while (size < kLongest) {
+    const auto at = reinterpret_cast<std::uintptr_t>(text) + size;
+    if (!is_readable(at / kPage * kPage)) break;
+    const std::size_t room = std::min<std::size_t>(kLongest - size, kPage - at % kPage);
+    const std::size_t length = strnlen(text + size, room);
+    size += length;
+    if (length < room) break;
+  }
+  return {text, size};
+}
+
+void forget_readable() { unmaps.fetch_add(1, std::memory_order_release); }
+
+}  // namespace pario::preload
