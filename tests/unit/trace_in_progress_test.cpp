@@ -16,7 +16,7 @@ namespace {
 class Progress : public Tracing {
  public:
   /// Returns the calls in progress in the only log, "function@start" or "function@start path".
-  std::string shown() const {
+  std::string shown_calls() const {
     std::string text;
     for (const CallRow& row : read_only_log(directory).in_progress) {
       if (row.start == 0) continue;
@@ -30,7 +30,7 @@ class Progress : public Tracing {
 
 TEST_F(Progress, IsShownUntilTheCallReturns) {
   begin();
-  EXPECT_EQ(shown(), "");
+  EXPECT_EQ(shown_calls(), "");
   {
     const InProgress call({.function = kWriteId, .file = 7, .offset = 512, .length = 64}, 11);
     const CallRow row = read_only_log(directory).in_progress.at(0);
@@ -41,20 +41,20 @@ TEST_F(Progress, IsShownUntilTheCallReturns) {
     EXPECT_EQ(row.length, 64u);
     EXPECT_EQ(row.flags, 0u);
   }
-  EXPECT_EQ(shown(), "");
+  EXPECT_EQ(shown_calls(), "");
 }
 
 TEST_F(Progress, HasThePathOfAnOpening) {
   begin();
   const InProgress call({.function = kOpenId, .path = "/data/fifo"}, 5);
-  EXPECT_EQ(shown(), std::to_string(kOpenId) + "@5 /data/fifo");
+  EXPECT_EQ(shown_calls(), std::to_string(kOpenId) + "@5 /data/fifo");
 }
 
 TEST_F(Progress, CutsALongPath) {
   begin();
   const std::string path(1000, 'x');
   const InProgress call({.function = kOpenId, .path = path}, 5);
-  EXPECT_EQ(shown(), std::to_string(kOpenId) + "@5 " + path.substr(0, 223));
+  EXPECT_EQ(shown_calls(), std::to_string(kOpenId) + "@5 " + path.substr(0, 223));
 }
 
 /// Makes `depth` nested calls, with the starts 1, 2, ..., and calls `inside` in the innermost.
@@ -69,9 +69,9 @@ void nest(std::uint64_t depth, Inside inside,
 TEST_F(Progress, ShowsOutermostAndInnermostOfDeepCalls) {
   begin();
   const std::string write = std::to_string(kWriteId) + "@";
-  nest(2, [&] { EXPECT_EQ(shown(), write + "1, " + write + "2"); });
-  nest(5, [&] { EXPECT_EQ(shown(), write + "1, " + write + "2, " + write + "5"); });
-  EXPECT_EQ(shown(), "");
+  nest(2, [&] { EXPECT_EQ(shown_calls(), write + "1, " + write + "2"); });
+  nest(5, [&] { EXPECT_EQ(shown_calls(), write + "1, " + write + "2, " + write + "5"); });
+  EXPECT_EQ(shown_calls(), "");
 }
 
 std::jmp_buf before_calls;
@@ -81,7 +81,7 @@ TEST_F(Progress, ForgetsCallsThatAreLeftByLongjmp) {
 
   if (setjmp(before_calls) == 0) nest(3, [] { std::longjmp(before_calls, 1); });
   const InProgress call({.function = kReadId}, 9);
-  EXPECT_EQ(shown(), std::to_string(kReadId) + "@9");
+  EXPECT_EQ(shown_calls(), std::to_string(kReadId) + "@9");
 }
 
 TEST_F(Progress, EndsWithItsThread) {
@@ -91,13 +91,13 @@ TEST_F(Progress, EndsWithItsThread) {
     alignas(InProgress) static std::byte memory[sizeof(InProgress)];
     new (memory) InProgress({.function = kWriteId}, 3);
   }).join();
-  EXPECT_EQ(shown(), "");
+  EXPECT_EQ(shown_calls(), "");
 }
 
 TEST_F(Progress, StaysInTheLogOfTheParentAfterAFork) {
   begin();
   const InProgress call({.function = kWriteId}, 4);
-  const std::string before = shown();
+  const std::string before = shown_calls();
   std::optional<InProgress> nested;
   nested.emplace(CallStart{.function = kReadId}, 6);
   const pid_t child = fork();

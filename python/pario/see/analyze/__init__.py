@@ -9,6 +9,7 @@ from pario.see.analyze import (
     outliers,
     phases,
     reconcile,
+    progress,
     streams,
     summaries,
     timeline,
@@ -31,11 +32,12 @@ def analyze(job: Job) -> Analysis:
     facts = Facts(Times(job))
     found = findings(facts)
     kernel = reconcile.kernel_totals(facts)
+    state = progress.progress(facts)
     files, file_total = file_table(facts)
     buffered, streams_total = streams.streams(job)
     return Analysis(
         job=summaries.job_info(facts),
-        verdict=verdict.verdict(facts, found, kernel),
+        verdict=verdict.verdict(facts, found, kernel, state),
         findings=found,
         functions=functions(facts),
         files=files,
@@ -56,4 +58,5 @@ def analyze(job: Job) -> Analysis:
         streams_total=streams_total,
         outliers=outliers.outliers(facts),
         kernel=kernel,
+        progress=state,
     )

@@ -11,11 +11,12 @@ import numpy as np
 
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import Bound, Finding, KernelTotals, Split, Verdict
+from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
 from pario.see.analyze.reconcile import queue_sentence, unseen_sentence
 from pario.see.analyze.sentence import Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
 
+_ENDED = Progress()
 IDLE_CPU = 0.1
 #: Fewer seconds of I/O are negligible in a run that is shorter than the second number.
 LITTLE, SHORT_RUN = 0.05, 1.0
@@ -24,16 +25,20 @@ _PARTS = 3  # missing parts that the sentence names
 
 
 def verdict(
-    facts: Facts, findings: Sequence[Finding], kernel: KernelTotals | None = None
+    facts: Facts,
+    findings: Sequence[Finding],
+    kernel: KernelTotals | None = None,
+    progress: Progress = _ENDED,
 ) -> Verdict:
     """Judge the job; ``findings`` only add the possible gain."""
     times = facts.times
     unseen = _unseen(facts)
-    leads = _leads(unseen, kernel)
-    ruling = _ruling(facts, findings, covered=not leads)
+    leads = _leads(unseen, kernel, progress)
+    ruling = _ruling(facts, findings, progress, covered=not leads)
     lane = times.slowest_lane
+    parts = (*leads, sentence(ruling), *_queue_part(ruling, kernel), *_tail(progress))
     return Verdict(
-        sentence=" ".join((*leads, sentence(ruling), *_queue_part(ruling, kernel))),
+        sentence=" ".join(parts),
         bound=ruling.bound,
         grade=grade(ruling),
         critical=times.critical,
@@ -46,12 +51,15 @@ def verdict(
     )
 
 
-def _leads(unseen: Sequence[str], kernel: KernelTotals | None) -> tuple[str, ...]:
+def _leads(
+    unseen: Sequence[str], kernel: KernelTotals | None, progress: Progress
+) -> tuple[str, ...]:
     """Return the sentences that come first: one for each reason why the tables do not cover the
     run. With any the verdict gives no praise, and its bound is ``io`` or ``unknown``."""
     more = f"; and {len(unseen) - _PARTS} more" if len(unseen) > _PARTS else ""
     missing = f"Incomplete: {'; '.join(unseen[:_PARTS])}{more}." if unseen else ""
-    return tuple(filter(None, (missing, unseen_sentence(kernel))))
+    state = progress.sentence if progress.stuck or progress.state == "running" else ""
+    return tuple(filter(None, (state, missing, unseen_sentence(kernel))))
 
 
 def _queue_part(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
@@ -60,12 +68,20 @@ def _queue_part(ruling: Ruling, kernel: KernelTotals | None) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-def _ruling(facts: Facts, findings: Sequence[Finding], *, covered: bool) -> Ruling:
+def _tail(progress: Progress) -> tuple[str, ...]:
+    """Return the last calls of a run that was killed at work."""
+    return (progress.sentence,) if progress.state == "killed" and not progress.stuck else ()
+
+
+def _ruling(
+    facts: Facts, findings: Sequence[Finding], progress: Progress, *, covered: bool
+) -> Ruling:
     critical = facts.times.critical
     bound = _bound(facts, critical, findings)
+    known = (covered or bound == "io") and not progress.stuck
     return Ruling(
         split=critical,
-        bound=bound if covered or bound == "io" else "unknown",
+        bound=bound if known else "unknown",
         where=_where(facts),
         findings=findings,
         efficient=is_efficient(facts),

@@ -7,6 +7,7 @@ arrays; seconds are float64 relative to ``Job.start``; missing knowledge is *abs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -181,6 +182,8 @@ SITE = np.dtype(
 #: Flag of an event whose offset counts bytes of its process's view of the file, not bytes of the
 #: file.
 IN_VIEW = 32
+#: Flag of collective calls.
+COLLECTIVE = 8
 
 FILESYSTEM = np.dtype(
     [
@@ -331,6 +334,29 @@ class Unseen:
     process: int = -1  # row of Job.processes that it belongs to; -1: the run
 
 
+@dataclass(frozen=True)
+class CurrentCall:
+    """A call that a thread had not finished when the log was read or its process was killed.
+
+    Nested calls of a thread have rows of their own, the outermost with ``depth`` 0.
+    """
+
+    process: int  # row of Job.processes
+    thread: int
+    depth: int
+    function: str
+    category: str  # as in FUNCTION
+    op: str
+    path: str  # empty: none, or not known
+    file: int  # row of Job.files, -1: none
+    fifo: bool  # the file is a pipe
+    start: float
+    offset: int  # as in EVENT
+    length: int  # bytes requested; 0: not known
+    communicator: int  # index of Job.communicators, also of MPI-IO, -1: not known
+    collective: bool
+
+
 @dataclass
 class Job:
     """All facts of one job. ``has`` names the kinds of facts that the log can have: readers add to
@@ -375,6 +401,12 @@ class Job:
     heat: list[ByteBins] = field(default_factory=list)  # of logs without events
     mpi_library: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)  # free: scheduler, user, versions
+    current: list[CurrentCall] = field(default_factory=list)
+    running: tuple[int, ...] = ()  # rows of processes that ran on this host when the logs were read
+    # the moment of reading if some process runs; NaN: none is known to run
+    now: float = math.nan
+    # the end of the command as its launcher saw it; NaN: not known
+    command_end: float = math.nan
     unseen: list[Unseen] = field(default_factory=list)  # empty: the tables cover all processes
     messages: list[str] = field(default_factory=list)  # remarks of the reader on gaps in the logs
 

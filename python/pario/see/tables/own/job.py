@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,9 +21,11 @@ from pario.see.tables.own.blocks import ProcessLog, read_log
 from pario.see.tables.own.calls import add_communicators, add_events, add_functions
 from pario.see.tables.own.clocks import Clock, Sample, relate
 from pario.see.tables.own.coverage import add_unseen
+from pario.see.tables.own.current import add_current
 from pario.see.tables.own.files import add_files
 from pario.see.tables.own.loaders import add_loaders
 from pario.see.tables.own.mpiio import add_mpiio
+from pario.see.tables.own.running import is_running
 from pario.see.tables.own.schema import Schema
 from pario.see.tables.own.sites import add_sites
 from pario.see.tables.own.streams import add_streams
@@ -55,6 +58,7 @@ _OF_KERNEL = {
 _BY_SIGNAL = 128  # a larger exit status is that of a signal
 _START_TOGETHER = 60.0  # seconds within which the launchers of one run start
 _NAMED = 5  # processes named in a message
+_ATTEMPTS, _BETWEEN_ATTEMPTS = 4, 0.02  # to read a log that grows; seconds
 
 
 def read_job(
@@ -89,11 +93,14 @@ def read_job(
     add_streams(job, views, of_record)
     add_striping(job, views, of_record)
     add_loaders(job, views)
-    add_events(job, views, of_record, add_communicators(job, views))
+    communicators = add_communicators(job, views)
+    add_events(job, views, of_record, communicators)
     add_sites(job, views, of_record)
     description = _read_descriptions(job, descriptions)
     _set_command_end(job, description)
     _set_command_io(job, description)
+    _add_running(job, views, clocks, start_ns)
+    add_current(job, views, of_record, communicators)
     _complete_ends(job)
     _describe(job, views, description)
     _add_messages(job, views)
@@ -107,7 +114,7 @@ def _read_logs(job: Job, paths: Iterable[Path]) -> list[ProcessLog]:
     logs, errors = [], []
     for path in sorted(paths):
         try:
-            logs.append(read_log(path))
+            logs.append(_read_log(path))
         except ReadError as error:
             errors.append(error)
     if not logs:
@@ -117,6 +124,18 @@ def _read_logs(job: Job, paths: Iterable[Path]) -> list[ProcessLog]:
         whole = plural(len(logs) + len(errors), "process log")
         job.unseen.append(Unseen(f"{len(errors)} of {whole} cannot be read"))
     return logs
+
+
+def _read_log(path: Path) -> ProcessLog:
+    """Read a process log, again if its process has changed it meanwhile."""
+    for _ in range(_ATTEMPTS):
+        log = read_log(path)
+        if not log.remarks.texts or not is_running(log):
+            return log
+        time.sleep(_BETWEEN_ATTEMPTS)
+    log.remarks.damages.clear()
+    log.remarks.notes.clear()
+    return log
 
 
 def _order(log: ProcessLog) -> tuple[bool, int, int]:
@@ -220,9 +239,10 @@ def _set_command_end(job: Job, description: dict[str, Any]) -> None:
     """If a signal killed the command, its only launcher saw its end, which is later than its last
     call."""
     end, status, processes = description.get("end"), description.get("exit_status"), job.processes
-    if description.get("launchers") != 1 or not isinstance(status, int) or status <= _BY_SIGNAL:
-        return
     if not isinstance(end, float) or not math.isfinite(end):
+        return
+    job.command_end = end - job.start
+    if description.get("launchers") != 1 or not isinstance(status, int) or status <= _BY_SIGNAL:
         return
     first = processes[np.argmin(processes["start"])]
     same = np.flatnonzero(
@@ -253,6 +273,15 @@ def _set_command_io(job: Job, description: dict[str, Any]) -> None:
             processes[name][last] = value
 
 
+def _add_running(job: Job, views: Sequence[View], clocks: dict[str, Clock], start_ns: int) -> None:
+    """Set the processes that still run, and the present moment."""
+    running = [view for view in views if is_running(view.log)]
+    job.running = tuple(view.row for view in running)
+    if running:
+        epoch_ns = clocks[running[0].machine].epoch(time.monotonic_ns())
+        job.now = (epoch_ns - start_ns) / 1e9
+
+
 def _complete_ends(job: Job) -> None:
     """Set `seen` to the last known moment of a process, and the wall time."""
     seen = job.processes["seen"]
@@ -261,7 +290,8 @@ def _complete_ends(job: Job) -> None:
     for name in MOMENTS:
         np.fmax.at(seen, job.records["process"], job.records[name])
     ends = np.where(np.isnan(job.processes["end"]), seen, job.processes["end"])
-    job.wall = float(np.max(ends))
+    starts = [call.start for call in job.current]
+    job.wall = float(np.max([*ends, *starts, np.nan_to_num(job.now)]))
 
 
 def _read_descriptions(job: Job, paths: Sequence[Path]) -> dict[str, Any]:
@@ -400,7 +430,9 @@ def _ended_with_parent(job: Job) -> NDArray[np.bool_]:
 
 
 def _add_killed(job: Job) -> None:
-    killed = job.processes[np.isnan(job.processes["end"]) & ~_ended_with_parent(job)]
+    unended = np.isnan(job.processes["end"]) & ~_ended_with_parent(job)
+    unended[list(job.running)] = False
+    killed = job.processes[unended]
     if not len(killed):
         return
     names = [

@@ -36,6 +36,7 @@ class Schema:
     units: Mapping[str, str]  # of the fields of a record
     functions: Sequence[Function]
     layers: Sequence[str]
+    calls_in_progress: int = 0  # rows of them in a thread block; 0: an earlier version
 
 
 @lru_cache(maxsize=8)
@@ -60,6 +61,7 @@ def parse_schema(text: bytes) -> Schema:
             functions.get(number, UNKNOWN) for number in range(max(functions, default=-1) + 1)
         ],
         layers=list(found["layers"]),
+        calls_in_progress=int(found.get("calls_in_progress", 0)),
     )
 
 
