@@ -58,8 +58,7 @@ def _state(facts: Facts) -> State:
     job, own = facts.job, _own(facts)
     if any(own[row] for row in job.running):
         return "running"
-    unended = (np.isnan(job.processes["end"][call.process]) for call in job.current)
-    return "killed" if any(unended) else "ended"
+    return "killed" if any(own[call.process] for call in job.current) else "ended"
 
 
 def _moment(facts: Facts, state: State) -> tuple[float, bool]:
@@ -69,14 +68,18 @@ def _moment(facts: Facts, state: State) -> tuple[float, bool]:
         return job.now, True
     known = [*job.processes["seen"].tolist(), *(call.start for call in job.current)]
     end = job.command_end
-    return (end, True) if end >= max(known) else (max(known), False)
+    return (max(end, *known), True) if np.isfinite(end) else (max(known), False)
 
 
 def _last_activity(facts: Facts) -> float:
-    own = _own(facts)
-    seen = [float(t) for t, mine in zip(facts.job.processes["seen"], own, strict=True) if mine]
-    starts = [call.start for call in facts.job.current if own[call.process]]
-    return max([*seen, *starts], default=0.0)
+    """Return the last moment at which a process of the program began or ended a call."""
+    own, current, processes = _own(facts), facts.job.current, facts.job.processes
+    starts = [call.start for call in current if own[call.process]]
+    # The launcher saw the end of a killed command, long after its last call.
+    ended = {call.process for call in current if not np.isnan(processes["end"][call.process])}
+    seen = enumerate(processes["seen"].tolist())
+    others = [moment for row, moment in seen if own[row] and row not in ended]
+    return max([*starts, *others], default=0.0)
 
 
 def _calls(facts: Facts, now: float) -> Iterator[CallInProgress]:

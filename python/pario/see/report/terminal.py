@@ -23,7 +23,7 @@ from pario.see.report.page import (
     wrap_text,
 )
 from pario.see.report.table import Table
-from pario.see.report.tables import mpiio, run, streams
+from pario.see.report.tables import mpiio, progress, run, streams
 from pario.see.report.tables.settings import settings
 from pario.see.report.text_table import lines, section
 from pario.see.report.words import (
@@ -41,6 +41,7 @@ FULL_FINDINGS = 3
 SHORT_FINDINGS = 3
 TABLE_ROWS = 4
 LOADER_ROWS = 3
+PROGRESS_ROWS = 8
 MESSAGES = 3
 SLOW_CALLS = 2
 SITES = 5
@@ -61,6 +62,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
     loaders = run.loaders(safe.loaders if all else safe.loaders[:LOADER_ROWS], len(safe.loaders))
     sections = (
         _verdict(safe, width, brief),
+        section(progress.calls(safe.progress, None if all else PROGRESS_ROWS), width),
         _findings(safe, width, all),
         _slow_calls(safe, width, all),
         _hints_without_effect(safe, width),

@@ -13,7 +13,7 @@ from pario.see.report.clean import make_printable
 from pario.see.report.html import page
 from pario.see.report.html.charts import contention, flame, sizes, timeline
 from pario.see.report.html.table import Page, render_nonempty, render_table
-from pario.see.report.tables import mpiio, run, streams
+from pario.see.report.tables import mpiio, progress, run, streams
 from pario.see.report.tables.settings import library_hints, settings
 from pario.see.report.words import has_ranks, kernel, no_findings, rows_of, slow_call
 
@@ -29,6 +29,7 @@ AUDIT_ROWS = 100
 CONTENTION_MAPS = 4
 #: Findings shown in full; the smaller ones are folded.
 FULL_FINDINGS = 5
+PROGRESS_ROWS = 200
 _AUDIT_NOTE = "requested, as understood by pario, and in force when the file was closed"
 
 
@@ -109,6 +110,7 @@ def _tables(analysis: Analysis, several: str) -> dict[str, Page | list[Page] | i
         "files": render_table(run.files(_file_rows(analysis.files), many)),
         "filesystems": render_table(run.filesystems(analysis.filesystems, analysis.job.ranks)),
         "phases": render_table(run.phases(analysis.phases[:PHASE_ROWS], several)),
+        "progress": render_nonempty(progress.calls(analysis.progress, PROGRESS_ROWS)),
         "loaders": render_nonempty(run.loaders(analysis.loaders[:LOADER_ROWS])),
         "stripes": audit("striping", "Hints"),
         "streams": audit("streams", "Hints") + render_nonempty(buffered),
