@@ -18,7 +18,7 @@ from tests.mpi.conftest import MPIS, Mpi, need
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
 
-_HANGS = 1.0  # seconds after which a call is said to hang
+_HANGS = 1.0  # seconds after which a call counts as hanging
 
 
 @pytest.fixture(scope="module")

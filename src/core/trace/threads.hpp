@@ -21,7 +21,7 @@ struct Slot {
   std::uint64_t in_use;  // 0: free, 1: in use
   std::uint32_t capacity;
   std::uint8_t number;
-  CallRow* calls;  // kNestedCalls rows, directly before the tail
+  CallRow* calls;         // kNestedCalls rows, directly before the tail
   void* sites = nullptr;  // table of call sites (sites.cpp)
 
   FunctionRow* functions() const { return reinterpret_cast<FunctionRow*>(block->payload()); }

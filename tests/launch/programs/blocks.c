@@ -1,4 +1,4 @@
-// Blocks for ever: "fifo PATH" in open(), "lock PATH" in flock(), whose lock its child holds.
+// Blocks without end: "fifo PATH" in open(), "lock PATH" in flock(), whose lock its child holds.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>

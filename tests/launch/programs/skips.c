@@ -1,4 +1,4 @@
-// Rank 1 reads from a pipe for ever, and rank 2 sleeps; the others write collectively.
+// Rank 1 reads from an empty pipe, and rank 2 sleeps; the others write collectively.
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
