@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 from pario import wording
 from pario.errors import ParioError
@@ -47,6 +48,38 @@ class Line:
         if self._shown >= 0:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
             self._shown = -1
+
+
+class CountLine:
+    """A line with the steps of long work that are done; a context manager that erases it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start, self._updated = time.monotonic(), 0.0
+
+    def __enter__(self) -> CountLine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._updated:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def show(self, done: int, whole: int) -> None:
+        """Shows the steps and the remaining time, at most five times a second."""
+        now = time.monotonic()
+        if now - self._start < _PATIENCE or now - self._updated < _PAUSE or not done:
+            return
+        if not sys.stderr.isatty():
+            return
+        self._updated = now
+        left = wording.seconds((whole - done) * (now - self._start) / done)
+        text = f"{self._text}: {wording.count(done)} of {wording.count(whole)}, {left} left"
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 class RateLine(Line):

@@ -170,6 +170,20 @@ def moment(value: float) -> str:
     return datetime.fromtimestamp(value, UTC).strftime("%d %B %Y, %H:%M:%S UTC").lstrip("0")
 
 
+def date(value: float) -> str:
+    """Seconds since the epoch as a day in UTC: ``2026-11-30``."""
+    return iso_moment(value)[:10]
+
+
+def iso_moment(value: float) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC: ``2026-11-30T18:00:00Z``; empty beyond the years
+    that calendars have."""
+    try:
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
 def name(path: str) -> str:
     """The last two parts of a long path: enough to recognise it in a title."""
     return "/".join(path.rstrip("/").split("/")[-2:]) if len(path) > 40 else path

@@ -32,6 +32,7 @@ PARTS = {
     "records_ranks",
     "records_shuffle",
     "standard",
+    "threshold",
 }
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pario.see.report import html
-from pario.see.report.html import comparison
-from tests.python.support import analyses
+from pario.see.report.html import comparison, survey
+from tests.python.support import analyses, surveys
 from tests.python.test_compare import rich_comparison
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
@@ -42,6 +42,15 @@ PAGES = {
     "hostile": analyses.hostile,
 }
 COMPARISONS = {"comparison": rich_comparison}
+SURVEYS = {"survey": lambda: surveys.many(300), "hostile-survey": surveys.hostile}
+
+
+def render(name: str) -> str:
+    if name in SURVEYS:
+        return survey.render(SURVEYS[name](), ["/logs"])
+    if name in COMPARISONS:
+        return comparison.render(COMPARISONS[name]())
+    return html.render(PAGES[name]())
 
 
 class Browser:
@@ -76,12 +85,7 @@ class Browser:
     ) -> None:
         path = self.folder / f"{name}.html"
         if not path.exists():
-            text = (
-                html.render(PAGES[name]())
-                if name in PAGES
-                else comparison.render(COMPARISONS[name]())
-            )
-            path.write_text(text, encoding="utf-8")
+            path.write_text(render(name), encoding="utf-8")
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -150,7 +154,7 @@ def forget_the_theme(browser: Browser) -> Iterator[None]:
     browser.run("try { localStorage.clear() } catch {}")
 
 
-@pytest.mark.parametrize("name", [*PAGES, *COMPARISONS])
+@pytest.mark.parametrize("name", [*PAGES, *COMPARISONS, *SURVEYS])
 def test_the_page_opens_without_errors(browser: Browser, name: str) -> None:
     browser.open(name)
     milliseconds = browser.run(
@@ -170,7 +174,7 @@ def test_the_page_opens_without_errors(browser: Browser, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("10-ranks", marks=pytest.mark.exhaustive), "1000-ranks", "comparison"],
+    [pytest.param("10-ranks", marks=pytest.mark.exhaustive), "1000-ranks", "comparison", "survey"],
 )
 @pytest.mark.parametrize(
     ("look", "width", "theme"),
@@ -212,7 +216,7 @@ def test_the_first_screen_is_the_verdict_and_the_top_findings(browser: Browser) 
     assert browser.find("#finding-1 .cost b").text == "55.3 s"
 
 
-@pytest.mark.parametrize("name", [*PAGES, *COMPARISONS])
+@pytest.mark.parametrize("name", [*PAGES, *COMPARISONS, *SURVEYS])
 @pytest.mark.parametrize("width", [360, 768])
 def test_the_page_never_scrolls_sideways(browser: Browser, name: str, width: int) -> None:
     browser.open(name, width)
@@ -220,6 +224,22 @@ def test_the_page_never_scrolls_sideways(browser: Browser, name: str, width: int
         "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
     )
     assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_runs_of_a_survey_are_sorted_and_filtered_by_any_column(browser: Browser) -> None:
+    browser.open("survey")
+    lost = (
+        "return [...document.querySelectorAll('#file-table tbody tr')].map((row) => row.innerText)"
+    )
+    first = browser.run(lost)[0]
+    assert "96.0 s" in first
+    browser.click("#file-table thead th:first-child button")
+    assert browser.run(lost)[0] != first
+    browser.find("#file-filter").send_keys("user149")
+    visible = [row for row in browser.all("#file-table tbody tr") if row.is_displayed()]
+    assert len(visible) == 2
+    assert all("user149" in row.text for row in visible)
+    assert browser.find("#file-count").text == "2 of 300"
 
 
 def test_pointing_at_the_heat_map_shows_rank_time_and_shares(browser: Browser) -> None:

@@ -13,14 +13,22 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from pario.see.analyze.model import Analysis, Outlier
+from pario.see.analyze.survey import summarize
 from pario.see.report import html, svg
+from pario.see.report.html import survey
 from pario.see.report.html.charts.chart import decades, linear, round_step, span
 from pario.see.report.html.table import render_table
 from pario.see.report.tables import run
-from tests.python.support import analyses, colour
+from tests.python.support import analyses, colour, surveys
 
 html5lib = pytest.importorskip("html5lib", reason="html5lib is not installed")
 
+SURVEYS = {
+    "survey": lambda: surveys.many(40),
+    "many runs": lambda: surveys.many(5000),
+    "hostile survey": surveys.hostile,
+    "no runs": lambda: summarize([]),
+}
 MAKERS = {
     "small": analyses.small,
     "healthy": analyses.healthy,
@@ -35,6 +43,8 @@ SCRIPT = resources.files("pario.see.report.html").joinpath("script.js").read_tex
 
 @cache
 def page(name: str) -> str:
+    if name in SURVEYS:
+        return survey.render(SURVEYS[name](), ["/logs", "/more"])
     return html.render(MAKERS[name]())
 
 
@@ -49,13 +59,13 @@ def parse_html(text: str) -> Element:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", [*MAKERS, *SURVEYS])
 def test_the_page_is_valid_html(name: str) -> None:
     assert tree_of(name).find("body/main") is not None
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", [*MAKERS, *SURVEYS])
 def test_ids_are_unique_and_references_resolve(name: str) -> None:
     tree = tree_of(name)
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
@@ -66,7 +76,7 @@ def test_ids_are_unique_and_references_resolve(name: str) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", [*MAKERS, *SURVEYS])
 def test_the_page_needs_nothing_from_elsewhere(name: str) -> None:
     tree = tree_of(name)
     links = [
@@ -84,7 +94,7 @@ def test_the_page_needs_nothing_from_elsewhere(name: str) -> None:
 
 
 def test_the_page_stays_small() -> None:
-    sizes = {name: len(page(name).encode()) for name in MAKERS}
+    sizes = {name: len(page(name).encode()) for name in (*MAKERS, *SURVEYS)}
     print(sizes)
     assert max(sizes.values()) < 1_000_000
     assert len(SCRIPT.encode()) < 20_000
@@ -129,6 +139,25 @@ def test_nothing_of_a_log_becomes_markup() -> None:
         "\\u202egnp.exe",
     ):
         assert shown in text
+
+
+def test_nothing_of_a_survey_becomes_markup() -> None:
+    tree = tree_of("hostile survey")
+    assert len(list(tree.iter("script"))) == 2
+    text = "".join(tree.find("body").itertext())
+    for visible in ("<script>alert(1)</script>", "\\x1b[31m", "\\u202e", "\\xff", "{{ 7 * 7 }}"):
+        assert visible in text
+
+
+def test_the_page_of_a_survey_has_the_first_runs_and_all_totals() -> None:
+    tree = tree_of("many runs")
+    rows = {
+        section.get("id"): len(list(section.iter("tr"))) - 1
+        for section in tree.iter("section")
+        if section.find(".//table") is not None
+    }
+    assert rows == {"runs": 500, "causes": 5, "programs": 100, "users": 100}
+    assert "The first 500 runs of 5,000" in "".join(tree.find("body").itertext())
 
 
 def test_paths_are_isolated_from_the_direction_of_the_text_around() -> None:

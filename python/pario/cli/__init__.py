@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "see (observe a run)": {
         "run": "run a program and report its I/O; --fix repairs it",
         "report": "report on a recorded run or on Darshan logs",
+        "survey": "list many runs by the seconds that they lose",
         "export": "export a recorded run to Perfetto, Parquet or JSON",
     },
     "fix (change settings and files)": {

@@ -1,10 +1,15 @@
-"""Types of arguments that are numbers, sizes or seconds."""
+"""Types of arguments that are numbers, sizes, seconds or dates."""
 
 from __future__ import annotations
 
 import argparse
+import re
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from math import inf
+
+_DAY = 86400.0
 
 
 def size(text: str) -> int:
@@ -41,6 +46,19 @@ def seconds(text: str) -> float:
     if not 0 < value < inf:
         raise argparse.ArgumentTypeError(f"{text}; expected seconds, above 0")
     return value
+
+
+def moment(text: str) -> float:
+    """A date, with or without a time, in seconds since the epoch (UTC), or the days before now."""
+    if re.fullmatch(r"\d{1,5}d", text):
+        return time.time() - int(text[:-1]) * _DAY
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(
+            f"{text}; expected a date such as 2026-11-30 or 2026-11-30T18:00, or days such as 7d"
+        ) from error
 
 
 def up_to(most: int) -> Callable[[str], int]:

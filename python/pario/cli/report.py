@@ -7,36 +7,50 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pario.cli.arguments import add_logs, add_page
 from pario.cli.pages import write_page
+from pario.cli.threshold import add_threshold, status_of
 from pario.errors import ParioError
 from pario.progress import progress
+
+if TYPE_CHECKING:
+    from pario.see.analyze.model import Analysis
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario report``."""
     add_logs(parser, meaning="run.pario, or one or more .darshan files of one job")
     add_page(parser, "report", "docs/report-json.md", "findings, functions and files")
+    add_threshold(parser, "the run")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the report on standard output."""
-    show(
+    """Prints the report on standard output; the exit status depends on --fail-above."""
+    analysis = show(
         arguments.logs,
         html=arguments.html,
         as_json=arguments.json,
         everything=arguments.all,
         stream=sys.stdout,
     )
-    return 0
+    if arguments.fail_above is None:
+        return 0
+    return status_of(
+        "report",
+        arguments.fail_above,
+        analysis.seconds_lost,
+        analysis.job.wall,
+        analysis.verdict.is_complete,
+    )
 
 
 def show(
     logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO, everything: bool = False
-) -> None:
-    """Reads, analyses and renders: the one place that connects the stages of a report."""
+) -> Analysis:
+    """Reads, analyses and renders: the one place that connects the stages of a report. Returns the
+    analysis."""
     from pario.see.analyze import analyze
     from pario.see.symbols import resolve
     from pario.see.tables import read
@@ -54,13 +68,14 @@ def show(
 
         terminal.render(analysis, Console(file=stream, highlight=False), all=everything)
     if html is None:
-        return
+        return analysis
     from pario.see.report import html as page
 
     with progress("pario: writing the HTML report"):
         write_page(html, page.render(analysis), "report")
     if not as_json:
         print(f"HTML report: {html}", file=stream)
+    return analysis
 
 
 def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:

@@ -47,6 +47,11 @@ class Verdict:
     unseen: tuple[str, ...] = ()
     grade: Grade = "unknown"
 
+    @property
+    def is_complete(self) -> bool:
+        """True if the run is known well enough for a judgement of the whole of it."""
+        return not self.unseen and self.grade != "unknown"
+
 
 @dataclass(frozen=True)
 class CallInProgress:
@@ -435,6 +440,8 @@ class JobInfo:
     calls: int = 0  # to storage, all layers
     system_reads: int = -1  # read calls that reached the kernel, sockets included; -1: not known
     system_writes: int = -1  # write calls
+    user: str = ""  # empty: not known
+    program: str = ""  # name without launcher and interpreter; empty: not known
 
 
 @dataclass(frozen=True)
@@ -495,3 +502,8 @@ class Analysis:
     stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000
     kernel: KernelTotals | None = None  # None: the log has no counters of the kernel
     progress: Progress = Progress()
+
+    @property
+    def seconds_lost(self) -> float:
+        """The seconds of wall time that the repairs of all findings would save."""
+        return sum(finding.seconds for finding in self.findings)

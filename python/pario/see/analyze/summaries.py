@@ -9,6 +9,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.functions import COUNTED
 from pario.see.analyze.model import FileSystemRow, JobInfo, SizeRow
+from pario.see.analyze.program import program_of
 from pario.see.analyze.scope import PROGRAM
 from pario.see.tables.model import LAYERS, Job
 
@@ -46,6 +47,8 @@ def job_info(facts: Facts) -> JobInfo:
         calls=int(sum(facts.column(name) @ facts.stored for _, name, _ in COUNTED)),
         system_reads=_system_calls(facts, "syscalls_read"),
         system_writes=_system_calls(facts, "syscalls_write"),
+        user=str(job.metadata.get("user", "")),
+        program=program_of(job),
     )
 
 

@@ -1,5 +1,5 @@
-"""The report, and the comparison of two runs, as JSON. docs/report-json.md and docs/compare.md
-describe the schemas."""
+"""The report, the comparison of two runs, and the survey of many as JSON. docs/report-json.md,
+docs/compare.md and docs/survey.md describe the schemas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 from pario.see.analyze.comparison import Comparison
 from pario.see.analyze.model import Analysis
+from pario.see.analyze.survey import Survey
 
 FORMAT = "pario-report"
 #: The version grows if a field changes its meaning or disappears; new fields do not change it.
 VERSION = 1
 COMPARISON_FORMAT = "pario-comparison"
 COMPARISON_VERSION = 1
+SURVEY_FORMAT = "pario-survey"
+SURVEY_VERSION = 1
 
 
 def render(analysis: Analysis) -> str:
@@ -27,6 +30,11 @@ def render(analysis: Analysis) -> str:
 def render_comparison(comparison: Comparison) -> str:
     """Return a comparison as one JSON object in ASCII."""
     return _text({"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION, **asdict(comparison)})
+
+
+def render_survey(survey: Survey) -> str:
+    """Return a survey as one JSON object in ASCII, with a line break at its end."""
+    return _text({"format": SURVEY_FORMAT, "version": SURVEY_VERSION, **asdict(survey)}) + "\n"
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -39,6 +39,7 @@ BLOCK = Format("block", wording.block)
 SECONDS = Format("seconds", wording.seconds)
 SHARE = Format("share", wording.share)
 RATE = Format("rate", wording.rate)
+DATE = Format("date", wording.date)
 #: The value is a tuple of :class:`Bar`, drawn one below the other; HTML only.
 BARS = Format("bars", lambda _: "")
 #: The value is a pair of seconds, to which a button zooms the timeline; HTML only.

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from pario.see.report.page import heading, more
-from pario.see.report.table import Column, Row, Table
+from pario.see.report.table import PATH, Column, Row, Table
 from pario.wording import elide
 
 GAP = 2
@@ -47,10 +47,18 @@ def lines(table: Table[Row], width: int, titles: bool = True) -> Iterator[Text]:
             line.stylize(table.style(row))
         yield line
         for column in below:
-            if text := column.cell(row):
-                filled = textwrap.fill(text, width, initial_indent=_BELOW, subsequent_indent=_BELOW)
-                yield Text(filled, style="dim")
+            if text := column.cell_with_aside(row):
+                yield Text(_fill(text, width, is_path=column.format is PATH), style="dim")
     yield from more(table.rest, table.noun)
+
+
+def _fill(text: str, width: int, *, is_path: bool) -> str:
+    """Return a text as indented lines; a path is shortened to one."""
+    if is_path:
+        return _BELOW + elide(text, width - len(_BELOW))
+    return textwrap.fill(
+        text, width, initial_indent=_BELOW, subsequent_indent=_BELOW, break_on_hyphens=False
+    )
 
 
 def align_columns(

@@ -18,9 +18,12 @@ _EXPECTED = (
 )
 
 
-def read(paths: Sequence[str | os.PathLike[str]]) -> Job:
+def read(paths: Sequence[str | os.PathLike[str]], *, apart: bool = True) -> Job:
     """Return the job with logs at ``paths``: directories of ``pario run`` (hosts may have their
     own), process logs, or Darshan logs.
+
+    ``apart``: a process of its own reads Darshan logs; otherwise this process does, and some
+    damaged logs end it.
 
     Raises ReadError with the path, its contents and the expected contents.
     """
@@ -41,7 +44,7 @@ def read(paths: Sequence[str | os.PathLike[str]]) -> Job:
         raise ReadError(
             logs[own.index(False)], "a log of another tool among pario's", "logs of one kind"
         )
-    return darshan.read_job(_source(places), logs)
+    return (darshan.read_job if apart else darshan.collect)(_source(places), logs)
 
 
 def _source(paths: Sequence[Path]) -> str:
@@ -54,5 +57,9 @@ def _logs_at(path: Path) -> Sequence[Path]:
         return [path]
     logs = sorted(path.glob("*.plog")) or sorted(path.glob("*.darshan"))
     if not logs:
-        raise ReadError(path, "a directory without logs", _EXPECTED)
+        raise ReadError(
+            path,
+            "a directory without logs",
+            f"{_EXPECTED}; pario survey searches directories for logs",
+        )
     return logs

@@ -312,7 +312,8 @@ document.addEventListener("DOMContentLoaded", () => {
     input.addEventListener("input", () => {
       const wanted = input.value.trim().toLowerCase(), rows = [...table.tBodies[0].rows];
       rows.forEach((row) => {
-        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+        const place = "wholeRow" in input.dataset ? row : row.cells[0];
+        row.hidden = !place.textContent.toLowerCase().includes(wanted);
       });
       table.classList.toggle("filtered", Boolean(wanted));
       const visible = rows.filter((row) => !row.hidden).length;

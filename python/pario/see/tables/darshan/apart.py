@@ -33,18 +33,21 @@ def read_job(source: str, paths: Sequence[Path]) -> Job:
 
 def ask(command: Sequence[str], source: str) -> Job | ParioError:
     """Return the answer of a reading process; an error if it died."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment()) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as child:
         assert child.stdout is not None
         try:
             answer: Job | ParioError = pickle.load(child.stdout)
         except (EOFError, pickle.UnpicklingError):
             return ReadError(
-                source, f"a log that Darshan's library cannot read ({_end(child.wait())})", EXPECTED
+                source,
+                f"a log that Darshan's library cannot read ({describe_end(child.wait())})",
+                EXPECTED,
             )
     return answer
 
 
-def _end(status: int) -> str:
+def describe_end(status: int) -> str:
+    """Return how a reading process ended, by its status."""
     return (
         f"it died of {signal.Signals(-status).name}"
         if status < 0
@@ -52,7 +55,7 @@ def _end(status: int) -> str:
     )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return this process's environment, with the directory of this package in PYTHONPATH."""
     here = str(Path(pario.__file__).parents[1])
     return {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pario.filesystems import is_network
 from pario.see.tables.darshan import libraries
 from pario.see.tables.darshan.counters import MODULE_LAYERS, to_rows
+from pario.see.tables.darshan.identity import require_one_run, user_of
 from pario.see.tables.darshan.log import Heat, Log, Module, Segments, Stripes
 from pario.see.tables.model import (
     EVENT,
@@ -52,10 +53,11 @@ _MPIIO_NESTING = (
 
 
 def collect(source: str, paths: Sequence[Path]) -> Job:
-    """Return the job of Darshan logs. Raises ReadError for another file, and for damage in a part
-    on which all others depend."""
+    """Return the job of Darshan logs. Raises ReadError for another file, for damage in a part on
+    which all others depend, and for logs of different jobs."""
     with ExitStack() as stack:
         logs = [stack.enter_context(Log(path)) for path in paths]
+        require_one_run(logs)
         return _Reader(Job(source=source, format="darshan"), logs).read()
 
 
@@ -129,6 +131,7 @@ class _Reader:
         metadata = logs[0].job
         job.metadata = {
             "uid": metadata["uid"],
+            "user": user_of(logs[0]),
             "jobid": metadata["jobid"],
             "log_version": metadata["log_ver"],
             **metadata["metadata"],

@@ -32,6 +32,7 @@ from pario.see.tables.own.streams import add_streams
 from pario.see.tables.own.striping import add_striping
 from pario.see.tables.own.view import Timebase, View
 from pario.see.tables.rows import MOMENTS, Names, new_processes
+from pario.see.tables.users import user_name
 from pario.wording import plural
 
 _ALWAYS_KNOWN = {
@@ -337,7 +338,9 @@ def _describe(job: Job, views: Sequence[View], description: dict[str, Any]) -> N
     job.mpi_library = " ".join(
         str(mpi.get("library", "")).replace("Version:", "").split()
     )  # MPICH says "MPICH Version: 5.0.2"
-    job.metadata = {key: first[key] for key in ("user", "cwd", "env") if key in first}
+    job.metadata = {key: first[key] for key in ("cwd", "env") if key in first}
+    if "user" in first:
+        job.metadata |= {"uid": first["user"], "user": user_name(first["user"])}
     job.metadata["pario"] = views[0].log.schema.pario
     job.has = _find_known(job, bool(mpi))
 
