@@ -94,6 +94,7 @@ def _row(number: int) -> RunRow:
         grade="worthwhile" if lost else "healthy",
         sentence="I/O-bound: 58 % of it is I/O.",
         is_judged=number % 50 > 0,
+        covered=number % 50 > 0,
         unseen=() if number % 50 else ("rank 3 of 4 has no log",),
         causes=(cause,) if lost else (),
     )

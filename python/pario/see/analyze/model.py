@@ -46,11 +46,12 @@ class Verdict:
     # "rank 3 of 4 has no log"; empty: the verdict covers the whole run
     unseen: tuple[str, ...] = ()
     grade: Grade = "unknown"
+    covered: bool = True  # False: the sentence begins with parts of the run that were not seen
 
     @property
     def is_complete(self) -> bool:
         """True if the run is known well enough for a judgement of the whole of it."""
-        return not self.unseen and self.grade != "unknown"
+        return self.covered and self.grade != "unknown"
 
 
 @dataclass(frozen=True)

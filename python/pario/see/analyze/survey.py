@@ -50,6 +50,7 @@ class RunRow:
     grade: str = ""  # as in Verdict
     sentence: str = ""  # the verdict
     unseen: tuple[str, ...] = ()
+    covered: bool = True  # as in Verdict
     is_judged: bool = False  # the verdict covers the whole run
     causes: tuple[Cause, ...] = ()  # most seconds first
 
@@ -66,7 +67,7 @@ class RunRow:
     @property
     def verdict(self) -> str:
         """``damaged``, ``incomplete`` or the grade."""
-        return "damaged" if self.error else "incomplete" if self.unseen else self.grade
+        return "damaged" if self.error else "incomplete" if not self.covered else self.grade
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ def run_row(analysis: Analysis, path: str, logs: int) -> RunRow:
         grade=verdict.grade,
         sentence=verdict.sentence,
         unseen=verdict.unseen,
+        covered=verdict.covered,
         is_judged=verdict.is_complete,
         causes=tuple(
             Cause(finding.rule, finding.title, finding.seconds) for finding in analysis.findings

@@ -48,6 +48,7 @@ def verdict(
         method=_method(facts),
         not_known=_not_known(facts),
         unseen=unseen,
+        covered=not leads,
     )
 
 
