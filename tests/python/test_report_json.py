@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.see.analyze import model
+from pario.see.analyze import model, mpiio_model
 from pario.see.report import json as report
 from tests.python.support import analyses
 
@@ -51,7 +51,9 @@ def test_every_field_is_documented() -> None:
         re.findall(r"^\| `(\w+)` \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
     )
     classes = [
-        item for item in vars(model).values() if isinstance(item, type) and is_dataclass(item)
+        item
+        for item in (*vars(model).values(), *vars(mpiio_model).values())
+        if isinstance(item, type) and is_dataclass(item)
     ]
     missing = {
         f"{item.__name__}.{field.name}"

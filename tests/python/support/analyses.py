@@ -17,14 +17,13 @@ from pario.see.analyze.model import (
     HintRow,
     HintState,
     JobInfo,
-    MpiioPhase,
-    MpiioRow,
     Phase,
     SizeRow,
     Split,
     Timeline,
     Verdict,
 )
+from pario.see.analyze.mpiio_model import MpiioPhase, MpiioRow
 
 BINS = 300
 CHECKPOINT = "/lustre/work/combustion/run17/out/checkpoint_0001.h5"

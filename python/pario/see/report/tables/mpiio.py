@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pario import wording
-from pario.see.analyze.model import MpiioPhase, MpiioRow
+from pario.see.analyze.mpiio_model import MpiioPhase, MpiioRow
 from pario.see.report.table import (
     BYTES,
     HTML_ONLY,
