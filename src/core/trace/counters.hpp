@@ -191,21 +191,23 @@ inline void apply_read(Record& row, const Call& call, bool nested) {
   row.zero_reads += call.result == 0 && call.asked != 0;
 }
 
-/// The counters of the calls of an operation and of their duration.
+/// The counters of the calls of an operation, of their duration, and of those inside MPI-IO calls.
 struct Meta {
-  Field count, time;
+  Field count, time, nested;
 };
 
 inline constexpr Meta kMeta[] = {
-#define PARIO_OP(name, calls, time) {&Record::calls, &Record::time},
+#define PARIO_OP(name, calls, time, nested) {&Record::calls, &Record::time, &Record::nested},
 #include "core/trace/calls.def"
 };
 
-inline void apply_open(Record& row, const Call& call) {
+inline void apply_open(Record& row, const Call& call, bool nested) {
   if (call.result < 0) {
     ++row.failed_opens;
+    row.nested_failed_opens += nested;
     return;
   }
+  row.nested_opens += nested;
   ++row.opens;
   row.open_flags |= call.open_flags;
   row.collective_opens += (call.flags & kCollective) != 0;
@@ -220,7 +222,7 @@ inline void apply_meta(Record& row, const Call& call, bool nested) {
   row.slowest_meta_time = std::max(row.slowest_meta_time, duration);
   switch (call.op) {
     case Op::open:
-      return apply_open(row, call);
+      return apply_open(row, call, nested);
     case Op::close:
       row.last_close = std::max(row.last_close, call.end);
       break;
@@ -235,6 +237,7 @@ inline void apply_meta(Record& row, const Call& call, bool nested) {
       break;
   }
   ++(row.*meta.count);
+  row.*meta.nested += nested;
 }
 
 }  // namespace detail

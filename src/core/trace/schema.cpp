@@ -24,7 +24,7 @@ constexpr const char* kLayerNames[] = {
 #include "core/trace/calls.def"
 };
 constexpr OpInfo kOps[] = {
-#define PARIO_OP(name, calls, time) {#name, #calls, #time},
+#define PARIO_OP(name, calls, time, nested) {#name, #calls, #time},
 #include "core/trace/calls.def"
 };
 

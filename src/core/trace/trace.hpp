@@ -29,7 +29,7 @@ enum class Layer : std::uint8_t {
 
 /// The effect of a call on a file, which selects its counters (calls.def). The log's `ops`.
 enum class Op : std::uint8_t {
-#define PARIO_OP(name, calls, time) name,
+#define PARIO_OP(name, calls, time, nested) name,
 #include "core/trace/calls.def"
 };
 

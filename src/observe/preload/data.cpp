@@ -28,6 +28,13 @@ ssize_t trace_vector(Symbol symbol, int descriptor, const iovec* pieces, int cou
 /// False for splice, whose bytes are not in /proc/PID/io.
 bool is_counted_by_kernel(Symbol source) { return source != Symbol::splice_source; }
 
+/// Counts one half of a call that moves bytes between two files.
+void count_half(const Transfer& transfer, Description& file, Span span, ssize_t moved) {
+  count_transfer(transfer, file, span, moved);
+  if (trace::Record* record = record_of(file, trace::Layer::posix))
+    trace::add(record, &trace::Record::copies, 1);
+}
+
 /// Traces a call that moves bytes between two files; divides its time among the traced ones.
 template <class Real>
 ssize_t trace_between(const Transfer& source, const Transfer& target, Real real) {
@@ -41,11 +48,11 @@ ssize_t trace_between(const Transfer& source, const Transfer& target, Real real)
     const std::uint64_t half = span.start + (span.end - span.start) / 2;
     const std::uint64_t middle = from == nullptr ? span.start : to == nullptr ? span.end : half;
     if (from != nullptr)
-      count_transfer(source, *from, {span.start, middle}, moved);
+      count_half(source, *from, {span.start, middle}, moved);
     else if (is_counted_by_kernel(source.symbol))
       trace::count_untraced(trace::Op::read, moved);
     if (to != nullptr)
-      count_transfer(target, *to, {middle, span.end}, moved);
+      count_half(target, *to, {middle, span.end}, moved);
     else if (is_counted_by_kernel(source.symbol))
       trace::count_untraced(trace::Op::write, moved);
   });

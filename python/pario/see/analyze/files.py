@@ -95,7 +95,7 @@ class _FileColumns:
             for name, values in (("reads", facts.reads), ("writes", facts.writes))
         }
         self.calls = outer | {
-            name: facts.per_file(facts.column(name))
+            name: facts.per_file(facts.calls(name))
             for name in ("opens", "closes", "seeks", "stats", "syncs", "others")
         }
         self.moved = {

@@ -14,6 +14,8 @@ from pario.see.analyze.model import FunctionRow
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO
 from pario.see.tables.model import LAYERS
 
+#: The row of all waiting for other ranks: in barriers, and before the last rank arrives.
+WAITING = "waiting for other ranks"
 LAYER_NAMES = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
 #: Kind of call, and its counters of calls and bytes.
 COUNTED = (
@@ -38,6 +40,29 @@ def functions(facts: Facts) -> tuple[FunctionRow, ...]:
         *(() if by_function else _read_file_counters(facts)),
     ]
     return tuple(sorted(source, key=lambda row: (-row.seconds, row.name)))
+    source = (
+        _read_function_counters(facts) if len(facts.job.functions) else _read_file_counters(facts)
+    )
+    rows = (*source, *_waiting_row(facts))
+    return tuple(sorted(rows, key=lambda row: (-row.seconds, row.name)))
+
+
+def _waiting_row(facts: Facts) -> Iterator[FunctionRow]:
+    """Yield a row with the waiting for other ranks, which is a part of the rows of MPI calls."""
+    by_lane = facts.times.lane_times.waiting
+    if not facts.lanes.mpi or not by_lane.any():
+        return
+    yield _row(
+        facts,
+        WAITING,
+        "waiting",
+        by_lane,
+        busiest=by_lane,
+        calls=len(facts.times.waits.lane),
+        bytes=0,
+        waiting=float(by_lane.sum()),
+        inside={"MPI": float(by_lane.sum())},
+    )
 
 
 def _read_function_counters(facts: Facts) -> Iterator[FunctionRow]:

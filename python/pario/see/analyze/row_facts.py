@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
 from pario.see.analyze.cells import MPIIO, POSIX, STDIO
+from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
 
@@ -58,15 +59,19 @@ class RowFacts:
         """A counter of all rows as floats; times of events that did not occur are NaN."""
         return np.asarray(self.records[name], np.float64)
 
+    def calls(self, name: str) -> Floats:
+        """Calls of a kind per row (``opens``, ``syncs`` ...), without those of MPI-IO itself."""
+        return own_calls(self.job, name)
+
     @cached_property
     def reads(self) -> Floats:
         """Reads per row, without the calls of MPI-IO itself."""
-        return self.column("reads") - self.column("nested_reads")
+        return self.calls("reads")
 
     @cached_property
     def writes(self) -> Floats:
         """Writes per row, without the calls of MPI-IO itself."""
-        return self.column("writes") - self.column("nested_writes")
+        return self.calls("writes")
 
     @cached_property
     def read_size(self) -> Floats:

@@ -21,6 +21,8 @@ from pario.see.tables.model import Job
 #: Events that hold this part of the counted I/O time count as complete.
 ALMOST_ALL = 0.9
 
+#: Blocking collectives that move no bytes.
+BARRIERS = ("MPI_Barrier",)
 COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
 
 
@@ -110,15 +112,21 @@ class Times:
 
     @cached_property
     def _sets(self) -> tuple[IntervalSet, IntervalSet, IntervalSet]:
-        waiting = self.waits.intervals()
+        talk_rows = np.flatnonzero(self.job.events["layer"] == COMMUNICATION)
+        waiting = self.waits.intervals() + self.intervals(self._barriers(talk_rows))
         io = self.intervals(self.io_events)
-        talk = self.intervals(np.flatnonzero(self.job.events["layer"] == COMMUNICATION))
+        talk = self.intervals(talk_rows)
         horizon = self.wall
         return (
             IntervalSet(waiting, horizon),
             IntervalSet(waiting + io, horizon),
             IntervalSet(waiting + io + talk, horizon),
         )
+
+    def _barriers(self, talk: Ints) -> Ints:
+        """Return the rows of barriers, which move no bytes: all their time is waiting."""
+        names = np.array([name in BARRIERS for name in self.job.function_names] or [False])
+        return np.asarray(talk[names[self.job.events["function"][talk]]])
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
         """Return I/O, waiting and communication in intervals of lanes, from events."""
@@ -185,6 +193,7 @@ class Times:
         names = np.array(
             [name.startswith("MPI_Barrier") for name in self.job.function_names] or [False]
         )
+        names = np.array([name in BARRIERS for name in self.job.function_names] or [False])
         barrier = talk & names[functions["name"]] if len(functions) else talk
         count = self.lanes.count
         return (

@@ -44,7 +44,7 @@ def job_info(facts: Facts) -> JobInfo:
         files=_files(facts),
         directory=str(job.metadata.get("cwd", "")),
         settings=_settings(job),
-        calls=int(sum(facts.column(name) @ facts.stored for _, name, _ in COUNTED)),
+        calls=int(sum(facts.calls(name) @ facts.stored for _, name, _ in COUNTED)),
         system_reads=_system_calls(facts, "syscalls_read"),
         system_writes=_system_calls(facts, "syscalls_write"),
         user=str(job.metadata.get("user", "")),
@@ -122,7 +122,7 @@ def filesystems(facts: Facts) -> tuple[FileSystemRow, ...]:
     def total(values: Floats) -> Floats:
         return sums(of_row, values * facts.stored, count)
 
-    calls = total(sum((facts.column(name) for _, name, _ in COUNTED), np.zeros(len(facts.records))))
+    calls = total(sum((facts.calls(name) for _, name, _ in COUNTED), np.zeros(len(facts.records))))
     read, written = (
         total(_sum_stored_bytes(facts, "bytes_read")),
         total(_sum_stored_bytes(facts, "bytes_written")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -28,8 +29,10 @@ from pario.see.report.tables.settings import settings
 from pario.see.report.text_table import lines, section
 from pario.see.report.words import (
     SURE,
+    describe_contention,
     hints_without_effect,
     kernel,
+    is_contended,
     lanes,
     no_findings,
     rows_of,
@@ -46,6 +49,9 @@ MESSAGES = 3
 SLOW_CALLS = 2
 SITES = 5
 CALLERS = 3
+CONTENTION = "Contention  "
+#: The part of the run for which the mean rank waits off the critical path before it has a bar.
+LEAST_WAITING = 0.02
 
 ARROWS = {"setting": "→ ", "code": "→ ", "command": "$ "}
 INDENT = 19
@@ -65,7 +71,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
         section(progress.calls(safe.progress, None if all else PROGRESS_ROWS), width),
         _findings(safe, width, all),
         _slow_calls(safe, width, all),
-        _hints_without_effect(safe, width),
+        chain(_hints_without_effect(safe, width), _contention(safe, width, all)),
         section(loaders, width),
         *(() if brief else (_functions(safe, width, all), _files(safe, width, all))),
         *(_details(safe, width) if all else ()),
@@ -115,8 +121,18 @@ def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
             f"Rank {verdict.slowest_rank}" if verdict.slowest_rank >= 0 else "The slowest rank"
         )
         most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
-        text = f"{slowest} spends the most time in I/O: {most} (mean {mean})."
+        text = f"{slowest} spends the most time in I/O: {most} (mean {mean}).{_waiting(verdict)}"
         yield Text(wording.elide(text, width), style="dim")
+
+
+def _waiting(verdict: Verdict) -> str:
+    """Return the waiting of the mean rank if it exceeds that on the critical path, which the bar
+    shows; else an empty text."""
+    mean = verdict.mean
+    if not mean.waiting - verdict.critical.waiting >= LEAST_WAITING * mean.wall > 0:
+        return ""
+    share, wait = wording.share(mean.waiting / mean.wall), wording.seconds(mean.waiting)
+    return f" Mean waiting: {wait} ({share})."
 
 
 def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
@@ -258,6 +274,18 @@ def _hints_without_effect(analysis: Analysis, width: int) -> Iterator[Text]:
     yield Text.assemble(
         ("Hints  ", "bold yellow"), wording.elide(reason, max(width - 7 - len(rest), 20)) + rest
     )
+
+
+def _contention(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    """Yield a line on the busiest shared file whose blocks or targets are contended; ``all``: on
+    each shared file."""
+    rows = [row for row in analysis.contention if all or is_contended(row)]
+    for number, row in enumerate(rows if all else rows[:1]):
+        head = " " * len(CONTENTION) if number else CONTENTION
+        rest = f" (and {len(rows) - 1} more: --all)" if len(rows) > 1 and not all else ""
+        space = max(width - len(head) - len(rest), LEAST_COMMAND)
+        text = wording.elide(describe_contention(row), space) + rest
+        yield Text.assemble((head, "bold yellow"), text)
 
 
 def _notes(analysis: Analysis, all: bool) -> Iterator[Text]:

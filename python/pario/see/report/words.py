@@ -10,6 +10,7 @@ from pario.see.analyze.comparison import Measure, OutputState
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import (
     Analysis,
+    Contention,
     FileRow,
     FunctionRow,
     HintRow,
@@ -121,6 +122,37 @@ def rows_of(analysis: Analysis, table: str) -> list[HintRow]:
 def hints_without_effect(rows: Sequence[HintRow]) -> list[HintRow]:
     """Return the hints without effect: rejected, or not in force."""
     return [row for row in rows if row.state in ("not taken", "not in force")]
+
+
+#: A storage target is overloaded with this many times the mean bytes.
+OVERLOADED = 2.0
+
+
+def is_contended(row: Contention) -> bool:
+    """Return True if ranks share blocks of the file, or one of its targets is overloaded."""
+    return row.shared_units > 0 or _overload(row) >= OVERLOADED
+
+
+def describe_contention(row: Contention) -> str:
+    """Return the shared blocks of a file and its busiest target in one line."""
+    totals = _totals(row)
+    text = f"{wording.name(row.path)}: {row.note}"
+    if _overload(row) < OVERLOADED:
+        return text
+    busiest = totals.index(max(totals))
+    share = wording.percent(max(totals), sum(totals))
+    return f"{text}; {row.targets[busiest]} has {share} of the bytes"
+
+
+def _totals(row: Contention) -> list[int]:
+    """Return the bytes on each target."""
+    return [sum(column) for column in zip(*row.bytes, strict=True)]
+
+
+def _overload(row: Contention) -> float:
+    """Return the bytes of the busiest target as a multiple of the mean; 1 without targets."""
+    totals = _totals(row)
+    return max(totals) * len(totals) / max(sum(totals), 1) if len(totals) > 1 else 1.0
 
 
 #: Texts for the state of an output file.

@@ -110,12 +110,12 @@ def _below_mpiio(facts: Facts) -> Mask:
 
 
 def _seek_storms(facts: Facts) -> Iterator[Candidate]:
-    seeks, moves = facts.column("seeks"), facts.reads + facts.writes
+    seeks, moves = facts.calls("seeks"), facts.reads + facts.writes
     mask = (
         facts.stored
         & (seeks >= MANY_SEEKS)
         & (seeks >= 0.5 * moves)
-        & (seeks > SEEKS_OF_AN_OPEN * facts.column("opens"))
+        & (seeks > SEEKS_OF_AN_OPEN * facts.calls("opens"))
     )
     if mask.any():
         yield _seeks(facts, scene(facts, mask, facts.cells[:, SEEK] + facts.cells[:, READ]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, sums
-from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.cells import MPIIO, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Confidence, Evidence, Fix
@@ -21,6 +21,7 @@ from pario.see.tables.model import LAYERS
 
 MAX_FILES = 10
 WORTH_NAMING = 0.01  # of the mean file
+_BYTES = ("bytes_read", "bytes_written")
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,13 @@ class Scene:
         return tuple(LAYERS[number] for number in np.unique(self.facts.records["layer"][self.rows]))
 
     def total(self, column: str) -> int:
-        """Return the sum of a counter over the rows."""
-        return int(self.facts.records[column][self.rows].sum())
+        """Return the sum of a counter over the rows; calls and bytes that the MPI-IO library
+        passes on count once."""
+        if column not in _BYTES:
+            return int(self.facts.calls(column)[self.rows].sum())
+        both = (self.facts.records["layer"][self.rows] == MPIIO).any()
+        moved = self.facts.asked_bytes(column) if both else self.facts.column(column)
+        return int(moved[self.rows].sum())
 
     def candidate(
         self,

@@ -40,7 +40,7 @@ _SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite databas
 
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
-    opens = facts.column("opens") + facts.column("failed_opens")
+    opens = facts.calls("opens") + facts.calls("failed_opens")
     per_rank = opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts)
     mask = facts.stored & (per_rank >= MANY_OPENS)
     if not mask.any():
@@ -97,8 +97,8 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     many = files_of_rows(facts)
     extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
     moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
-    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.column("opens") > 0)
-    small &= facts.column("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
+    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
+    small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
     directory = facts.directory[facts.file] if len(facts.directory) else facts.file
     rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))
     files = rows + sums(directory[small], many[small] - 1, len(facts.directories))
@@ -171,7 +171,7 @@ def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> 
 
 
 def _stat_storms(facts: Facts) -> Iterator[Candidate]:
-    stats, opens = facts.column("stats"), facts.column("opens")
+    stats, opens = facts.calls("stats"), facts.calls("opens")
     many = sums(
         facts.lane[facts.stored & (facts.lane >= 0)],
         stats[facts.stored & (facts.lane >= 0)],
@@ -214,7 +214,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
 
 
 def _sync_storms(facts: Facts) -> Iterator[Candidate]:
-    syncs, writes = facts.column("syncs"), facts.column("writes")
+    syncs, writes = facts.calls("syncs"), facts.calls("writes")
     per_rank = syncs / np.maximum(facts.column("ranks"), 1)
     mask = facts.stored & (per_rank >= MANY_SYNCS) & (syncs * 20 >= writes)
     sync_writes = facts.stored & (facts.column("sync_writes") >= MANY_SYNCS)
@@ -275,7 +275,7 @@ def _per(writes: int, syncs: int) -> str:
 
 
 def _flush_storms(facts: Facts) -> Iterator[Candidate]:
-    flushes, writes = facts.column("flushes"), facts.column("writes")
+    flushes, writes = facts.column("flushes"), facts.calls("writes")
     mask = facts.stdio & (flushes >= MANY_OPENS * 5) & (flushes * 50 >= writes)
     if not mask.any():
         return
@@ -315,9 +315,9 @@ def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
     long as the fastest."""
     if facts.ranks < 4 or not facts.has("per_rank"):
         return
-    opens = facts.stored & (facts.lane >= 0) & (facts.column("opens") > 0)
+    opens = facts.stored & (facts.lane >= 0) & (facts.calls("opens") > 0)
     per_lane = sums(facts.lane[opens], facts.cells[opens, OPEN], facts.ranks)
-    count = sums(facts.lane[opens], facts.column("opens")[opens], facts.ranks)
+    count = sums(facts.lane[opens], facts.calls("opens")[opens], facts.ranks)
     each = per_lane[count > 0] / count[count > 0]
     if (
         len(each) < facts.ranks / 2

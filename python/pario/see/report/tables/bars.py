@@ -14,6 +14,7 @@ FUNCTION_CLASSES = {
     "collective": "communication",
     "rma": "communication",
     "mpi": "communication",
+    "waiting": "waiting",
 }
 
 

@@ -1,0 +1,52 @@
+"""The program's own calls: those of each row without the calls that its MPI-IO library made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.analyze.arrays import Floats, Mask
+from pario.see.analyze.cells import MPIIO, POSIX, find_rows
+from pario.see.tables.model import Job
+
+#: Counters of calls, and the counters of those among them that were made inside MPI-IO calls.
+NESTED: dict[str, str] = {
+    "reads": "nested_reads",
+    "writes": "nested_writes",
+    "opens": "nested_opens",
+    "failed_opens": "nested_failed_opens",
+    "closes": "nested_closes",
+    "seeks": "nested_seeks",
+    "stats": "nested_stats",
+    "syncs": "nested_syncs",
+    "others": "nested_others",
+}
+#: Logs of earlier versions have only these, and Darshan logs have none.
+_TRANSFERS = ("reads", "writes")
+
+
+def own_calls(job: Job, name: str) -> Floats:
+    """Return, per record, the calls ``name`` that the program made itself. Where a log does not
+    tell them apart, the POSIX calls of a process on a file that it opened through MPI-IO count as
+    the library's."""
+    calls = np.asarray(job.records[name], np.float64)
+    if name not in NESTED:
+        return calls
+    own = np.maximum(calls - job.records[NESTED[name]], 0.0)
+    return np.where(_below(job), 0.0, own) if _assumed(job, name) else own
+
+
+def _assumed(job: Job, name: str) -> bool:
+    """True if the log cannot hold the number of nested calls, although it has MPI-IO."""
+    records = job.records
+    if not (records["layer"] == MPIIO).any():
+        return False
+    if name in _TRANSFERS:
+        return job.format == "darshan"
+    return not any(records[NESTED[kind]].any() for kind in NESTED if kind not in _TRANSFERS)
+
+
+def _below(job: Job) -> Mask:
+    """True for POSIX rows of a process and file with an MPI-IO row."""
+    records = job.records
+    above = find_rows(records, records["process"], records["file"], np.full(len(records), MPIIO))
+    return np.asarray((records["layer"] == POSIX) & (above >= 0))
