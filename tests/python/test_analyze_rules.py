@@ -392,7 +392,7 @@ def hint(made: Job, effective: int) -> None:
     add_hint(made, "/scratch/c", "striping_factor", str(effective), "effective")
 
 
-def targets(made: Job, slow: float, directory: str = "/scratch") -> None:
+def targets(made: Job, slow: float, directory: str = "/scratch", reading: bool = False) -> None:
     for rank in range(32):
         seconds = slow if rank % 8 == 5 else 2.0
         add_record(
@@ -400,9 +400,11 @@ def targets(made: Job, slow: float, directory: str = "/scratch") -> None:
             rank,
             f"{directory}/o.{rank}",
             opens=1,
-            writes=64,
-            bytes_written=256 * MIB,
-            write_time=seconds,
+            **(
+                {"reads": 64, "bytes_read": 256 * MIB, "read_time": seconds}
+                if reading
+                else {"writes": 64, "bytes_written": 256 * MIB, "write_time": seconds}
+            ),
         )
         set_layout(made, f"{directory}/o.{rank}", MIB, [rank % 8])
 
@@ -524,8 +526,103 @@ CASES = {
     "unaligned-shared-writes": Case(
         lambda j: misalign(j, 100), lambda j: misalign(j, 0), (5, 15), ranks=4, kind="lustre"
     ),
+    "tiny-collective-buffer": Case(
+        lambda j: tiny_buffer(j, 4096), lambda j: tiny_buffer(j, 16 * MIB), (19, 20)
+    ),
+    "shared-file-pointer": Case(lambda j: ordered(j, 8000), lambda j: ordered(j, 10), (9, 10)),
+    "tiny-collective-calls": Case(
+        lambda j: tiny_calls(j, 8000, True), lambda j: tiny_calls(j, 10, True), (9, 10)
+    ),
+    "tiny-independent-calls": Case(
+        lambda j: tiny_calls(j, 8000, False), lambda j: tiny_calls(j, 10, False), (9, 10)
+    ),
+    "amplification": Case(lambda j: amplify(j, 400 * MIB), lambda j: amplify(j, 4 * MIB), (8.8, 9)),
+    "directory-storm": Case(lambda j: ask_names(j, 5000), lambda j: ask_names(j, 100), (9, 10)),
+    "backward-reads": Case(
+        lambda j: read_backwards(j, 0), lambda j: read_backwards(j, 5000), (19, 20.5)
+    ),
+    "small-copies": Case(lambda j: copy(j, 100_000), lambda j: copy(j, 40), (9, 10)),
+    "mpi-library-time": Case(
+        lambda j: mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
+        lambda j: mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
+        (17, 18),
+    ),
     "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
 }
+
+
+def mpi_writes(made: Job, calls: int, size: int, seconds: float, **facts: float) -> None:
+    """Rank 0's collective writes through MPI-IO; ``facts``: of the POSIX calls below."""
+    add_record(
+        made,
+        0,
+        "/scratch/m",
+        "mpiio",
+        writes=calls,
+        collective_writes=calls,
+        bytes_written=calls * size,
+        write_time=seconds,
+    )
+    below = {"writes": calls, "nested_writes": calls, "bytes_written": calls * size} | facts
+    add_record(made, 0, "/scratch/m", **below)
+
+
+def tiny_buffer(made: Job, size: int) -> None:
+    rounds = 100 * MIB // size
+    below = {"writes": rounds, "nested_writes": rounds}
+    mpi_writes(made, 100, MIB, 20.0, nested_write_time=15.0, write_time=15.0, **below)
+    add_hint(made, "/scratch/m", "cb_buffer_size", str(size))
+
+
+def ordered(made: Job, calls: int) -> None:
+    mpi_writes(made, calls, 80_000 // calls, 10.0, nested_write_time=6.0, write_time=6.0)
+    add_function(
+        made, 0, "MPI_File_write_ordered", "mpiio", calls=calls, seconds=10.0, bytes=80_000
+    )
+
+
+def tiny_calls(made: Job, calls: int, collective: bool) -> None:
+    own = {"writes": calls, "bytes_written": 80_000, "write_time": 10.0}
+    together = {"collective_writes": calls} if collective else {}
+    add_record(made, 0, "/scratch/m", "mpiio", **own, **together)
+
+
+def amplify(made: Job, moved: int) -> None:
+    add_record(made, 0, "/scratch/m", "mpiio", reads=40, bytes_read=4 * MIB, read_time=10.0)
+    below = {"reads": 40, "nested_reads": 40, "bytes_read": moved}
+    add_record(made, 0, "/scratch/m", read_time=9.0, nested_read_time=9.0, **below)
+
+
+def ask_names(made: Job, names: int) -> None:
+    for number in range(names):
+        file_row(made, f"/scratch/q/{number}")
+    rows = new_records(names)
+    rows["file"], rows["stats"], rows["stat_time"] = np.arange(names), 1, 0.002
+    made.records = rows
+
+
+def read_backwards(made: Job, forward: int) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/f",
+        reads=10_000,
+        forward_reads=forward,
+        strided_reads=9_998,
+        bytes_read=10_000 * 4096,
+        end_read=10_000 * 4096,
+        read_time=20.0,
+        seeks=10_000,
+        seek_time=0.5,
+    )
+
+
+def copy(made: Job, calls: int) -> None:
+    size = 40 * MIB
+    source = {"reads": calls, "bytes_read": size, "read_time": 5.0, "end_read": size}
+    target = {"writes": calls, "bytes_written": size, "write_time": 5.0}
+    add_record(made, 0, "/scratch/a", copies=calls, **source)
+    add_record(made, 0, "/scratch/b", copies=calls, **target)
 
 
 def found(made: Job) -> dict[str, float]:
@@ -561,6 +658,13 @@ SETTINGS = {
     "hole-read-modify-write": ["run.mpiio", "mpiio.pario_write_behind"],
     "missing-collectives": ["run.mpiio", "mpiio.pario_write_behind"],
     "collective-exchange": ["run.mpiio"],
+    "mpi-library-time": ["run.mpiio"],
+    "amplification": ["run.mpiio"],
+    "tiny-collective-buffer": ["run.mpiio"],
+    "shared-file-pointer": ["run.mpiio"],
+    "tiny-collective-calls": ["run.mpiio", "mpiio.pario_write_behind"],
+    "tiny-independent-calls": ["run.mpiio", "mpiio.pario_write_behind"],
+    "backward-reads": ["streams.whole"],
     "small-writes": ["streams.size", "streams.count"],
     "small-reads": ["streams.size", "streams.prefetch"],
     "stdio-buffer": ["stdio.mode", "stdio.size"],
@@ -768,14 +872,87 @@ def test_text_written_line_by_line_is_small_writes_because_calls_cost_more_than_
     assert list(found(made)) == ["small-writes"]
 
 
-def test_slow_target_is_named_with_the_commands_to_type() -> None:
+def test_slow_target_is_named_without_moving_files_that_are_only_written() -> None:
     made = job(32, kind="lustre")
     targets(made, 50.0)
     (finding,) = analyze(made).findings
     assert finding.title.startswith("OST 5 is slow: 4 files")
-    assert [fix.kind for fix in finding.fixes] == ["code", "command"]
-    assert re.fullmatch(r"lfs migrate -c 1 -o 0 /\S+", finding.fixes[1].text)
+    assert [fix.kind for fix in finding.fixes] == ["code"]
     assert finding.ranks == (5, 13, 21, 29)
+
+
+def test_files_on_a_slow_target_are_divided_among_the_others() -> None:
+    made = job(32, kind="lustre")
+    targets(made, 50.0, reading=True)
+    (finding,) = analyze(made).findings
+    assert [fix.kind for fix in finding.fixes] == ["code", "code", *["command"] * 3]
+    commands = [fix.text for fix in finding.fixes[2:]]
+    found = [re.fullmatch(r"lfs migrate -c 1 -o (\d) /\S+", text) for text in commands]
+    assert [one[1] for one in found if one] == ["0", "1", "2"]
+
+
+def test_processes_without_mpi_do_not_queue() -> None:
+    made = make_job(8, 100.0, mpi=False, has=COUNTERS)
+    opens = np.linspace(0.1, 4.0, 8)
+    add_record(made, range(8), "/scratch/f", opens=1, open_time=opens, reads=1, bytes_read=10)
+    assert not found(made)
+
+
+def test_a_program_that_only_reads_creates_nothing() -> None:
+    for reading in (True, False):
+        made = job()
+        for number in range(400):
+            moved = {"reads": 1, "bytes_read": 9} if reading else {"writes": 1, "bytes_written": 9}
+            add_record(made, 0, f"/scratch/d/{number}", opens=1, open_time=0.01, **moved)
+        (finding,) = analyze(made).findings
+        assert ("reat" in finding.cause) != reading
+
+
+def test_a_training_run_with_small_files_is_told_to_pack_records() -> None:
+    made = job()
+    made.programs = ["/usr/bin/python3.11"]
+    for number in range(400):
+        moved = {"reads": 1, "bytes_read": 9}
+        add_record(made, 0, f"/data/c{number}/x.jpg", opens=1, open_time=0.01, **moved)
+    (finding,) = analyze(made).findings
+    assert finding.title.startswith("400 small files in 400 directories below /data")
+    assert finding.fixes[1].text == "pario records pack /data -o /data.prec"
+
+
+def test_files_of_installed_software_are_no_storm() -> None:
+    made = job()
+    for number in range(400):
+        path = f"/home/u/venv/lib/python3.11/site-packages/p{number}/x.pyc"
+        add_record(made, 0, path, opens=1, open_time=0.01, reads=1, bytes_read=9, stats=3)
+    assert not found(made)
+
+
+def test_a_copy_in_the_kernel_is_one_finding_about_both_files() -> None:
+    made = job()
+    copy(made, 100_000)
+    (finding,) = analyze(made).findings
+    assert finding.rule == "small-copies"
+    assert finding.files == ("/scratch/a", "/scratch/b")
+
+
+def test_reads_in_sequence_at_the_rate_of_the_device_are_not_promised_more() -> None:
+    made = job()
+    size = {"reads": 25_000, "bytes_read": 25_000 * 8192, "end_read": 25_000 * 8192}
+    add_record(made, 0, "/scratch/f", consecutive_reads=25_000, read_time=40.0, **size)
+    assert not found(made)
+
+
+def test_holes_of_a_new_file_are_found_although_their_reads_return_nothing() -> None:
+    made = job(2)
+    own = {"writes": 100, "bytes_written": 100 * 4096, "write_time": 10.0}
+    add_record(made, range(2), "/scratch/n", "mpiio", **own)
+    below = {"reads": 800, "nested_reads": 800, "zero_reads": 800, "nested_read_time": 1.0}
+    windows = {"writes": 800, "nested_writes": 800, "bytes_written": 400 * MIB}
+    times = {"read_time": 1.0, "write_time": 8.5, "nested_write_time": 8.5}
+    add_record(made, range(2), "/scratch/n", **below, **windows, **times)
+    finding = analyze(made).findings[0]
+    assert finding.rule == "hole-read-modify-write"
+    assert "1,600 of the reads returned nothing" in finding.evidence[0].text
 
 
 def test_stronger_cause_leaves_nothing_to_a_weaker_one() -> None:
@@ -859,7 +1036,7 @@ def test_transfers_to_the_one_rank_count_as_its_cost() -> None:
 
 def test_commands_can_be_typed_as_they_stand() -> None:
     made = job(32, kind="lustre")
-    targets(made, 50.0, directory="/lustre/my run")
+    targets(made, 50.0, directory="/lustre/my run", reading=True)
     commands = [
         fix.text
         for finding in analyze(made).findings

@@ -7,6 +7,7 @@ from pario.see.analyze import (
     loaders,
     mpiio,
     outliers,
+    overlaps,
     phases,
     progress,
     reconcile,
@@ -59,4 +60,5 @@ def analyze(job: Job) -> Analysis:
         outliers=outliers.outliers(facts),
         kernel=kernel,
         progress=state,
+        overlaps=overlaps.overlapping_writes(facts),
     )

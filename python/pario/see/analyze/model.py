@@ -314,6 +314,30 @@ class Contention:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class WriteRange:
+    """Bytes ``[begin, end)`` of a file that two writes without an order write."""
+
+    begin: int
+    end: int
+    writers: tuple[str, str]  # "rank 3", "process 4711"
+    functions: tuple[str, str]
+    times: tuple[float, float]  # starts
+
+
+@dataclass(frozen=True)
+class OverlappingWrites:
+    """Possible corruption of a file: writes of different ranks or processes overlap, and nothing
+    orders them."""
+
+    path: str
+    bytes: int  # distinct bytes
+    ranks: tuple[int, ...]  # writers; empty without MPI
+    processes: tuple[int, ...]  # their process IDs
+    ranges: tuple[WriteRange, ...]  # the largest, at most 10
+    range_total: int
+
+
 HintState = Literal["not taken", "not in force", "without meaning", "overruled", "in force"]
 
 
@@ -455,6 +479,7 @@ class Analysis:
     stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000
     kernel: KernelTotals | None = None  # None: the log has no counters of the kernel
     progress: Progress = Progress()
+    overlaps: tuple[OverlappingWrites, ...] = ()  # possible corruption, most bytes first
 
     @property
     def seconds_lost(self) -> float:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Mask
-from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.arrays import Floats, Mask, sums
+from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.row_facts import RowFacts
 
 
@@ -78,11 +78,12 @@ class Reference:
 
     def _cut(self, moved: Floats, writing: bool) -> Mask:
         """MPI-IO rows whose large calls the library divided into small pieces, as for views with
-        holes."""
+        holes. In collective calls other ranks may write the pieces."""
         facts, word = self._facts, "nested_writes" if writing else "nested_reads"
-        below = find_rows(facts.records, facts.records["process"], facts.records["file"], POSIX)
-        cuts = np.where(below >= 0, facts.records[word][below], 0)
-        return np.asarray(facts.mpiio & (moved < LARGE_CALL * cuts))
+        files = len(facts.job.files)
+        cuts = sums(facts.file, facts.column(word), files)
+        whole = sums(facts.file[facts.mpiio], moved[facts.mpiio], files)
+        return np.asarray(facts.mpiio & (whole < LARGE_CALL * cuts)[facts.file])
 
     def row_rate(self, writing: bool) -> Floats:
         """The rate of each record's file."""

@@ -62,7 +62,9 @@ def find_waits(job: Job, lanes: Lanes) -> Waits:
     )
     columns = [events["file"][shared_io], events["function"][shared_io]]
     parts.append(
-        _last_arriver(events, lane, shared_io, [*columns, _running(lane[shared_io], *columns)])
+        _last_arriver(
+            events, lane, shared_io, [*columns, number_running(lane[shared_io], *columns)]
+        )
     )
     parts.append(_messages(job, lane, single))
     return _join_waits(parts)
@@ -75,7 +77,7 @@ def _join_waits(parts: list[Waits]) -> Waits:
     return Waits(**{name: column[order] for name, column in columns.items()})
 
 
-def _running(*columns: Any) -> Ints:
+def number_running(*columns: Any) -> Ints:
     """Number the rows that agree in all columns 0, 1, 2 ... in the order of the rows (events are
     sorted by start)."""
     if not len(columns[0]):
@@ -129,14 +131,7 @@ def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
     """Return the waiting of blocking messages: the k-th receive of a (sender, receiver, tag) waits
     for the start of the k-th send, and a blocking send for the start of its receive."""
     events, names = job.events, job.function_names
-    communication = single & (events["layer"] == COMMUNICATION) & (events["offset"] >= 0)
-    sends = _rows_of(
-        events, communication, [names.index(name) for name in _ANY_SENDS if name in names]
-    )
-    receives = _rows_of(
-        events, communication, [names.index(name) for name in ("MPI_Recv",) if name in names]
-    )
-    sends, receives = _pair_messages(events, lane, sends, receives)
+    sends, receives = _pair_messages(events, lane, *_ends_of_messages(job, single))
     blocking = np.isin(
         events["function"][sends], [names.index(name) for name in _SENDS if name in names]
     )
@@ -148,16 +143,54 @@ def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
     )
 
 
+def _ends_of_messages(job: Job, single: Mask) -> tuple[Ints, Ints]:
+    """Return the rows of sends and of blocking receives."""
+    events, names = job.events, job.function_names
+    known = single & (events["layer"] == COMMUNICATION) & (events["offset"] >= 0)
+    sends = _rows_of(events, known, [names.index(name) for name in _ANY_SENDS if name in names])
+    receives = _rows_of(events, known, [names.index("MPI_Recv")] if "MPI_Recv" in names else [])
+    return sends, receives
+
+
+def match_messages(job: Job, lanes: Lanes) -> tuple[Ints, Ints]:
+    """Return pairs of sends and receives, as rows of events, that certainly belong together: of
+    each sender, receiver, communicator and tag there are as many blocking receives as sends."""
+    events = job.events
+    lane = lanes.of(events["process"])
+    single = (events["count"] == 1) & (lane >= 0)
+    sends, receives = _ends_of_messages(job, single)
+    ends = [
+        _message_keys(events, lane, rows, outgoing)
+        for rows, outgoing in ((sends, True), (receives, False))
+    ]
+    keys, place = np.unique(np.concatenate(ends), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    here, there = (np.bincount(part, minlength=len(keys)) for part in np.split(place, [len(sends)]))
+    certain = (here == there)[place]
+    return _pair_messages(
+        events, lane, sends[certain[: len(sends)]], receives[certain[len(sends) :]]
+    )
+
+
+def _message_keys(events: Table, lane: Ints, rows: Ints, outgoing: bool) -> Ints:
+    """Return sender, receiver, communicator and tag of rows."""
+    peer, tag = events["offset"][rows] >> 32, events["offset"][rows] & 0xFFFFFFFF
+    ends = (lane[rows], peer) if outgoing else (peer, lane[rows])
+    return np.stack([*ends, events["file"][rows].astype(np.int64), tag], axis=1)
+
+
 def _rows_of(events: Table, mask: Mask, functions: list[int]) -> Ints:
     return np.flatnonzero(mask & np.isin(events["function"], functions))
 
 
 def _pair_messages(events: Table, lane: Ints, sends: Ints, receives: Ints) -> tuple[Ints, Ints]:
     def columns(rows: Ints, outgoing: bool) -> Ints:
-        peer, tag = events["offset"][rows] >> 32, events["offset"][rows] & 0xFFFFFFFF
-        ends = (lane[rows], peer) if outgoing else (peer, lane[rows])
-        key = [*ends, events["file"][rows].astype(np.int64), tag]
-        return np.stack([*key, _running(*key)], axis=1) if len(rows) else np.zeros((0, 5), np.int64)
+        key = list(_message_keys(events, lane, rows, outgoing).T)
+        return (
+            np.stack([*key, number_running(*key)], axis=1)
+            if len(rows)
+            else np.zeros((0, 5), np.int64)
+        )
 
     both = np.concatenate([columns(sends, True), columns(receives, False)])
     if not len(sends) or not len(receives):

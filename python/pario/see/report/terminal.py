@@ -16,6 +16,7 @@ from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
 from pario.see.report.clean import make_printable
 from pario.see.report.page import (
     heading,
+    more,
     notes,
     page_width,
     show,
@@ -28,8 +29,11 @@ from pario.see.report.tables import mpiio, progress, run, streams
 from pario.see.report.tables.settings import settings
 from pario.see.report.text_table import lines, section
 from pario.see.report.words import (
+    ORDER,
     SURE,
     describe_contention,
+    describe_overlaps,
+    describe_range,
     hints_without_effect,
     kernel,
     is_contended,
@@ -50,6 +54,8 @@ SLOW_CALLS = 2
 SITES = 5
 CALLERS = 3
 CONTENTION = "Contention  "
+#: Files with overlapping writes on one screen.
+OVERLAPS = 3
 #: The part of the run for which the mean rank waits off the critical path before it has a bar.
 LEAST_WAITING = 0.02
 
@@ -69,6 +75,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
     sections = (
         _verdict(safe, width, brief),
         section(progress.calls(safe.progress, None if all else PROGRESS_ROWS), width),
+        _corruption(safe, width, all),
         _findings(safe, width, all),
         _slow_calls(safe, width, all),
         chain(_hints_without_effect(safe, width), _contention(safe, width, all)),
@@ -133,6 +140,20 @@ def _waiting(verdict: Verdict) -> str:
         return ""
     share, wait = wording.share(mean.waiting / mean.wall), wording.seconds(mean.waiting)
     return f" Mean waiting: {wait} ({share})."
+
+
+def _corruption(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
+    """Yield the files in which unordered writes overlap."""
+    rows = analysis.overlaps
+    if not rows:
+        return
+    yield Text("Possible corruption: writes overlap without an order", style="bold red")
+    for row in rows if all else rows[:OVERLAPS]:
+        yield from wrap_text(describe_overlaps(row), width, "  ", "", hanging=2)
+        for each in row.ranges if all else ():
+            yield from wrap_text(describe_range(each), width, "    - ", "dim", hanging=2)
+    yield from more(len(rows) - OVERLAPS if not all else 0, "file", ": --all")
+    yield from wrap_text(f"→ {ORDER}", width, "  ", "green", hanging=2)
 
 
 def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:

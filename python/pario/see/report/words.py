@@ -17,8 +17,10 @@ from pario.see.analyze.model import (
     JobInfo,
     KernelTotals,
     Outlier,
+    OverlappingWrites,
     Split,
     Verdict,
+    WriteRange,
 )
 
 #: Words for the confidence of a finding.
@@ -122,6 +124,35 @@ def rows_of(analysis: Analysis, table: str) -> list[HintRow]:
 def hints_without_effect(rows: Sequence[HintRow]) -> list[HintRow]:
     """Return the hints without effect: rejected, or not in force."""
     return [row for row in rows if row.state in ("not taken", "not in force")]
+
+
+#: The repair of overlapping writes.
+ORDER = (
+    "Give each writer its own bytes, or order the writes (MPI_File_sync, MPI_Barrier,"
+    " MPI_File_sync; a lock; one process that writes)."
+)
+
+
+def describe_overlaps(row: OverlappingWrites) -> str:
+    """Return the writers and bytes of a file with overlapping writes."""
+    who = (
+        f"ranks {wording.ranks(row.ranks)}"
+        if row.ranks
+        else wording.plural(len(row.processes), "process", "processes")
+    )
+    first = row.ranges[0]
+    rest = f" (and {row.range_total - 1} more)" if row.range_total > 1 else ""
+    return (
+        f"{wording.name(row.path)}: {who} write the same {wording.size(row.bytes)};"
+        f" {describe_range(first)}{rest}"
+    )
+
+
+def describe_range(one: WriteRange) -> str:
+    """Return a range of bytes and its two writes."""
+    pairs = zip(one.writers, one.functions, one.times, strict=True)
+    both = " and ".join(f"{who} by {name} at {wording.seconds(at)}" for who, name, at in pairs)
+    return f"bytes {one.begin:,} to {one.end - 1:,} of {both}"
 
 
 #: A storage target is overloaded with this many times the mean bytes.

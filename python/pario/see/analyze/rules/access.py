@@ -29,6 +29,9 @@ SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
 REREAD_FACTOR = 1.5
 ENOUGH_BYTES = 1 << 20
 MANY_SEEKS = 1000
+MANY_BACKWARD = 500
+BACKWARD_SHARE = 0.8
+LARGE_READ = 1 << 20
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 MANY_FAULTS = 1000
@@ -106,6 +109,55 @@ def _below_mpiio(facts: Facts) -> Mask:
         facts.posix
         & (facts.column("nested_reads") > 0.5 * facts.column("reads"))
         & (facts.column("reads") > 0)
+    )
+
+
+def _backward_reads(facts: Facts) -> Iterator[Candidate]:
+    reads = facts.reads
+    backward = facts.column("reads") - facts.column("consecutive_reads")
+    backward -= facts.column("forward_reads")
+    mask = facts.posix & (reads >= MANY_BACKWARD) & (backward >= BACKWARD_SHARE * reads)
+    mask &= facts.column("bytes_read") <= REREAD_FACTOR * facts.read_extent
+    if not facts.has("events"):
+        mask &= facts.column("strided_reads") >= 0.5 * reads
+    mask &= ~_below_mpiio(facts) & (facts.read_size < LARGE_READ)
+    if mask.any():
+        yield _backward(facts, scene(facts, mask, facts.cells[:, READ]))
+
+
+def _backward(facts: Facts, subject: Scene) -> Candidate:
+    rows, moved = subject.rows, subject.total("bytes_read")
+    reads, seeks = float(facts.reads[rows].sum()), subject.total("seeks")
+    return subject.candidate(
+        title=(
+            f"{subject.place} read backwards, in {wording.count(reads)} reads of"
+            f" {wording.size(moved / max(reads, 1))}"
+        ),
+        cause=(
+            "Each read begins before the last one, where neither the kernel nor a buffer reads"
+            " ahead."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(sum_seconds(facts, rows, READ))} in {wording.count(reads)}"
+                f" reads, {wording.seconds(sum_seconds(facts, rows, SEEK))} in"
+                f" {wording.count(seeks)} seeks",
+                reads=reads,
+                **_whole(facts, rows, worth=True),
+            ),
+        ),
+        fixes=(
+            code(
+                "Read the file forwards, or in blocks of some MiB from its end, and take the"
+                " records of a block from memory."
+            ),
+        ),
+        claims=[
+            *claim_all(facts, rows, (SEEK,)),
+            Claim(rows, READ, _estimate_scattered_excess(facts, rows)),
+        ],
+        method="time in seeks and reads beyond reading the file once in large calls",
     )
 
 
@@ -264,6 +316,24 @@ REREAD = Rule(
     find=_rereads,
     repairs=(repairs.KEPT_WHOLE,),
     why_not="each read must copy the bytes into the program's memory again, from any cache",
+)
+BACKWARD = Rule(
+    name="backward-reads",
+    remedy="reading forwards",
+    sees="A file that is read from its end to its beginning.",
+    threshold=(
+        f"At least {MANY_BACKWARD} reads of less than {LARGE_READ >> 20} MiB per process and file,"
+        f" {wording.share(BACKWARD_SHARE)} of which begin before the last one, each byte about"
+        " once."
+    ),
+    estimate=(
+        "Time in seeks and reads minus one read of the file in large calls at the reference rate."
+    ),
+    advice="Read forwards, or in large blocks.",
+    control="The same file read forwards.",
+    find=_backward_reads,
+    repairs=(repairs.KEPT_WHOLE,),
+    why_not="only the program knows the records that it needs next",
 )
 SEEKS = Rule(
     name="seek-storm",

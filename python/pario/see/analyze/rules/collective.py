@@ -176,10 +176,11 @@ def _holes(facts: Facts) -> Iterator[Candidate]:
         facts.records, facts.records["process"][upper], facts.records["file"][upper], POSIX
     )
     upper, lower = upper[lower >= 0], lower[lower >= 0]
-    below = facts.records[lower]
-    sieving = (below["nested_reads"] > 0) & (
-        below["bytes_read"] > 1.5 * facts.records["bytes_read"][upper] + 4096
-    )
+    below, asked = facts.records[lower], facts.records[upper]
+    fills = below["bytes_read"] > 1.5 * asked["bytes_read"] + 4096
+    # Of a new file the windows are empty: their reads return nothing.
+    empty = (asked["reads"] == 0) & (below["bytes_written"] > 1.5 * asked["bytes_written"] + 4096)
+    sieving = (below["nested_reads"] > 0) & (fills | empty)
     if not sieving.any():
         return
     yield _hole(facts, upper[sieving], lower[sieving])
@@ -201,6 +202,8 @@ def _hole(facts: Facts, upper: Ints, lower: Ints) -> Candidate:
     )
     moved = int(below["bytes_read"].sum() + below["bytes_written"].sum())
     amplified = moved / max(int(wanted.sum()), 1)
+    nothing = int(below["zero_reads"].sum())
+    vain = f", {wording.count(nothing)} of the reads returned nothing" if nothing else ""
     return subject.candidate(
         title=(
             f"holes read and written back in {subject.place}: {wording.size(moved)} moved to write"
@@ -215,7 +218,7 @@ def _hole(facts: Facts, upper: Ints, lower: Ints) -> Candidate:
             fact(
                 f"{wording.count(int(below['nested_reads'].sum()))} reads and"
                 f" {wording.count(int(below['nested_writes'].sum()))} writes made by MPI-IO,"
-                f" {amplified:.3g} bytes moved per byte written",
+                f" {amplified:.3g} bytes moved per byte written{vain}",
                 amplification=amplified,
             ),
             fact(
@@ -378,7 +381,7 @@ HOLES = Rule(
     ),
     threshold=(
         "POSIX reads inside MPI-IO writes of more than 1.5 times the bytes the program itself read"
-        " there."
+        " there; or reads of a new file that return nothing, and 1.5 times as many bytes written."
     ),
     estimate=(
         "Time of the library's reads and locks, and of the share of its writes that only restores"

@@ -1,4 +1,4 @@
-"""Rules about calls that move no data: open, close, stat, fsync; and about too many files."""
+"""Rules about calls that move no data: open, close, stat, fsync."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pario import filesystems, wording
-from pario.see.analyze.arrays import Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import KINDS, META, READ, WRITE
+from pario import wording
+from pario.see.analyze.arrays import sums
+from pario.see.analyze.cells import KINDS, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -19,7 +19,6 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
-    command,
     fact,
     scene,
     sum_seconds,
@@ -31,8 +30,6 @@ OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
 )
 MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
-MANY_FILES = 200
-SMALL_FILE = 1 << 20
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
@@ -91,83 +88,6 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
 def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
     """Return a repair for SQLite if the files belong to it: then SQLite makes the calls."""
     return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
-
-
-def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
-    many = files_of_rows(facts)
-    extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
-    moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
-    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
-    small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
-    directory = facts.directory[facts.file] if len(facts.directory) else facts.file
-    rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))
-    files = rows + sums(directory[small], many[small] - 1, len(facts.directories))
-    crowded = files >= MANY_FILES
-    if crowded.any():
-        seconds = (
-            sums(directory[small], facts.cells[small].sum(axis=1), len(facts.directories)) * crowded
-        )
-        worst = facts.directories[int(np.argmax(seconds))]
-        yield _small_files(facts, small & crowded[directory], worst, int(crowded.sum()))
-
-
-def _small_files(facts: Facts, mask: Mask, directory: str, directories: int) -> Candidate:
-    subject = scene(facts, mask, facts.cells.sum(axis=1))
-    where = (
-        wording.name(directory)
-        if directories == 1
-        else f"{wording.count(directories)} directories ({wording.name(directory)}, ...)"
-    )
-    rows, count = (
-        subject.rows,
-        len(np.unique(facts.file[subject.rows]))
-        + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
-    )
-    moved = subject.total("bytes_read") + subject.total("bytes_written")
-    bulk = [
-        facts.records[name][rows] / facts.reference.row_rate(writing)[rows]
-        for writing, name in ((False, "bytes_read"), (True, "bytes_written"))
-    ]
-    claims = claim_all(facts, rows, META)
-    claims += [
-        Claim(rows, kind, facts.cells[rows, kind] - need)
-        for kind, need in zip((READ, WRITE), bulk, strict=True)
-    ]
-    took = float(facts.cells[rows].sum())
-    fixes = [
-        code(
-            "Keep many records in one file: HDF5 datasets, a tar or zip archive, SQLite, or one"
-            " binary file with an index of offsets."
-        ),
-        code("To stage the files as one file, and read its members from it:"),
-        command("tar", "-cf", f"{directory}.tar", "-C", directory, "."),
-    ]
-    if template := filesystems.of_mount(facts.filesystem_type[subject.files[0]]).unstripe:
-        fixes.append(command(*filesystems.shell_words(template, directory)))
-    return subject.candidate(
-        title=(
-            f"{wording.count(count)} small files in {where}, {wording.size(moved / max(count, 1))}"
-            " each"
-        ),
-        cause=(
-            f"Creating, opening and closing cost {wording.seconds(took / max(count, 1))} per file,"
-            " far more than its bytes."
-        ),
-        confidence="medium",
-        evidence=(
-            fact(
-                f"{wording.count(count)} files, {wording.size(moved)} together,"
-                f" {wording.seconds(took)}{facts.over_all},"
-                f" {wording.percent(sum_seconds(facts, rows, *META), took)} of it in open, close,"
-                " stat and similar calls",
-                files=count,
-                bytes=moved,
-            ),
-        ),
-        fixes=tuple(fixes),
-        claims=claims,
-        method=f"all time on these files minus {wording.size(moved)} at the rate of large calls",
-    )
 
 
 def _stat_storms(facts: Facts) -> Iterator[Candidate]:
@@ -313,7 +233,7 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
 def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
     """Find opens of many ranks that finish one after the other: the slowest takes many times as
     long as the fastest."""
-    if facts.ranks < 4 or not facts.has("per_rank"):
+    if facts.ranks < 4 or not facts.lanes.mpi or not facts.has("per_rank"):
         return
     opens = facts.stored & (facts.lane >= 0) & (facts.calls("opens") > 0)
     per_lane = sums(facts.lane[opens], facts.cells[opens, OPEN], facts.ranks)
@@ -333,8 +253,9 @@ def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
             f" for the first, {wording.seconds(float(each.max()))} for the last"
         ),
         cause=(
-            "All ranks open or create at the same moment and the metadata server (or the"
-            " directory's lock) serves one after the other."
+            f"All ranks {'open or create' if subject.total('bytes_written') else 'open'} files at"
+            " the same moment, and the metadata server (or the directory's lock) serves one after"
+            " the other."
         ),
         confidence="medium",
         evidence=(
@@ -416,20 +337,6 @@ STORMS = (
         why_not="a program that closes a file expects others to see its bytes from then on",
     ),
     Rule(
-        name="many-small-files",
-        remedy="keeping many small files in one",
-        sees="Directories in which hundreds of small files are created or read.",
-        threshold=(
-            f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory; all such"
-            " directories together."
-        ),
-        estimate="All time on these files minus their bytes at the reference rate.",
-        advice="One container file with an index (HDF5, tar, SQLite), or subdirectories.",
-        control="The same records in one file.",
-        find=_small_file_storms,
-        why_not="the program's purpose is to create or read these files, with their names",
-    ),
-    Rule(
         name="stat-storm",
         remedy="asking once for the state of a file",
         sees="Thousands of stat, access or fstat calls on files that are hardly opened.",
@@ -448,8 +355,8 @@ QUEUE = Rule(
     remedy="opening files on one rank first",
     sees="Opens of many ranks that the server handles one after the other.",
     threshold=(
-        f"At least 4 ranks; the 90th percentile of time per open is {QUEUE_SPREAD:.0f} times that"
-        " of the fastest rank."
+        f"At least 4 MPI ranks; the 90th percentile of time per open is {QUEUE_SPREAD:.0f} times"
+        " that of the fastest rank."
     ),
     estimate="Time in open minus the time of as many opens on the fastest rank.",
     advice="Open on one rank and broadcast, MPI_File_open, subdirectories.",

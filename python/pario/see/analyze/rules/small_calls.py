@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints
+from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -20,6 +20,8 @@ SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
 VALUE = 64
 MANY_VALUES = 20_000
+SEQUENTIAL = 0.9
+CALL_SECONDS = 5e-6  # a system call, on a slow processor
 
 
 def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
@@ -29,12 +31,67 @@ def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
     return np.asarray(np.maximum(facts.cells[rows, WRITE if writing else READ] - needed, 0.0))
 
 
+def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
+    """Return the excess that larger calls would save. Reads in sequence from a local disk are read
+    ahead, at the rate of the device: larger ones save the calls alone."""
+    lost = excess(facts, rows, writing)
+    if writing:
+        return lost
+    records = facts.records[rows]
+    sequential = records["consecutive_reads"] >= SEQUENTIAL * records["reads"]
+    ahead = sequential & ~facts.network[facts.file[rows]]
+    return np.where(ahead, np.minimum(lost, records["reads"] * CALL_SECONDS), lost)
+
+
+def _copied(facts: Facts) -> Mask:
+    """True for rows whose calls are mostly halves of copies within the kernel."""
+    return np.asarray(facts.column("copies") > 0.5 * (facts.reads + facts.writes))
+
+
+def _small_copies(facts: Facts) -> Iterator[Candidate]:
+    copies = facts.column("copies")
+    moved = facts.column("bytes_read") + facts.column("bytes_written")
+    mask = facts.posix & _copied(facts) & (copies >= MANY_CALLS) & (moved < SMALL_CALL * copies)
+    if mask.any():
+        yield _copies(scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE]))
+
+
+def _copies(subject: Scene) -> Candidate:
+    facts, rows = subject.facts, subject.rows
+    moved = max(subject.total("bytes_read"), subject.total("bytes_written"))
+    count = float(max(facts.reads[rows].sum(), facts.writes[rows].sum()))
+    took = sum_seconds(facts, rows, READ, WRITE)
+    return subject.candidate(
+        title=(
+            f"{wording.count(count)} copies of {wording.size(moved / max(count, 1))} within the"
+            f" kernel: {subject.place}"
+        ),
+        cause=(
+            f"Each copy_file_range, sendfile or splice costs {wording.seconds(took / count)},"
+            " regardless of its bytes."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} calls, {wording.size(moved)} together,"
+                f" {wording.seconds(took)}{facts.over_all}",
+                calls=count,
+                mean_bytes=moved / count,
+            ),
+        ),
+        fixes=(code("Copy the whole range with one call, or in blocks of 64 MiB."),),
+        claims=[Claim(rows, kind, excess(facts, rows, kind == WRITE)) for kind in (READ, WRITE)],
+        method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
+    )
+
+
 def _small(writing: bool) -> Rule:
     def find(facts: Facts) -> Iterator[Candidate]:
         calls, size = (
             (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
         )
         mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
+        mask &= ~_copied(facts)
         if mask.any():
             yield _candidate(
                 scene(facts, mask, facts.cells[:, WRITE if writing else READ]), calls, writing, ""
@@ -52,6 +109,12 @@ def _small(writing: bool) -> Rule:
         estimate=(
             "Time of the calls minus the time of their bytes at the best rate of large calls "
             "on the same file system in this job, or at the default rate."
+        )
+        + (
+            ""
+            if writing
+            else f" Of sequential reads on local disks at most {wording.seconds(CALL_SECONDS)} per"
+            " call, because the kernel reads ahead."
         ),
         advice=(
             "Collect values in a buffer and move them with one call; 64 KiB per call is enough on"
@@ -97,7 +160,7 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
             ),
         ),
         fixes=_fixes(writing, bool(layer)),
-        claims=[Claim(rows, kind, excess(facts, rows, writing))],
+        claims=[Claim(rows, kind, _avoidable(facts, rows, writing))],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
             f"({source})"
@@ -145,6 +208,20 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
             )
 
 
+SMALL_COPIES = Rule(
+    name="small-copies",
+    remedy="copying in large blocks",
+    sees="Copies within the kernel (copy_file_range, sendfile, splice) in small blocks.",
+    threshold=(
+        f"At least {MANY_CALLS} such calls of less than {SMALL_CALL >> 10} KiB on average per"
+        " process and file."
+    ),
+    estimate="Time of the calls minus their bytes at the reference rate, in both files.",
+    advice="One call for the whole range.",
+    control="The same copy in blocks of 1 MiB.",
+    find=_small_copies,
+    why_not="the bytes never pass through the program, so that no buffer can join them",
+)
 RULES = (
     Rule(
         name="stdio-per-value",

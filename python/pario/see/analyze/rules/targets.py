@@ -20,6 +20,7 @@ from pario.see.analyze.stripes import Choice, Expected, choose, files_of
 
 SLOW_FACTOR = 3.0
 MIN_TARGETS = 4
+MOST_MOVED = 3
 UNALIGNED_SHARE = 0.5
 LARGE_CALL = 16 * 1024
 LOCKING = filesystems.names_with_range_locks()
@@ -112,7 +113,7 @@ def _slow_target(
             code(
                 f"Tell the administrators: {names}, between the first and last access of this job."
                 " Until it is repaired, keep new files off it (Lustre: lfs setstripe -i for a"
-                " file, a pool without it for a directory) and move those that are needed again."
+                " file, a pool without it for a directory)."
             ),
             *_moving(facts, subject, slow),
         ),
@@ -127,24 +128,42 @@ def _slow_target(
 
 
 def _moving(facts: Facts, subject: Scene, slow: Ints) -> list[Fix]:
-    """Return repairs that move the worst file to targets that were not slow in this job."""
-    layout = facts.job.layouts[facts.job.files["layout"][subject.files[0]]]
-    known = sorted(
-        {target for own in facts.job.layouts for target in own.targets} - set(slow.tolist())
-    )[: layout.stripe_count]
-    if layout.kind != "lustre" or len(known) < layout.stripe_count:
+    """Return repairs that copy the worst files that the job reads to targets that were not slow in
+    this job, those with least bytes first. Files that it only writes need no copy."""
+    read = facts.per_file(facts.column("bytes_read"))
+    files = [file for file in subject.files if read[file] > 0][:MOST_MOVED]
+    loads = _loads(facts, slow)
+    commands = []
+    for file in files:
+        layout = facts.job.layouts[facts.job.files["layout"][file]]
+        if layout.kind != "lustre" or len(loads) < layout.stripe_count:
+            return []
+        chosen = sorted(loads, key=lambda target: (loads[target], target))[: layout.stripe_count]
+        for target in chosen:
+            loads[target] += float(read[file]) / len(chosen)
+        places = ",".join(map(str, chosen))
+        words = ("lfs", "migrate", "-c", str(len(chosen)), "-o", places, facts.path(file))
+        commands.append(command(*words))
+    if not commands:
         return []
     return [
-        command(
-            "lfs",
-            "migrate",
-            "-c",
-            str(len(known)),
-            "-o",
-            ",".join(map(str, known)),
-            subject.paths[0],
-        )
+        code(
+            "Copy files that many more runs will read to other targets; the copy reads each of them"
+            " from the slow target once more. The worst:"
+        ),
+        *commands,
     ]
+
+
+def _loads(facts: Facts, slow: Ints) -> dict[int, float]:
+    """Return the bytes of the job on each target that was not slow."""
+    moved = facts.per_file(facts.column("bytes_written") + facts.column("bytes_read"))
+    loads: dict[int, float] = {}
+    for file, number in enumerate(facts.job.files["layout"]):
+        targets = facts.job.layouts[number].targets if number >= 0 else ()
+        for target in targets:
+            loads[target] = loads.get(target, 0.0) + float(moved[file]) / len(targets)
+    return {target: load for target, load in loads.items() if target not in slow}
 
 
 def _one_stripe(facts: Facts) -> Iterator[Candidate]:

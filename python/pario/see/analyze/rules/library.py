@@ -1,0 +1,429 @@
+"""Rules about time and bytes between a program's MPI-IO calls and the file system."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
+from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    fact,
+    scene,
+    setting,
+    sum_seconds,
+)
+from pario.see.analyze.rules.collective import COLLECTIVE_COST, dense
+from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
+
+MANY_CALLS = 500
+AMPLIFIED = 1.5
+MUCH = 1 << 20  # bytes moved beyond those that the program asked for
+LIBRARY_SHARE = 0.5
+COPY_RATE = 2e9  # bytes per second of an exchange through memory
+LEAST_BUFFER = 1 << 20
+USUAL_BUFFER = 16 << 20
+_SHARED = re.compile(r"MPI_File_i?(read|write)_(shared|ordered)(_begin|_end)?")
+
+
+def _below(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
+    """Return the MPI-IO rows with a POSIX row of the same process and file, and these."""
+    records = facts.records
+    lower = find_rows(records, records["process"][rows], records["file"][rows], POSIX)
+    return rows[lower >= 0], lower[lower >= 0]
+
+
+def _words(writing: bool) -> tuple[int, str, str, str]:
+    """Return the kind of a direction, its word, its counter of bytes and its preposition."""
+    return (
+        (WRITE, "write", "bytes_written", "to") if writing else (READ, "read", "bytes_read", "from")
+    )
+
+
+def _amplification(facts: Facts) -> Iterator[Candidate]:
+    for writing in (False, True):
+        _, word, name, _ = _words(writing)
+        upper, lower = _below(facts, np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
+        nested = ratio(facts.column(f"nested_{word}s")[lower], facts.column(f"{word}s")[lower])
+        files = len(facts.job.files)
+        asked = facts.per_file(facts.column(name), facts.mpiio)
+        moved = sums(facts.file[upper], facts.column(name)[lower] * nested, files)
+        extra = (asked > 0) & (moved > AMPLIFIED * asked) & (moved - asked >= MUCH)
+        extra &= ~dense(facts, writing)  # collective calls would use the bytes between the pieces
+        chosen = extra[facts.file[upper]] & (nested > 0)
+        if chosen.any():
+            yield _amplified(facts, upper[chosen], lower[chosen], (asked, moved), writing)
+
+
+def _amplified(
+    facts: Facts, upper: Ints, lower: Ints, totals: tuple[Floats, Floats], writing: bool
+) -> Candidate:
+    kind, word, _, preposition = _words(writing)
+    subject = Scene(facts, upper, facts.cells[upper, kind])
+    asked, moved = (float(values[subject.files].sum()) for values in totals)
+    times = moved / max(asked, 1)
+    needless = 1.0 - ratio(*totals)[facts.file[upper]]
+    seconds = facts.column(f"nested_{word}_time")[lower]
+    calls = float(facts.column(f"nested_{word}s")[lower].sum())
+    return subject.candidate(
+        title=(
+            f"MPI-IO {word}s {wording.size(moved)} {preposition} {subject.place} for"
+            f" {wording.size(asked)} that the program {word}s: {times:.3g} times as much"
+        ),
+        cause=(
+            "The library joins the small pieces of a call into windows of the file, and moves the"
+            " bytes between the pieces, too."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"asked of MPI-IO: {wording.size(asked)}; moved by POSIX {word}s below it:"
+                f" {wording.size(moved)} in {wording.count(calls)} calls,"
+                f" {wording.seconds(float(seconds.sum()))}{facts.over_all}",
+                asked=asked,
+                moved=moved,
+                amplification=times,
+            ),
+        ),
+        fixes=(
+            code(
+                "Make the pieces that a call needs neighbours in the file (another order of"
+                f" dimensions or chunks), or {word} the whole window once and use all of it."
+            ),
+            setting(f"hint romio_ds_{word}=disable, if the pieces are large (16 KiB or more)"),
+        ),
+        claims=[Claim(upper, kind, seconds * needless)],
+        method=f"time of the library's {word}s times the share of bytes nobody asked for",
+    )
+
+
+def _library_time(facts: Facts) -> Iterator[Candidate]:
+    if facts.has("own_mpiio"):
+        return
+    for writing in (True, False):
+        kind, word, _, _ = _words(writing)
+        upper, lower = _below(facts, np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
+        records = facts.records[lower]
+        storage = sum(records[f"nested_{part}_time"] for part in ("read", "write", "other"))
+        calls, collective = (facts.column(part + f"{word}s")[upper] for part in ("", "collective_"))
+        together = collective > 0.5 * calls
+        inside = facts.cells[upper, kind] - storage
+        chosen = (calls > 0) & (storage > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
+        chosen &= ~together | (len(facts.job.hosts) < 2)
+        if chosen.any():
+            yield _inside_library(
+                facts, upper[chosen], np.stack([inside, storage])[:, chosen], writing
+            )
+
+
+def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) -> Candidate:
+    kind, word, name, preposition = _words(writing)
+    subject = Scene(facts, rows, seconds[0])
+    inside, storage = seconds.sum(axis=1)
+    collective = bool(
+        (facts.column(f"collective_{word}s") > 0.5 * facts.column(f"{word}s"))[rows].any()
+    )
+    own = facts.mpiio & np.isin(facts.file, subject.files)
+    moved = float(facts.column(name)[own].sum()) / len(rows)
+    calls = "collective " if collective else ""
+    return subject.candidate(
+        title=(
+            f"{calls}MPI-IO {word}s {preposition} {subject.place} spend"
+            f" {wording.percent(inside, inside + storage)} of their time inside the MPI library,"
+            " not in storage"
+        ),
+        cause=(
+            "The library sends the pieces of all ranks to its aggregators through its own messages,"
+            " although all ranks share this node's memory."
+            if collective
+            else "The library divides each call into the pieces of a view; that costs more than"
+            " moving the bytes."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(inside)} inside MPI-IO and neither in storage nor waiting for"
+                f" a rank to arrive, {wording.seconds(storage)} in storage, on"
+                f" {wording.plural(len(np.unique(facts.lane[rows])), 'rank')}",
+                inside=float(inside),
+                storage=float(storage),
+            ),
+        ),
+        fixes=_library_fixes(word, collective),
+        claims=[Claim(rows, kind, seconds[0] - moved / COPY_RATE)],
+        method=(
+            "time in the calls outside storage and waiting, minus a copy of their bytes at"
+            f" {wording.rate(COPY_RATE)}"
+        ),
+    )
+
+
+def _library_fixes(word: str, collective: bool) -> tuple[Fix, ...]:
+    if collective:
+        return (
+            setting(
+                f"hint romio_cb_{word}=disable where each rank's part is one large piece (1 MiB or"
+                " more)"
+            ),
+            code("Let each rank own whole rows or planes, so that pieces are large."),
+        )
+    return (code(f"Pass larger contiguous pieces to each {word}, or make the calls collective."),)
+
+
+def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
+    small = {file: size for file, size in _buffer_sizes(facts) if 0 < size < LEAST_BUFFER}
+    for writing in (True, False):
+        kind, word, _, _ = _words(writing)
+        mask = facts.mpiio & np.isin(facts.file, list(small))
+        mask &= facts.column(f"collective_{word}s") > 0
+        if mask.any():
+            subject = scene(facts, mask, facts.cells[:, kind])
+            yield _tiny_buffer(facts, subject, small[int(subject.files[0])], writing)
+
+
+def _buffer_sizes(facts: Facts) -> Iterator[tuple[int, int]]:
+    """Yield files and their ``cb_buffer_size`` in force."""
+    for hint in facts.job.hints:
+        if hint.key == "cb_buffer_size" and hint.when == "effective" and hint.value.isdigit():
+            yield hint.file, int(hint.value)
+
+
+def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Candidate:
+    kind, word, name, preposition = _words(writing)
+    rows = subject.rows
+    moved = facts.column(name)[rows]
+    below = facts.per_file(facts.column(f"nested_{word}s"))[subject.files].sum()
+    together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
+    return subject.candidate(
+        title=(
+            f"collective {word}s {preposition} {subject.place} in rounds of"
+            f" {wording.block(size)}: cb_buffer_size={size}"
+        ),
+        cause=(
+            "Each round exchanges one buffer per aggregator and moves it to the file; a tiny buffer"
+            " makes many rounds, each with messages and a system call."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(subject.total(f'{word}s'))} collective {word}s became"
+                f" {wording.count(float(below))} POSIX {word}s,"
+                f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
+                buffer=float(size),
+                calls=float(below),
+            ),
+        ),
+        fixes=(
+            setting(
+                f"hint cb_buffer_size={USUAL_BUFFER} at MPI_File_open (the default; a multiple of"
+                " the stripe size)"
+            ),
+        ),
+        claims=[Claim(rows, kind, facts.cells[rows, kind] - together)],
+        method=(
+            f"time of the calls minus {COLLECTIVE_COST:.0f} times that of their bytes at the rate"
+            " of large calls: the price of the exchange"
+        ),
+    )
+
+
+def _tiny_calls(collective: bool) -> Rule:
+    def find(facts: Facts) -> Iterator[Candidate]:
+        for writing in (True, False):
+            kind, word, name, _ = _words(writing)
+            calls, together = facts.column(f"{word}s"), facts.column(f"collective_{word}s")
+            size = ratio(facts.column(name), calls, np.inf)
+            mask = facts.mpiio & (calls >= MANY_CALLS) & (size < SMALL_CALL)
+            mask &= (together > 0.5 * calls) == collective
+            if mask.any():
+                yield _tiny(scene(facts, mask, facts.cells[:, kind]), writing, collective)
+
+    kind = "collective" if collective else "independent"
+    return Rule(
+        name=f"tiny-{kind}-calls",
+        remedy=f"joining tiny {kind} MPI-IO calls",
+        sees=f"Thousands of {kind} MPI-IO calls that each move a few bytes.",
+        threshold=(
+            f"At least {MANY_CALLS} {kind} calls of less than {SMALL_CALL >> 10} KiB on average per"
+            " process and file."
+        ),
+        estimate="Time of the calls minus their bytes at the reference rate.",
+        advice="Collect the values of many steps and move them with one call.",
+        control="The same bytes in a few calls.",
+        find=find,
+        repairs=(repairs.MPIIO_WRITE_BEHIND,),
+    )
+
+
+def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
+    facts, rows = subject.facts, subject.rows
+    kind, word, name, preposition = _words(writing)
+    calls, moved = float(facts.column(f"{word}s")[rows].sum()), subject.total(name)
+    took = sum_seconds(facts, rows, kind)
+    each = wording.seconds(took / max(calls, 1))
+    return subject.candidate(
+        title=(
+            f"{wording.count(calls)} {'collective ' if collective else ''}MPI-IO {word}s of"
+            f" {wording.size(moved / max(calls, 1))} {preposition} {subject.place}"
+        ),
+        cause=(
+            f"All ranks meet in each call and exchange their few bytes ({each} per call)."
+            if collective
+            else f"Each call passes through the MPI library to the file system for a few bytes"
+            f" ({each} per call)."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(calls)} calls, {wording.size(moved)} together,"
+                f" {wording.seconds(took)}{facts.over_all}",
+                calls=calls,
+                bytes=float(moved),
+            ),
+        ),
+        fixes=(
+            code(
+                f"Collect the values in an array and {word} it with one call per 1 MiB or more"
+                " (a derived datatype describes scattered places)."
+            ),
+        ),
+        claims=[Claim(rows, kind, excess(facts, rows, writing))],
+        method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
+    )
+
+
+def _shared_pointers(facts: Facts) -> Iterator[Candidate]:
+    table, names = facts.job.functions, facts.job.function_names
+    used = np.array([_SHARED.fullmatch(name) is not None for name in names] or [False])
+    own = table[used[table["name"]]] if len(table) else table
+    calls = sums(own["process"], own["calls"], len(facts.job.processes))
+    moved = sums(own["process"], own["bytes"], len(facts.job.processes))
+    tiny = (calls >= MANY_CALLS) & (moved < SMALL_CALL * calls)
+    rows = np.flatnonzero(facts.mpiio & (facts.records["process"] >= 0))
+    rows = rows[tiny[facts.records["process"][rows]]] if len(rows) else rows
+    rows = rows[_shared_files(facts, used)[facts.file[rows]]] if len(rows) else rows
+    if len(rows):
+        own = own[tiny[own["process"]]]
+        yield _shared_pointer(facts, rows, own, float(moved[tiny].sum()))
+
+
+def _shared_files(facts: Facts, used: Mask) -> Mask:
+    """Return, per file, True if its events are calls of ``used`` functions; True without events."""
+    files = np.ones(len(facts.job.files), bool)
+    events = facts.job.events
+    of_kind = used[events["function"]] & (events["file"] >= 0) if len(events) else np.zeros(0, bool)
+    if of_kind.any():
+        files[:] = False
+        files[events["file"][of_kind]] = True
+    return files
+
+
+def _shared_pointer(facts: Facts, rows: Ints, own: Floats, moved: float) -> Candidate:
+    subject = Scene(facts, rows, facts.cells[rows].sum(axis=1))
+    calls, took = float(own["calls"].sum()), float(own["seconds"].sum())
+    whole = float(facts.cells[np.ix_(rows, (READ, WRITE))].sum())
+    share = min(1.0, ratio(np.array([took]), np.array([whole]), 1.0)[0])
+    names = sorted({facts.job.function_names[number] for number in own["name"]})
+    return subject.candidate(
+        title=(
+            f"{wording.count(calls)} calls of {', '.join(names)} with"
+            f" {wording.size(moved / max(calls, 1))} each on {subject.place}"
+        ),
+        cause=(
+            "The ranks share one file pointer, so that each call waits for the others to advance"
+            " it (in a hidden file, under a lock)."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(calls)} calls, {wording.size(moved)} together,"
+                f" {wording.seconds(took)} with waiting{facts.over_all}",
+                calls=calls,
+                bytes=moved,
+            ),
+        ),
+        fixes=(
+            code(
+                "Compute the offset of each rank once (MPI_Exscan of the sizes) and call"
+                " MPI_File_write_at_all with many values at once."
+            ),
+        ),
+        claims=[
+            Claim(rows, kind, excess(facts, rows, kind == WRITE) * share) for kind in (READ, WRITE)
+        ],
+        method="time of these calls minus their bytes at the rate of large calls",
+    )
+
+
+SHARED_POINTER = Rule(
+    name="shared-file-pointer",
+    remedy="computing offsets, not sharing a pointer",
+    sees="Thousands of small calls with the shared file pointer (_ordered, _shared).",
+    threshold=(
+        f"At least {MANY_CALLS} such calls of less than {SMALL_CALL >> 10} KiB on average per"
+        " process."
+    ),
+    estimate="Time of these calls minus their bytes at the reference rate.",
+    advice="Offsets from MPI_Exscan, and collective calls with explicit offsets.",
+    control="The same bytes in one ordered call.",
+    find=_shared_pointers,
+    repairs=(repairs.OWN_MPIIO,),
+)
+TINY_COLLECTIVE, TINY_INDEPENDENT = _tiny_calls(True), _tiny_calls(False)
+TINY_BUFFER = Rule(
+    name="tiny-collective-buffer",
+    remedy="a larger cb_buffer_size",
+    sees="Collective calls in rounds of a tiny buffer.",
+    threshold=f"cb_buffer_size in force below {LEAST_BUFFER >> 20} MiB, and collective calls.",
+    estimate=(
+        f"Time of the calls minus {COLLECTIVE_COST:.0f} times the time of their bytes at the"
+        " reference rate."
+    ),
+    advice="The default of 16 MiB, or a multiple of the stripe size.",
+    control="The same calls with a buffer of 16 MiB.",
+    find=_tiny_buffers,
+    repairs=(repairs.OWN_MPIIO,),
+)
+AMPLIFICATION = Rule(
+    name="amplification",
+    remedy="moving only the bytes that are needed",
+    sees="MPI-IO that reads or writes many more bytes than the program asked for.",
+    threshold=(
+        f"Below MPI-IO more than {AMPLIFIED} times the bytes that the ranks asked for in the same"
+        f" direction, and at least {MUCH >> 20} MiB more; the ranks' pieces do not fill the file"
+        " (missing-collectives has those that do)."
+    ),
+    estimate="Time of the library's calls times the share of bytes that nobody asked for.",
+    advice="Pieces that are neighbours in the file; no sieving of large pieces.",
+    control="The same bytes in one piece.",
+    find=_amplification,
+    repairs=(repairs.OWN_MPIIO,),
+)
+LIBRARY_TIME = Rule(
+    name="mpi-library-time",
+    remedy="spending less time inside MPI-IO",
+    sees=(
+        "MPI-IO calls whose time is neither in storage nor waiting for ranks: the exchange of"
+        " collective calls on one host, or the processing of views."
+    ),
+    threshold=(
+        f"More than {wording.share(LIBRARY_SHARE)} of the time of processes that reach the file"
+        " system; collective calls on one host only (collective-exchange has those of several)."
+    ),
+    estimate=f"That time minus a copy of the bytes at {wording.rate(COPY_RATE)}.",
+    advice="pario's MPI-IO: the ranks of a node exchange data through shared memory.",
+    control="Calls that spend their time in storage, or pario's MPI-IO.",
+    find=_library_time,
+    repairs=(repairs.OWN_MPIIO,),
+)

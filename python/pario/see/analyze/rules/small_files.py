@@ -1,0 +1,169 @@
+"""The rule about many small files, in one directory or over many."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import filesystems, wording
+from pario.see.analyze.arrays import Ints, Mask, counts, sums, unique_pairs
+from pario.see.analyze.cells import META, READ, WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
+from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    command,
+    fact,
+    scene,
+    sum_seconds,
+)
+from pario.see.analyze.rules.metadata import MANY_OPENS
+
+MANY_FILES = 200
+SMALL_FILE = 1 << 20
+#: Files of installed programs and libraries, whose number the user does not choose.
+_INSTALLED = re.compile(
+    r"^/(usr|lib|lib32|lib64|etc|opt|bin|sbin)/|/site-packages/|\.(py|pyc|pth|so[.\d]*)$"
+)
+
+
+def installed(facts: Facts) -> Mask:
+    """Return, per file, True for parts of installed software."""
+    paths = np.array([_INSTALLED.search(path) is not None for path in facts.job.paths] or [False])
+    return np.asarray(paths[facts.job.files["path"]])
+
+
+def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
+    many = files_of_rows(facts)
+    extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
+    moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
+    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
+    small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
+    if not small.any():
+        return
+    directory = facts.directory[facts.file]
+    crowded = _count_files(facts, small, many) >= MANY_FILES
+    chosen = small & crowded[directory]
+    scattered = small & ~chosen & ~installed(facts)[facts.file]
+    if len(np.unique(facts.file[scattered])) >= MANY_FILES:
+        chosen |= scattered
+    if chosen.any():
+        yield _small_files(facts, chosen, directory)
+
+
+def _count_files(facts: Facts, small: Mask, many: Ints) -> Ints:
+    """Return the number of small files in each directory."""
+    directory = facts.directory[facts.file]
+    rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))
+    return np.asarray(rows + sums(directory[small], many[small] - 1, len(facts.directories)))
+
+
+def _place(facts: Facts, mask: Mask, directory: Ints) -> tuple[str, str]:
+    """Return the directories of the rows in words, and the one to pack: the worst, or the common
+    one of many."""
+    seconds = sums(directory[mask], facts.cells[mask].sum(axis=1), len(facts.directories))
+    used = np.unique(directory[mask])
+    worst = facts.directories[int(np.argmax(seconds))]
+    if len(used) == 1:
+        return wording.name(worst), worst
+    several = f"{wording.count(len(used))} directories"
+    if len(used) < MANY_FILES:
+        return f"{several} ({wording.name(worst)}, ...)", worst
+    common = os.path.commonpath([facts.directories[number] for number in used])
+    return f"{several} below {wording.name(common)}", common
+
+
+def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
+    subject = scene(facts, mask, facts.cells.sum(axis=1))
+    where, packed = _place(facts, mask, directory)
+    rows, count = (
+        subject.rows,
+        len(np.unique(facts.file[subject.rows]))
+        + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
+    )
+    moved = subject.total("bytes_read") + subject.total("bytes_written")
+    bulk = [
+        facts.records[name][rows] / facts.reference.row_rate(writing)[rows]
+        for writing, name in ((False, "bytes_read"), (True, "bytes_written"))
+    ]
+    claims = claim_all(facts, rows, META)
+    claims += [
+        Claim(rows, kind, facts.cells[rows, kind] - need)
+        for kind, need in zip((READ, WRITE), bulk, strict=True)
+    ]
+    took = float(facts.cells[rows].sum())
+    first = "Creating" if subject.total("writes") else "Finding"
+    return subject.candidate(
+        title=(
+            f"{wording.count(count)} small files in {where}, {wording.size(moved / max(count, 1))}"
+            " each"
+        ),
+        cause=(
+            f"{first}, opening and closing cost {wording.seconds(took / max(count, 1))} per file,"
+            " far more than its bytes."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} files, {wording.size(moved)} together,"
+                f" {wording.seconds(took)}{facts.over_all},"
+                f" {wording.percent(sum_seconds(facts, rows, *META), took)} of it in open, close,"
+                " stat and similar calls",
+                files=count,
+                bytes=moved,
+            ),
+        ),
+        fixes=tuple(_fixes(facts, subject, packed)),
+        claims=claims,
+        method=f"all time on these files minus {wording.size(moved)} at the rate of large calls",
+    )
+
+
+def _fixes(facts: Facts, subject: Scene, directory: str) -> Iterator[Fix]:
+    if _trains(facts, subject):
+        yield code(
+            "Pack the files once and read them through pario.records.Loader (docs/training.md):"
+            " one file, read ahead in large reads, in any order."
+        )
+        yield command("pario", "records", "pack", directory, "-o", f"{directory}.prec")
+        return
+    yield code(
+        "Keep many records in one file: HDF5 datasets, a tar or zip archive, SQLite, or one"
+        " binary file with an index of offsets."
+    )
+    yield code("To stage the files as one file, and read its members from it:")
+    yield command("tar", "-cf", f"{directory}.tar", "-C", directory, ".")
+    if template := filesystems.of_mount(facts.filesystem_type[subject.files[0]]).unstripe:
+        yield command(*filesystems.shell_words(template, directory))
+
+
+def _trains(facts: Facts, subject: Scene) -> bool:
+    """True for a training run: a data loader is known, or Python only reads the files."""
+    if facts.job.loaders:
+        return True
+    python = any("python" in wording.name(program) for program in facts.job.programs)
+    return python and not subject.total("writes")
+
+
+SMALL_FILES = Rule(
+    name="many-small-files",
+    remedy="keeping many small files in one",
+    sees="Hundreds of small files that are created or read, in one directory or over many.",
+    threshold=(
+        f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, all such"
+        " directories together; or as many in all other directories, without installed software."
+    ),
+    estimate="All time on these files minus their bytes at the reference rate.",
+    advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
+    control="The same records in one file.",
+    find=_small_file_storms,
+    why_not="the program's purpose is to create or read these files, with their names",
+)
