@@ -52,3 +52,37 @@ def test_time_in_barriers_is_waiting_with_a_row_of_its_own(diagnose) -> None:
     rows = {row.name: row for row in analysis.functions}
     assert rows["waiting for other ranks"].seconds >= rows["MPI_Barrier"].seconds * 0.99
     assert analysis.verdict.mean.waiting * RANKS >= rows["MPI_Barrier"].seconds * 0.99
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "rule"),
+    [
+        ("collectives", 1500, "tiny-collective-calls"),
+        ("ordered", 1000, "shared-file-pointer"),
+        ("sparse_reads", 60, "amplification"),
+        ("holes", 20, "hole-read-modify-write"),
+        ("tiny_buffer", 10, "tiny-collective-buffer"),
+        ("pieces", 40, "mpi-library-time"),
+    ],
+)
+def test_the_first_finding_names_the_cause(diagnose, kind: str, count: int, rule: str) -> None:
+    analysis = diagnose(kind, count)
+    assert analysis.findings[0].rule == rule, [one.title for one in analysis.findings]
+
+
+def test_bytes_through_mpi_io_of_one_process_are_tiny_calls(run_traced, tmp_path) -> None:
+    analysis = analyze(run_traced(MPICH, "layers.c", "bytes", "30000").job)
+    assert "tiny-independent-calls" in {one.rule for one in analysis.findings}
+
+
+def test_unordered_writes_of_the_same_bytes_are_possible_corruption(diagnose) -> None:
+    (row,) = diagnose("overlaps").overlaps
+    assert row.path.endswith("/out.dat")
+    assert (row.bytes, row.ranks) == (1000, tuple(range(RANKS)))
+    assert {(one.begin, one.end) for one in row.ranges} == {(500, 1500)}
+    assert {one.functions for one in row.ranges} == {("MPI_File_write_at", "MPI_File_write_at")}
+
+
+@pytest.mark.parametrize("kind", ["in_turn", "token", "syncs", "collectives", "pieces"])
+def test_ordered_writes_raise_no_alarm(diagnose, kind: str) -> None:
+    assert diagnose(kind, 3).overlaps == ()

@@ -13,14 +13,13 @@ from pario.see.analyze import analyze
 from pario.see.analyze.model import FileSetting
 from pario.see.analyze.rules import RULES
 from pario.see.tables.model import Job, LoaderUse
-from pario.see.tables.rows import new_records
+from tests.python import layer_jobs as layers
 from tests.python.jobs import (
     add_events,
     add_filesystem,
     add_function,
     add_hint,
     add_record,
-    file_row,
     make_job,
     set_layout,
 )
@@ -527,102 +526,38 @@ CASES = {
         lambda j: misalign(j, 100), lambda j: misalign(j, 0), (5, 15), ranks=4, kind="lustre"
     ),
     "tiny-collective-buffer": Case(
-        lambda j: tiny_buffer(j, 4096), lambda j: tiny_buffer(j, 16 * MIB), (19, 20)
+        lambda j: layers.tiny_buffer(j, 4096), lambda j: layers.tiny_buffer(j, 16 * MIB), (19, 20)
     ),
-    "shared-file-pointer": Case(lambda j: ordered(j, 8000), lambda j: ordered(j, 10), (9, 10)),
+    "shared-file-pointer": Case(
+        lambda j: layers.write_ordered(j, 8000), lambda j: layers.write_ordered(j, 10), (9, 10)
+    ),
     "tiny-collective-calls": Case(
-        lambda j: tiny_calls(j, 8000, True), lambda j: tiny_calls(j, 10, True), (9, 10)
+        lambda j: layers.tiny_calls(j, 8000, True),
+        lambda j: layers.tiny_calls(j, 10, True),
+        (9, 10),
     ),
     "tiny-independent-calls": Case(
-        lambda j: tiny_calls(j, 8000, False), lambda j: tiny_calls(j, 10, False), (9, 10)
+        lambda j: layers.tiny_calls(j, 8000, False),
+        lambda j: layers.tiny_calls(j, 10, False),
+        (9, 10),
     ),
-    "amplification": Case(lambda j: amplify(j, 400 * MIB), lambda j: amplify(j, 4 * MIB), (8.8, 9)),
-    "directory-storm": Case(lambda j: ask_names(j, 5000), lambda j: ask_names(j, 100), (9, 10)),
+    "amplification": Case(
+        lambda j: layers.amplify(j, 400 * MIB), lambda j: layers.amplify(j, 4 * MIB), (8.8, 9)
+    ),
+    "directory-storm": Case(
+        lambda j: layers.ask_names(j, 5000), lambda j: layers.ask_names(j, 100), (9, 10)
+    ),
     "backward-reads": Case(
-        lambda j: read_backwards(j, 0), lambda j: read_backwards(j, 5000), (19, 20.5)
+        lambda j: layers.read_backwards(j, 0), lambda j: layers.read_backwards(j, 5000), (19, 20.5)
     ),
-    "small-copies": Case(lambda j: copy(j, 100_000), lambda j: copy(j, 40), (9, 10)),
+    "small-copies": Case(lambda j: layers.copy(j, 100_000), lambda j: layers.copy(j, 40), (9, 10)),
     "mpi-library-time": Case(
-        lambda j: mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
-        lambda j: mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
+        lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
+        lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
         (17, 18),
     ),
     "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
 }
-
-
-def mpi_writes(made: Job, calls: int, size: int, seconds: float, **facts: float) -> None:
-    """Rank 0's collective writes through MPI-IO; ``facts``: of the POSIX calls below."""
-    add_record(
-        made,
-        0,
-        "/scratch/m",
-        "mpiio",
-        writes=calls,
-        collective_writes=calls,
-        bytes_written=calls * size,
-        write_time=seconds,
-    )
-    below = {"writes": calls, "nested_writes": calls, "bytes_written": calls * size} | facts
-    add_record(made, 0, "/scratch/m", **below)
-
-
-def tiny_buffer(made: Job, size: int) -> None:
-    rounds = 100 * MIB // size
-    below = {"writes": rounds, "nested_writes": rounds}
-    mpi_writes(made, 100, MIB, 20.0, nested_write_time=15.0, write_time=15.0, **below)
-    add_hint(made, "/scratch/m", "cb_buffer_size", str(size))
-
-
-def ordered(made: Job, calls: int) -> None:
-    mpi_writes(made, calls, 80_000 // calls, 10.0, nested_write_time=6.0, write_time=6.0)
-    add_function(
-        made, 0, "MPI_File_write_ordered", "mpiio", calls=calls, seconds=10.0, bytes=80_000
-    )
-
-
-def tiny_calls(made: Job, calls: int, collective: bool) -> None:
-    own = {"writes": calls, "bytes_written": 80_000, "write_time": 10.0}
-    together = {"collective_writes": calls} if collective else {}
-    add_record(made, 0, "/scratch/m", "mpiio", **own, **together)
-
-
-def amplify(made: Job, moved: int) -> None:
-    add_record(made, 0, "/scratch/m", "mpiio", reads=40, bytes_read=4 * MIB, read_time=10.0)
-    below = {"reads": 40, "nested_reads": 40, "bytes_read": moved}
-    add_record(made, 0, "/scratch/m", read_time=9.0, nested_read_time=9.0, **below)
-
-
-def ask_names(made: Job, names: int) -> None:
-    for number in range(names):
-        file_row(made, f"/scratch/q/{number}")
-    rows = new_records(names)
-    rows["file"], rows["stats"], rows["stat_time"] = np.arange(names), 1, 0.002
-    made.records = rows
-
-
-def read_backwards(made: Job, forward: int) -> None:
-    add_record(
-        made,
-        0,
-        "/scratch/f",
-        reads=10_000,
-        forward_reads=forward,
-        strided_reads=9_998,
-        bytes_read=10_000 * 4096,
-        end_read=10_000 * 4096,
-        read_time=20.0,
-        seeks=10_000,
-        seek_time=0.5,
-    )
-
-
-def copy(made: Job, calls: int) -> None:
-    size = 40 * MIB
-    source = {"reads": calls, "bytes_read": size, "read_time": 5.0, "end_read": size}
-    target = {"writes": calls, "bytes_written": size, "write_time": 5.0}
-    add_record(made, 0, "/scratch/a", copies=calls, **source)
-    add_record(made, 0, "/scratch/b", copies=calls, **target)
 
 
 def found(made: Job) -> dict[str, float]:
@@ -891,70 +826,6 @@ def test_files_on_a_slow_target_are_divided_among_the_others() -> None:
     assert [one[1] for one in found if one] == ["0", "1", "2"]
 
 
-def test_processes_without_mpi_do_not_queue() -> None:
-    made = make_job(8, 100.0, mpi=False, has=COUNTERS)
-    opens = np.linspace(0.1, 4.0, 8)
-    add_record(made, range(8), "/scratch/f", opens=1, open_time=opens, reads=1, bytes_read=10)
-    assert not found(made)
-
-
-def test_a_program_that_only_reads_creates_nothing() -> None:
-    for reading in (True, False):
-        made = job()
-        for number in range(400):
-            moved = {"reads": 1, "bytes_read": 9} if reading else {"writes": 1, "bytes_written": 9}
-            add_record(made, 0, f"/scratch/d/{number}", opens=1, open_time=0.01, **moved)
-        (finding,) = analyze(made).findings
-        assert ("reat" in finding.cause) != reading
-
-
-def test_a_training_run_with_small_files_is_told_to_pack_records() -> None:
-    made = job()
-    made.programs = ["/usr/bin/python3.11"]
-    for number in range(400):
-        moved = {"reads": 1, "bytes_read": 9}
-        add_record(made, 0, f"/data/c{number}/x.jpg", opens=1, open_time=0.01, **moved)
-    (finding,) = analyze(made).findings
-    assert finding.title.startswith("400 small files in 400 directories below /data")
-    assert finding.fixes[1].text == "pario records pack /data -o /data.prec"
-
-
-def test_files_of_installed_software_are_no_storm() -> None:
-    made = job()
-    for number in range(400):
-        path = f"/home/u/venv/lib/python3.11/site-packages/p{number}/x.pyc"
-        add_record(made, 0, path, opens=1, open_time=0.01, reads=1, bytes_read=9, stats=3)
-    assert not found(made)
-
-
-def test_a_copy_in_the_kernel_is_one_finding_about_both_files() -> None:
-    made = job()
-    copy(made, 100_000)
-    (finding,) = analyze(made).findings
-    assert finding.rule == "small-copies"
-    assert finding.files == ("/scratch/a", "/scratch/b")
-
-
-def test_reads_in_sequence_at_the_rate_of_the_device_are_not_promised_more() -> None:
-    made = job()
-    size = {"reads": 25_000, "bytes_read": 25_000 * 8192, "end_read": 25_000 * 8192}
-    add_record(made, 0, "/scratch/f", consecutive_reads=25_000, read_time=40.0, **size)
-    assert not found(made)
-
-
-def test_holes_of_a_new_file_are_found_although_their_reads_return_nothing() -> None:
-    made = job(2)
-    own = {"writes": 100, "bytes_written": 100 * 4096, "write_time": 10.0}
-    add_record(made, range(2), "/scratch/n", "mpiio", **own)
-    below = {"reads": 800, "nested_reads": 800, "zero_reads": 800, "nested_read_time": 1.0}
-    windows = {"writes": 800, "nested_writes": 800, "bytes_written": 400 * MIB}
-    times = {"read_time": 1.0, "write_time": 8.5, "nested_write_time": 8.5}
-    add_record(made, range(2), "/scratch/n", **below, **windows, **times)
-    finding = analyze(made).findings[0]
-    assert finding.rule == "hole-read-modify-write"
-    assert "1,600 of the reads returned nothing" in finding.evidence[0].text
-
-
 def test_stronger_cause_leaves_nothing_to_a_weaker_one() -> None:
     """A program that writes its values one by one through MPI-IO lacks collective calls; the POSIX
     writes below do not count as small writes as well."""
@@ -1054,54 +925,3 @@ def test_overlap_is_silent_beside_a_direct_cause() -> None:
         made, 0, "/scratch/values", writes=1_000_000, bytes_written=8_000_000, write_time=8.0
     )
     assert "overlap" not in found(made)
-
-
-@pytest.mark.system
-def test_small_files_in_many_directories_are_one_storm() -> None:
-    made = job()
-    for number in range(40):
-        for name in range(250):
-            file_row(made, f"/scratch/{number}/{name}")
-    rows = new_records(len(made.files))
-    rows["file"], rows["opens"], rows["writes"] = np.arange(len(rows)), 1, 1
-    rows["bytes_written"], rows["open_time"] = 100, 0.002
-    made.records = rows
-    (finding,) = analyze(made).findings
-    assert finding.title.startswith("10,000 small files in 40 directories (/scratch/")
-    assert finding.seconds == pytest.approx(20, rel=0.05)
-
-
-def test_files_over_the_limit_are_small_files_and_not_one_reused_file() -> None:
-    made = job()
-    made.processes["files_folded"] = 50_000
-    file_row(made, "/scratch/d/*", folded=1)
-    spent = {"open_time": 20.0, "close_time": 4.0, "write_time": 10.0, "read_time": 3.0}
-    moved = {
-        "bytes_written": 10_000_000,
-        "end_written": 200,
-        "bytes_read": 40_000_000,
-        "end_read": 1000,
-    }
-    add_record(
-        made,
-        0,
-        "/scratch/d/*",
-        opens=50_000,
-        closes=50_000,
-        writes=50_000,
-        reads=50_000,
-        **moved,
-        **spent,
-    )
-    (finding,) = analyze(made).findings
-    assert finding.title.startswith("50,000 small files in /scratch/d")
-    assert finding.seconds == pytest.approx(37, rel=0.05)
-
-
-def test_bytes_of_one_rank_count_once_for_any_layers_below_mpi_io() -> None:
-    made = job(4)
-    counts = {"writes": 10, "bytes_written": 256_000_000, "write_time": 30.0}
-    add_record(made, 0, "/scratch/s", "mpiio", **counts)
-    add_record(made, 0, "/scratch/s", **counts, nested_writes=10, nested_write_time=30.0)
-    (finding,) = analyze(made).findings
-    assert finding.title == "rank 0 writes 100 % of all bytes (256 MB) for 4 ranks"

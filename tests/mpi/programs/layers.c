@@ -47,8 +47,7 @@ static void do_collectives(MPI_File f) {
 }
 
 static void do_ordered(MPI_File f) {
-  for (int i = 0; i < count; i++)
-    MPI_File_write_ordered(f, data, 8, MPI_BYTE, MPI_STATUS_IGNORE);
+  for (int i = 0; i < count; i++) MPI_File_write_ordered(f, data, 8, MPI_BYTE, MPI_STATUS_IGNORE);
 }
 
 static void do_bytes(MPI_File f) {
@@ -130,7 +129,7 @@ static void run(const char* kind) {
   if (!strcmp(kind, "syncs")) do_syncs(f);
   if (!strcmp(kind, "collectives")) do_collectives(f);
   if (!strcmp(kind, "ordered")) do_ordered(f);
-  if (!strcmp(kind, "bytes")) do_bytes(f);
+  if (!strcmp(kind, "bytes") && rank == 0) do_bytes(f);
   if (!strcmp(kind, "holes")) do_holes(f);
   if (sparse) do_sparse_reads(f);
   if (cb || !strcmp(kind, "pieces")) do_pieces(f);

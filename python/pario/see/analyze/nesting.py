@@ -32,10 +32,10 @@ def own_calls(job: Job, name: str) -> Floats:
     if name not in NESTED:
         return calls
     own = np.maximum(calls - job.records[NESTED[name]], 0.0)
-    return np.where(_below(job), 0.0, own) if _assumed(job, name) else own
+    return np.where(_below(job), 0.0, own) if _is_assumed(job, name) else own
 
 
-def _assumed(job: Job, name: str) -> bool:
+def _is_assumed(job: Job, name: str) -> bool:
     """True if the log cannot hold the number of nested calls, although it has MPI-IO."""
     records = job.records
     if not (records["layer"] == MPIIO).any():

@@ -100,7 +100,7 @@ class _Clocks:
     def advance(self, lane: int) -> Ints:
         """Count an outgoing point of a lane; return the clock that it passes on."""
         self.known[lane, lane] += 1
-        return self.known[lane].copy()
+        return np.array(self.known[lane])
 
     def learn(self, lane: int, clock: Ints) -> None:
         """Order the present of a lane after a clock."""
@@ -186,7 +186,7 @@ class Order:
             self._next(lane)
 
     def _release(self) -> bool:
-        """Let lanes go on that wait for each other in a circle, which only a log with gaps or wrong
+        """Release lanes that wait for each other in a circle, which only a log with gaps or wrong
         matches has; they count as ordered with all. Return False if none waits."""
         if self._waiting:
             self._leave(min(self._waiting))

@@ -71,7 +71,7 @@ def _is_known(facts: Facts) -> bool:
 
 def _candidates(facts: Facts) -> _Writes:
     """Return the writes of files and epochs in which writes of several lanes overlap."""
-    event = np.flatnonzero(_compared(facts))
+    event = np.flatnonzero(_find_compared(facts))
     lane, place = _lanes(facts, event), _places(facts, event)
     epoch = _epochs(facts, event, lane)
     writes = _Writes(event, lane, place, epoch)
@@ -81,7 +81,7 @@ def _candidates(facts: Facts) -> _Writes:
     return _Writes(*(column[chosen] for column in (event, lane, place, epoch)))
 
 
-def _compared(facts: Facts) -> Mask:
+def _find_compared(facts: Facts) -> Mask:
     events, records = facts.job.events, facts.records
     mask = (events["kind"] == _WRITE) & (events["layer"] < len(LAYERS)) & (events["file"] >= 0)
     mask &= (events["count"] == 1) & (events["offset"] >= 0) & (events["length"] > 0)

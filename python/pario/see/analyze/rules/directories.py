@@ -13,7 +13,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene, sum_seconds
-from pario.see.analyze.rules.small_files import installed
+from pario.see.analyze.rules.small_files import find_installed
 
 STAT, OTHER, OPEN = (KINDS.index(kind) for kind in ("stat", "other", "open"))
 MANY_NAMES = 500
@@ -25,7 +25,7 @@ def _directory_storms(facts: Facts) -> Iterator[Candidate]:
         return
     calls = facts.calls("stats") + facts.calls("others") + facts.calls("failed_opens")
     asked = facts.stored & (calls > 0) & (calls >= facts.calls("opens"))
-    asked &= ~installed(facts)[facts.file]
+    asked &= ~find_installed(facts)[facts.file]
     directory = facts.directory[facts.file]
     names = sums(directory[asked], files_of_rows(facts)[asked], len(facts.directories))
     mask = asked & (names >= MANY_NAMES)[directory]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio, sums
 from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
@@ -63,10 +63,11 @@ def _amplification(facts: Facts) -> Iterator[Candidate]:
         extra &= ~dense(facts, writing)  # collective calls would use the bytes between the pieces
         chosen = extra[facts.file[upper]] & (nested > 0)
         if chosen.any():
-            yield _amplified(facts, upper[chosen], lower[chosen], (asked, moved), writing)
+            rows = upper[chosen], lower[chosen]
+            yield _describe_amplification(facts, *rows, (asked, moved), writing)
 
 
-def _amplified(
+def _describe_amplification(
     facts: Facts, upper: Ints, lower: Ints, totals: tuple[Floats, Floats], writing: bool
 ) -> Candidate:
     kind, word, _, preposition = _words(writing)
@@ -104,7 +105,7 @@ def _amplified(
             setting(f"hint romio_ds_{word}=disable, if the pieces are large (16 KiB or more)"),
         ),
         claims=[Claim(upper, kind, seconds * needless)],
-        method=f"time of the library's {word}s times the share of bytes nobody asked for",
+        method=f"time of the library's {word}s times the share of bytes beyond those asked for",
     )
 
 
@@ -329,10 +330,10 @@ def _shared_files(facts: Facts, used: Mask) -> Mask:
     return files
 
 
-def _shared_pointer(facts: Facts, rows: Ints, own: Floats, moved: float) -> Candidate:
+def _shared_pointer(facts: Facts, rows: Ints, own: Table, moved: float) -> Candidate:
     subject = Scene(facts, rows, facts.cells[rows].sum(axis=1))
     calls, took = float(own["calls"].sum()), float(own["seconds"].sum())
-    whole = float(facts.cells[np.ix_(rows, (READ, WRITE))].sum())
+    whole = float(facts.cells[rows][:, [READ, WRITE]].sum())
     share = min(1.0, ratio(np.array([took]), np.array([whole]), 1.0)[0])
     names = sorted({facts.job.function_names[number] for number in own["name"]})
     return subject.candidate(
@@ -404,7 +405,7 @@ AMPLIFICATION = Rule(
         f" direction, and at least {MUCH >> 20} MiB more; the ranks' pieces do not fill the file"
         " (missing-collectives has those that do)."
     ),
-    estimate="Time of the library's calls times the share of bytes that nobody asked for.",
+    estimate="Time of the library's calls times the share of bytes beyond those asked for.",
     advice="Pieces that are neighbours in the file; no sieving of large pieces.",
     control="The same bytes in one piece.",
     find=_amplification,

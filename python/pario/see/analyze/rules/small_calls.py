@@ -43,7 +43,7 @@ def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
     return np.where(ahead, np.minimum(lost, records["reads"] * CALL_SECONDS), lost)
 
 
-def _copied(facts: Facts) -> Mask:
+def _are_copies(facts: Facts) -> Mask:
     """True for rows whose calls are mostly halves of copies within the kernel."""
     return np.asarray(facts.column("copies") > 0.5 * (facts.reads + facts.writes))
 
@@ -51,7 +51,7 @@ def _copied(facts: Facts) -> Mask:
 def _small_copies(facts: Facts) -> Iterator[Candidate]:
     copies = facts.column("copies")
     moved = facts.column("bytes_read") + facts.column("bytes_written")
-    mask = facts.posix & _copied(facts) & (copies >= MANY_CALLS) & (moved < SMALL_CALL * copies)
+    mask = facts.posix & _are_copies(facts) & (copies >= MANY_CALLS) & (moved < SMALL_CALL * copies)
     if mask.any():
         yield _copies(scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE]))
 
@@ -91,7 +91,7 @@ def _small(writing: bool) -> Rule:
             (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
         )
         mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
-        mask &= ~_copied(facts)
+        mask &= ~_are_copies(facts)
         if mask.any():
             yield _candidate(
                 scene(facts, mask, facts.cells[:, WRITE if writing else READ]), calls, writing, ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import filesystems, wording
-from pario.see.analyze.arrays import Ints, Mask, counts, sums, unique_pairs
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import META, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -35,7 +35,7 @@ _INSTALLED = re.compile(
 )
 
 
-def installed(facts: Facts) -> Mask:
+def find_installed(facts: Facts) -> Mask:
     """Return, per file, True for parts of installed software."""
     paths = np.array([_INSTALLED.search(path) is not None for path in facts.job.paths] or [False])
     return np.asarray(paths[facts.job.files["path"]])
@@ -52,14 +52,14 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     directory = facts.directory[facts.file]
     crowded = _count_files(facts, small, many) >= MANY_FILES
     chosen = small & crowded[directory]
-    scattered = small & ~chosen & ~installed(facts)[facts.file]
+    scattered = small & ~chosen & ~find_installed(facts)[facts.file]
     if len(np.unique(facts.file[scattered])) >= MANY_FILES:
         chosen |= scattered
     if chosen.any():
         yield _small_files(facts, chosen, directory)
 
 
-def _count_files(facts: Facts, small: Mask, many: Ints) -> Ints:
+def _count_files(facts: Facts, small: Mask, many: Floats) -> Floats:
     """Return the number of small files in each directory."""
     directory = facts.directory[facts.file]
     rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))

@@ -16,7 +16,7 @@ from pario.see.report import svg
 from pario.see.report.html.table import NAME_LENGTH, bytes_text, path_text
 from pario.see.report.table import Bar
 from pario.see.report.tables import bars
-from pario.see.report.words import SURE, split_parts
+from pario.see.report.words import ORDER, SURE, describe_overlaps, describe_range, split_parts
 from pario.version import version
 
 _FILTERS = (
@@ -47,12 +47,15 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         "name": _name,
         "path": _path,
         "bytes": bytes_text,
+        "overlaps": describe_overlaps,
+        "overlap": describe_range,
         **{name: getattr(wording, name) for name in _FILTERS},
     }
     environment.globals |= {
         "split_bar": split_bar,
         "split_parts": split_parts,
         "sure": SURE,
+        "order": ORDER,
         "version": version(),
     }
     environment.globals |= {"style": _asset("style.css"), "script": _asset("script.js")}
