@@ -39,10 +39,6 @@ def functions(facts: Facts) -> tuple[FunctionRow, ...]:
         *_read_function_counters(facts),
         *(() if by_function else _read_file_counters(facts)),
     ]
-    return tuple(sorted(source, key=lambda row: (-row.seconds, row.name)))
-    source = (
-        _read_function_counters(facts) if len(facts.job.functions) else _read_file_counters(facts)
-    )
     rows = (*source, *_waiting_row(facts))
     return tuple(sorted(rows, key=lambda row: (-row.seconds, row.name)))
 

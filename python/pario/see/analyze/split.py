@@ -21,8 +21,8 @@ from pario.see.tables.model import Job
 #: Events that hold this part of the counted I/O time count as complete.
 ALMOST_ALL = 0.9
 
-#: Blocking collectives that move no bytes.
-BARRIERS = ("MPI_Barrier",)
+#: The begin of the names of blocking collectives that move no bytes.
+BARRIER = "MPI_Barrier"
 COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
 
 
@@ -125,7 +125,7 @@ class Times:
 
     def _barriers(self, talk: Ints) -> Ints:
         """Return the rows of barriers, which move no bytes: all their time is waiting."""
-        names = np.array([name in BARRIERS for name in self.job.function_names] or [False])
+        names = np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
         return np.asarray(talk[names[self.job.events["function"][talk]]])
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
@@ -190,10 +190,7 @@ class Times:
         functions = self.job.functions
         lane = self.lanes.of(functions["process"])
         talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
-        names = np.array(
-            [name.startswith("MPI_Barrier") for name in self.job.function_names] or [False]
-        )
-        names = np.array([name in BARRIERS for name in self.job.function_names] or [False])
+        names = np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
         barrier = talk & names[functions["name"]] if len(functions) else talk
         count = self.lanes.count
         return (
