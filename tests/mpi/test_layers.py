@@ -70,8 +70,8 @@ def test_the_first_finding_names_the_cause(diagnose, kind: str, count: int, rule
     assert analysis.findings[0].rule == rule, [one.title for one in analysis.findings]
 
 
-def test_bytes_through_mpi_io_of_one_process_are_tiny_calls(run_traced, tmp_path) -> None:
-    analysis = analyze(run_traced(MPICH, "layers.c", "bytes", "30000").job)
+def test_bytes_through_mpi_io_of_one_process_are_tiny_calls(run_traced) -> None:
+    analysis = analyze(run_traced(MPICH, "layers.c", "bytes", "300000").job)
     assert "tiny-independent-calls" in {one.rule for one in analysis.findings}
 
 
