@@ -24,7 +24,7 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
-from pario.see.analyze.rules.collective import COLLECTIVE_COST, dense
+from pario.see.analyze.rules.collective import COLLECTIVE_COST, sharers
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
 MANY_CALLS = 500
@@ -60,7 +60,8 @@ def _amplification(facts: Facts) -> Iterator[Candidate]:
         asked = facts.per_file(facts.column(name), facts.mpiio)
         moved = sums(facts.file[upper], facts.column(name)[lower] * nested, files)
         extra = (asked > 0) & (moved > AMPLIFIED * asked) & (moved - asked >= MUCH)
-        extra &= ~dense(facts, writing)  # collective calls would use the bytes between the pieces
+        # Collective calls would use the bytes between the pieces if they are other ranks' pieces.
+        extra &= moved > AMPLIFIED * asked * np.maximum(sharers(facts, facts.mpiio), 1)
         chosen = extra[facts.file[upper]] & (nested > 0)
         if chosen.any():
             rows = upper[chosen], lower[chosen]
@@ -402,8 +403,8 @@ AMPLIFICATION = Rule(
     sees="MPI-IO that reads or writes many more bytes than the program asked for.",
     threshold=(
         f"Below MPI-IO more than {AMPLIFIED} times the bytes that the ranks asked for in the same"
-        f" direction, and at least {MUCH >> 20} MiB more; the ranks' pieces do not fill the file"
-        " (missing-collectives has those that do)."
+        f" direction, times the ranks that share the file, and at least {MUCH >> 20} MiB more"
+        " (missing-collectives has pieces of ranks that lie side by side)."
     ),
     estimate="Time of the library's calls times the share of bytes beyond those asked for.",
     advice="Pieces that are neighbours in the file; no sieving of large pieces.",
