@@ -25,6 +25,8 @@ test sqlite3 sqlite3 tests-with-programs-of-others
 test /usr/include/liburing.h liburing-dev tests-of-asynchronous-input-and-output
 test /usr/include/libaio.h libaio-dev tests-of-asynchronous-input-and-output
 test fio fio tests-with-programs-of-others
+test /usr/include/libaio.h libaio-dev tests-of-asynchronous-I/O
+test /usr/include/liburing.h liburing-dev tests-of-asynchronous-I/O
 test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-preloaded-libraries
 test h5dump hdf5-tools tests-with-programs-of-others
 test rsync rsync tests-of-resumed-transfers

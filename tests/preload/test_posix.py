@@ -52,7 +52,8 @@ def test_metadata_calls_are_counted_on_their_names(
         "stats": 6,
         "syncs": 2,
         "truncates": 3,
-        "others": 4,
+        "others": 1,
+        "locks": 3,
         "failed": 0,
     }
     missing = {"stats": 1, "failed": 2, "failed_opens": 1, "opens": 0}

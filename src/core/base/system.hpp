@@ -9,17 +9,61 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace pario::base {
+
+/// Makes a system call of six words; returns its result, or -errno. By the instruction, because
+/// module preload interposes the C library's syscall().
+inline long call_kernel(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) {
+#if defined(__x86_64__)
+  long result;
+  register long fourth __asm__("r10") = d;
+  register long fifth __asm__("r8") = e;
+  register long sixth __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long kind __asm__("x8") = number;
+  register long first __asm__("x0") = a;
+  register long second __asm__("x1") = b;
+  register long third __asm__("x2") = c;
+  register long fourth __asm__("x3") = d;
+  register long fifth __asm__("x4") = e;
+  register long sixth __asm__("x5") = f;
+  __asm__ volatile("svc #0"
+                   : "+r"(first)
+                   : "r"(kind), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "memory");
+  return first;
+#else
+  const int saved = errno;
+  const long result = ::syscall(number, a, b, c, d, e, f);
+  const long error = errno;
+  errno = saved;
+  return result == -1 ? -error : result;
+#endif
+}
+
+/// An argument of a system call as a machine word.
+template <class Argument>
+long word_of(Argument argument) {
+  if constexpr (std::is_null_pointer_v<Argument>)
+    return 0;
+  else if constexpr (std::is_pointer_v<Argument>)
+    return reinterpret_cast<long>(argument);
+  else
+    return static_cast<long>(argument);
+}
 
 /// Makes a system call; returns its result, or -errno.
 template <class... Args>
 long system_call(long number, Args... args) {
-  const int saved = errno;
-  const long result = ::syscall(number, args...);
-  const long error = errno;
-  errno = saved;
-  return result == -1 ? -error : result;
+  return call_kernel(number, word_of(args)...);
 }
 
 // All functions return -errno on failure.

@@ -32,8 +32,9 @@ inline constexpr std::array<trace::FunctionInfo, kSymbols> kFunctions = {{
 constexpr trace::FunctionId id_of(Symbol symbol) { return static_cast<trace::FunctionId>(symbol); }
 constexpr trace::Op op_of(Symbol symbol) { return kFunctions[id_of(symbol)].op; }
 
-/// Looks up the next definition of a symbol behind this library: that of the C library or of
-/// another preloaded library. Never null: a missing function fails with ENOSYS.
+/// Looks up the next definition of a symbol behind this library: that of the C library, of another
+/// preloaded library, or of a library that the program has loaded. Never null: a missing function
+/// fails with ENOSYS.
 void* find_real_function(Symbol symbol);
 
 }  // namespace pario::symbols

@@ -28,7 +28,7 @@ struct Direction {
   std::uint64_t id;  // last_op
   Field calls, bytes, end, time, nested_time, nested_calls, consecutive, forward, strided,
       unaligned, sizes, first, last, slowest_time, slowest_size, collective, collective_time, next,
-      stride, last_start;
+      stride, last_start, async;
 };
 
 inline constexpr Direction kRead{
@@ -53,6 +53,7 @@ inline constexpr Direction kRead{
     &Record::next_read,
     &Record::read_stride,
     &Record::last_start_read,
+    &Record::async_reads,
 };
 
 inline constexpr Direction kWrite{
@@ -77,6 +78,7 @@ inline constexpr Direction kWrite{
     &Record::next_write,
     &Record::write_stride,
     &Record::last_start_write,
+    &Record::async_writes,
 };
 
 static_assert(offsetof(Record, read_size_9) - offsetof(Record, read_size_0) ==
@@ -146,8 +148,8 @@ void apply_extremes(Record& row, const Call& call, std::uint64_t duration, std::
   }
 }
 
-/// Counts rare cases: collective calls, calls inside an MPI-IO call, files opened with special
-/// flags.
+/// Counts rare cases: collective calls, calls inside an MPI-IO call, asynchronous requests, files
+/// opened with special flags.
 template <Direction D>
 [[gnu::noinline, gnu::cold]] void apply_circumstances(Record& row, const Call& call, bool nested) {
   const std::uint64_t duration = call.end - call.start;
@@ -159,6 +161,7 @@ template <Direction D>
     row.*D.collective += call.calls;
     row.*D.collective_time += duration;
   }
+  if ((call.flags & kAsync) != 0) row.*D.async += call.calls;
   if ((call.open_flags & O_DIRECT) != 0) row.direct_calls += call.calls;
   if (D.id != kWrite.id) return;
   if ((call.open_flags & O_APPEND) != 0) row.append_writes += call.calls;
@@ -172,7 +175,7 @@ void apply_transfer(Record& row, const Call& call, bool nested) {
   row.*D.time += duration;
   row.switches += row.last_op != D.id && row.last_op != 0;
   row.last_op = D.id;
-  if (nested || (call.flags & kCollective) != 0 ||
+  if (nested || (call.flags & (kCollective | kAsync)) != 0 ||
       (call.open_flags & (O_DIRECT | O_APPEND | O_DSYNC)) != 0) [[unlikely]]
     apply_circumstances<D>(row, call, nested);
   const auto moved = static_cast<std::uint64_t>(std::max<std::int64_t>(call.result, 0));
@@ -233,6 +236,9 @@ inline void apply_meta(Record& row, const Call& call, bool nested) {
       if (call.asked == 0) return;  // munmap
       row.bytes_mapped += call.result < 0 ? 0 : call.asked;
       break;
+    case Op::entry:
+      row.entries += call.asked;
+      return;
     default:
       break;
   }
@@ -253,6 +259,27 @@ inline void apply(Record& row, const Call& call, bool nested) {
     default:
       return detail::apply_meta(row, call, nested);
   }
+}
+
+/// Counts the submission of an asynchronous request.
+inline void apply_submission(Record& row) {
+  ++row.in_flight;
+  row.queue_depth_sum += row.in_flight;
+  row.queue_depth_max = std::max(row.queue_depth_max, row.in_flight);
+}
+
+/// Takes a submission back.
+inline void apply_withdrawal(Record& row) {
+  row.queue_depth_sum -= std::min(row.queue_depth_sum, row.in_flight);
+  row.in_flight -= row.in_flight != 0;
+}
+
+/// Counts the completion of an asynchronous request, `latency` ticks after its submission.
+inline void apply_completion(Record& row, std::uint64_t latency) {
+  row.in_flight -= row.in_flight != 0;
+  ++row.async_requests;
+  row.async_latency += latency;
+  row.slowest_async_time = std::max(row.slowest_async_time, latency);
 }
 
 /// Returns true if one of the last `calls` writes that `row` counted is to be sampled: the first,

@@ -158,6 +158,7 @@ void refresh_anchor(bool force) {
       .store(now + row.ticks_per_second / kAnchorsPerSecond, std::memory_order_relaxed);
   std::atomic_ref(state.anchor_lock).store(0, std::memory_order_release);
   report_full_log();
+  if (settings.config.at_anchor != nullptr) settings.config.at_anchor();
 }
 
 void start(const Config& config, std::span<const FunctionInfo> functions) {

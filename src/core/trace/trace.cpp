@@ -147,6 +147,31 @@ long read_own_file(const char* path, void* data, std::size_t size) {
   return got;
 }
 
+void begin_request(Record* record) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  apply_submission(*record);
+}
+
+void end_request(Record* record, std::uint64_t latency) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  apply_completion(*record, latency);
+}
+
+void withdraw_request(Record* record) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  apply_withdrawal(*record);
+}
+
+void add(std::uint64_t Process::* fact, std::uint64_t value) {
+  if (on()) bump(process().*fact, value);
+}
+
 void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value) {
   if (!on() || record == nullptr) return;
   const Inside inside;

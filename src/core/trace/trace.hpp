@@ -86,6 +86,7 @@ enum EventFlags : std::uint8_t {
   kCollective = 8,
   kShort = 16,
   kInView = 32,
+  kAsync = 64,
   kNamed = 128  ///< calls in progress only: the row has a path
 };
 
@@ -125,6 +126,8 @@ struct Config {
   bool messages =
       true;            ///< print errors of the tracer on stderr, too; the log has them in any case
   bool sites = false;  ///< count calls by the place in the program that makes them, too
+  /// Called inside the tracer about ten times a second while calls are counted; null: nothing.
+  void (*at_anchor)() = nullptr;
   bool arguments = true;  ///< keep the program's arguments in the log; false: only its name
 };
 
@@ -315,10 +318,12 @@ struct Call {
   std::uint64_t start, end;               ///< ticks
   std::uint64_t offset = kUnknownOffset;  ///< first byte in the file; truncating: the new size
   /// Bytes asked for (mmap: mapped; munmap: 0; seek: the position before, or kUnknownOffset).
+  /// readdir, scandir: entries returned.
   std::uint64_t asked = 0;
   std::int64_t result = 0;  ///< bytes moved by reads and writes; negative: the call failed
   std::uint8_t flags =
-      0;  ///< kCollective; kInView: `offset` counts the bytes that an MPI file view shows; or 0
+      0;  ///< kCollective; kInView: `offset` counts the bytes that an MPI file view shows; kAsync:
+          ///< an asynchronous request, without time of the program; or 0
   std::uint32_t open_flags =
       0;  ///< open(2) flags of the descriptor (MPI-IO: amode, and only at open)
   const void* data = nullptr;  ///< writes: the first byte written, for samples; may be null
@@ -332,12 +337,20 @@ void count(Record* record, const Call& call);
 /// Counts a call without a file (MPI communication) in the row of its function, and stores an event
 /// with `where` as its offset and `file` as given.
 void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes);
+/// Count the submission of an asynchronous request on a file, and its completion `latency` ticks
+/// later. count() counts the transfer itself.
+void begin_request(Record* record);
+void end_request(Record* record, std::uint64_t latency);
+/// Takes a submission back that the kernel has not accepted.
+void withdraw_request(Record* record);
 /// Adds to a counter that no call changes (buffer_size, formatted_calls, ...), under the lock of
 /// the row.
 void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 void add(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 
 Process& process();
+/// Adds to a fact of the process that several threads change.
+void add(std::uint64_t Process::* fact, std::uint64_t value);
 
 /// Counts a read or write of the program on a descriptor without a row (a pipe, a socket), which
 /// the kernel counts, too. `moved`: negative if it failed.

@@ -141,9 +141,9 @@ Description* find_known(int descriptor) {
   return slot >= kFirst ? &pool[slot] : nullptr;
 }
 
-Description* classify(int descriptor, Layer layer) {
-  const trace::Guard guard;
-  if (!guard.outermost()) return nullptr;
+namespace {
+
+Description* classify_inside(int descriptor, Layer layer) {
   const long flags = base::system_call(SYS_fcntl, descriptor, F_GETFL);
   if (flags < 0) return nullptr;  // not open
   Description* file =
@@ -153,6 +153,20 @@ Description* classify(int descriptor, Layer layer) {
   file->position.store(static_cast<std::uint64_t>(offset), std::memory_order_relaxed);
   file->shared.store(true, std::memory_order_relaxed);
   return file;
+}
+
+}  // namespace
+
+Description* classify(int descriptor, Layer layer) {
+  const trace::Guard guard;
+  return guard.outermost() ? classify_inside(descriptor, layer) : nullptr;
+}
+
+Description* find_inside(int descriptor) {
+  if (static_cast<unsigned>(descriptor) >= kCapacity) return nullptr;
+  if (Description* file = find_known(descriptor)) return file;
+  const bool is_ignored = slots[descriptor].load(std::memory_order_acquire) == kIgnored;
+  return is_ignored ? nullptr : classify_inside(descriptor, Layer::posix);
 }
 
 Description* attach(int descriptor, Layer layer, Record* record, int open_flags) {

@@ -72,6 +72,9 @@ inline Description* find(int descriptor, trace::Layer layer = trace::Layer::posi
   return slot == kIgnored ? nullptr : classify(descriptor, layer);
 }
 
+/// The same inside the tracer, where find() does not classify unknown descriptors.
+Description* find_inside(int descriptor);
+
 /// Finds a description without querying the kernel: null for unknown descriptors, too.
 Description* find_known(int descriptor);
 

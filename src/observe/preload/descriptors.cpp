@@ -11,6 +11,7 @@
 #include "core/base/base.hpp"
 #include "layers/chain/fcntl_command.hpp"
 #include "observe/preload/calls.hpp"
+#include "observe/preload/rings.hpp"
 
 using namespace pario::preload;
 namespace chain = pario::chain;
@@ -45,7 +46,7 @@ int trace_fcntl(Symbol symbol, int descriptor, int command, long argument, Real 
     case chain::FcntlKind::duplicate:
       return trace_duplicate(symbol, descriptor, real);
     case chain::FcntlKind::lock:
-      return trace_on_descriptor(symbol, descriptor, real);
+      return trace_on_descriptor(Symbol::fcntl_lock, descriptor, real);
     case chain::FcntlKind::plain:
       return real();
     case chain::FcntlKind::set_flags:
@@ -87,7 +88,10 @@ PARIO_WRAP(int, close, int fd) {
       errno = EBADF;
       return -1;
     }
-    if (active()) descriptors::forget(fd);
+    if (active()) {
+      in_tracer([&] { rings::end_descriptor(fd); });
+      descriptors::forget(fd);
+    }
     return PARIO_REAL(close)(fd);
   }
   trace::Record* record =

@@ -1,9 +1,10 @@
-// Wrappers of calls on mappings. Accesses to mapped memory cannot be intercepted; the report shows
-// the bytes mapped.
+// Wrappers of calls on mappings. Accesses to mapped memory cannot be intercepted; mappings.hpp
+// counts the bytes touched.
 #include <sys/mman.h>
 
 #include "observe/preload/calls.hpp"
 #include "observe/preload/mappings.hpp"
+#include "observe/preload/rings.hpp"
 
 using namespace pario::preload;
 namespace trace = pario::trace;
@@ -13,23 +14,30 @@ namespace {
 template <class Real>
 void* trace_map(Symbol symbol, int descriptor, size_t size, off_t offset, Real real) {
   Description* file = descriptor >= 0 && active() ? descriptors::find(descriptor) : nullptr;
-  if (file == nullptr) return real();
+  if (file == nullptr) {
+    void* address = real();
+    if (descriptor >= 0 && address != MAP_FAILED && active())
+      in_tracer(
+          [&] { rings::add_mapping(descriptor, address, static_cast<std::uint64_t>(offset)); });
+    return address;
+  }
   const auto start =
       start_on(symbol, *file, trace::Layer::posix, static_cast<std::uint64_t>(offset), size);
   return count_call(start, real, [&](Span span, void* address) {
     count_on(symbol, *file, span, address == MAP_FAILED, static_cast<std::uint64_t>(offset), size);
-    if (address != MAP_FAILED) mappings::add(address, record_of(*file, trace::Layer::posix));
+    if (address != MAP_FAILED) mappings::add(address, size, record_of(*file, trace::Layer::posix));
   });
 }
 
-/// Traces a call on the file mapped at `address`.
-template <class Real>
-int trace_on_mapping(Symbol symbol, const void* address, Real real) {
-  trace::Record* record = active() ? mappings::find(address) : nullptr;
-  if (record == nullptr) return real();
-  return count_call(
-      {.function = id_of(symbol), .file = trace::index_of(record)}, real,
-      [&](Span span, int result) { count_row(symbol, record, span, is_failure(result)); });
+trace::CallStart start_on_row(Symbol symbol, const trace::Record* record) {
+  return {.function = id_of(symbol), .file = trace::index_of(record)};
+}
+
+/// Returns the row of the file that is mapped at `address`; null: none.
+trace::Record* record_at(const void* address) {
+  trace::Record* record = nullptr;
+  if (active() && !mappings::is_empty()) in_tracer([&] { record = mappings::find(address); });
+  return record;
 }
 
 }  // namespace
@@ -44,15 +52,28 @@ int trace_on_mapping(Symbol symbol, const void* address, Real real) {
 MMAP(mmap)
 MMAP(mmap64)
 
+// Forgets the mapping before the real call: another thread may map the same addresses afterwards.
 PARIO_WRAP(int, munmap, void* address, size_t size) {
   forget_readable();
-  return trace_on_mapping(Symbol::munmap, address, [&] {
-    mappings::remove(address);
-    return PARIO_REAL(munmap)(address, size);
+  trace::Record* record = record_at(address);
+  if (active()) in_tracer([&] { rings::end_mapping(address); });
+  if (record == nullptr) return PARIO_REAL(munmap)(address, size);
+  in_tracer([&] {
+    mappings::sample(false);
+    mappings::remove(address, size);
   });
+  return count_call(
+      start_on_row(Symbol::munmap, record), [&] { return PARIO_REAL(munmap)(address, size); },
+      [&](Span span, int result) { count_row(Symbol::munmap, record, span, is_failure(result)); });
 }
 
 PARIO_WRAP(int, msync, void* address, size_t size, int flags) {
-  return trace_on_mapping(Symbol::msync, address,
-                          [&] { return PARIO_REAL(msync)(address, size, flags); });
+  trace::Record* record = record_at(address);
+  if (record == nullptr) return PARIO_REAL(msync)(address, size, flags);
+  return count_call(
+      start_on_row(Symbol::msync, record), [&] { return PARIO_REAL(msync)(address, size, flags); },
+      [&](Span span, int result) {
+        count_row(Symbol::msync, record, span, is_failure(result));
+        mappings::sample(false);
+      });
 }

@@ -26,7 +26,7 @@ constexpr const char* kShell = "/bin/sh";
 void end_image(EndKind kind, int code) {
   if (!active()) return;
   const SavedErrno saved;
-  trace::finish(kind, code);
+  finish_tracing(kind, code);
 }
 
 int count_until_null(va_list arguments) {

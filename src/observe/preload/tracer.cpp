@@ -17,6 +17,8 @@
 #include "observe/preload/descriptions.hpp"
 #include "observe/preload/mappings.hpp"
 #include "observe/preload/process.hpp"
+#include "observe/preload/requests.hpp"
+#include "observe/preload/rings.hpp"
 #include "observe/preload/settings.hpp"
 
 // The bounds of the zeroed tables of this library, defined by the linker.
@@ -49,6 +51,7 @@ trace::Record* record_for_layers(trace::Layer layer, std::string_view path, int 
 State begin() {
   trace::Config config;
   const bool wanted = settings::read(config);
+  config.at_anchor = [] { mappings::sample(false); };
   if (wanted) trace::start(config, all_functions());
   if (!settings::errors().empty()) trace::message(settings::errors());
   if (!wanted) return State::off;
@@ -61,7 +64,7 @@ void finish_at_exit(int status, void*) {
   exit_status.store(status, std::memory_order_relaxed);
   if (!active()) return;
   count_pending_characters();
-  trace::finish(kEndExit, status);
+  finish_tracing(kEndExit, status);
 }
 
 /// Excludes this library's tables from core dumps: mostly zeros, but 28 MB of address space.
@@ -75,6 +78,7 @@ void leave_tables_out_of_core_dumps() {
   // Builds the state of first calls now: a child forked while a thread builds it would wait
   // forever.
   chain::build(symbols::Symbol::open);
+  chain::build(symbols::Symbol::syscall);
   buffering::start();
   leave_tables_out_of_core_dumps();
   if (!active()) return;
@@ -85,10 +89,18 @@ void leave_tables_out_of_core_dumps() {
 [[gnu::destructor]] void finish_again() {
   handles::stop();
   buffering::stop();
-  if (active()) trace::finish(kEndExit, exit_status.load(std::memory_order_relaxed));
+  if (active()) finish_tracing(kEndExit, exit_status.load(std::memory_order_relaxed));
 }
 
 }  // namespace
+
+void finish_tracing(std::uint64_t end_kind, int end_code) {
+  in_tracer([] {
+    mappings::sample(true);
+    rings::count_all_unseen();
+  });
+  trace::finish(end_kind, end_code);
+}
 
 bool start() {
   const base::SavedErrno saved;
@@ -110,6 +122,8 @@ void begin_child() {
   descriptors::share_all();
   descriptors::renew_records();
   mappings::renew_records();
+  libaio::forget_all();
+  rings::forget_all();
   pmpi::after_fork();
 }
 

@@ -34,6 +34,9 @@ bool in_tracer(Work work) {
   return true;
 }
 
+/// Completes the log (trace::finish) after a last look at mappings and rings.
+void finish_tracing(std::uint64_t end_kind, int end_code);
+
 /// Restarts the tracer in the child of a fork; does nothing when called again.
 void begin_child();
 
