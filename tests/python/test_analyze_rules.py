@@ -221,8 +221,14 @@ def empty(made: Job, empty: int) -> None:
 
 
 def map_file(made: Job, faults: int) -> None:
-    add_record(made, 0, "/scratch/model", opens=1, maps=1, bytes_mapped=10 * GIB)
-    made.processes["major_faults"] = faults
+    add_record(
+        *(made, 0, "/scratch/model"),
+        **{"opens": 1, "maps": 1, "bytes_mapped": 10 * GIB, "mapped_faults": faults},
+    )
+
+
+def lock(made: Job, seconds: float) -> None:
+    add_record(made, [0, 1], "/scratch/log", opens=1, writes=100, locks=100, lock_time=seconds)
 
 
 def text(made: Job, formatted: bool) -> None:
@@ -498,6 +504,7 @@ CASES = {
     "mmap-network": Case(
         lambda j: map_file(j, 40_000), lambda j: map_file(j, 10), (15, 25), kind="lustre"
     ),
+    "lock-waiting": Case(lambda j: lock(j, 30.0), lambda j: lock(j, 0.01), (29, 31), ranks=2),
     "text-output": Case(lambda j: text(j, True), lambda j: text(j, False), (4.5, 5)),
     "stdio-buffer": Case(
         lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)

@@ -54,7 +54,7 @@ Symbol symbol_of(unsigned opcode) {
     case IOCB_CMD_FDSYNC:
       return Symbol::libaio_sync;
     default:
-      return Symbol::count;  // poll and the like: no file I/O
+      return Symbol::count;  // poll and similar: no file I/O
   }
 }
 

@@ -31,7 +31,7 @@ struct Request {
 /// may have the same. Its owner locks it.
 class RequestTable {
  public:
-  /// Empties the table, and gives it room for `most` requests or more, bounded.
+  /// Empties the table, and gives it memory for `most` requests or more, bounded.
   void begin(std::uint32_t most);
   /// False: the table is full.
   bool add(const Request& request);

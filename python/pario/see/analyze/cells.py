@@ -25,11 +25,13 @@ KINDS: tuple[str, ...] = (
     "sync",
     "flush",
     "map",
+    "list",
     "other",
 )
 READ, WRITE = KINDS.index("read"), KINDS.index("write")
 META = tuple(
-    KINDS.index(kind) for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "other")
+    KINDS.index(kind)
+    for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "list", "other")
 )
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
@@ -43,6 +45,7 @@ def exclusive_seconds(job: Job, storage: Mask) -> Floats:
         if len(records)
         else np.zeros((0, len(KINDS)))
     )
+    _add_async_calls(cells, records)
     cells[:, READ] -= records["nested_read_time"]
     cells[:, WRITE] -= records["nested_write_time"]
     _take_from_meta(cells, records["nested_other_time"])
@@ -86,6 +89,18 @@ def find_rows(records: Table, process: Any, file: Any, layer: Any) -> Ints:
         return np.full(len(wanted), -1, np.int64)
     found = order[np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)]
     return np.where(known[found] == wanted, found, -1)
+
+
+def _add_async_calls(cells: Floats, records: Table) -> None:
+    """Add the time of calls that submit and await asynchronous requests: to reads and writes in
+    proportion to the requests, the rest (such as fsync by io_uring) to other calls."""
+    seconds = np.nan_to_num(records["async_time"])
+    requests = np.maximum(records["async_requests"], 1)
+    reads = seconds * np.minimum(records["async_reads"] / requests, 1.0)
+    writes = seconds * np.minimum(records["async_writes"] / requests, 1.0)
+    cells[:, READ] += reads
+    cells[:, WRITE] += writes
+    cells[:, KINDS.index("other")] += np.maximum(seconds - reads - writes, 0.0)
 
 
 def _take_from_meta(cells: Floats, seconds: Floats) -> None:

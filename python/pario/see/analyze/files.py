@@ -64,7 +64,7 @@ def _group(facts: Facts, group: str, words: str, records: Table) -> FileRow:
         reads=total("reads"),
         writes=total("writes"),
         opens=total("opens"),
-        metadata=total("closes", "seeks", "stats", "syncs", "others", "failed_opens"),
+        metadata=total("closes", "seeks", "stats", "syncs", "lists", "others", "failed_opens"),
         bytes_read=total("bytes_read"),
         bytes_written=total("bytes_written"),
         read_seconds=float(seconds[READ]),

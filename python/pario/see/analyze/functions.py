@@ -28,6 +28,7 @@ COUNTED = (
     ("sync", "syncs", ""),
     ("flush", "flushes", ""),
     ("map", "maps", ""),
+    ("list", "lists", ""),
     ("other", "others", ""),
 )
 

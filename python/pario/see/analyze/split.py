@@ -16,13 +16,15 @@ from pario.see.analyze.model import Split
 from pario.see.analyze.path import Path, critical_path
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO, Scope, find_scope
 from pario.see.analyze.waiting import COMMUNICATION, Waits, find_waits
-from pario.see.tables.model import Job
+from pario.see.tables.model import EVENT_KINDS, Job
 
 #: Events that hold this part of the counted I/O time count as complete.
 ALMOST_ALL = 0.9
 
 #: The begin of the names of blocking collectives that move no bytes.
 BARRIER = "MPI_Barrier"
+LOCK = EVENT_KINDS.index("lock")  # events that wait for the owner of a lock: no I/O
+
 COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
 
 
@@ -74,8 +76,28 @@ class Times:
         file = events["file"][rows]
         ending = np.zeros(len(self.job.files), bool)
         ending[records["file"][records["layer"] == MPIIO]] = True
-        chosen = self.storage[file] & (((events["flags"][rows] & IN_MPI) == 0) | ending[file])
+        io = events["kind"][rows] != LOCK
+        chosen = io & self.storage[file] & (((events["flags"][rows] & IN_MPI) == 0) | ending[file])
         return np.asarray(rows[chosen])
+
+    @cached_property
+    def lock_events(self) -> Ints:
+        """Rows of the program's lock calls on storage."""
+        events = self.job.events
+        if not len(events) or not len(self.job.files):
+            return np.zeros(0, np.int64)
+        rows = np.flatnonzero(
+            (events["kind"] == LOCK) & (events["file"] >= 0) & (events["layer"] != COMMUNICATION)
+        )
+        own = self.storage[events["file"][rows]] & (self.lanes.of(events["process"][rows]) >= 0)
+        return np.asarray(rows[own])
+
+    @cached_property
+    def lock_seconds(self) -> Floats:
+        """Seconds per record in lock calls on storage: waiting for others, not I/O."""
+        records = self.job.records
+        seconds = np.nan_to_num(np.asarray(records["lock_time"], np.float64))
+        return np.where(self.storage[records["file"]], seconds, 0.0) if len(records) else seconds
 
     @cached_property
     def waits(self) -> Waits:
@@ -113,7 +135,11 @@ class Times:
     @cached_property
     def _sets(self) -> tuple[IntervalSet, IntervalSet, IntervalSet]:
         talk_rows = np.flatnonzero(self.job.events["layer"] == COMMUNICATION)
-        waiting = self.waits.intervals() + self.intervals(self._barriers(talk_rows))
+        waiting = (
+            self.waits.intervals()
+            + self.intervals(self._barriers(talk_rows))
+            + self.intervals(self.lock_events)
+        )
         io = self.intervals(self.io_events)
         talk = self.intervals(talk_rows)
         horizon = self.wall
@@ -146,6 +172,8 @@ class Times:
         waiting = barrier
         if len(self.waits.lane):
             waiting = sums(self.waits.lane, self.waits.seconds, self.lanes.count)
+        lane = self.lanes.of(self.job.records["process"])
+        waiting = waiting + sums(lane[lane >= 0], self.lock_seconds[lane >= 0], self.lanes.count)
         io = np.minimum(self.counted_io, self.wall)
         waiting = np.minimum(waiting, self.wall - io)
         return LaneTimes(io, waiting, np.clip(talk - waiting, 0.0, self.wall - io - waiting))

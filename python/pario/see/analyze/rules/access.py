@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -37,7 +37,8 @@ MANY_EMPTY = 1000
 MANY_FAULTS = 1000
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 COPY_RATE = 3e9  # bytes per second from memory to memory: a copy in memory serves no faster reads
-FAULT_SECONDS = 0.5e-3
+FAULT_SECONDS = 0.1e-3
+NETWORK_FAULT_SECONDS = 0.5e-3
 
 
 def _rereads(facts: Facts) -> Iterator[Candidate]:
@@ -259,31 +260,32 @@ def _empty_reads(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-def _network_faults(facts: Facts) -> Iterator[Candidate]:
+def _page_faults(facts: Facts) -> Iterator[Candidate]:
+    faults = facts.column("mapped_faults")
     network = facts.network[facts.file] if len(facts.job.files) else facts.stored
-    mask = facts.posix & network & (facts.column("bytes_mapped") > 0) & (facts.lane >= 0)
+    own = facts.lane >= 0
+    many = sums(facts.lane[own], faults[own], facts.ranks)
+    mask = facts.posix & own & (faults > 0) & (many[np.maximum(facts.lane, 0)] >= MANY_FAULTS)
     if not mask.any():
         return
-    processes = np.unique(facts.records["process"][mask])
-    faults = facts.job.processes["major_faults"][processes]
-    if faults.max() < MANY_FAULTS:
-        return
-    subject = scene(facts, mask, facts.column("bytes_mapped"))
-    count, mapped = int(faults.sum()), subject.total("bytes_mapped")
+    each = np.where(network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
+    subject = scene(facts, mask, faults * each)
+    rows, count = subject.rows, subject.total("mapped_faults")
+    touched = subject.total("bytes_resident")
+    over = " over the network" if network[rows].all() else ""
     yield subject.candidate(
-        title=(
-            f"{wording.count(count)} page faults on mapped files over the network: {subject.place}"
-        ),
+        title=f"{wording.count(count)} page faults on mapped files{over}: {subject.place}",
         cause=(
-            "A mapped file is fetched page by page as it is touched, each fault one round trip to"
-            " the server, without deep read-ahead."
+            "A mapped file is fetched page by page as it is touched; each fault waits for one small"
+            " read, without deep read-ahead."
         ),
         confidence="low",
         evidence=(
             fact(
-                f"{wording.size(mapped)} mapped, {wording.count(count)} faults that waited for I/O",
+                f"{wording.size(subject.total('bytes_mapped'))} mapped, {wording.size(touched)}"
+                f" touched, {wording.count(count)} faults that waited for I/O",
                 faults=count,
-                bytes=mapped,
+                bytes=touched,
             ),
         ),
         fixes=(
@@ -294,10 +296,11 @@ def _network_faults(facts: Facts) -> Iterator[Candidate]:
             code("Or copy the file to memory or a local disk first, and map the copy."),
             command("cp", subject.paths[0], "/dev/shm/"),
         ),
-        claims=[Claim(facts.lanes.of(processes), COMPUTE, faults * FAULT_SECONDS)],
+        claims=[Claim(facts.lane[rows], COMPUTE, faults[rows] * each[rows])],
         method=(
-            f"major faults of the slowest process times {wording.seconds(FAULT_SECONDS)}, a network"
-            " round trip; not measured in this job"
+            f"page faults times {wording.seconds(FAULT_SECONDS)}, a small read of a local disk, or"
+            f" {wording.seconds(NETWORK_FAULT_SECONDS)}, a network round trip; not measured in this"
+            " job"
         ),
     )
 
@@ -370,14 +373,18 @@ EMPTY = Rule(
 FAULTS = Rule(
     name="mmap-network",
     remedy="reading mapped files with large calls",
-    sees="Files on a network file system that are mapped and fetched page by page.",
+    sees="Files that are mapped and fetched page by page.",
     threshold=(
-        f"At least {MANY_FAULTS:,} major page faults in a process that maps files on a network file"
-        " system."
+        f"At least {MANY_FAULTS:,} major page faults of a process on mapped files. The tracer"
+        " divides the faults of a process among its mapped files by the growth of their"
+        " resident bytes."
     ),
-    estimate=f"Major faults times {wording.seconds(FAULT_SECONDS)} (assumed).",
+    estimate=(
+        f"Major faults times {wording.seconds(NETWORK_FAULT_SECONDS)} on a network file system,"
+        f" otherwise {wording.seconds(FAULT_SECONDS)} (assumed)."
+    ),
     advice="Large reads, MADV_POPULATE_READ, or a local copy.",
-    control="The same file read with large calls; mapped files on local disks.",
-    find=_network_faults,
+    control="The same file read with large calls.",
+    find=_page_faults,
     repairs=(repairs.MAPPED_AHEAD,),
 )

@@ -24,6 +24,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.small_calls import excess
+from pario.see.analyze.rules.sync_words import sync_words
 
 OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
     KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "flush", "other")
@@ -153,15 +154,15 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
         - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
         0,
     )
-    took = sum_seconds(facts, rows, SYNC)
+    took, words = sum_seconds(facts, rows, SYNC), sync_words(facts, rows)
     yield subject.candidate(
         title=(
-            f"{wording.count(count)} fsync calls on {subject.place}, one per"
+            f"{wording.count(count)} {words} on {subject.place}, one per"
             f" {_per(subject.total('writes'), count)}"
         ),
         cause=(
-            "fsync waits until the device has stored everything; the program waits for the device"
-            " each time instead of once."
+            f"Each of these {words} waits until the device has stored the bytes; the program waits"
+            " for the device each time instead of once."
         ),
         confidence="high",
         evidence=(
@@ -178,15 +179,15 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
                 " journal_mode=WAL syncs less often.",
             ),
             code(
-                "Call fsync once, after the last write of a file (or of a checkpoint), not after"
-                " each write; open without O_SYNC."
+                "Synchronise once, after the last write of a file (or of a checkpoint), not after"
+                " each write; open without O_SYNC or O_DSYNC."
             ),
             code(
                 "Where every record must survive a crash, collect several and sync them together."
             ),
         ),
         claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, own_writes)],
-        method="time in fsync of all but one call per process and file",
+        method=f"time in {words}, all but one per process and file",
     )
 
 
