@@ -40,6 +40,9 @@ NO_PATHS = {
     "bench patterns --pattern",
     "bench s3d --mpiexec",
     "replay --mpiexec",
+    "survey --program",
+    "survey --rule",
+    "survey --user",
     "tune --mpiexec",
     "tune what",  # files or a command; pario.see.tables.read refuses a scheme
 }

@@ -181,14 +181,18 @@ struct CallStart {
   std::string_view path = {};
 };
 
-/// Shows a call in the log while it is in progress, so that a reader sees where a process is that
-/// hangs, runs or was killed. A local variable of the function that makes the call. Costs a few
-/// stores. A call in a signal handler on another stack may hide the interrupted one until it
+/// Shows a call in the log from its construction to end(), so that a reader sees where a process is
+/// that hangs, runs or was killed. A local variable of the function that makes the call. Costs a
+/// few stores. A call in a signal handler on another stack may hide the interrupted one until it
 /// returns.
-class InProgress {
+///
+/// It has no destructor, because the forced unwinding of a cancelled thread must not find clean-ups
+/// in this library: they would use the library's own libgcc, which aborts then. A call that is left
+/// without end() is dropped later, as after longjmp.
+class ShownCall {
  public:
   /// `start`: ticks.
-  InProgress(const CallStart& call, std::uint64_t start) {
+  ShownCall(const CallStart& call, std::uint64_t start) {
     auto& context = detail::context;
     if (context.calls == nullptr && !detail::prepare_thread()) [[unlikely]]
       return;
@@ -198,7 +202,8 @@ class InProgress {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     fill(rows_[index_], call, start);
   }
-  ~InProgress() {
+  /// Removes the call from the log, after its return.
+  void end() const {
     auto& context = detail::context;
     if (rows_ == nullptr || rows_ != context.calls) [[unlikely]]
       return;  // the child of a fork, or the end of the thread
@@ -206,8 +211,8 @@ class InProgress {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     context.nested = index_;
   }
-  InProgress(const InProgress&) = delete;
-  InProgress& operator=(const InProgress&) = delete;
+  ShownCall(const ShownCall&) = delete;
+  ShownCall& operator=(const ShownCall&) = delete;
 
  private:
   std::uint32_t enter(detail::Context& context) const {
@@ -238,6 +243,13 @@ class InProgress {
 
   CallRow* rows_ = nullptr;
   std::uint32_t index_ = 0;
+};
+
+/// A ShownCall that ends with its scope, for calls that are no cancellation points.
+class InProgress : public ShownCall {
+ public:
+  using ShownCall::ShownCall;
+  ~InProgress() { end(); }
 };
 
 /// Marks this thread as inside the tracer (kind `call`), or inside an MPI call. `outermost()` is

@@ -77,8 +77,10 @@ template <class Real, class Count, class Unseen>
 auto count_call(const trace::CallStart& call, Real real, Count count, Unseen unseen) {
   const std::uint64_t start = trace::ticks();
   const auto result = [&] {
-    const trace::InProgress shown(call, start);
-    return real();
+    const trace::ShownCall shown(call, start);
+    const auto returned = real();
+    shown.end();
+    return returned;
   }();
   const Span span{start, trace::ticks()};
   if (!in_tracer([&] { count(span, result); })) [[unlikely]]
@@ -95,8 +97,10 @@ template <class Real>
 auto count_untraced(Symbol symbol, Real real) {
   if (!active()) return real();
   const auto moved = [&] {
-    const trace::InProgress shown(start_alone(symbol), trace::ticks());
-    return real();
+    const trace::ShownCall shown(start_alone(symbol), trace::ticks());
+    const auto returned = real();
+    shown.end();
+    return returned;
   }();
   if (active()) trace::count_untraced(op_of(symbol), moved);
   return moved;
