@@ -44,6 +44,10 @@ OPS = [
     "flush",
     "map",
     "truncate",
+    "lock",
+    "list",
+    "entry",
+    "async",
     "other",
 ]
 
