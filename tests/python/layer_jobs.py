@@ -92,3 +92,8 @@ def copy(made: Job, calls: int) -> None:
     target = {"writes": calls, "bytes_written": size, "write_time": 5.0}
     add_record(made, 0, "/scratch/a", copies=calls, **source)
     add_record(made, 0, "/scratch/b", copies=calls, **target)
+
+
+def lock(made: Job, seconds: float = 30.0) -> None:
+    """Two ranks that wait for each other's lock of a file."""
+    add_record(made, [0, 1], "/scratch/log", opens=1, writes=100, locks=100, lock_time=seconds)

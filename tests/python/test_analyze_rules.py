@@ -227,10 +227,6 @@ def map_file(made: Job, faults: int) -> None:
     )
 
 
-def lock(made: Job, seconds: float) -> None:
-    add_record(made, [0, 1], "/scratch/log", opens=1, writes=100, locks=100, lock_time=seconds)
-
-
 def text(made: Job, formatted: bool) -> None:
     calls, size = (1_000_000, 18) if formatted else (20, 400_000)
     counts = {
@@ -504,7 +500,7 @@ CASES = {
     "mmap-network": Case(
         lambda j: map_file(j, 40_000), lambda j: map_file(j, 10), (15, 25), kind="lustre"
     ),
-    "lock-waiting": Case(lambda j: lock(j, 30.0), lambda j: lock(j, 0.01), (29, 31), ranks=2),
+    "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
     "text-output": Case(lambda j: text(j, True), lambda j: text(j, False), (4.5, 5)),
     "stdio-buffer": Case(
         lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)
