@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 
 #include <csetjmp>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -94,24 +93,25 @@ TEST_F(Progress, EndsWithItsThread) {
   EXPECT_EQ(shown_calls(), "");
 }
 
-TEST_F(Progress, StaysInTheLogOfTheParentAfterAFork) {
-  begin();
-  const InProgress call({.function = kWriteId}, 4);
-  const std::string before = shown_calls();
-  std::optional<InProgress> nested;
-  nested.emplace(CallStart{.function = kReadId}, 6);
-  const pid_t child = fork();
-  if (child == 0) {
-    restart_after_fork();
-    nested.reset();
-    _exit(0);
-  }
-  waitpid(child, nullptr, 0);
+std::size_t count_shown_rows(const std::filesystem::path& directory) {
   std::size_t rows = 0;
   for (const auto& path : logs_in(directory))
     for (const CallRow& row : read_log(path).in_progress) rows += row.start != 0;
+  return rows;
+}
+
+TEST_F(Progress, StaysInTheLogOfTheParentAfterAFork) {
+  begin();
+  std::size_t rows = 0;
+  pid_t child = -1;
+  nest(2, [&] {
+    child = fork();
+    if (child == 0) return restart_after_fork();  // then both calls end in the child
+    waitpid(child, nullptr, 0);
+    rows = count_shown_rows(directory);
+  });
+  if (child == 0) _exit(0);
   EXPECT_EQ(rows, 2u);
-  nested.reset();
 }
 
 }  // namespace
