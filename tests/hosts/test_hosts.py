@@ -86,18 +86,20 @@ def test_ranks_are_on_their_hosts(job: Job, hosts: list[str]) -> None:
 
 
 def test_clocks_are_related(job: Job) -> None:
-    """No rank leaves an MPI_Allreduce before all have entered it, within a millisecond.
+    """No rank leaves an MPI_Allreduce before all have entered it.
 
-    The clocks are 1000 seconds apart.
+    The clocks are 1000 seconds apart. They are related by a barrier, which ranks of a busy machine
+    leave some milliseconds apart.
     """
+    apart = 0.05
     name = job.function_names.index("MPI_Allreduce")
     calls = job.events[job.events["function"] == name]
     processes = np.unique(calls["process"])
     assert len(processes) == 2
     first, second = (calls[calls["process"] == process] for process in processes)
     assert len(first) == len(second) > 0
-    assert (first["start"] < second["end"] + 1e-3).all()
-    assert (second["start"] < first["end"] + 1e-3).all()
+    assert (first["start"] < second["end"] + apart).all()
+    assert (second["start"] < first["end"] + apart).all()
 
 
 def test_files_are_shared_only_on_network_file_systems(job: Job) -> None:
