@@ -434,7 +434,7 @@ class Unattributed:
 @dataclass(frozen=True)
 class KernelTotals:
     """The kernel's counters of the program's processes, beside the traced calls. Bytes of calls are
-    those of read and write calls, pipes and sockets included, without the tracer's own."""
+    moved by read and write calls, also on pipes and sockets, but not by the tracer's own."""
 
     read: int  # bytes of calls
     written: int

@@ -192,6 +192,11 @@ def pace(facts: Facts, claims: Iterable[Claim]) -> str:
     )
 
 
+def direction(writing: bool) -> tuple[int, str]:
+    """Return the kind of cells of reads or writes, and the word for such a call."""
+    return (WRITE, "write") if writing else (READ, "read")
+
+
 def fact(text: str, **values: float) -> Evidence:
     """Return evidence that belongs to no single file."""
     return Evidence(text, values=values)

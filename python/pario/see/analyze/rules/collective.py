@@ -18,6 +18,7 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
+    direction,
     fact,
     scene,
     setting,
@@ -122,7 +123,7 @@ def _independent(
     facts: Facts, subject: Scene, independent: Floats, pieces: Floats, writing: bool
 ) -> Candidate:
     rows = subject.rows
-    kind, word = (WRITE, "write") if writing else (READ, "read")
+    kind, word = direction(writing)
     calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
     filled, extent = _measure_filling(facts, writing)
@@ -246,7 +247,7 @@ def _exchange(facts: Facts) -> Iterator[Candidate]:
     if len(facts.job.hosts) < 2:
         return
     for writing in (True, False):
-        kind, word = (WRITE, "write") if writing else (READ, "read")
+        kind, word = direction(writing)
         rows = np.flatnonzero(
             facts.mpiio
             & (facts.lane >= 0)
@@ -269,7 +270,7 @@ def _exchange(facts: Facts) -> Iterator[Candidate]:
 def _slow_exchange(
     facts: Facts, rows: Ints, exchange: Floats, storage: Floats, writing: bool
 ) -> Candidate:
-    kind, word = (WRITE, "write") if writing else (READ, "read")
+    kind, word = direction(writing)
     subject = Scene(facts, rows, exchange)
     own = facts.mpiio & np.isin(facts.file, subject.files)
     per_writer = facts.column("bytes_written" if writing else "bytes_read")[own].sum() / len(rows)

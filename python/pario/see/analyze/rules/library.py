@@ -19,6 +19,7 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
+    direction,
     fact,
     scene,
     setting,
@@ -46,9 +47,8 @@ def _below(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
 
 def _words(writing: bool) -> tuple[int, str, str, str]:
     """Return the kind of a direction, its word, its counter of bytes and its preposition."""
-    return (
-        (WRITE, "write", "bytes_written", "to") if writing else (READ, "read", "bytes_read", "from")
-    )
+    name, preposition = ("bytes_written", "to") if writing else ("bytes_read", "from")
+    return (*direction(writing), name, preposition)
 
 
 def _amplification(facts: Facts) -> Iterator[Candidate]:

@@ -13,7 +13,16 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
 from pario.see.analyze.model import Evidence
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    direction,
+    fact,
+    scene,
+    sum_seconds,
+)
 
 ALMOST_ALL = 0.9
 WHOLE = 0.8
@@ -43,7 +52,7 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
 
 
 def _one_rank(facts: Facts, subject: Scene, rank: int, by_rank: Floats, writing: bool) -> Candidate:
-    kind, word = (WRITE, "write") if writing else (READ, "read")
+    kind, word = direction(writing)
     useful = min(facts.ranks, USEFUL_WRITERS)
     moved, share = float(by_rank[rank]), wording.percent(float(by_rank[rank]), float(by_rank.sum()))
     others = wording.plural(facts.ranks - 1, "rank")

@@ -14,7 +14,16 @@ from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    direction,
+    fact,
+    scene,
+    sum_seconds,
+)
 
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
@@ -128,7 +137,7 @@ def _small(writing: bool) -> Rule:
 
 def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Candidate:
     facts, rows = subject.facts, subject.rows
-    kind, word = (WRITE, "write") if writing else (READ, "read")
+    kind, word = direction(writing)
     count, moved = (
         float(calls[rows].sum()),
         subject.total("bytes_written" if writing else "bytes_read"),
