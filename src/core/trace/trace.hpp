@@ -98,8 +98,8 @@ inline constexpr std::uint64_t kUnknownOffset = ~std::uint64_t{0};
 /// No file.
 inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
 
-/// A call in progress as stored in the log (docs/log-format.md, Thread block). All members but `path`
-/// have the values of the call's later Event.
+/// A call in progress as stored in the log (docs/log-format.md, Thread block). All members but
+/// `path` have the values of the call's later Event.
 struct CallRow {
   std::uint64_t start;  ///< ticks; 0: no call
   std::uint64_t offset, length;
