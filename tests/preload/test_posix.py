@@ -127,6 +127,9 @@ def test_asynchronous_requests_are_counted_when_collected(
     assert run.status == 0
     assert run.events(work / "aio", "aio_return_write") == [(100, 2000)]
     assert run.events(work / "aio", "aio_return") == [(300, 500)]
+    counts = run.counts(work / "aio")
+    assert counts["async_reads"] == counts["async_writes"] == 1
+    assert counts["queue_depth_sum"] == counts["async_requests"] == 2
 
 
 def test_closing_everything_spares_the_log_and_nothing_else(

@@ -235,6 +235,7 @@ TEST(Samples, TellNumbersFromTextFromBytes) {
   EXPECT_EQ(numbers.lines, 2u);
   const Sample text = look_at("time step 17 done\n");
   EXPECT_TRUE(text.text && !text.numbers);
+  EXPECT_FALSE(look_at(std::string(4096, 'd')).numbers) << "letters of exponents, no digits";
   const Sample bytes = look_at(std::string_view("\0\1\2abc", 6));
   EXPECT_TRUE(!bytes.text && !bytes.numbers);
 }

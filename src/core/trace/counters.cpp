@@ -5,8 +5,10 @@
 namespace pario::trace {
 namespace {
 
+bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+
 bool is_number_character(unsigned char c) {
-  return (c >= '0' && c <= '9') ||
+  return is_digit(c) ||
          std::string_view(" \t\r\n+-.,;eEdD").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
@@ -24,8 +26,9 @@ Sample look_at(std::string_view data) {
   };
   const std::uint64_t size = data.size();
   const bool text = size != 0 && characters(is_text_character) == size;
-  return {size, characters([](unsigned char c) { return c == '\n'; }), text,
-          text && 10 * characters(is_number_character) >= 8 * size};
+  return {
+      size, characters([](unsigned char c) { return c == '\n'; }), text,
+      text && 10 * characters(is_number_character) >= 8 * size && 3 * characters(is_digit) >= size};
 }
 
 void apply(Record& row, const Sample& sample) {

@@ -1,4 +1,4 @@
-// Asynchronous requests of libaio and io_uring: those in flight, and their counting.
+// Asynchronous requests of POSIX AIO, libaio and io_uring: those in flight, and their counting.
 //
 // A request is counted on its file when its completion is seen, with its offset, bytes, result and
 // latency, but without time, because it ran beside the program. The time of the program is that of
@@ -120,5 +120,9 @@ namespace libaio {
 /// In the child of a fork: contexts are not inherited.
 void forget_all();
 }  // namespace libaio
+namespace posix_aio {
+/// In the child of a fork: requests are not inherited.
+void forget_all();
+}  // namespace posix_aio
 
 }  // namespace pario::preload

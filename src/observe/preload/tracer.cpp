@@ -122,6 +122,7 @@ void begin_child() {
   descriptors::share_all();
   descriptors::renew_records();
   mappings::renew_records();
+  posix_aio::forget_all();
   libaio::forget_all();
   rings::forget_all();
   pmpi::after_fork();
