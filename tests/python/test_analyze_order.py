@@ -61,6 +61,12 @@ def test_messages_that_cannot_be_matched_may_order() -> None:
     assert pairs([*sent, Step(1, 1.5, "acquire"), write(1, 2, time=4.0)]) == {frozenset((1, 2))}
 
 
+def test_a_lane_whose_last_step_waits_for_a_message_in_a_circle_ends() -> None:
+    """Lane 1 waits for its own message, so that lane 0 never gets the one that it waits for."""
+    steps = [Step(0, 0, "receive", 1), Step(1, 0, "receive", 2), Step(1, 0, "send", 2)]
+    assert not pairs([*steps, Step(1, 0, "send", 1)])
+
+
 def test_lanes_that_wait_in_a_circle_end_without_an_alarm() -> None:
     steps = [
         *(Step(0, 0, "receive", 1), write(0, 1), Step(0, 0, "send", 2)),

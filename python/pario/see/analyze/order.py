@@ -138,8 +138,9 @@ class Order:
         for lane in range(len(self._queues)):
             self._push(lane)
         while self._ready or self._release():
-            _, lane = heapq.heappop(self._ready)
-            found += self._take(self._queues[lane][0])
+            if self._ready:  # a released lane may have no further step
+                _, lane = heapq.heappop(self._ready)
+                found += self._take(self._queues[lane][0])
         return found
 
     def _push(self, lane: int) -> None:
