@@ -1,12 +1,13 @@
-"""Synthetic jobs whose time is lost between layers, in a directory, or by the order of calls."""
+"""Synthetic jobs whose time is lost between layers, in directories, in processes, or by the order
+of calls."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pario.see.tables.model import Job
-from pario.see.tables.rows import new_records
-from tests.python.jobs import add_function, add_hint, add_record, file_row
+from pario.see.tables.rows import new_processes, new_records
+from tests.python.jobs import add_events, add_function, add_hint, add_record, file_row
 
 MIB = 1 << 20
 
@@ -97,3 +98,76 @@ def copy(made: Job, calls: int) -> None:
 def lock(made: Job, seconds: float = 30.0) -> None:
     """Two ranks that wait for each other's lock of a file."""
     add_record(made, [0, 1], "/scratch/log", opens=1, writes=100, locks=100, lock_time=seconds)
+
+
+def list_directory(made: Job, lists: int) -> None:
+    listing = {"lists": lists, "entries": 3000 * lists, "list_time": 0.05 * lists}
+    add_record(made, 0, "/scratch/items", **listing)
+
+
+def map_records(made: Job, maps: int) -> None:
+    mapped = {"opens": 1, "maps": maps, "bytes_mapped": 40 * MIB, "map_time": 10.0}
+    add_record(made, 0, "/scratch/table", **mapped)
+
+
+def await_requests(made: Job, depth: int) -> None:
+    """Asynchronous reads of 4 KiB at random, always ``depth`` of them in flight."""
+    count = 10_000
+    requests = {"async_requests": count, "async_reads": count, "async_time": 10.0 / depth}
+    reads = {"reads": count, "bytes_read": 4096 * count, "end_read": 64 * MIB}
+    depths = {"queue_depth_sum": depth * count, "async_latency": 10.0}
+    add_record(made, 0, "/scratch/volume", opens=1, **requests, **reads, **depths)
+
+
+def start_programs(made: Job, count: int, used: float) -> None:
+    """The first process starts others one after the other, with ``used`` seconds each."""
+    children = new_processes(count)
+    start = np.arange(count) * made.wall / count
+    children["rank"], children["parent"] = -1, made.processes["pid"][0]
+    children["pid"] = 2000 + np.arange(count)
+    children["start"], children["cpu_user"] = start, used
+    children["end"] = children["seen"] = start + used
+    children["end_kind"] = 1
+    made.processes = np.concatenate([made.processes, children])
+    made.processes["cpu_user"][0] = 1.0
+
+
+def map_file(made: Job, faults: int) -> None:
+    add_record(
+        *(made, 0, "/scratch/model"),
+        **{"opens": 1, "maps": 1, "bytes_mapped": 10 << 30, "mapped_faults": faults},
+    )
+
+
+def print_text(made: Job, formatted: bool) -> None:
+    calls, size = (1_000_000, 18) if formatted else (20, 400_000)
+    counts = {
+        "writes": calls,
+        "bytes_written": calls * size,
+        "formatted_calls": calls if formatted else 0,
+    }
+    add_record(
+        made,
+        0,
+        "/scratch/t",
+        "stdio",
+        write_time=5.0 if formatted else 0.02,
+        buffer_size=4096,
+        **counts,
+    )
+
+
+def write_in_turn(made: Job, turns: bool) -> None:
+    """Four ranks write 5 s each: one after the other, or at the same time; a barrier follows each
+    write."""
+    for step in range(4 if turns else 1):
+        begin, end = 5.0 * step, 5.0 * (step + 1)
+        writers = [step] if turns else range(4)
+        writes = {"writes": 1, "bytes_written": MIB, "write_time": 5.0}
+        add_record(made, writers, "/scratch/all", opens=1, **writes)
+        add_events(made, writers, "/scratch/all", "write", start=begin, duration=5.0, length=MIB)
+        for rank in range(4):
+            arrival = end if rank in writers else begin
+            meeting = {"start": arrival, "duration": end - arrival, "offset": step, "flags": 8}
+            add_events(made, rank, "", "communicate", **meeting)
+    made.has |= {"events", "mpi", "sync"}

@@ -220,31 +220,6 @@ def empty(made: Job, empty: int) -> None:
     )
 
 
-def map_file(made: Job, faults: int) -> None:
-    add_record(
-        *(made, 0, "/scratch/model"),
-        **{"opens": 1, "maps": 1, "bytes_mapped": 10 * GIB, "mapped_faults": faults},
-    )
-
-
-def text(made: Job, formatted: bool) -> None:
-    calls, size = (1_000_000, 18) if formatted else (20, 400_000)
-    counts = {
-        "writes": calls,
-        "bytes_written": calls * size,
-        "formatted_calls": calls if formatted else 0,
-    }
-    add_record(
-        made,
-        0,
-        "/scratch/t",
-        "stdio",
-        write_time=5.0 if formatted else 0.02,
-        buffer_size=4096,
-        **counts,
-    )
-
-
 def write_stream(made: Job, size: int, mode: int, seconds: float) -> None:
     counts = {
         "writes": 500_000,
@@ -498,10 +473,15 @@ CASES = {
     ),
     "empty-reads": Case(lambda j: empty(j, 1_000_000), lambda j: empty(j, 1), (9.9, 10.1)),
     "mmap-network": Case(
-        lambda j: map_file(j, 40_000), lambda j: map_file(j, 10), (15, 25), kind="lustre"
+        lambda j: layers.map_file(j, 40_000),
+        lambda j: layers.map_file(j, 10),
+        (15, 25),
+        kind="lustre",
     ),
     "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
-    "text-output": Case(lambda j: text(j, True), lambda j: text(j, False), (4.5, 5)),
+    "text-output": Case(
+        lambda j: layers.print_text(j, True), lambda j: layers.print_text(j, False), (4.5, 5)
+    ),
     "stdio-buffer": Case(
         lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)
     ),
@@ -552,6 +532,26 @@ CASES = {
     ),
     "backward-reads": Case(
         lambda j: layers.read_backwards(j, 0), lambda j: layers.read_backwards(j, 5000), (19, 20.5)
+    ),
+    "directory-listing": Case(
+        lambda j: layers.list_directory(j, 200), lambda j: layers.list_directory(j, 2), (9, 10)
+    ),
+    "mapping-storm": Case(
+        lambda j: layers.map_records(j, 100_000), lambda j: layers.map_records(j, 10), (9, 10)
+    ),
+    "queue-depth": Case(
+        lambda j: layers.await_requests(j, 1), lambda j: layers.await_requests(j, 32), (7, 8)
+    ),
+    "serialized-ranks": Case(
+        lambda j: layers.write_in_turn(j, turns=True),
+        lambda j: layers.write_in_turn(j, turns=False),
+        (14, 16),
+        ranks=4,
+    ),
+    "process-storm": Case(
+        lambda j: layers.start_programs(j, 2000, 0.002),
+        lambda j: layers.start_programs(j, 10, 2.0),
+        (5.9, 6.1),
     ),
     "small-copies": Case(lambda j: layers.copy(j, 100_000), lambda j: layers.copy(j, 40), (9, 10)),
     "mpi-library-time": Case(

@@ -22,6 +22,7 @@ BESIDE_WRITTEN = ("splice", "libaio_write", "io_uring_write")
 #: The largest read-ahead of a page cache that is not tuned.
 READ_AHEAD = 128 << 10
 PAGE = 4096
+MANY_MAPS = 100  # mappings of a file by a process: each lives for a short time
 #: Pages of the log that the kernel may write again every few seconds, per thread.
 LOG_PAGES, WRITE_BACK_SECONDS = 1 << 19, 5.0
 
@@ -115,7 +116,7 @@ def _direction(
         accounted_calls=seen_calls,
         beside=aside,
         storage=storage.astype(float),
-        explained_storage=np.maximum(by_kernel, 0) + aside + _sum_resident(tables),
+        explained_storage=np.maximum(by_kernel, 0) + aside + _sum_mapped(tables),
         tolerance=tolerance,
     )
 
@@ -124,13 +125,13 @@ def _column(job: Job, name: str) -> Floats:
     return np.asarray(job.records[name], np.float64)
 
 
-def _sum_resident(tables: _Tables) -> Floats:
-    """Return the bytes of mappings that are attributed to files."""
-    names = tables.job.records.dtype.names or ()
-    resident = "bytes_resident"
-    if resident not in names:
-        return np.zeros(len(tables.job.processes))
-    return tables.of_records(_column(tables.job, resident))
+def _sum_mapped(tables: _Tables) -> Floats:
+    """Return the bytes of mappings that are attributed to files: those seen resident, and all of
+    short-lived mappings, which end before they are looked at."""
+    job = tables.job
+    resident, mapped = _column(job, "bytes_resident"), _column(job, "bytes_mapped")
+    brief = _column(job, "maps") >= MANY_MAPS
+    return tables.of_records(np.where(brief, np.maximum(resident, mapped), resident))
 
 
 class _Tables:

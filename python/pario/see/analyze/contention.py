@@ -11,6 +11,7 @@ from pario import filesystems, wording
 from pario.see.analyze.arrays import Ints, counts, sums, unique_pairs
 from pario.see.analyze.cells import POSIX
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.model import Contention
 from pario.see.analyze.timeline import MAX_ROWS
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Layout
@@ -35,8 +36,8 @@ class Touches:
 
 
 def contention(facts: Facts) -> tuple[Contention, ...]:
-    """Return the maps of the shared files with most bytes written (read, if nothing was
-    written)."""
+    """Return the maps of the shared files with most bytes written. Reads of a local file contend
+    for nothing: its pages come from one cache."""
     if "events" not in facts.job.has or facts.ranks < 2:
         return ()
     maps = (_map(facts, file) for file in _busiest_shared(facts))
@@ -51,6 +52,7 @@ def _busiest_shared(facts: Facts) -> list[int]:
     )
     shared = counts(unique_pairs(facts.file[own], facts.lane[own])[0], len(facts.job.files)) > 1
     written = facts.per_file(facts.column("bytes_written"), own)
+    shared &= (written > 0) | facts.network
     weight = np.where(
         shared, written + 0.001 * facts.per_file(facts.column("bytes_read"), own), 0.0
     )
@@ -159,5 +161,6 @@ def _table(
         bytes=tuple(tuple(int(n) for n in row) for row in amount),
         ranks_per_target=tuple(int(n) for n in counts(pairs, len(labels))),
         shared_units=shared,
-        note=f"{wording.count(shared)} of {units} are touched by more than one rank",
+        note=f"{wording.count(shared)} of {units} are touched by more than one"
+        f" {lane_words(mpi=facts.lanes.mpi)[0]}",
     )

@@ -19,8 +19,6 @@ MIN_SHARE, MIN_SECONDS = 0.01, 0.05
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """Return all findings, most seconds first."""
-    if not len(facts.records):
-        return ()
     ledger = Ledger(facts)
     minimum = max(MIN_SHARE * facts.wall, MIN_SECONDS)
     sites = CallSites(facts)

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import KINDS, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
-from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
     Scene,
     code,
-    command,
     fact,
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
 SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
@@ -34,11 +34,8 @@ BACKWARD_SHARE = 0.8
 LARGE_READ = 1 << 20
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
-MANY_FAULTS = 1000
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 COPY_RATE = 3e9  # bytes per second from memory to memory: a copy in memory serves no faster reads
-FAULT_SECONDS = 0.1e-3
-NETWORK_FAULT_SECONDS = 0.5e-3
 
 
 def _rereads(facts: Facts) -> Iterator[Candidate]:
@@ -53,7 +50,7 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
         & (files_of_rows(facts) == 1)
         & (moved >= ENOUGH_BYTES)
     )
-    mask &= facts.read_size >= 512
+    mask &= (facts.read_size >= 512) | facts.stdio  # the buffer of a stream joins small reads
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, READ])
@@ -121,7 +118,7 @@ def _backward_reads(facts: Facts) -> Iterator[Candidate]:
     mask &= facts.column("bytes_read") <= REREAD_FACTOR * facts.read_extent
     if not facts.has("events"):
         mask &= facts.column("strided_reads") >= 0.5 * reads
-    mask &= ~_below_mpiio(facts) & (facts.read_size < LARGE_READ)
+    mask &= ~_below_mpiio(facts) & (facts.read_size < LARGE_READ) & ~find_asynchronous(facts)
     if mask.any():
         yield _backward(facts, scene(facts, mask, facts.cells[:, READ]))
 
@@ -260,51 +257,6 @@ def _empty_reads(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-def _page_faults(facts: Facts) -> Iterator[Candidate]:
-    faults = facts.column("mapped_faults")
-    network = facts.network[facts.file] if len(facts.job.files) else facts.stored
-    own = facts.lane >= 0
-    many = sums(facts.lane[own], faults[own], facts.ranks)
-    mask = facts.posix & own & (faults > 0) & (many[np.maximum(facts.lane, 0)] >= MANY_FAULTS)
-    if not mask.any():
-        return
-    each = np.where(network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
-    subject = scene(facts, mask, faults * each)
-    rows, count = subject.rows, subject.total("mapped_faults")
-    touched = subject.total("bytes_resident")
-    over = " over the network" if network[rows].all() else ""
-    yield subject.candidate(
-        title=f"{wording.count(count)} page faults on mapped files{over}: {subject.place}",
-        cause=(
-            "A mapped file is fetched page by page as it is touched; each fault waits for one small"
-            " read, without deep read-ahead."
-        ),
-        confidence="low",
-        evidence=(
-            fact(
-                f"{wording.size(subject.total('bytes_mapped'))} mapped, {wording.size(touched)}"
-                f" touched, {wording.count(count)} faults that waited for I/O",
-                faults=count,
-                bytes=touched,
-            ),
-        ),
-        fixes=(
-            code(
-                "Read the file with large read calls, or madvise(MADV_POPULATE_READ /"
-                " MADV_WILLNEED) right after mmap (safetensors, numpy: load without mmap_mode)."
-            ),
-            code("Or copy the file to memory or a local disk first, and map the copy."),
-            command("cp", subject.paths[0], "/dev/shm/"),
-        ),
-        claims=[Claim(facts.lane[rows], COMPUTE, faults[rows] * each[rows])],
-        method=(
-            f"page faults times {wording.seconds(FAULT_SECONDS)}, a small read of a local disk, or"
-            f" {wording.seconds(NETWORK_FAULT_SECONDS)}, a network round trip; not measured in this"
-            " job"
-        ),
-    )
-
-
 REREAD = Rule(
     name="re-read",
     remedy="keeping the bytes that were read",
@@ -369,22 +321,4 @@ EMPTY = Rule(
     control="One empty read at the end of the file.",
     find=_empty_reads,
     why_not="each read must check for newly written bytes",
-)
-FAULTS = Rule(
-    name="mmap-network",
-    remedy="reading mapped files with large calls",
-    sees="Files that are mapped and fetched page by page.",
-    threshold=(
-        f"At least {MANY_FAULTS:,} major page faults of a process on mapped files. The tracer"
-        " divides the faults of a process among its mapped files by the growth of their"
-        " resident bytes."
-    ),
-    estimate=(
-        f"Major faults times {wording.seconds(NETWORK_FAULT_SECONDS)} on a network file system,"
-        f" otherwise {wording.seconds(FAULT_SECONDS)} (assumed)."
-    ),
-    advice="Large reads, MADV_POPULATE_READ, or a local copy.",
-    control="The same file read with large calls.",
-    find=_page_faults,
-    repairs=(repairs.MAPPED_AHEAD,),
 )

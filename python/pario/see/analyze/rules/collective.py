@@ -339,6 +339,7 @@ def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) ->
     seconds, start = waits.seconds[chosen], waits.start[chosen]
     busy = facts.times.between(waits.last_lane[chosen], start, start + seconds).io
     lost = sums(waits.lane[chosen], np.maximum(seconds - busy, 0.0), facts.ranks)
+    lost = np.maximum(lost - _queue_seconds(facts, worst), 0.0)
     return subject.candidate(
         title=(
             f"rank {worst} comes late to collective I/O on {subject.place}: the others wait"
@@ -368,9 +369,16 @@ def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) ->
         claims=[Claim(np.arange(facts.ranks), WAITING, lost)],
         method=(
             f"mean over ranks of the matched waiting for rank {worst} in collective MPI-IO calls,"
-            " without waiting for its I/O"
+            " without waiting for its I/O and for processors"
         ),
     )
+
+
+def _queue_seconds(facts: Facts, lane: int) -> float:
+    """Return the seconds in which a rank waited for a processor: no change of the program saves
+    these."""
+    own = facts.job.processes[facts.lanes.of_process == lane]
+    return 1e-9 * float(np.maximum(own["run_queue_delay"], 0).max(initial=0))
 
 
 HOLES = Rule(
@@ -437,7 +445,10 @@ LATE = Rule(
         f"The same rank is the last in {wording.share(LATE_SHARE)} or more of at least {LATE_CALLS}"
         " collective reads and writes with waiting."
     ),
-    estimate="Matched waiting for that rank (mean over ranks), without waiting for its I/O.",
+    estimate=(
+        "Matched waiting for that rank (mean over ranks), without waiting for its I/O and for"
+        " processors."
+    ),
     advice="Balance the work, or use non-blocking collective I/O.",
     control="Ranks that arrive together, or late in turn.",
     find=_late_arrivals,

@@ -1,4 +1,4 @@
-"""The rule about directories in which thousands of names are asked for, made or removed."""
+"""Rules about directories: thousands of names asked for, made or removed, and repeated listings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pario.see.analyze.arrays import counts, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
-from pario.see.analyze.ledger import Claim
+from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.small_files import find_installed
 
-STAT, OTHER, OPEN = (KINDS.index(kind) for kind in ("stat", "other", "open"))
+STAT, OTHER, OPEN, LIST = (KINDS.index(kind) for kind in ("stat", "other", "open", "list"))
 MANY_NAMES = 500
 LISTED = 2e-6  # seconds per name of one listing
+MANY_LISTS = 20
 
 
 def _directory_storms(facts: Facts) -> Iterator[Candidate]:
@@ -83,6 +84,53 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
     )
 
 
+def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
+    lists = facts.column("lists")
+    mask = facts.stored & (lists >= MANY_LISTS * np.maximum(facts.column("ranks"), 1))
+    mask &= files_of_rows(facts) == 1
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.cells[:, LIST])
+    rows, count = subject.rows, subject.total("lists")
+    entries, took = subject.total("entries"), sum_seconds(facts, subject.rows, LIST)
+    yield subject.candidate(
+        title=(
+            f"{subject.place} listed {wording.count(count)} times,"
+            f" {wording.count(entries / max(count, 1))} names each"
+        ),
+        cause=(
+            f"Each listing reads all names again ({wording.seconds(took / max(count, 1))}), from"
+            " the metadata server on a network file system."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} listings, {wording.count(entries)} names,"
+                f" {wording.seconds(took)}{facts.over_all}",
+                lists=count,
+                names=entries,
+            ),
+        ),
+        fixes=(
+            code("List the directory once before the loop, and keep the names in a set or map."),
+            code("Wait for new files with inotify, or a message from their writer."),
+        ),
+        claims=claim_all(facts, rows, (LIST,), 1.0 - 1.0 / lists[rows]),
+        method="time in listings, of all but one per process and directory",
+    )
+
+
+LISTING = Rule(
+    name="directory-listing",
+    remedy="listing a directory once",
+    sees="The same directory listed again and again by the same process.",
+    threshold=f"At least {MANY_LISTS} listings per process and directory.",
+    estimate="Time in listings, except for one per process and directory.",
+    advice="One listing before the loop.",
+    control="Each directory listed once.",
+    find=_repeated_listings,
+    why_not="each answer may differ, because other programs change the directory, too",
+)
 STORM = Rule(
     name="directory-storm",
     remedy="listing a directory once",

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import sums
+from pario.see.analyze.arrays import Floats, Ints, sums
 from pario.see.analyze.cells import KINDS, WRITE
+from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
-from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
@@ -31,6 +32,9 @@ OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
 )
 MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
+MANY_PARSED = 100  # opens of a file that is parsed each time
+SMALL_INPUT = 4 << 20  # bytes
+LONGEST_PARSING = 0.02  # seconds
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
@@ -78,12 +82,31 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         claims=[
             *claim_all(facts, rows, kinds, needless),
             Claim(rows, WRITE, excess(facts, rows, True) * alone),
+            *_parsing(facts, rows, needless),
         ],
         method=(
             "time in open and close of all but one open per process and file, and in the few small"
-            " writes between them"
+            " writes between them; of small files that are read each time also the computation"
+            " while they are open, which parses the same bytes again"
         ),
     )
+
+
+def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the computation while a small file is open, if its bytes are read each time
+    that it is opened."""
+    records = facts.records[rows]
+    held = find_open_seconds(facts.job)[rows] - facts.cells[rows].sum(axis=1)
+    held += facts.cells[rows][:, [OPEN, CLOSE]].sum(axis=1)
+    opens = np.maximum(records["opens"], 1)
+    again = (records["opens"] >= MANY_PARSED) & (facts.lane[rows] >= 0)
+    again &= (records["bytes_read"] > records["bytes_written"]) & (records["bytes_read"] > 0)
+    again &= (records["end_read"] <= SMALL_INPUT) & (held <= LONGEST_PARSING * opens)
+    again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
+    seconds = np.where(again, np.nan_to_num(held) * needless, 0.0)
+    lanes = np.unique(facts.lane[rows][again])
+    per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
+    return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
 
 
 def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
@@ -329,7 +352,10 @@ STORMS = (
         threshold=f"At least {MANY_OPENS} opens per process and file.",
         estimate=(
             "Time in open and close, except one of each per process and file, and in small "
-            f"writes if an open has at most {FEW_WRITES} of them."
+            f"writes if an open has at most {FEW_WRITES} of them. If a file of at most"
+            f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
+            " computation while it is open, as parsing (at most"
+            f" {wording.seconds(LONGEST_PARSING)} each)."
         ),
         advice="Open once, before the loop.",
         control="One open before the loop, the same writes.",

@@ -9,6 +9,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.durations import find_usual_reads
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
@@ -24,6 +25,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.requests import find_deep_queues
 
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
@@ -31,6 +33,7 @@ VALUE = 64
 MANY_VALUES = 20_000
 SEQUENTIAL = 0.9
 CALL_SECONDS = 5e-6  # a system call, on a slow processor
+DEVICE_SECONDS = 30e-6  # the usual read of a device; caches are faster
 
 
 def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
@@ -42,13 +45,15 @@ def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
 
 def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
     """Return the excess that larger calls would save. Reads in sequence from a local disk are read
-    ahead, at the rate of the device: larger ones save the calls alone."""
+    ahead, at the rate of the device: larger ones save the calls alone. Where most reads wait, the
+    program has switched read-ahead off (posix_fadvise, O_DIRECT)."""
     lost = excess(facts, rows, writing)
     if writing:
         return lost
     records = facts.records[rows]
     sequential = records["consecutive_reads"] >= SEQUENTIAL * records["reads"]
-    ahead = sequential & ~facts.network[facts.file[rows]]
+    waits = find_usual_reads(facts.job)[rows] >= DEVICE_SECONDS
+    ahead = sequential & ~facts.network[facts.file[rows]] & ~waits
     return np.where(ahead, np.minimum(lost, records["reads"] * CALL_SECONDS), lost)
 
 
@@ -100,7 +105,7 @@ def _small(writing: bool) -> Rule:
             (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
         )
         mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
-        mask &= ~_are_copies(facts)
+        mask &= ~_are_copies(facts) & ~find_deep_queues(facts)
         if mask.any():
             yield _candidate(
                 scene(facts, mask, facts.cells[:, WRITE if writing else READ]), calls, writing, ""
@@ -123,7 +128,8 @@ def _small(writing: bool) -> Rule:
             ""
             if writing
             else f" Of sequential reads on local disks at most {wording.seconds(CALL_SECONDS)} per"
-            " call, because the kernel reads ahead."
+            " call, because the kernel reads ahead, unless most reads wait"
+            f" {wording.seconds(DEVICE_SECONDS)} or more."
         ),
         advice=(
             "Collect values in a buffer and move them with one call; 64 KiB per call is enough on"

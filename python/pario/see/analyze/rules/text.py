@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats
+from pario.see.analyze.arrays import Floats, Ints, sums
 from pario.see.analyze.cells import WRITE
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.ledger import Claim
+from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 
@@ -18,7 +18,10 @@ MANY_LINES = 10_000
 MUCH_TEXT = 1 << 20
 TINY_BUFFER = 4096
 MANY_CALLS = 5_000
-BINARY_SHARE = 8 / 18  # a double against its digits in text
+DIGITS = 18  # bytes of a number in text
+BINARY_SHARE = 8 / DIGITS  # a double against its digits in text
+LARGE_BUFFER = 1 << 20  # streams have smaller ones; larger writes may hold text made before
+CONVERSION = 0.5e-6  # seconds of a number into digits, outside of write calls (assumed)
 DEFAULT_STDIO_CALL = 30e-9
 
 
@@ -72,12 +75,26 @@ def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
             ),
             code("Or HDF5/netCDF, which keep names and units with the numbers."),
         ),
-        claims=[Claim(rows, WRITE, facts.cells[rows, WRITE] - binary)],
+        claims=[
+            Claim(rows, WRITE, facts.cells[rows, WRITE] - binary),
+            *_conversions(facts, rows[facts.posix[rows] & (facts.write_size[rows] < LARGE_BUFFER)]),
+        ],
         method=(
-            "time of the formatted writes minus the cost of the numbers in binary (8 of 18"
-            " bytes) at the rate of large calls"
+            "time of the formatted writes minus the cost of the numbers in binary (8 of"
+            f" {DIGITS} bytes) at the rate of large calls; outside of write calls"
+            f" {wording.seconds(CONVERSION)} per number (assumed)"
         ),
     )
+
+
+def _conversions(facts: Facts, rows: Ints) -> list[Claim]:
+    """Return claims of the computation that turns numbers into digits before a write call: in C++,
+    Fortran and Python. printf does it inside the call."""
+    lane = facts.lane[rows]
+    numbers = facts.records["bytes_written"][rows] / DIGITS
+    seconds = sums(lane[lane >= 0], numbers[lane >= 0] * CONVERSION, facts.ranks)
+    lanes = np.unique(lane[lane >= 0])
+    return [Claim(lanes, COMPUTE, seconds[lanes])] if len(lanes) else []
 
 
 def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
@@ -174,8 +191,9 @@ RULES = (
             " do not count, because their cost is not that of the bytes."
         ),
         estimate=(
-            "Time of the writes minus the same numbers in binary (8 of 18 bytes) at the reference"
-            " rate."
+            f"Time of the writes minus the same numbers in binary (8 of {DIGITS} bytes) at the"
+            f" reference rate; of write calls below 1 MiB {wording.seconds(CONVERSION)} per number"
+            " more, for its conversion in the program (assumed)."
         ),
         advice="Binary output: fwrite, unformatted Fortran, HDF5, netCDF.",
         control="The same numbers in binary.",

@@ -1,0 +1,169 @@
+"""The rule about programs that are started again and again for little work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.accounts import image_seconds
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.lanes import lane_words
+from pario.see.analyze.ledger import COMPUTE, Claim
+from pario.see.analyze.rules.base import Candidate, Rule, code, fact
+
+MANY_STARTS = 50
+#: Most seconds of processor time of a start with all processes below it: more is work, such as a
+#: compilation. Interpreters need longer to start.
+SHORT, SHORT_INTERPRETED = 0.01, 0.04
+#: Seconds of fork, exec, dynamic linking and exit, outside the life that the tracer sees.
+START_SECONDS = 1e-3
+_INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
+_NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
+
+
+@dataclass(frozen=True)
+class _Families:
+    """The processes of a job: images that follow one another by exec are one. A family is a process
+    that the run has started, with all processes below it."""
+
+    of_image: Ints  # process of each row of Job.processes
+    parent: Ints  # per process; -1: none of the run
+    seconds: Floats  # of the family, per process
+    interpreted: Mask  # per process: the family contains an interpreter
+
+
+def _process_storms(facts: Facts) -> Iterator[Candidate]:
+    families = _find_families(facts)
+    starts = np.bincount(families.parent[families.parent >= 0], minlength=len(families.parent))
+    for parent in np.flatnonzero(starts >= MANY_STARTS).tolist():
+        children = np.flatnonzero(families.parent == parent)
+        most = np.where(families.interpreted[children], SHORT_INTERPRETED, SHORT)
+        if families.seconds[children].sum() <= most.sum():
+            yield _storm(facts, families, children)
+
+
+def _find_families(facts: Facts) -> _Families:
+    processes = facts.job.processes
+    keys = list(zip(processes["host"].tolist(), processes["pid"].tolist(), strict=True))
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    of_image = np.array([numbers[key] for key in keys], np.int64)
+    parent = np.full(len(numbers), -1)
+    born = np.full(len(numbers), np.inf)
+    np.minimum.at(born, of_image, processes["start"])
+    own = facts.lanes.of_process >= 0
+    for number, host, above in zip(
+        of_image[own], processes["host"][own].tolist(), processes["parent"][own].tolist(),
+        strict=True,
+    ):  # fmt: skip
+        parent[number] = numbers.get((host, above), -1)
+    seconds = sums(of_image, _image_seconds(facts), len(numbers))
+    slow = np.array([name.startswith(_INTERPRETERS) for name in _programs(facts)] or [False])
+    interpreted = sums(of_image, slow[processes["exe"]].astype(float), len(numbers))
+    for number in np.argsort(-born, kind="stable").tolist():  # children before their parents
+        if parent[number] >= 0 and born[parent[number]] < born[number]:
+            seconds[parent[number]] += seconds[number]
+            interpreted[parent[number]] += interpreted[number]
+    return _Families(of_image, parent, seconds, interpreted > 0)
+
+
+def _programs(facts: Facts) -> list[str]:
+    return [PurePath(program).name for program in facts.job.programs]
+
+
+def _image_seconds(facts: Facts) -> Floats:
+    """Return the seconds of images that work in their parent would not need: processor time, at
+    most their life, without their I/O on storage, which other rules judge."""
+    processes = facts.job.processes
+    used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
+    records = facts.records["process"]
+    own = records >= 0
+    io = sums(records[own], facts.cells[own].sum(axis=1), len(processes))
+    return np.asarray(np.maximum(np.minimum(image_seconds(facts.job), used) - io, 0.0))
+
+
+def _storm(facts: Facts, families: _Families, children: Ints) -> Candidate:
+    images = np.flatnonzero(np.isin(families.of_image, _with_all_below(families, children)))
+    rows = facts.job.processes[images]
+    started = rows["parent_image"] == 0
+    seconds = _image_seconds(facts)[images]
+    each = seconds + np.where(started, START_SECONDS, 0.0)
+    lane = facts.lanes.of_process[images]
+    lanes, count = np.unique(lane[lane >= 0]), len(children)
+    granted = sums(np.maximum(lane, 0), np.where(lane >= 0, each, 0.0), facts.ranks)[lanes]
+    over = f", over all {lane_words(mpi=True)[1]}" if facts.lanes.mpi else ""
+    return Candidate(
+        title=(
+            f"{wording.count(count)} starts of programs for little work each:"
+            f" {_name_programs(facts, rows['exe'][started])}"
+        ),
+        cause=(
+            f"Each costs {wording.seconds(float(each.sum()) / count)}: the kernel copies a process,"
+            " loads a program and its libraries, and removes it again."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} starts by one process,"
+                f" {wording.seconds(float(seconds.sum()))} of processor time in them{over}",
+                starts=float(count),
+                seconds=float(seconds.sum()),
+            ),
+        ),
+        fixes=(
+            code(
+                "Do the work in the program itself: a function of the language (Python: instead of"
+                " subprocess; C: instead of system and popen; shell: ${name##*/}, read, printf)."
+            ),
+            code(
+                "Or start one program for all items: one awk, sed or grep -f over the whole file,"
+                " xargs with many names per start, a worker that reads items from a pipe."
+            ),
+        ),
+        claims=[Claim(lanes, COMPUTE, granted)],
+        method=(
+            "processor time of these processes outside I/O, and"
+            f" {wording.seconds(START_SECONDS)} for each start (assumed)"
+        ),
+    )
+
+
+def _with_all_below(families: _Families, processes: Ints) -> Ints:
+    """Return processes and all that they and their children have started."""
+    found = level = processes
+    while len(level):
+        level = np.setdiff1d(np.flatnonzero(np.isin(families.parent, level)), found)
+        found = np.union1d(found, level)
+    return found
+
+
+def _name_programs(facts: Facts, programs: Ints) -> str:
+    names = _programs(facts)
+    most = Counter(names[program] for program in programs.tolist()).most_common(_NAMED)
+    worth = [(name, count) for name, count in most if count >= _WORTH_NAMING * len(programs)]
+    return ", ".join(f"{name} {wording.count(count)}" for name, count in worth)
+
+
+STORM = Rule(
+    name="process-storm",
+    remedy="doing the work in one process",
+    sees="Short programs that are started again and again: for each line, item or step.",
+    threshold=(
+        f"A process starts at least {MANY_STARTS} others, each with at most"
+        f" {wording.seconds(SHORT)} of processor time on average, with all processes that it"
+        f" starts ({wording.seconds(SHORT_INTERPRETED)} with an interpreter such as Python)."
+    ),
+    estimate=(
+        "Processor time of these processes outside I/O, and"
+        f" {wording.seconds(START_SECONDS)} for each start (assumed)."
+    ),
+    advice="A function instead of a program, or one program for all items.",
+    control="The same work in one process.",
+    find=_process_storms,
+    why_not="only the program decides which work it gives to other programs",
+)
