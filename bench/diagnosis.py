@@ -270,7 +270,9 @@ def open_place(
         tempfile.TemporaryDirectory() as built,
         tempfile.TemporaryDirectory(dir=options.dir) as work,
     ):
-        place = Place(Path(built), Path(work).resolve(), library, options.runs, options.scale)
+        runs = Path(work).resolve() / "work"
+        runs.mkdir()
+        place = Place(Path(built), runs, library, options.runs, options.scale)
         corpus.build(place.built, *(program.name for program in selected))
         yield place, selected, recorder, options
 
@@ -287,8 +289,7 @@ def main() -> int:
             for judgement in measure_program(place, program, tools, recorder):
                 print(judgement.row(), flush=True)
                 judgements.append(judgement)
-            for path in place.work.iterdir():
-                corpus.remove(path)
+            corpus.clear(place.work)
     print("\n" + "\n".join(summarize(judgements)))
     if options.errors:
         options.errors.write_text("".join(f"{line}\n" for line in list_errors(judgements)))

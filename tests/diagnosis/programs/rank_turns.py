@@ -6,11 +6,14 @@ from mpi4py import MPI
 from work import compute, repaired, size
 
 world = MPI.COMM_WORLD
-text = f"{world.rank:07d}\n".encode() * size
+text = f"rank {world.rank}\n".encode() * size
+if repaired and world.rank == 0:
+    Path("turns.txt").write_bytes(b"")
+world.Barrier()
 for step in range(6):
     compute(300_000)
     if repaired:
-        with Path("turns.txt").open("r+b" if step or world.rank else "w+b", buffering=0) as file:
+        with Path("turns.txt").open("r+b", buffering=0) as file:
             file.seek((step * world.size + world.rank) * len(text))
             file.write(text)
         world.Barrier()
