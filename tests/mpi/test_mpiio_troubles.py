@@ -149,10 +149,16 @@ def test_all_nodes_learn_which_rank_was_killed(
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
 
-def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) -> list[str]:
-    """Returns the output of a run in which rank 1 arrives after the watchdog's message."""
-    job = mpi.start(program, str(tmp_path), how, ranks=3)
+def lines_of_late(
+    mpi: Mpi, program: str, how: list[str], tmp_path: Path, *, nodes: int = 1, traced: bool = False
+) -> list[str]:
+    """Returns the output of a run in which a rank arrives after the watchdog's message."""
+    job = mpi.start(program, str(tmp_path), *how, ranks=3)
     variables = environment(hints="pario_watchdog=0.5", nodes=nodes)
+    come = tmp_path / "troubles-come"
+    if traced:
+        variables["PARIO_TRACE_DIR"] = str(tmp_path / "logs")
+        os.mkfifo(come)  # the late rank waits inside open()
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": variables}
     lines = []
     with start_command(job, cwd=tmp_path, **options) as running:
@@ -160,21 +166,27 @@ def lines_of_late(mpi: Mpi, program: str, how: str, nodes: int, tmp_path: Path) 
         for line in running.stdout:
             lines.append(line.rstrip("\n"))
             if "has waited" in line:
-                (tmp_path / "troubles-come").touch()  # lets rank 1 continue
+                come.open("w").close()  # lets the late rank continue
     return lines
+
+
+def message_of_watchdog(lines: list[str]) -> str:
+    """Returns the watchdog's only line."""
+    spoken = [line for line in lines if "has waited" in line]
+    assert len(spoken) == 1, lines
+    return spoken[0]
 
 
 @pytest.mark.system
 def test_the_watchdog_names_the_ranks_that_have_come_to_the_first_opening(
     mpi: Mpi, program: str, tmp_path: Path
 ) -> None:
-    lines = lines_of_late(mpi, program, "late_open", 1, tmp_path)
-    spoken = [line for line in lines if "has waited" in line]
+    lines = lines_of_late(mpi, program, ["late_open"], tmp_path)
     come = (
         f"MPI_File_open of {tmp_path / 'troubles'} has waited 0.5 s; of the 3 ranks of its"
-        " communicator ranks 0 and 2 have come"
+        " communicator ranks 0 and 2 have come, as far as this host can tell. pario"
     )
-    assert len(spoken) == 1 and come in spoken[0], lines
+    assert come in message_of_watchdog(lines), lines
     assert all(of(rank, lines) == ["close: good"] for rank in range(3)), lines
 
 
@@ -183,15 +195,61 @@ def test_the_watchdog_names_the_ranks_that_have_come_to_the_first_opening(
 def test_the_watchdog_names_the_rank_that_has_not_come(
     mpi: Mpi, program: str, nodes: int, tmp_path: Path
 ) -> None:
-    lines = lines_of_late(mpi, program, "late", nodes, tmp_path)
-    spoken = [line for line in lines if "has waited" in line]
+    lines = lines_of_late(mpi, program, ["late"], tmp_path, nodes=nodes)
+    spoken = message_of_watchdog(lines)
     waiting = (
         f"MPI_File_write_all of {tmp_path / 'troubles'} has waited 0.5 s for rank 1; ranks 0 and 2"
         " have come"
     )
-    assert len(spoken) == 1 and waiting in spoken[0], lines
-    assert "rank 1: its last call on this file was MPI_File_s" in spoken[0], lines
+    assert waiting in spoken, lines
+    assert "(rank 1: its last call on this file was MPI_File_s" in spoken, lines
     assert all(of(rank, lines) == ["write: good", "close: good"] for rank in range(3)), lines
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_watchdog_names_the_current_call_of_a_traced_missing_rank(
+    mpi: Mpi, program: str, nodes: int, tmp_path: Path
+) -> None:
+    lines = lines_of_late(mpi, program, ["late"], tmp_path, nodes=nodes, traced=True)
+    call = (
+        rf"\(rank 1: inside open\(\) of {tmp_path / 'troubles-come'} for [\d.]+ s,"
+        r" its last call on this file was MPI_File_s\w+\)"
+    )
+    assert re.search(call, message_of_watchdog(lines)), lines
+    assert all(of(rank, lines) == ["write: good", "close: good"] for rank in range(3)), lines
+
+
+@pytest.mark.system
+def test_the_watchdog_names_the_rank_whose_message_a_missing_rank_waits_for(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
+    lines = lines_of_late(mpi, program, ["late", "message"], tmp_path, traced=True)
+    spoken = message_of_watchdog(lines)
+    receives = r"\(rank 1: inside MPI_Recv for [\d.]+ s, waiting for a message from rank 2,"
+    assert re.search(receives, spoken), lines
+    assert f"; rank 2: inside open() of {tmp_path / 'troubles-come'} for " in spoken, lines
+    assert all(of(rank, lines) == ["write: good", "close: good"] for rank in range(3)), lines
+
+
+@pytest.mark.system
+def test_the_watchdog_names_the_current_call_of_a_rank_missing_at_the_first_opening(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
+    lines = lines_of_late(mpi, program, ["late_open"], tmp_path, traced=True)
+    call = rf"\(rank 1: inside open\(\) of {tmp_path / 'troubles-come'} for [\d.]+ s\)"
+    assert re.search(call, message_of_watchdog(lines)), lines
+    assert all(of(rank, lines) == ["close: good"] for rank in range(3)), lines
+
+
+@pytest.mark.system
+def test_the_watchdog_says_that_a_missing_rank_is_alone_on_another_node(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
+    lines = lines_of_late(mpi, program, ["late"], tmp_path, nodes=3, traced=True)
+    assert "for rank 1; ranks 0 and 2 have come (rank 1: on another node)" in (
+        message_of_watchdog(lines)
+    ), lines
 
 
 @pytest.fixture

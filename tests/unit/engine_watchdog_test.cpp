@@ -142,6 +142,14 @@ TEST(Watchdog, ReportsTheLastCallOfAMissingRank) {
       << text;
 }
 
+TEST(Watchdog, SaysThatRanksOfASilentNodeAreOnAnotherNode) {
+  const std::string text = text_of_late({0, 0, 1, 1}, {0, 2, 3}, write_all);
+  EXPECT_NE(text.find("(rank 0: its last call on this file was MPI_File_write_all; "
+                      "ranks 2 and 3: on another node)"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Watchdog, IsSilentIfItIsOff) {
   const Directory directory;
   OpenRequest request = make_watched_request(directory / "file", "0");

@@ -30,7 +30,7 @@ std::string AttendanceCheck::remarks(const Mail& mail, std::uint64_t call) const
     const Board::Presence presence = board_.presence_of(static_cast<int>(local));
     if (presence.calls >= call) continue;
     const std::string remark = mail.remark(ranks[local], presence.call);
-    if (!remark.empty()) text += (count++ == 0 ? "" : ", ") + remark;
+    if (!remark.empty()) text += (count++ == 0 ? "" : "; ") + remark;
   }
   return text;
 }
@@ -99,7 +99,8 @@ Attendance AttendanceCheck::attendance(Mail& mail) {
       (known && has_bit(*answer, local) ? out.present : out.missing)
           .push_back(ranks_of(one)[local]);
     if (known && answer->remarks[0] != 0)
-      out.remarks += (out.remarks.empty() ? "" : ", ") + std::string(answer->remarks.data());
+      out.remarks += (out.remarks.empty() ? "" : "; ") + std::string(answer->remarks.data());
+    if (!known) out.silent.insert(out.silent.end(), ranks_of(one).begin(), ranks_of(one).end());
   }
   return out;
 }

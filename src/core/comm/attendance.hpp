@@ -40,7 +40,7 @@ struct AttendanceNote {
   std::int32_t asks = 0;                           ///< 1: asks for an answer
   std::array<std::uint64_t, kMostRanks / 64> present =
       {};  ///< bits of the ranks of the sender's node
-  std::array<char, 160> remarks = {};
+  std::array<char, 1024> remarks = {};
 };
 
 /// The questions and answers of one rank. Thread-safe.

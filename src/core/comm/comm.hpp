@@ -110,7 +110,8 @@ class Pending {
 /// The ranks that have arrived at this rank's collective call, and the missing ones.
 struct Attendance {
   std::vector<int> present, missing;
-  std::string remarks = {};  ///< on missing ranks: "rank 3: its last call ..."; may be empty
+  std::vector<int> silent = {};  ///< the missing ranks of nodes that have not answered
+  std::string remarks = {};      ///< on other missing ranks: "rank 3: its last call ..."; or empty
   bool complete = true;   ///< false: some nodes have not answered yet; their ranks count as missing
   bool reported = false;  ///< a rank of another node reports them
 };
@@ -252,6 +253,11 @@ std::shared_ptr<Comm> make_self();
 void run_as_threads(std::span<const int> node_of,
                     const std::function<void(std::shared_ptr<Comm>)>& body);
 
+/// Returns the call that a process of this host is in, as text for users, such as "inside MPI_Recv
+/// for 61 s"; empty if it is not known. `pid`: 0 if only the rank in MPI_COMM_WORLD is known.
+/// Called by a waiting thread.
+using CallLookup = std::string (*)(std::uint64_t pid, int world_rank);
+
 /// Collective over `communicator` (a handle of the process's MPI, as a word): a new Comm, whose
 /// messages are separate from the program's. Threads may make Comms of different communicators at
 /// the same time; calls for one communicator have the same order on all ranks, as all collective
@@ -259,11 +265,15 @@ void run_as_threads(std::span<const int> node_of,
 /// or MPICH's MPIR_CVAR_NUM_CLIQUES. Caches facts of the ranks and a duplicate of the communicator
 /// for the next Comms of the same ranks in the same order, until MPI_Finalize at most; from the
 /// second Comm on, this call notices dead ranks, too. `patience` limits the wait for missing ranks.
+/// `lookup` serves remarks on missing ranks; null: these do not name current calls.
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
-                                             const Patience& patience = {});
+                                             const Patience& patience = {},
+                                             CallLookup lookup = nullptr);
 /// A Patience for make_mpi(): the lowest rank of this host that has arrived reports once which
-/// ranks of the host have arrived. `path`: the file to open.
+/// ranks of the host have arrived, and the calls that `lookup` knows of others. `path`: the file to
+/// open.
 Patience watch_file_open(std::uintptr_t communicator, const WaitLimits& limits,
-                         const std::string& path, void (*say)(const std::string& text));
+                         const std::string& path, void (*say)(const std::string& text),
+                         CallLookup lookup = nullptr);
 
 }  // namespace pario::comm

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "core/comm/requests.hpp"
@@ -88,6 +89,22 @@ int node_leader(const Library& mpi, Word communicator, int rank) {
 }
 
 }  // namespace
+
+std::vector<int> world_ranks(const Library& mpi, Word communicator, int size) {
+  std::vector<int> own(static_cast<std::size_t>(size)), world(own.size(), -1);
+  std::iota(own.begin(), own.end(), 0);
+  Word group = 0, world_group = 0;
+  int initialized = 0;
+  mpi.initialized(&initialized);
+  if (!initialized || mpi.comm_group(communicator, &group) != 0) return world;
+  if (mpi.comm_group(mpi.comm_world, &world_group) == 0) {
+    mpi.translate_ranks(group, size, own.data(), world_group, world.data());
+    mpi.group_free(&world_group);
+  }
+  mpi.group_free(&group);
+  for (int& rank : world) rank = std::max(rank, -1);  // MPI_UNDEFINED is negative everywhere
+  return world;
+}
 
 base::Status finish(const Library& mpi, Word request, const Patience& patience) {
   std::unique_ptr<Pending> pending[] = {

@@ -24,6 +24,8 @@ struct Card {
   int pretend_nodes = 1;       ///< of rank 0: PARIO_NODES
 };
 
+/// The number of each rank in MPI_COMM_WORLD; -1 for ranks outside of it.
+std::vector<int> world_ranks(const Library& mpi, Word communicator, int size);
 /// Waits, with pauses, for a collective call of the MPI.
 base::Status finish(const Library& mpi, Word request, const Patience& patience);
 /// Collective: `each` bytes of every rank.

@@ -20,12 +20,17 @@ using namespace std::chrono_literals;
 
 /// Ranks that have waited this long announce their presence.
 constexpr nanoseconds kAnnounceAfter = 1s;
+constexpr std::size_t kMostCalls = 3;
 
 class FileOpenWait {
  public:
   FileOpenWait(std::uintptr_t communicator, const WaitLimits& limits, std::string path,
-               void (*say)(const std::string&))
-      : limits_(limits), path_(std::move(path)), say_(say) {
+               void (*say)(const std::string&), CallLookup lookup)
+      : communicator_(communicator),
+        limits_(limits),
+        path_(std::move(path)),
+        say_(say),
+        lookup_(lookup) {
     if (const Library* mpi = Library::get()) {
       mpi->comm_rank(communicator, &rank_);
       mpi->comm_size(communicator, &size_);
@@ -87,6 +92,23 @@ class FileOpenWait {
     return ranks;
   }
 
+  /// The calls of the first ranks that have not come and log on this host, in brackets.
+  std::string calls_of_others(const std::vector<int>& present) const {
+    const Library* mpi = Library::get();
+    if (!lookup_ || !mpi) return {};
+    const std::vector<int> in_world = world_ranks(*mpi, communicator_, size_);
+    std::string text;
+    std::size_t count = 0;
+    for (int rank = 0; rank < size_ && count < kMostCalls; ++rank) {
+      const int number = in_world[static_cast<std::size_t>(rank)];
+      if (number < 0 || std::ranges::binary_search(present, rank)) continue;
+      const std::string call = lookup_(0, number);
+      if (call.empty()) continue;
+      text += (count++ == 0 ? " (rank " : "; rank ") + std::to_string(rank) + ": " + call;
+    }
+    return count == 0 ? text : text + ")";
+  }
+
   void report() {
     reported_ = true;
     const std::vector<int> ranks = present();
@@ -94,12 +116,15 @@ class FileOpenWait {
     say_("MPI_File_open of " + path_ + " has waited " + seconds_text(limits_.report) +
          " s; of the " + std::to_string(size_) + " ranks of its communicator " +
          format_ranks(ranks) + (ranks.size() == 1 ? " has come" : " have come") +
-         ", as far as this host can tell. pario_watchdog=0 turns this message off");
+         ", as far as this host can tell" + calls_of_others(ranks) +
+         ". pario_watchdog=0 turns this message off");
   }
 
+  const Word communicator_;
   const WaitLimits limits_;
   const std::string path_;
   void (*const say_)(const std::string&);
+  const CallLookup lookup_;
   std::string prefix_;
   int rank_ = 0, size_ = 1, socket_ = -1;
   bool reported_ = false;
@@ -108,8 +133,9 @@ class FileOpenWait {
 }  // namespace
 
 Patience watch_file_open(std::uintptr_t communicator, const WaitLimits& limits,
-                         const std::string& path, void (*say)(const std::string&)) {
-  auto wait = std::make_shared<FileOpenWait>(communicator, limits, path, say);
+                         const std::string& path, void (*say)(const std::string&),
+                         CallLookup lookup) {
+  auto wait = std::make_shared<FileOpenWait>(communicator, limits, path, say, lookup);
   return {.look = [wait](std::uint64_t waited_ns) { return wait->look(nanoseconds(waited_ns)); }};
 }
 

@@ -103,8 +103,10 @@ class MpiComm : public ProcessComm {
     }
     auto memory = share(Board::bytes(local_size()), given);
     if (!memory || !communicator) return nullptr;
-    return std::make_shared<MpiComm>(std::move(communicator), members(), number, rank(), topology(),
-                                     std::move(memory), root_);
+    auto made = std::make_shared<MpiComm>(std::move(communicator), members(), number, rank(),
+                                          topology(), std::move(memory), root_);
+    made->look_up_calls_by(call_lookup());
+    return made;
   }
 
   /// A Patience for the MPI's own collective calls, which may wait for a dead rank.
@@ -233,23 +235,6 @@ class Cache {
 
 void forget_all() { Cache::instance().clear(); }
 
-/// The number of each rank in MPI_COMM_WORLD; -1 for ranks outside of it.
-std::vector<int> world_ranks(const Library& mpi, Word communicator, int size) {
-  std::vector<int> own(static_cast<std::size_t>(size)), world(own.size(), -1);
-  std::iota(own.begin(), own.end(), 0);
-  Word group = 0, world_group = 0;
-  int initialized = 0;
-  mpi.initialized(&initialized);
-  if (!initialized || mpi.comm_group(communicator, &group) != 0) return world;
-  if (mpi.comm_group(mpi.comm_world, &world_group) == 0) {
-    mpi.translate_ranks(group, size, own.data(), world_group, world.data());
-    mpi.group_free(&world_group);
-  }
-  mpi.group_free(&group);
-  for (int& rank : world) rank = std::max(rank, -1);  // MPI_UNDEFINED is negative everywhere
-  return world;
-}
-
 int pretend_nodes() {
   const char* text = std::getenv("PARIO_NODES");
   const std::string_view digits = text ? text : "";
@@ -263,8 +248,8 @@ int pretend_nodes() {
 /// happen at the same time.
 class Making {
  public:
-  Making(const Library& mpi, Word communicator, const Patience& patience)
-      : mpi_(mpi), communicator_(communicator), patience_(patience) {
+  Making(const Library& mpi, Word communicator, const Patience& patience, CallLookup lookup)
+      : mpi_(mpi), communicator_(communicator), patience_(patience), lookup_(lookup) {
     mpi.comm_rank(communicator, &rank_);
     mpi.comm_size(communicator, &size_);
     ranks_ = world_ranks(mpi, communicator, size_);
@@ -347,8 +332,10 @@ class Making {
       number = 0;
     }
     if (!memory || !communicator) return nullptr;
-    return std::make_shared<MpiComm>(std::move(communicator), family.members, number, rank_, nodes,
-                                     std::move(memory), family.root);
+    auto made = std::make_shared<MpiComm>(std::move(communicator), family.members, number, rank_,
+                                          nodes, std::move(memory), family.root);
+    made->look_up_calls_by(lookup_);
+    return made;
   }
 
   /// Makes the first shared memory of each node. All nodes share memory in the same way, because so
@@ -381,12 +368,13 @@ class Making {
   std::vector<int> ranks_;
   std::shared_ptr<std::vector<Card>> cards_;
   Patience patience_;  // the given one, combined with that of a known Family
+  CallLookup lookup_;
 };
 
 }  // namespace
 
-base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
-                                             const Patience& patience) {
+base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience,
+                                             CallLookup lookup) {
   const Library* mpi = Library::get();
   if (!mpi)
     return base::Error{
@@ -396,7 +384,7 @@ base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
     return base::Error{
         .number = EINVAL, .operation = "make_mpi", .detail = "not an intracommunicator"};
   watch_finalize(*mpi, forget_all);
-  return Making(*mpi, communicator, patience).make();
+  return Making(*mpi, communicator, patience, lookup).make();
 }
 
 }  // namespace pario::comm

@@ -180,9 +180,10 @@ std::string NodeComm::names(std::span<const int> ranks) const {
 }
 
 std::string NodeComm::remark(int rank, const std::string& last_call) const {
-  if (last_call.empty()) return {};
-  return "rank " + std::to_string(world_rank(rank)) + ": its last call on this file was " +
-         last_call;
+  std::string text = current_call(rank);
+  if (!last_call.empty())
+    text += (text.empty() ? "" : ", ") + ("its last call on this file was " + last_call);
+  return text.empty() ? text : "rank " + std::to_string(world_rank(rank)) + ": " + text;
 }
 
 base::Status NodeComm::check(std::uint64_t) {

@@ -58,6 +58,8 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
 
   /// True if the calling thread may send notes between nodes.
   virtual bool may_send_notes() const { return true; }
+  /// The call that a rank of this node is in: "inside MPI_Recv for 61 s"; empty if not known.
+  virtual std::string current_call(int) const { return {}; }
   std::string remark(int rank, const std::string& last_call) const override;
 
  private:

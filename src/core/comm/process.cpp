@@ -54,9 +54,13 @@ Process Process::self() {
   return process;
 }
 
-bool Process::alive() const {
+bool Process::is_numbered_here() const {
   static const std::uint64_t here = own_namespace();
-  if (start == 0 || numbered_by == 0 || numbered_by != here) return true;
+  return numbered_by != 0 && numbered_by == here;
+}
+
+bool Process::alive() const {
+  if (start == 0 || !is_numbered_here()) return true;
   State state;
   const long error = look_up(pid, state);
   if (error != 0) return error != -ENOENT && error != -ESRCH;

@@ -11,6 +11,8 @@ struct Process {
   std::uint64_t numbered_by = 0;  ///< the namespace of its PID
 
   static Process self();
+  /// True if `pid` is its PID in the name space of this process, too.
+  bool is_numbered_here() const;
   /// False if it has ended, also as a zombie; true if unknown.
   bool alive() const;
 };

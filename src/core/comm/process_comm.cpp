@@ -17,6 +17,12 @@ bool ProcessComm::alive(int other) const {
          member(other).process.alive();
 }
 
+std::string ProcessComm::current_call(int other) const {
+  const Process& process = member(other).process;
+  if (call_lookup_ == nullptr || !process.is_numbered_here()) return {};
+  return call_lookup_(process.pid, member(other).world_rank);
+}
+
 base::Status ProcessComm::check(std::uint64_t silence_s) {
   base::Status lost = lost_host(silence_s);
   return lost ? NodeComm::check(silence_s) : share_error(lost);

@@ -31,6 +31,9 @@ class ProcessComm : public NodeComm {
   void connect_hosts();
   /// From now on this Comm notices the hosts that another one of the same ranks watches.
   void watch_hosts_of(const ProcessComm& other) { lifelines_ = other.lifelines_; }
+  /// From now on remarks on missing ranks name their current calls.
+  void look_up_calls_by(CallLookup lookup) { call_lookup_ = lookup; }
+  CallLookup call_lookup() const { return call_lookup_; }
   /// ESRCH if another host is dead (see Comm::check).
   base::Status lost_host(std::uint64_t silence_s);
 
@@ -38,12 +41,14 @@ class ProcessComm : public NodeComm {
   ProcessComm(int rank, Topology nodes, std::shared_ptr<SharedMemory> memory, Members members)
       : NodeComm(rank, std::move(nodes), std::move(memory)), members_(std::move(members)) {}
   const Members& members() const { return members_; }
+  std::string current_call(int other) const override;
 
  private:
   const Member& member(int rank) const { return (*members_)[static_cast<std::size_t>(rank)]; }
   bool all_agree(bool mine, const Patience& patience);
 
   Members members_;
+  CallLookup call_lookup_ = nullptr;
   std::shared_ptr<Lifelines> lifelines_;  // of a leader that has called connect_hosts()
 };
 

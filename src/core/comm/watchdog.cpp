@@ -19,6 +19,15 @@ std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
   return ranks;
 }
 
+/// The text on missing ranks in brackets; empty: nothing is known.
+std::string remarks_on(const Comm& comm, const Attendance& attendance) {
+  std::string text = attendance.remarks;
+  if (!attendance.silent.empty())
+    text += (text.empty() ? "" : "; ") + format_ranks(world_ranks(comm, attendance.silent)) +
+            ": on another node";
+  return text.empty() ? text : " (" + text + ")";
+}
+
 }  // namespace
 
 std::string seconds_text(std::chrono::milliseconds time) {
@@ -83,8 +92,7 @@ void Watchdog::report(const Attendance& attendance) const {
                      format_ranks(world_ranks(comm_, attendance.missing)) + "; " +
                      format_ranks(world_ranks(comm_, attendance.present)) +
                      (attendance.present.size() == 1 ? " has come" : " have come");
-  if (!attendance.remarks.empty()) text += " (" + attendance.remarks + ")";
-  subject_.say(text + ". pario_watchdog=0 turns this message off");
+  subject_.say(text + remarks_on(comm_, attendance) + ". pario_watchdog=0 turns this message off");
 }
 
 }  // namespace pario::comm

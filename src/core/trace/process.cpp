@@ -140,6 +140,8 @@ void end_events(bool shrink) {
 
 }  // namespace
 
+std::span<const FunctionInfo> functions() { return settings.functions; }
+
 void say(std::string_view text) {
   if (!settings.config.messages) return;
   base::Text<2400> line;

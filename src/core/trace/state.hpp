@@ -54,6 +54,9 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
+/// The intercepted functions, by FunctionId.
+std::span<const FunctionInfo> functions();
+
 /// Moves the second anchor to now, and updates the kernel's counters where that is due; `force`: in
 /// any case.
 void refresh_anchor(bool force = false);

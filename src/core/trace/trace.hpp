@@ -360,6 +360,21 @@ void withdraw_request(Record* record);
 void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 void add(Record* record, std::uint64_t Record::* counter, std::uint64_t value);
 
+/// The call that another process is in, as its log shows it.
+struct OtherCall {
+  enum class State : std::uint8_t { unknown, ended, outside, inside };
+  State state = State::unknown;  ///< outside: of all traced calls; the members below: inside
+  const FunctionInfo *outer = nullptr, *inner = nullptr;  ///< the same if no call is nested
+  double seconds = 0;                                     ///< since its begin
+  std::uint64_t offset = kUnknownOffset;                  ///< of the outer call, as in its Event
+  char path[1024] = {};  ///< terminated by zero, perhaps cut; empty: not known
+};
+/// Reads the call of a process of this host that runs or hangs, and logs to the same directory. The
+/// process is found by its PID (in this process's name space) or, if `pid` is 0, by its rank in
+/// MPI_COMM_WORLD. Of several threads the one whose call has lasted longest counts. Reads the whole
+/// log, but no events. Not for signal handlers.
+OtherCall call_of_process(std::uint64_t pid, int world_rank);
+
 Process& process();
 /// Adds to a fact of the process that several threads change.
 void add(std::uint64_t Process::* fact, std::uint64_t value);

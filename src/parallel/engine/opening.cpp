@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "parallel/engine/current_call.hpp"
 #include "parallel/engine/hint_texts.hpp"
 #include "parallel/engine/report.hpp"
 
@@ -43,7 +44,9 @@ base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator,
                                                     const std::string& path,
                                                     const hints::FileHints& hints) {
   const comm::WaitLimits limits{hints.pario_watchdog, hints.pario_patience, hints.pario_silence};
-  return comm::make_mpi(communicator, comm::watch_file_open(communicator, limits, path, say));
+  return comm::make_mpi(
+      communicator, comm::watch_file_open(communicator, limits, path, say, describe_current_call),
+      describe_current_call);
 }
 
 base::Status remove(const std::string& path) { return file::remove(path); }

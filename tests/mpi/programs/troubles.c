@@ -5,6 +5,7 @@
  *   iwrite_all, split, open); RANK none: runs until another error occurs
  * - steady: short writes for some seconds
  * - late: rank 1 calls a write some seconds after the others
+ * - late message: rank 2 is late, and rank 1 waits for its message before it calls the write
  * - late_open: rank 1 opens the file some seconds after the others
  * - full MANNER: writes more bytes than fit (MANNER: pieces, blocks)
  * - far: accesses bytes beyond 2^40
@@ -126,17 +127,27 @@ static void steady(void) {
   leave_together(); /* MPICH 4 hangs in MPI_Finalize on several hosts */
 }
 
-/* Waits until a file appears. */
-static void be_late(void) {
+/* Waits until a file appears; opens it, because it may be a FIFO. */
+static void be_late(int late_rank) {
   char come[4200];
   snprintf(come, sizeof come, "%s-come", name);
-  while (rank == 1 && access(come, F_OK) != 0) usleep(10000);
+  while (rank == late_rank && access(come, F_OK) != 0) usleep(10000);
+  if (rank == late_rank) close(open(come, O_RDONLY));
 }
 
 static void late(void) {
+  int number = 0;
   set_turns();
-  be_late();
+  if (is("message")) {
+    be_late(2);
+    if (rank == 2) MPI_Send(&number, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, 2, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    be_late(1);
+  }
   say("write", write_together(0));
+  say("close", MPI_File_close(&file));
+  leave_together(); /* MPICH 4 hangs in MPI_Finalize on several nodes */
 }
 
 static void full(void) {
@@ -210,7 +221,7 @@ int main(int argc, char** argv) {
   left = argc > 4 ? ranks - (argc - 4) : ranks;
   memset(bytes, 'a' + rank, sizeof bytes);
   snprintf(name, sizeof name, "%s/troubles", argv[1]);
-  if (!strcmp(argv[2], "late_open")) be_late();
+  if (!strcmp(argv[2], "late_open")) be_late(1);
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
   if (!strcmp(argv[2], "killed")) write_until_death();
