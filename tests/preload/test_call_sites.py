@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pario.see.analyze import analyze
 from pario.see.analyze.libraries import is_user_code, user_depth
 from pario.see.symbols import elf, resolve
 from pario.see.tables.model import Job
@@ -222,3 +223,13 @@ def test_the_setting_switches_call_sites_off(trace: Trace, build: Compile, work:
     run = trace(build("sites.c"), work / "out", env={"PARIO_TRACE_SITES": "no"})
     assert run.status == 0
     assert (len(run.job.sites), run.job.stacks) == (0, [])
+
+
+def test_a_storm_of_processes_names_the_line_that_starts_them(trace: Trace, tmp_path: Path) -> None:
+    script = tmp_path / "starts.py"
+    script.write_text('import subprocess\nfor n in range(100):\n    subprocess.run(["true"])\n')
+    run = trace(sys.executable, script)
+    (storm,) = (one for one in analyze(run.job).findings if one.rule == "process-storm")
+    assert storm.title == "100 starts of programs for little work each: true 100"
+    assert [(site.file, site.line) for site in storm.sites] == [(str(script), 3)]
+    assert storm.sites[0].calls >= 100

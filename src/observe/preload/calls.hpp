@@ -70,18 +70,21 @@ inline trace::CallStart start_on_path(Symbol symbol, const char* name) {
 }
 inline trace::CallStart start_alone(Symbol symbol) { return {.function = id_of(symbol)}; }
 
-/// Makes the real call, which the log shows meanwhile with the facts of `call`. Then calls
-/// `count(span, result)` inside the tracer, or `unseen(result)` if the thread is inside the tracer
-/// already.
+/// Makes the real call, which the log shows meanwhile with the facts of `call`, begun at `start`.
+template <class Real>
+auto make_shown_call(const trace::CallStart& call, std::uint64_t start, Real real) {
+  const trace::ShownCall shown(call, start);
+  const auto result = real();
+  shown.end();
+  return result;
+}
+
+/// Makes the real call and shows it meanwhile. Then calls `count(span, result)` inside the tracer,
+/// or `unseen(result)` if the thread is inside the tracer already.
 template <class Real, class Count, class Unseen>
 auto count_call(const trace::CallStart& call, Real real, Count count, Unseen unseen) {
   const std::uint64_t start = trace::ticks();
-  const auto result = [&] {
-    const trace::ShownCall shown(call, start);
-    const auto returned = real();
-    shown.end();
-    return returned;
-  }();
+  const auto result = make_shown_call(call, start, real);
   const Span span{start, trace::ticks()};
   if (!in_tracer([&] { count(span, result); })) [[unlikely]]
     unseen(result);
@@ -96,12 +99,7 @@ auto count_call(const trace::CallStart& call, Real real, Count count) {
 template <class Real>
 auto count_untraced(Symbol symbol, Real real) {
   if (!active()) return real();
-  const auto moved = [&] {
-    const trace::ShownCall shown(start_alone(symbol), trace::ticks());
-    const auto returned = real();
-    shown.end();
-    return returned;
-  }();
+  const auto moved = make_shown_call(start_alone(symbol), trace::ticks(), real);
   if (active()) trace::count_untraced(op_of(symbol), moved);
   return moved;
 }

@@ -107,7 +107,7 @@ def _direction(
     aside, aside_calls = tables.of_functions("bytes", beside), tables.of_functions("calls", beside)
     seen = tables.bytes_of_calls(moved) - aside + outside[0]
     seen_calls = tables.calls(count) - aside_calls + outside_calls[0]
-    by_kernel = tables.without_children(kernel, seen) - outside[1]
+    by_kernel = np.maximum(tables.without_children(kernel, seen) - outside[1], 0.0)
     storage = np.maximum(processes[f"storage_{'read' if verb == 'read' else 'write'}"], 0)
     return Direction(
         kernel=by_kernel,
@@ -116,7 +116,7 @@ def _direction(
         accounted_calls=seen_calls,
         beside=aside,
         storage=storage.astype(float),
-        explained_storage=np.maximum(by_kernel, 0) + aside + _sum_mapped(tables),
+        explained_storage=by_kernel + aside + _sum_mapped(tables),
         tolerance=tolerance,
     )
 

@@ -45,6 +45,15 @@ class CallSites:
             mask |= self._of_claim(claim)
         return self._places(mask)
 
+    def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> tuple[CallSite, ...]:
+        """Return the places in processes that call functions, most seconds first."""
+        if not len(self._sites):
+            return ()
+        wanted = set(names)
+        chosen = np.array([name in wanted for name in self._facts.job.function_names], bool)
+        own = np.isin(self._sites["process"], np.array(list(processes), np.int64))
+        return self._places(np.asarray(chosen[self._sites["name"]] & own))
+
     def _of_claim(self, claim: Claim) -> Mask:
         sites = self._sites
         communicates = sites["layer"] == COMMUNICATION

@@ -59,6 +59,10 @@ def _finding(
         pace=candidate.pace,
         remedy=rule.remedy,
         settings=settings,
-        sites=sites.of_claims(candidate.claims),
+        sites=(
+            sites.of_functions(candidate.functions, candidate.processes)
+            if candidate.functions
+            else sites.of_claims(candidate.claims)
+        ),
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
     )

@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Speed] = {
     "local": Speed(read=2e9, write=1e9, call=2e-6),
     "network": Speed(read=500e6, write=400e6, call=200e-6),
 }
+#: Bytes per second of a copy in memory, such as an exchange between ranks of a node (assumed).
+COPY_RATE = 2e9
 LARGE_CALL = 64 * 1024
 ENOUGH_BYTES = 4 << 20
 

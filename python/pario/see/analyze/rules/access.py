@@ -12,6 +12,7 @@ from pario.see.analyze.cells import KINDS, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -34,8 +35,8 @@ BACKWARD_SHARE = 0.8
 LARGE_READ = 1 << 20
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
+SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
-COPY_RATE = 3e9  # bytes per second from memory to memory: a copy in memory serves no faster reads
 
 
 def _rereads(facts: Facts) -> Iterator[Candidate]:
@@ -74,7 +75,7 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
                     facts,
                     rows,
                     worth=bool(
-                        moved[rows].sum() < 0.5 * COPY_RATE * sum_seconds(facts, rows, READ)
+                        moved[rows].sum() < SERVED * COPY_RATE * sum_seconds(facts, rows, READ)
                     ),
                 ),
             ),

@@ -42,6 +42,10 @@ class Candidate:
     layers: tuple[str, ...] = ()  # of its calls
     writers: int = 0  # the largest number of processes that write one of its files
     pace: str = ""  # a sentence on the rate of its calls
+    # functions and rows of Job.processes whose call sites are those of the finding, if its claims
+    # are not the time of calls
+    functions: tuple[str, ...] = ()
+    processes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

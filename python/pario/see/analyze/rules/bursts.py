@@ -12,12 +12,12 @@ from pario.see.analyze.cells import WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import claim_all
 from pario.see.analyze.phases import phases
+from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 
 MIN_BURSTS = 3
 MIN_BURST_SECONDS = 1.0
 MIN_SHARE = 0.1
-COPY_RATE = 1e9
 
 
 def _bursts(facts: Facts) -> Iterator[Candidate]:

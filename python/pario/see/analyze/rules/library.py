@@ -13,6 +13,7 @@ from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Fix
+from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -32,7 +33,6 @@ MANY_CALLS = 500
 AMPLIFIED = 1.5
 MUCH = 1 << 20  # bytes moved beyond those that the program asked for
 LIBRARY_SHARE = 0.5
-COPY_RATE = 2e9  # bytes per second of an exchange through memory
 LEAST_BUFFER = 1 << 20
 USUAL_BUFFER = 16 << 20
 _SHARED = re.compile(r"MPI_File_i?(read|write)_(shared|ordered)(_begin|_end)?")

@@ -23,6 +23,7 @@ MANY_STARTS = 50
 SHORT, SHORT_INTERPRETED = 0.01, 0.04
 #: Seconds of fork, exec, dynamic linking and exit, outside the life that the tracer sees.
 START_SECONDS = 1e-3
+_STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
 _NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
 
@@ -45,7 +46,7 @@ def _process_storms(facts: Facts) -> Iterator[Candidate]:
         children = np.flatnonzero(families.parent == parent)
         most = np.where(families.interpreted[children], SHORT_INTERPRETED, SHORT)
         if families.seconds[children].sum() <= most.sum():
-            yield _storm(facts, families, children)
+            yield _storm(facts, families, children, np.flatnonzero(families.of_image == parent))
 
 
 def _find_families(facts: Facts) -> _Families:
@@ -87,7 +88,7 @@ def _image_seconds(facts: Facts) -> Floats:
     return np.asarray(np.maximum(np.minimum(image_seconds(facts.job), used) - io, 0.0))
 
 
-def _storm(facts: Facts, families: _Families, children: Ints) -> Candidate:
+def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> Candidate:
     images = np.flatnonzero(np.isin(families.of_image, _with_all_below(families, children)))
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
@@ -130,6 +131,8 @@ def _storm(facts: Facts, families: _Families, children: Ints) -> Candidate:
             "processor time of these processes outside I/O, and"
             f" {wording.seconds(START_SECONDS)} for each start (assumed)"
         ),
+        functions=_STARTERS,
+        processes=tuple(parents.tolist()),
     )
 
 
