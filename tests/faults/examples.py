@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.faults.campaign import main
-from tests.faults.scenarios import Problems, Scenario
+from tests.faults.scenario import Problems, Scenario
 
 
 def prepare(root: Path) -> None:

@@ -7,15 +7,10 @@ The next run of the same work must succeed and leave only its result.
 from __future__ import annotations
 
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from pario import checkpoint
 from pario.cli import main as pario
 from pario.errors import ParioError
 from pario.fix.stripe.layout import Part as StripedPart
@@ -24,94 +19,8 @@ from pario.fix.stripe.restripe import restripe
 from pario.move.archive import Archive
 from pario.records import Dataset
 from pario.see.tables import read
-
-#: Texts, one for each broken promise.
-Problems = Iterator[str]
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """One operation with its initial state and its promise.
-
-    `check(root, done)` yields the problems of the files; `done`: the work reported success.
-    `left`: the names that may exist after the next run; a name with a slash at its end permits
-    everything beneath it.
-    """
-
-    name: str
-    prepare: Callable[[Path], None]
-    work: Callable[[Path], int | None]
-    check: Callable[[Path, bool], Problems]
-    left: frozenset[str]
-    #: The directory beneath `root` in which calls fail; empty: all of `root`.
-    faulted: str = ""
-    #: Whether the result is on the disk when the work returns success.
-    durable: bool = True
-    #: Whether the operation promises anything for a crash of the node.
-    survives_crashes: bool = True
-    #: Runs before the work is repeated.
-    clear: Callable[[Path], None] = lambda root: None
-
-    def find_stale(self, root: Path) -> list[str]:
-        """Lists the names that must not exist after the next run."""
-        beneath = tuple(name for name in self.left if name.endswith("/"))
-        return sorted(name for name in names_in(root) - self.left if not name.startswith(beneath))
-
-
-def names_in(root: Path) -> set[str]:
-    """Returns the paths of all files and links beneath a directory, relative to it."""
-    return {
-        str(path.relative_to(root))
-        for path in root.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    }
-
-
-def report_error(work: Callable[[], int | None]) -> int | None:
-    """Turns an error of the API into a message and a status, as a command does."""
-    try:
-        return work()
-    except (ParioError, OSError) as error:
-        print(f"error: {error}")
-        return 2
-
-
-# ---- checkpoints
-
-_ARRAY = np.arange(600.0)
-
-
-def save(root: Path, step: int, files: int | str = 1) -> int | None:
-    def work() -> None:
-        with checkpoint.Writer(None, root / "ck", keep=2, files=files) as writer:
-            writer.save(step, {"T": _ARRAY * step}, {"again": step})
-
-    return report_error(work)
-
-
-def check_checkpoint(root: Path, done: bool) -> Problems:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they name unfinished saves
-        state = checkpoint.load(None, root / "ck")
-    if state.step not in ((2,) if done else (1, 2)):
-        yield f"step {state.step} is loaded"
-    if state.attrs["again"] != state.step or not np.array_equal(state["T"], _ARRAY * state.step):
-        yield f"step {state.step} has other values"
-
-
-def save_scenario(name: str, files: int | str, left: set[str]) -> Scenario:
-    return Scenario(
-        name,
-        prepare=lambda root: _require_success(save(root, 1, files)),
-        work=lambda root: save(root, 2, files),
-        check=check_checkpoint,
-        left=frozenset(left),
-    )
-
-
-def _require_success(status: int | None) -> None:
-    assert not status, status
-
+from tests.faults.checkpoints import CHECKPOINT_SCENARIOS
+from tests.faults.scenario import Problems, Scenario, names_in, report_error, require_success
 
 # ---- archives
 
@@ -159,7 +68,7 @@ def check_unpack(root: Path, done: bool) -> Problems:
 
 def prepare_unpack(root: Path) -> None:
     make_tree(root)
-    _require_success(pario(["pack", str(root / "tree"), "-o", str(root / "packed")]))
+    require_success(pario(["pack", str(root / "tree"), "-o", str(root / "packed")]))
     shutil.rmtree(root / "tree")
 
 
@@ -174,7 +83,7 @@ _LINES = [b"%d" % (3**number) for number in range(60)]
 
 def prepare_lines(root: Path) -> None:
     (root / "lines.txt").write_bytes(b"\n".join(_LINES) + b"\n")
-    _require_success(shuffle(root, 1))
+    require_success(shuffle(root, 1))
     shutil.copy(root / "out.txt", root / "old.txt")
 
 
@@ -236,7 +145,7 @@ def check_stage_in(root: Path, done: bool) -> Problems:
 
 def prepare_stage_out(root: Path) -> None:
     prepare_stage(root)
-    _require_success(stage_in(root))
+    require_success(stage_in(root))
     (root / "node" / "shared" / "data").write_bytes(_CONTENTS[1])
 
 
@@ -325,16 +234,10 @@ def remove_logs(root: Path) -> None:
     shutil.rmtree(root / "logs" / "run.pario", ignore_errors=True)
 
 
-_ORDER = {"ck/MANIFEST", "ck/latest"}
-_CHECKPOINTS = {"ck/step-00000001.h5", "ck/step-00000002.h5"} | _ORDER
-_PARTS = {
-    f"ck/step-0000000{step}/{name}" for step in (1, 2) for name in ("master.h5", "part-00000.h5")
-}
 _UNPACKED = {f"out/{name}" for name in (*_TREE, "link")}
 _STAGED = frozenset({"shared/data", "node/shared/data", "node/.pario-stage.json"})
 SCENARIOS = (
-    save_scenario("checkpoint", 1, _CHECKPOINTS),
-    save_scenario("checkpoint-parts", "rank", _PARTS | _ORDER),
+    *CHECKPOINT_SCENARIOS,
     Scenario(
         "pack",
         make_tree,

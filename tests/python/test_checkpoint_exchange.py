@@ -2,7 +2,6 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from pario import checkpoint
 from pario.checkpoint import CheckpointError, exchange
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
-from pario.interrupts import check
-from pario.ranks import Ranks
-from tests.python.support.threads import comms
+from tests.python.support.threads import run_on_nodes
 from tests.support.waiting import PATIENCE
 
 SHAPE = (12, 10, 20)
@@ -25,16 +22,12 @@ OTHER = np.arange(300, dtype="u2").reshape(20, 15)
 
 
 def run(nodes, program):
-    """Calls ``program`` with the Ranks of a thread for each number in ``nodes``, which is its
-    node."""
-    made = comms(len(nodes))
-
-    def one(rank):
-        made[rank].introduce(f"node {nodes[rank]}", PATIENCE, check)
-        return program(Ranks(made[rank], PATIENCE, CheckpointError))
-
-    with ThreadPoolExecutor(len(nodes)) as pool:
-        return list(pool.map(one, range(len(nodes))))
+    """Runs a program on ranks of these nodes; raises the first of their exceptions."""
+    ended = run_on_nodes(nodes, program)
+    for one in ended:
+        if isinstance(one, Exception):
+            raise one
+    return ended
 
 
 def make_move(place, array, box, data):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pario._native import Comm
 from pario.checkpoint import CheckpointError
+from pario.interrupts import check
 from pario.ranks import Ranks
 from tests.support.waiting import PATIENCE
 
@@ -57,3 +58,21 @@ def run(
     assert threading.active_count() < 200
     with ThreadPoolExecutor(size) as pool:
         return list(pool.map(one, range(size)))
+
+
+def run_on_nodes(
+    nodes: Sequence[int], program: Callable[[Ranks], Any], patience: float = PATIENCE
+) -> list[Any]:
+    """Runs a program on a rank for each number in ``nodes``, which is its node; returns the
+    results or the exceptions. These ranks can open files together."""
+    made = comms(len(nodes))
+
+    def one(rank: int) -> Any:
+        made[rank].introduce(f"node {nodes[rank]}", PATIENCE, check)
+        try:
+            return program(Ranks(made[rank], patience, CheckpointError))
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(one, range(len(nodes))))
