@@ -41,6 +41,7 @@ all clang++-19 clang-19 fuzzers
 all /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a libclang-rt-19-dev fuzzers
 all mkfs.xfs xfsprogs tests-on-file-systems
 all mkfs.btrfs btrfs-progs tests-on-file-systems
+all linux.uml user-mode-linux tests-of-quotas
 system /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
 all mpicc.openmpi openmpi-bin MPI-tests
 all /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
