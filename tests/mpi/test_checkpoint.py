@@ -1,6 +1,7 @@
 """Checkpoints by real ranks: saved and loaded on different numbers of ranks; failing, absent and
 killed ranks."""
 
+import json
 import os
 import random
 import signal
@@ -73,6 +74,47 @@ def test_an_interrupt_of_one_rank_reaches_the_ranks_that_write_or_read_with_it(
 ) -> None:
     done = run("checkpoint_interrupted.py", tmp_path, ranks=4)
     assert done.stdout == "good\n", done.stdout + done.stderr
+
+
+def interrupt_wait(place: Path, *words: object) -> dict[int, str]:
+    """Interrupts rank 0 in a joint call; returns the outcome of each rank."""
+    done = run("checkpoint_interrupted_wait.py", place, *words, ranks=4)
+    outcomes = {}
+    for line in done.stdout.replace("}{", "}\n{").splitlines():
+        outcomes |= {int(rank): text for rank, text in json.loads(line).items()}
+    assert outcomes.pop(0, done.stderr) == "KeyboardInterrupt: "
+    return outcomes
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("way", ["save", "load"])
+def test_an_interrupt_in_a_joint_call_is_raised_when_all_ranks_have_come(
+    tmp_path: Path, way: str
+) -> None:
+    outcomes = interrupt_wait(tmp_path, way, "late", 1, 600)
+    assert outcomes == dict.fromkeys((1, 2, 3), "CheckpointError: rank 0: KeyboardInterrupt")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("way", ["save", "load"])
+def test_an_interrupt_in_a_joint_call_is_raised_when_patience_with_an_absent_rank_ends(
+    tmp_path: Path, way: str
+) -> None:
+    outcomes = interrupt_wait(tmp_path, way, "absent", 1, 3)
+    assert sorted(outcomes) == [2, 3]
+    for text in outcomes.values():
+        assert text.startswith("CheckpointError: ") and "waited 3 s" in text
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("way", ["save", "load"])
+def test_a_second_interrupt_ends_a_joint_call_of_all_ranks(tmp_path: Path, way: str) -> None:
+    outcomes = interrupt_wait(tmp_path, way, "absent", 2, 10_000)
+    assert sorted(outcomes) == [2, 3]
+    for text in outcomes.values():
+        assert text.startswith("CheckpointError: ") and "interrupted" in text
+    state = checkpoint.load(None, tmp_path)
+    assert (state.step, float(state["T"][-1, -1, -1])) == (0, 64 * 64 * 1024 - 1)
 
 
 @pytest.mark.system
