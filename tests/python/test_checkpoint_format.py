@@ -303,8 +303,16 @@ def test_quotas_of_lustre_are_parsed():
         transfer.parse_lfs_quota("some quotas are disabled\n")
 
 
-@pytest.mark.parametrize("kind", ["kernel", "lustre"])
-def test_a_quota_is_an_error_before_anything_is_written(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize(
+    ("kind", "user", "owner"),
+    [
+        ("kernel", 1000, "user 1000"),
+        ("lustre", 1000, "user 1000"),
+        ("directory", 1000, "directory /ceph/project"),
+        ("directory", 0, "directory /ceph/project"),
+    ],
+)
+def test_a_quota_is_an_error_before_anything_is_written(tmp_path, monkeypatch, kind, user, owner):
     from pario import _native
 
     lfs = tmp_path / "bin" / "lfs"
@@ -312,20 +320,32 @@ def test_a_quota_is_an_error_before_anything_is_written(tmp_path, monkeypatch, k
     lfs.write_text("#!/bin/sh\ncat <<.\n" + LFS_QUOTA.format(used=996) + ".\n")
     lfs.chmod(0o755)
     monkeypatch.setenv("PATH", str(lfs.parent), prepend=":")
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("os.geteuid", lambda: user)
     if kind == "lustre":
         monkeypatch.setattr(_native, "stripes_of", lambda path: ("lustre", False, 0, b"", [], 0))
     else:
         monkeypatch.setattr(
-            _native, "quotas_of", lambda path: [("user 1000", 996 << 10, 1000 << 10, 1, 0)]
+            _native, "quotas_of", lambda path: [(owner, 996 << 10, 1000 << 10, 1, 0)]
         )
     with (
         Writer(None, tmp_path / "ckpt", durable=False) as writer,
         pytest.raises(CheckpointError) as told,
     ):
         writer.save(1, {"T": np.zeros(1000)})
-    assert "4096 are free within the quota of user 1000" in str(told.value)
+    assert f"4096 are free within the quota of {owner}" in str(told.value)
     assert not list((tmp_path / "ckpt").iterdir())
+
+
+def test_a_quota_of_a_user_does_not_limit_root(tmp_path, monkeypatch):
+    from pario import _native
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(
+        _native, "quotas_of", lambda path: [("user 0", 996 << 10, 1000 << 10, 1, 0)]
+    )
+    with Writer(None, tmp_path / "ckpt", durable=False) as writer:
+        writer.save(1, {"T": np.zeros(1000)})
+    assert load(None, tmp_path / "ckpt").step == 1
 
 
 def test_a_copy_without_the_manifest_is_ordered_by_the_files(tmp_path):

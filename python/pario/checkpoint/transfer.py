@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -264,20 +265,33 @@ def check_space(path: str, needed: int) -> None:
     limits = [("", facts.f_bavail * facts.f_frsize), *_quotas(directory)]
     owner, free = min(limits, key=lambda limit: limit[1])
     if free < needed:
+        owner = owner or _directory_with_quota(directory, facts)
         limit = f" within the quota of {owner}" if owner else ""
         raise CheckpointError(
             f"{path}: no space: {needed} bytes are needed, {free} are free{limit}"
         )
 
 
+def _directory_with_quota(directory: str, facts: os.statvfs_result) -> str:
+    """Returns "a directory" if it has less space than its file system, else an empty text. XFS and
+    ext4 show the quotas of directories (projects) in this way alone."""
+    mount = Path(directory).resolve()
+    while not mount.is_mount():
+        mount = mount.parent
+    with suppress(OSError):
+        if facts.f_blocks < os.statvfs(mount).f_blocks:
+            return "a directory"
+    return ""
+
+
 def _quotas(directory: str) -> Iterator[tuple[str, int]]:
     """The owner and the free bytes of each quota that limits this process."""
-    if os.geteuid() == 0:  # quotas of users do not limit it
-        return
-    for owner, used, limit, _, _ in [
-        *_native.quotas_of(os.fsencode(directory)),
-        *_lustre_quotas(directory),
-    ]:
+    rows = _native.quotas_of(os.fsencode(directory))
+    if os.geteuid() == 0:  # it is limited by quotas of directories alone
+        rows = [row for row in rows if row[0].startswith("directory ")]
+    else:
+        rows += _lustre_quotas(directory)
+    for owner, used, limit, _, _ in rows:
         if limit:
             yield owner, max(0, limit - used)
 
