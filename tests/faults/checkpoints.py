@@ -4,7 +4,7 @@ together."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,29 @@ import numpy as np
 from pario import checkpoint
 from pario.checkpoint.geometry import Box, whole
 from pario.ranks import Ranks
-from tests.faults.scenario import Problems, Scenario, report_error, require_success
+from tests.faults.scenario import Problems, Scenario, require_success
 from tests.python.support import threads
 
 _ARRAY = np.arange(600.0)
 
 
-def save(root: Path, step: int, files: int | str = 1) -> int | None:
+def report(work: Callable[[], None]) -> int:
+    """Turns an error of checkpoints into a message and a status; any other exception is a
+    defect."""
+    try:
+        work()
+    except checkpoint.CheckpointError as error:
+        print(f"error: {error}")
+        return 2
+    return 0
+
+
+def save(root: Path, step: int, files: int | str = 1) -> int:
     def work() -> None:
         with checkpoint.Writer(None, root / "ck", keep=2, files=files) as writer:
             writer.save(step, {"T": _ARRAY * step}, {"again": step})
 
-    return report_error(work)
+    return report(work)
 
 
 def check_checkpoint(root: Path, done: bool) -> Problems:
@@ -111,30 +122,42 @@ def check_together(root: Path, done: bool) -> Problems:
 
 
 def load_together(root: Path) -> int:
+    skipped: list[warnings.WarningMessage] = []
+
     def program(ranks: Ranks) -> str:
         box = share_of(ranks)
         state = checkpoint.load(ranks, root / "ck")
         columns = state.read("G", box.begin, box.shape)
-        return compare_loaded(state, columns, _GRID[box.within(whole(_GRID.shape))])
+        return compare_loaded(state, columns, _GRID[box.within(whole(_GRID.shape))], skipped)
 
-    return run_ranks(root, program)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        skipped = caught
+        return run_ranks(root, program)
 
 
-def compare_loaded(state: Any, read: Any, saved: Any) -> str:
-    """Returns the problem of a loaded checkpoint, or an empty text."""
-    if state.step != 2:
+def compare_loaded(
+    state: Any, read: Any, saved: Any, warned: Sequence[warnings.WarningMessage]
+) -> str:
+    """Returns the problem of a loaded checkpoint, or an empty text. An older one may be loaded if a
+    warning names the newest."""
+    named = any("step-00000002.h5" in str(one.message) for one in warned)
+    if state.step != 2 and not (state.step == 1 and named):
         return f"step {state.step} is loaded"
-    if not np.array_equal(read, saved * 2) or not np.array_equal(state["T"], _ARRAY * 2):
-        return "the loaded arrays are others"
+    for array, wanted in ((read, saved), (state["T"], _ARRAY)):
+        if not np.array_equal(array, wanted * state.step):
+            return "the loaded arrays are others"
     return ""
 
 
-def load_alone(root: Path) -> int | None:
+def load_alone(root: Path) -> int:
     def work() -> None:
-        state = checkpoint.load(None, root / "ck")
-        (root / _FOUND).write_text(compare_loaded(state, state["G"], _GRID))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            state = checkpoint.load(None, root / "ck")
+            (root / _FOUND).write_text(compare_loaded(state, state["G"], _GRID, warned))
 
-    return report_error(work)
+    return report(work)
 
 
 def check_found(root: Path, done: bool) -> Problems:

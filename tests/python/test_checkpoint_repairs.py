@@ -193,3 +193,37 @@ def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
         state = load(None, tmp_path)
         assert (state["T"] == state["n"]).all() and not state.skipped
     assert number > 10
+
+
+def test_a_leftover_that_cannot_be_removed_is_an_error_that_names_it(tmp_path, monkeypatch):
+    save_steps(tmp_path, 1)
+    leftover = tmp_path / ".MANIFEST.part"
+    leftover.touch()
+
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr("pario.checkpoint.store.remove", fail)
+    with pytest.raises(CheckpointError, match=r"/\.MANIFEST\.part: Input/output error"):
+        Writer(None, tmp_path)
+
+
+def test_an_error_of_unlocking_the_directory_is_no_error_of_one_rank(tmp_path, monkeypatch):
+    close, closing = os.close, []
+
+    def close_badly(descriptor):
+        is_directory = Path(f"/proc/self/fd/{descriptor}").is_dir()
+        close(descriptor)
+        if is_directory and closing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def save(ranks):
+        writer = Writer(ranks, tmp_path, durable=False)
+        writer.save(1, {"T": np.array(1)})
+        closing.extend([1] if ranks.rank == 0 else [])  # only rank 0 locks the directory
+        writer.close()
+        return "saved"
+
+    monkeypatch.setattr(os, "close", close_badly)
+    assert run_threads(2, save) == ["saved"] * 2
+    save_steps(tmp_path, 2)
