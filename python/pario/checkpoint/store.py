@@ -262,8 +262,11 @@ class Store:
             for found in self._find((*unfinished, _GONE, ".h5" + _GONE, _OLD + _GONE)):
                 remove(found.path)
             remove(self._manifest_aside)
-        except BaseException:
+        except BaseException as error:
             self.release()
+            if isinstance(error, OSError):
+                path = error.filename or self.directory
+                raise CheckpointError(f"{path}: {error.strerror}") from error
             raise
 
     def next_identity(self, step: int) -> Identity:
@@ -288,19 +291,13 @@ class Store:
         self.drop_lock()
 
     def drop_lock(self) -> None:
-        """Closes this process's descriptor of the lock, if it has one.
-
-        Raises CheckpointError that names the directory; the lock is released all the same.
-        """
+        """Closes this process's descriptor of the lock, if it has one. Ignores errors: nothing was
+        written by it, and the lock is released all the same."""
         _claimed.discard(self)
         lock, self._lock = self._lock, -1
         if lock >= 0:
-            try:
+            with suppress(OSError):
                 os.close(lock)
-            except OSError as error:
-                raise CheckpointError(
-                    f"{self.directory}: cannot close the directory: {error.strerror}"
-                ) from error
 
     def complete(self) -> list[Found]:
         """The complete checkpoints, oldest first."""
