@@ -54,10 +54,8 @@ std::chrono::milliseconds milliseconds(double seconds) {
 
 /// Runs signal handlers, then `check`, which raises a postponed interrupt.
 base::Status look(const nb::callable& check) {
-  return with_python([&] {
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    call(check);
-  });
+  const base::Status status = run_signal_handlers();
+  return status ? with_python([&] { call(check); }) : status;
 }
 
 std::vector<std::byte> copy_bytes(nb::handle data) {
@@ -190,20 +188,14 @@ class Comm {
   class Waiting {
    public:
     Waiting(comm::Comm& comm, double patience, nb::callable check)
-        : check_(std::move(check)),
-          watchdog_(comm, comm, {.give_up = milliseconds(patience)}, {path_, "", nullptr}) {}
-    comm::Patience patience() const {
-      comm::Patience patience = watchdog_.patience();
-      patience.look = [this, watch = patience.look](std::uint64_t waited_ns) {
-        base::Status status = look(check_);
-        return status ? watch(waited_ns) : status;
-      };
-      return patience;
-    }
+        : watchdog_(comm, comm,
+                    {.give_up = milliseconds(patience),
+                     .interrupt = [check = std::move(check)] { return look(check); }},
+                    {path_, "", nullptr}) {}
+    comm::Patience patience() const { return watchdog_.patience(); }
 
    private:
     std::string path_;
-    nb::callable check_;
     mutable comm::Watchdog watchdog_;
   };
 

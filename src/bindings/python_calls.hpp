@@ -24,6 +24,16 @@ base::Status with_python(WithPython work) {
   return base::Error{.number = EINTR, .operation = "Python"};
 }
 
+/// Runs Python's signal handlers. An Error if one of them raises an exception, which becomes
+/// `raised`, or if a callback of this work has raised one that no wait has noticed.
+inline base::Status run_signal_handlers() {
+  static_cast<void>(with_python([] {
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  }));
+  if (!raised) return {};
+  return base::Error{.number = EINTR, .operation = "Python", .detail = "interrupted"};
+}
+
 /// Runs `work` without the GIL. Returns its result, and the exception of its callbacks or null.
 template <class Work>
 auto release_gil_for(Work work) {

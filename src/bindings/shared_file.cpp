@@ -84,7 +84,8 @@ class SharedFile {
   std::uint64_t maximum(std::uint64_t mine) {
     return call([&]() -> base::Result<std::uint64_t> {
       Sizes all(static_cast<std::size_t>(comm_->size()));
-      const comm::WaitLimits limits{.give_up = file_->hints().pario_patience};
+      const comm::WaitLimits limits{.give_up = file_->hints().pario_patience,
+                                    .interrupt = run_signal_handlers};
       comm::Watchdog watch(*comm_, *comm_, limits, {file_->path(), "maximum", nullptr});
       if (base::Status status = comm_->allgather(&mine, sizeof mine, all.data(), watch.patience());
           !status)
@@ -117,6 +118,7 @@ nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string&
                               .flags = writes ? O_WRONLY | O_CREAT : O_RDONLY,
                               .hints = hints::default_file_hints()};
   request.hints.romio_ds_write = hints::Choice::disable;  // boxes of all ranks leave no holes
+  request.interrupt = run_signal_handlers;
   request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
   request.hints.pario_patience = std::chrono::milliseconds(
       static_cast<std::int64_t>(std::ceil(std::clamp(patience_s, 1e-3, kLongestPatience) * 1e3)));

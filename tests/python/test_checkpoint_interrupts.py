@@ -15,8 +15,10 @@ from pario import _native
 from pario.checkpoint import Writer, exchange, header, load, store, transfer
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.transfer import Move
-from pario.interrupts import defer_interrupt, keep_error
-from pario.ranks import OneRank
+from pario.interrupts import check, defer_interrupt, keep_error
+from pario.ranks import OneRank, Ranks
+from tests.python.support.threads import comms
+from tests.support.waiting import PATIENCE
 
 
 def interrupt() -> None:
@@ -151,6 +153,29 @@ def test_an_interrupted_rank_makes_all_collective_calls(tmp_path, monkeypatch, w
                 exchange.read(OneRank(), str(path), columns)
     assert calls[True] == calls[False] == ["maximum", "maximum", *[way] * 4, "close"]
     assert (np.fromfile(path).reshape(64, 32) == data).all()
+
+
+def test_a_second_interrupt_ends_the_wait_for_another_rank(tmp_path):
+    mine, other = comms(2)
+    thread = threading.Thread(target=lambda: other.introduce("node", PATIENCE, check))
+    thread.start()
+    mine.introduce("node", PATIENCE, check)
+    thread.join()
+    main = threading.main_thread().ident
+    reached = []
+
+    def interrupt_main():
+        for _ in range(2):
+            time.sleep(0.5)
+            signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt_main)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), defer_interrupt():
+        Ranks(mine, 10 * PATIENCE).open_file(str(tmp_path / "file"), writes=True)
+        reached.append(1)
+    thread.join()
+    assert not reached
 
 
 class Dying:

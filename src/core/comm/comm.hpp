@@ -202,12 +202,13 @@ bool is_own_thread();
 /// "60", "0.2"
 std::string seconds_text(std::chrono::milliseconds time);
 
-/// Time limits of a wait for other ranks; zero: none.
+/// Limits of a wait for other ranks; zero: none.
 struct WaitLimits {
   std::chrono::milliseconds report = {};   ///< until the missing ranks are named, once
   std::chrono::milliseconds give_up = {};  ///< until the wait fails (ETIMEDOUT), from its begin
                                            ///< or the latest keep-alive
   std::uint64_t silence_s = kSilence;      ///< of another host, until it counts as dead
+  std::function<base::Status()> interrupt = {};  ///< called now and then; an Error ends the wait
 };
 
 /// Watches one rank's wait in one collective call: notices dead ranks, reports missing ranks, and

@@ -47,6 +47,8 @@ Patience Watchdog::patience() {
 }
 
 base::Status Watchdog::look(nanoseconds waited) {
+  if (base::Status status = limits_.interrupt ? limits_.interrupt() : base::Status(); !status)
+    return status;
   if (base::Status status = comm_.check(limits_.silence_s); !status) return status;
   if (limits_.report > 0ms && waited >= due_) check_attendance(waited);
   if (limits_.give_up == 0ms || waited < limits_.give_up) return {};

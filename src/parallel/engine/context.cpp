@@ -35,11 +35,11 @@ std::shared_ptr<std::shared_mutex> process_lock(const std::string& path) {
   return found;
 }
 
-FileContext::FileContext(std::shared_ptr<comm::Comm> comm, std::string path,
-                         const hints::FileHints& hints)
+FileContext::FileContext(std::shared_ptr<comm::Comm> comm, const OpenRequest& request)
     : comm_(std::move(comm)),
-      path_(std::move(path)),
-      hints_(hints),
+      path_(request.path),
+      interrupt_(request.interrupt),
+      hints_(request.hints),
       guards_{.threads = process_lock(path_)} {}
 
 std::shared_ptr<const AccessPolicy> FileContext::policy() const {
@@ -65,7 +65,7 @@ Statistics FileContext::statistics() const {
 }
 
 comm::WaitLimits FileContext::limits() const {
-  return {hints_.pario_watchdog, hints_.pario_patience, hints_.pario_silence};
+  return {hints_.pario_watchdog, hints_.pario_patience, hints_.pario_silence, interrupt_};
 }
 
 Call FileContext::describe_call(const char* name, std::uint64_t check) const {

@@ -1,6 +1,7 @@
 // The state of one open file that all parts of the engine share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -28,7 +29,7 @@ struct WriteGuards {
 /// only collective calls use these, while no other call is in flight.
 class FileContext {
  public:
-  FileContext(std::shared_ptr<comm::Comm> comm, std::string path, const hints::FileHints& hints);
+  FileContext(std::shared_ptr<comm::Comm> comm, const OpenRequest& request);
 
   comm::Comm& comm() const { return *comm_; }
   const std::shared_ptr<comm::Comm>& shared_comm() const { return comm_; }
@@ -66,6 +67,7 @@ class FileContext {
 
   std::shared_ptr<comm::Comm> comm_;
   const std::string path_;
+  const std::function<base::Status()> interrupt_;
   hints::FileHints hints_;
   std::unique_ptr<file::File> file_;
   WriteGuards guards_;

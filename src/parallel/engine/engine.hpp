@@ -44,6 +44,8 @@ struct OpenRequest {
   hints::FileHints hints;                      ///< those of rank 0 apply
   std::vector<hints::Setting> requested = {};  ///< settings of the program and the environment
   std::vector<hints::Rejected> rejected = {};  ///< rejected settings
+  /// Called now and then while a call waits for other ranks; an Error ends the call on all ranks.
+  std::function<base::Status()> interrupt = {};
 };
 
 /// One line of the hint audit: requested by the program, applied at open, effective now.
