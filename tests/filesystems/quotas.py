@@ -86,7 +86,7 @@ def run(*words: object) -> Outcome:
 
 
 def run_twice(place: Path, command: tuple[object, ...], extra: Path) -> Outcome:
-    """Runs a command that exceeds the quota, and again when `extra` has made room."""
+    """Runs a command that exceeds the quota, and again without the file `extra`."""
     first = run(*command)
     left = list_files(place)
     extra.unlink()

@@ -157,6 +157,35 @@ def test_a_child_of_what_used_files_before_main_names_its_calls(
     assert run.events(work / "forked", "write") == [(0, 100), (100, 30), (130, 5)]
 
 
+@pytest.mark.parametrize("how", ["wait", "waitpid", "waitid", "wait3", "wait4", "null"])
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
+def test_a_killed_child_is_named_with_its_signal(
+    trace: Trace, build: Compile, work: Path, how: str, name: str
+) -> None:
+    run = trace(build("orphans.c"), how, int(signal.Signals[name]))
+    assert run.status == 0
+    child = run.stdout.strip()
+    (message,) = [text for text in run.job.messages if "killed by" in text]
+    assert message.startswith(f"killed by {name}: pid {child} (orphans")
+    assert not [text for text in run.job.messages if "no end is known" in text]
+    assert run.counts(work / "child")["bytes_written"] == 5
+
+
+def test_a_worker_that_its_parent_ends_is_not_called_killed(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("orphans.c"), "waitpid", int(signal.SIGTERM))
+    assert run.status == 0 and run.counts(work / "child")["bytes_written"] == 5
+    assert not [text for text in run.job.messages if "killed" in text]
+
+
+def test_only_the_first_killed_children_are_noted(trace: Trace, build: Compile) -> None:
+    run = trace(build("orphans.c"), "many", int(signal.SIGKILL))
+    assert run.status == 0
+    (message,) = [text for text in run.job.messages if "killed by SIGKILL" in text]
+    assert message.count("(orphans") == 5 and "and 95 more" in message
+
+
 def test_every_generation_has_a_log(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("families.c"), "grandchildren")
     assert run.status == 0

@@ -255,7 +255,7 @@ def test_the_end_of_a_killed_command_is_taken_from_its_launcher(tmp_path):
     job = read_logs(tmp_path, ProcessLog(end=None), ProcessLog(pid=1001, end=None, **later))
     assert (job.wall, job.processes["end"][0]) == (pytest.approx(25.0), pytest.approx(25.0))
     (message,) = job.messages
-    assert message.startswith("no end is known of pid 1001 on node0")
+    assert message.startswith("no end is known of pid 1001 (app) on node0")
 
 
 @pytest.mark.parametrize(
@@ -340,4 +340,4 @@ def test_workers_that_their_parent_ends_by_a_signal_are_no_gap(tmp_path):
 def test_a_killed_program_that_another_one_started_is_a_gap(tmp_path):
     program = ProcessLog(pid=1001, end=None, process={"ppid": 1000, "parent_image": 0})
     (message,) = read_logs(tmp_path, ProcessLog(pid=1000), program).messages
-    assert message.startswith("no end is known of pid 1001 on node0")
+    assert message.startswith("no end is known of pid 1001 (app) on node0")

@@ -14,9 +14,7 @@ namespace pario::engine {
 
 struct OpenedFile {
   OpenedFile(std::shared_ptr<comm::Comm> comm, const OpenRequest& open_request)
-      : request(open_request),
-        context(std::move(comm), open_request),
-        transfers(context) {}
+      : request(open_request), context(std::move(comm), open_request), transfers(context) {}
 
   /// Collective: waits for all ranks; an error if one of them is in another call.
   base::Status meet(const Call& call);

@@ -54,14 +54,14 @@ def end() -> None:
 def delay(call):
     """Wraps a joint call."""
 
-    def delayed(*arguments, **options):
+    def call_late(*arguments, **options):
         if comm.rank == 0:
             threading.Thread(target=interrupt).start()
         elif comm.rank == 1:
             await_absence()
         return call(*arguments, **options)
 
-    return delayed
+    return call_late
 
 
 def main() -> None:

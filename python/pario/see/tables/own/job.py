@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import COUNTERS, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
@@ -22,6 +21,7 @@ from pario.see.tables.own.calls import add_communicators, add_events, add_functi
 from pario.see.tables.own.clocks import Clock, Sample, relate
 from pario.see.tables.own.coverage import add_unseen
 from pario.see.tables.own.current import add_current
+from pario.see.tables.own.endings import add_endings
 from pario.see.tables.own.files import add_files
 from pario.see.tables.own.loaders import add_loaders
 from pario.see.tables.own.mpiio import add_mpiio
@@ -58,7 +58,6 @@ _OF_KERNEL = {
 }
 _BY_SIGNAL = 128  # a larger exit status is that of a signal
 _START_TOGETHER = 60.0  # seconds within which the launchers of one run start
-_NAMED = 5  # processes named in a message
 _ATTEMPTS, _BETWEEN_ATTEMPTS = 4, 0.02  # to read a log that grows; seconds
 
 
@@ -372,7 +371,7 @@ def _add_messages(job: Job, views: Sequence[View]) -> None:
             f"written by pario {views[0].log.schema.pario}, with fields that this version does not"
             f" know and leaves out: {', '.join(unknown)}"
         )
-    _add_killed(job)
+    add_endings(job, views)
     totals = {
         name: sum(view.log.process.get(name, 0) for view in views)
         for name in ("lost", "files_folded", "events_merged", "events_lost")
@@ -415,39 +414,3 @@ def _fold_messages(messages: Sequence[str]) -> list[str]:
 
 def _without_numbers(message: str) -> str:
     return re.sub(r"\d+", "#", message)
-
-
-def _ended_with_parent(job: Job) -> NDArray[np.bool_]:
-    """True for processes that fork made without exec, and whose parent ended after them: workers
-    that their parent ends by a signal, as multiprocessing.Pool does."""
-    processes = job.processes
-    ends: dict[tuple[int, int], float] = {}
-    for row in processes[~np.isnan(processes["end"])]:
-        key = (int(row["host"]), int(row["pid"]))
-        ends[key] = max(ends.get(key, 0.0), float(row["end"]))
-    parents = [ends.get((int(row["host"]), int(row["parent"])), -1.0) for row in processes]
-    ranked = processes["rank"] >= 0
-    return np.asarray(
-        (processes["parent_image"] == 1) & ~ranked & (processes["seen"] <= np.array(parents))
-    )
-
-
-def _add_killed(job: Job) -> None:
-    unended = np.isnan(job.processes["end"]) & ~_ended_with_parent(job)
-    unended[list(job.running)] = False
-    killed = job.processes[unended]
-    if not len(killed):
-        return
-    names = [
-        (
-            f"rank {row['rank']}"
-            if row["rank"] >= 0
-            else f"pid {row['pid']} on {job.hosts[row['host']]}"
-        )
-        for row in killed[:_NAMED]
-    ]
-    more = f" and {len(killed) - _NAMED} more" if len(killed) > _NAMED else ""
-    job.messages.append(
-        f"no end is known of {', '.join(names)}{more}: killed or still running; their counters are"
-        " complete until then"
-    )
