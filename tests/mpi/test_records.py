@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import subprocess
 import sys
 import sysconfig
 
 import pytest
 
-from tests.mpi.conftest import parameters
-from tests.support.commands import run_command
+from pario.publishing import is_part
+from tests.mpi.conftest import MPIS, parameters
+from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.mpi
 
@@ -89,6 +93,41 @@ def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
         assert done.returncode != 0
         assert done.stderr.count("pario records: ") == 1 and said in done.stderr
         assert [path.name for path in lines.parent.iterdir()] == ["in.txt"]
+
+
+# Writes the process ID of each rank beside the input, and shows Ctrl-C even in a background job.
+INTERRUPTIBLE = """
+import os, pathlib, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pathlib.Path(os.environ["PIDS"], "rank" + os.environ["PMI_RANK"]).write_text(str(os.getpid()))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, rank):
+    mpi = MPIS["mpich-5"]
+    lines.write_bytes(lines.read_bytes() * 20)
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    output = lines.with_name("out")
+    words = ["records", "shuffle", lines, "-o", output, "--seed", "7", "--way", "buckets"]
+    start = [*ranks_of(mpi, 2), "-c", INTERRUPTIBLE + PARIO, *words]
+    environment = os.environ | {"PIDS": str(folder)}
+    with start_command(start, env=environment, stderr=subprocess.PIPE) as running:
+        wait_until(
+            lambda: (
+                any(is_part(path.name) for path in tmp_path.iterdir()) or running.poll() is not None
+            ),
+            "the work",
+        )
+        os.kill(int((folder / f"rank{rank}").read_text()), signal.SIGINT)
+        done = running.finish()
+    assert done.returncode != 0 and not output.exists()
+    assert done.stderr.count("pario records: interrupted") == 1, done.stderr
+    again, _ = shuffle(ranks_of(mpi, 2), lines, "out", "--way", "buckets")
+    assert again.returncode == 0, again.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out", "pids"}
 
 
 def test_ranks_of_a_foreign_mpi_are_noticed(lines):
