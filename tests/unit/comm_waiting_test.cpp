@@ -166,5 +166,23 @@ TEST(Waiting, PatienceOfAWatchdogBeginsAgainWithAKeepAlive) {
   });
 }
 
+TEST(Waiting, AnInterruptOfOneRankEndsTheWaitsOfAll) {
+  const int nodes[] = {0, 0, 0};
+  run_as_threads(nodes, [](const std::shared_ptr<Comm>& comm) {
+    if (comm->rank() == 2) {  // the absent rank
+      while (!comm->has_failed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return;
+    }
+    WaitLimits limits;
+    if (comm->rank() == 0)
+      limits.interrupt = [] { return base::Status(base::Error{.number = EINTR}); };
+    const std::string path = "/a";
+    Watchdog watch(*comm, *comm, limits, {path, "call", nullptr});
+    const auto status = comm->barrier(watch.patience());
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, EINTR);
+  });
+}
+
 }  // namespace
 }  // namespace pario::comm
