@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from pario.see.analyze import analyze
+from pario.see.analyze import analyze, overlaps
 from pario.see.analyze.model import OverlappingWrites
 from pario.see.report import terminal
 from pario.see.tables.model import Communicator, Job
@@ -172,3 +172,28 @@ def test_a_log_with_lost_events_is_not_judged() -> None:
     write(made, 0, 1.0)
     write(made, 1, 2.0)
     assert not found(made)
+
+
+def test_writes_beyond_the_limit_of_steps_are_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = job()
+    write(made, 0, 1.0)
+    write(made, 2, 5.0, offset=60)
+    assert not any("corruption" in text for text in analyze(made).messages)
+    monkeypatch.setattr(overlaps, "MAX_STEPS", 2)
+    left_out = analyze(made)
+    assert left_out.overlaps == ()
+    (message,) = (text for text in left_out.messages if "corruption" in text)
+    assert message == (
+        "possible corruption is not known for 2 overlapping writes: there are more than 2 steps"
+        " that may order them"
+    )
+
+
+def test_writes_of_too_many_ranks_are_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = job()
+    write(made, 0, 1.0)
+    monkeypatch.setattr(overlaps, "MAX_LANES", 2)
+    assert not any("corruption" in text for text in analyze(made).messages), "nothing overlaps"
+    write(made, 2, 5.0)
+    (message,) = (text for text in analyze(made).messages if "corruption" in text)
+    assert message.endswith("for 2 overlapping writes: there are more than 2 ranks")

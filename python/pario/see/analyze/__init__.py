@@ -36,6 +36,7 @@ def analyze(job: Job) -> Analysis:
     state = progress.progress(facts)
     files, file_total = file_table(facts)
     buffered, streams_total = streams.streams(job)
+    overlap = overlaps.overlapping_writes(facts)
     return Analysis(
         job=summaries.job_info(facts),
         verdict=verdict.verdict(facts, found, kernel, state),
@@ -49,7 +50,7 @@ def analyze(job: Job) -> Analysis:
         phases=phases.phases(facts),
         contention=contention.contention(facts),
         hints=summaries.hints(job),
-        messages=tuple(job.messages),
+        messages=(*job.messages, *overlap.messages),
         audit=audit.audit(job),
         loaders=loaders.loaders(job),
         mpiio=mpiio.mpiio(job),
@@ -60,5 +61,5 @@ def analyze(job: Job) -> Analysis:
         outliers=outliers.outliers(facts),
         kernel=kernel,
         progress=state,
-        overlaps=overlaps.overlapping_writes(facts),
+        overlaps=overlap.files,
     )

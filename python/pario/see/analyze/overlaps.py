@@ -22,6 +22,7 @@ from pario.see.analyze.scope import IN_MPI, IN_MPI_IO, PROGRAM
 from pario.see.analyze.waiting import COLLECTIVE, COMMUNICATION, number_running
 from pario.see.analyze.waiting import match_messages as match
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS
+from pario.wording import count, plural
 
 FAILED = 1
 #: More steps or lanes are not compared: memory and time stay bounded.
@@ -43,19 +44,40 @@ class _Writes:
     epoch: Ints
 
 
-def overlapping_writes(facts: Facts) -> tuple[OverlappingWrites, ...]:
-    """Return the files with unordered overlapping writes, most bytes first; empty if events are
-    missing."""
+@dataclass(frozen=True)
+class Overlaps:
+    """The result of the comparison of all writes."""
+
+    files: tuple[OverlappingWrites, ...] = ()  # most bytes first
+    messages: tuple[str, ...] = ()  # writes that were not compared
+
+
+def overlapping_writes(facts: Facts) -> Overlaps:
+    """Return the files with unordered overlapping writes; none if events are missing."""
     if not _is_known(facts):
-        return ()
+        return Overlaps()
     writes = _candidates(facts)
+    if facts.lanes.count > MAX_LANES:
+        return Overlaps(messages=_messages(len(writes.event), f"{count(MAX_LANES)} ranks"))
     found: list[Overlap] = []
-    left = MAX_STEPS
+    left, skipped = MAX_STEPS, 0
     for epoch in np.unique(writes.epoch):
         steps = _steps(facts, writes, int(epoch), left)
+        if steps is None:
+            skipped += int(np.count_nonzero(writes.epoch == epoch))
+            continue
         left -= len(steps)
         found += unordered_overlaps(steps, facts.lanes.count)
-    return _files(facts, writes, found)
+    messages = _messages(skipped, f"{count(MAX_STEPS)} steps that may order them")
+    return Overlaps(_files(facts, writes, found), messages)
+
+
+def _messages(skipped: int, limit: str) -> tuple[str, ...]:
+    """Return a message on overlapping writes that were not compared; empty if there are none."""
+    if not skipped:
+        return ()
+    writes = plural(skipped, "overlapping write")
+    return (f"possible corruption is not known for {writes}: there are more than {limit}",)
 
 
 def _is_known(facts: Facts) -> bool:
@@ -63,7 +85,7 @@ def _is_known(facts: Facts) -> bool:
     return (
         "events" in facts.job.has
         and len(facts.job.events) > 0
-        and 2 <= facts.lanes.count <= MAX_LANES
+        and facts.lanes.count >= 2
         and not facts.job.unseen
         and not (processes["events_lost"] > 0).any()
     )
@@ -152,18 +174,18 @@ def _overlap_at_all(facts: Facts, writes: _Writes) -> Mask:
     return np.asarray((several & meets)[group])
 
 
-def _steps(facts: Facts, writes: _Writes, epoch: int, most: int) -> list[Step]:
-    """Return the steps of an epoch by time; none if there are more than ``most``."""
+def _steps(facts: Facts, writes: _Writes, epoch: int, most: int) -> list[Step] | None:
+    """Return the steps of an epoch by time; None if there are more than ``most``."""
     own = np.flatnonzero(writes.epoch == epoch)
     steps = [*_write_steps(facts, writes, own)]
     if facts.lanes.mpi:
         times = facts.job.events["start"][writes.event[own]]
         rows = _ordering_rows(facts, float(times.min()), float(times.max()))
         if len(rows) + len(steps) > most // 2:
-            return []
+            return None
         steps += _ordering_steps(facts, rows)
     steps.sort(key=lambda item: item[0])
-    return [step for _, step in steps] if len(steps) <= most else []
+    return [step for _, step in steps] if len(steps) <= most else None
 
 
 _Timed = tuple[tuple[float, int], Step]  # moment and rank among the steps of one event
