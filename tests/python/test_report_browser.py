@@ -226,6 +226,36 @@ def test_the_page_never_scrolls_sideways(browser: Browser, name: str, width: int
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
+#: The edges of a table's box, the right edge of its last column and the left edge of its first one
+#: after the box was scrolled to its end, and whether the keyboard reaches the box.
+REACH = """
+    const box = arguments[0].closest('.scroll');
+    if (!box) return null;
+    box.scrollIntoView({block: 'center'});
+    box.scrollLeft = box.scrollWidth;
+    const edge = (element) => element.getBoundingClientRect();
+    const row = arguments[0].querySelector('tbody tr');
+    const [first, last] = [edge(row.firstElementChild), edge(row.lastElementChild)];
+    return [edge(box).left, edge(box).right, last.right, first.left, box.tabIndex === 0];
+"""
+
+
+@pytest.mark.parametrize("name", [*PAGES, *COMPARISONS, *SURVEYS])
+def test_every_table_is_reachable_on_a_phone(browser: Browser, name: str) -> None:
+    width = 390
+    browser.open(name, width, 844)
+    browser.run(
+        "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+    )
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    for table in browser.all("table"):
+        reach = browser.run(REACH, table)
+        assert reach, "a table outside of a box that scrolls"
+        left, right, end, begin, by_keyboard = reach
+        assert 0 <= left < right <= width and by_keyboard
+        assert end <= right + 1 and abs(begin - left) <= 1, table.text[:100]
+
+
 def test_runs_of_a_survey_are_sorted_and_filtered_by_any_column(browser: Browser) -> None:
     browser.open("survey")
     lost = (
