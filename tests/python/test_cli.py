@@ -21,6 +21,7 @@ PARTS = {
     "bench_patterns",
     "bench_s3d",
     "fix",
+    "follow",
     "numbers",
     "one_process",
     "options",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from pario.cli.arguments import add_logs, add_page
+from pario.cli.follow import add_follow, follow
 from pario.cli.pages import write_page
 from pario.cli.threshold import add_threshold, status_of
 from pario.errors import ParioError
@@ -24,10 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logs(parser, meaning="run.pario, or one or more .darshan files of one job")
     add_page(parser, "report", "docs/report-json.md", "findings, functions and files")
     add_threshold(parser, "the run")
+    add_follow(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the report on standard output; the exit status depends on --fail-above."""
+    if arguments.follow:
+        follow(arguments.logs, arguments.interval)
     analysis = show(
         arguments.logs,
         html=arguments.html,

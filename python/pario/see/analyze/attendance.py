@@ -20,7 +20,10 @@ _Key = tuple[str, int, str, int]
 
 def find_meetings(job: Job, now: float) -> tuple[Meeting, ...]:
     """Return the collective calls in progress that lack ranks, the longest first; ``now`` is the
-    moment of looking. Calls on communicators without a common number are left out."""
+    moment of looking. Calls on communicators without a common number are left out. Without events
+    it is not known which ranks have left a call already: then none is returned."""
+    if job.events_left_out:
+        return ()
     groups: dict[_Key, list[CurrentCall]] = defaultdict(list)
     for call in job.current:
         if call.depth == 0 and call.collective and job.processes["rank"][call.process] >= 0:

@@ -98,6 +98,7 @@ def _description(command: tuple[str, ...], seat: Seat) -> dict[str, Any]:
         "command": list(command),
         "launchers": seat.size,
         "host": socket.gethostname(),
+        "launcher_pid": os.getpid(),
     }
 
 

@@ -73,7 +73,7 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
     brief = safe.verdict.bound == "little" and not all
     loaders = run.loaders(safe.loaders if all else safe.loaders[:LOADER_ROWS], len(safe.loaders))
     sections = (
-        _verdict(safe, width, brief),
+        verdict_lines(safe, width, brief=brief),
         section(progress.calls(safe.progress, None if all else PROGRESS_ROWS), width),
         _corruption(safe, width, all),
         _findings(safe, width, all),
@@ -87,7 +87,8 @@ def render(analysis: Analysis, console: Console, all: bool = False) -> None:
     show(sections, console, apart=not brief)
 
 
-def _verdict(analysis: Analysis, width: int, brief: bool) -> Iterator[Text]:
+def verdict_lines(analysis: Analysis, width: int, *, brief: bool = False) -> Iterator[Text]:
+    """Yield the verdict and, unless ``brief``, the split of the time."""
     verdict = analysis.verdict
     yield from wrap_text(verdict.sentence, width, style="bold")
     yield Text(_job_line(analysis.job, width), style="dim")
@@ -168,7 +169,7 @@ def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
     full = len(findings) if all else FULL_FINDINGS
     shown = len(findings) if all else FULL_FINDINGS + SHORT_FINDINGS
     for number, finding in enumerate(findings[:shown], 1):
-        yield from _finding(number, finding, wall, width, in_full=number <= full, all=all)
+        yield from finding_lines(number, finding, wall, width, in_full=number <= full, all=all)
     rest = findings[shown:]
     if rest:
         together = wording.seconds(sum(finding.seconds for finding in rest))
@@ -182,9 +183,16 @@ def _of_wall(value: float, wall: float) -> str:
     return f", {wording.share(value / wall)} of the run" if wall > 0 else ""
 
 
-def _finding(
-    number: int, finding: Finding, wall: float, width: int, in_full: bool, all: bool
+def finding_lines(
+    number: int,
+    finding: Finding,
+    wall: float,
+    width: int,
+    *,
+    in_full: bool = False,
+    all: bool = False,
 ) -> Iterator[Text]:
+    """Yield the title of a finding and, ``in_full``, its cause and its repairs."""
     part = wording.share(finding.seconds / wall) if wall > 0 else ""
     lead = Text(f"{number:>2} {wording.seconds(finding.seconds):>9} {part:>5} ".ljust(INDENT))
     lead.stylize("bold red" if wall > 0 and finding.seconds >= 0.1 * wall else "bold", 3, INDENT)

@@ -3,6 +3,6 @@
 
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import Job
-from pario.see.tables.read import read
+from pario.see.tables.read import is_recording, read
 
-__all__ = ["Job", "ReadError", "read"]
+__all__ = ["Job", "ReadError", "is_recording", "read"]

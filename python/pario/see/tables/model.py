@@ -407,6 +407,7 @@ class Job:
     now: float = math.nan
     # the end of the command as its launcher saw it; NaN: not known
     command_end: float = math.nan
+    events_left_out: bool = False  # the logs have events that were not read
     unseen: list[Unseen] = field(default_factory=list)  # empty: the tables cover all processes
     messages: list[str] = field(default_factory=list)  # remarks of the reader on gaps in the logs
 

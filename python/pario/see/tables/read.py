@@ -12,18 +12,22 @@ from pario.see.tables.errors import ReadError
 from pario.see.tables.model import Job
 from pario.see.tables.own import read_job
 from pario.see.tables.own.blocks import is_log
+from pario.see.tables.own.running import is_launcher_running
 
 _EXPECTED = (
     "run.pario directories, process logs of pario (*.plog), or Darshan logs of one job (*.darshan)"
 )
 
 
-def read(paths: Sequence[str | os.PathLike[str]], *, apart: bool = True) -> Job:
+def read(
+    paths: Sequence[str | os.PathLike[str]], *, apart: bool = True, most_events: int | None = None
+) -> Job:
     """Return the job with logs at ``paths``: directories of ``pario run`` (hosts may have their
     own), process logs, or Darshan logs.
 
     ``apart``: a process of its own reads Darshan logs; otherwise this process does, and some
-    damaged logs end it.
+    damaged logs end it. ``most_events``: if pario's own logs have more events, none is read
+    (``Job.events_left_out``), and the time does not grow with their number.
 
     Raises ReadError with the path, its contents and the expected contents.
     """
@@ -39,12 +43,18 @@ def read(paths: Sequence[str | os.PathLike[str]], *, apart: bool = True) -> Job:
         directories = [path for path in places if path.is_dir()]
         launchers = [found for path in directories for found in path.glob("launcher.*.json")]
         descriptions = [path / "job.json" for path in directories]
-        return read_job(_source(places), logs, descriptions, launchers)
+        return read_job(_source(places), logs, descriptions, launchers, most_events)
     if any(own):
         raise ReadError(
             logs[own.index(False)], "a log of another tool among pario's", "logs of one kind"
         )
     return (darshan.read_job if apart else darshan.collect)(_source(places), logs)
+
+
+def is_recording(paths: Sequence[str | os.PathLike[str]]) -> bool:
+    """Tell whether a launcher still records a run into one of the directories, as far as this host
+    can tell."""
+    return any(is_launcher_running(local_path(path) / "job.json") for path in paths)
 
 
 def _source(paths: Sequence[Path]) -> str:

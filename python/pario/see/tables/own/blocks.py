@@ -119,11 +119,12 @@ class ProcessLog:
         return (note for note in self.notes if note.get("note") == kind)
 
 
-def read_log(path: Path) -> ProcessLog:
-    """Read the blocks of one process log. Raises ReadError for another file or version."""
+def read_log(path: Path, *, with_events: bool = True) -> ProcessLog:
+    """Read the blocks of one process log. Without events the time does not grow with their number.
+    Raises ReadError for another file or version."""
     data = _map(path)
     remarks = Remarks()
-    blocks = list(_scan(path, data, remarks))
+    blocks = list(_scan(path, data, remarks, with_events=with_events))
     by_kind: dict[int, list[Block]] = {kind: [] for kind in range(PROCESS, SITES + 1)}
     for block in blocks:
         by_kind[block.kind].append(block)
@@ -144,16 +145,18 @@ def read_log(path: Path) -> ProcessLog:
         sites=by_kind[SITES],
         remarks=remarks,
     )
-    _report_missing_rows(log)
+    _report_missing_rows(log, with_events=with_events)
     in_order = sorted(by_kind[NOTES], key=lambda block: block.index)
     log.notes = [note for block in in_order for note in _notes(log.payload(block), remarks)]
     return log
 
 
-def _report_missing_rows(log: ProcessLog) -> None:
+def _report_missing_rows(log: ProcessLog, *, with_events: bool) -> None:
     """Compare the number of rows in the log with the counts of the process."""
-    events = sum(block.count for block in log.chunks)
-    for name, found in (("records", len(log.records)), ("events", events)):
+    counts = {"records": len(log.records)}
+    if with_events:
+        counts["events"] = sum(block.count for block in log.chunks)
+    for name, found in counts.items():
         written = log.process.get(name, 0)
         if found < written:
             missing = f"{written - found} of {written} {name} are missing: the log was cut off"
@@ -183,7 +186,9 @@ def _map(path: Path) -> NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
-def _scan(path: Path, data: NDArray[np.uint8], remarks: Remarks) -> Iterator[Block]:
+def _scan(
+    path: Path, data: NDArray[np.uint8], remarks: Remarks, *, with_events: bool
+) -> Iterator[Block]:
     """Yield the usable blocks of a log, in the order of the file."""
     position, unwritten = 0, 0
     while position + HEADER_SIZE <= len(data):
@@ -198,6 +203,9 @@ def _scan(path: Path, data: NDArray[np.uint8], remarks: Remarks) -> Iterator[Blo
         if size < PAGE or size % PAGE:
             remarks.damages.append(f"block at {position} says it has {size} bytes: passed over")
             position += PAGE
+            continue
+        if kind == EVENTS and not with_events:
+            position += size
             continue
         block = _block(header, position, len(data))
         fault = _fault(block, data)

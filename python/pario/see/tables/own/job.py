@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pario import wording
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import COUNTERS, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
 from pario.see.tables.own.blocks import ProcessLog, read_log
@@ -66,14 +67,16 @@ def read_job(
     paths: Sequence[Path],
     descriptions: Sequence[Path] = (),
     launchers: Sequence[Path] = (),
+    most_events: int | None = None,
 ) -> Job:
     """Return the job with the process logs ``paths``.
 
-    ``descriptions`` are its job.json, one for each directory, ``launchers`` its launcher.N.json.
+    ``descriptions`` are its job.json, one for each directory, ``launchers`` its launcher.N.json. If
+    there are more events than ``most_events``, none is read.
     Raises ReadError when no log can be read, or the descriptions are those of several runs.
     """
     job = Job(source=source, format="pario")
-    logs = sorted(_read_logs(job, paths), key=_order)
+    logs = sorted(_read_logs(job, paths, most_events), key=_order)
     clocks = relate(_samples(logs))
     starts = [clocks[_machine(log)].epoch(log.process["start_mono_ns"]) for log in logs]
     start_ns = min(starts)
@@ -94,7 +97,8 @@ def read_job(
     add_striping(job, views, of_record)
     add_loaders(job, views)
     communicators = add_communicators(job, views)
-    add_events(job, views, of_record, communicators)
+    if not job.events_left_out:
+        add_events(job, views, of_record, communicators)
     add_sites(job, views, of_record)
     description = _read_descriptions(job, descriptions)
     _set_command_end(job, description)
@@ -110,11 +114,11 @@ def read_job(
     return job
 
 
-def _read_logs(job: Job, paths: Iterable[Path]) -> list[ProcessLog]:
+def _read_logs(job: Job, paths: Iterable[Path], most_events: int | None) -> list[ProcessLog]:
     logs, errors = [], []
     for path in sorted(paths):
         try:
-            logs.append(_read_log(path))
+            logs.append(_read_log(path, with_events=most_events is None))
         except ReadError as error:
             errors.append(error)
     if not logs:
@@ -123,13 +127,22 @@ def _read_logs(job: Job, paths: Iterable[Path]) -> list[ProcessLog]:
     if errors:
         whole = plural(len(logs) + len(errors), "process log")
         job.unseen.append(Unseen(f"{len(errors)} of {whole} cannot be read"))
+    if most_events is None:
+        return logs
+    events = sum(log.process.get("events", 0) for log in logs)
+    if events <= most_events:
+        return [_read_log(log.path) for log in logs]
+    job.events_left_out = True
+    job.messages.append(
+        f"the {wording.count(events)} events are left out: waiting and missing ranks are not known"
+    )
     return logs
 
 
-def _read_log(path: Path) -> ProcessLog:
+def _read_log(path: Path, *, with_events: bool = True) -> ProcessLog:
     """Read a process log, again if its process has changed it meanwhile."""
     for _ in range(_ATTEMPTS):
-        log = read_log(path)
+        log = read_log(path, with_events=with_events)
         if not log.remarks.texts or not is_running(log):
             return log
         time.sleep(_BETWEEN_ATTEMPTS)

@@ -1,7 +1,9 @@
-"""Whether the process of a log still runs, as far as this host can tell."""
+"""Whether the process of a log, or the launcher of a run, still runs, as far as this host can
+tell."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -28,6 +30,19 @@ def is_running(log: ProcessLog) -> bool:
     state, start = fields.split()[_STATE], int(fields.split()[_START])
     begun = start / os.sysconf("SC_CLK_TCK") - _suspended_seconds()
     return state not in _DEAD and begun <= log.process["start_mono_ns"] / 1e9 + _TOLERANCE
+
+
+def is_launcher_running(description: Path) -> bool:
+    """Tell from a run's job.json whether its launcher runs. One on another host counts as running
+    until it has written the run's end."""
+    try:
+        found = json.loads(description.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    launcher = found.get("launcher_pid") if isinstance(found, dict) else None
+    if not isinstance(launcher, int) or "exit_status" in found:
+        return False
+    return found.get("host") != socket.gethostname() or Path(f"/proc/{launcher}").exists()
 
 
 def _is_here(log: ProcessLog) -> bool:

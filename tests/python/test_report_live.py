@@ -1,0 +1,85 @@
+"""The live view of a run: rates, pauses, and logs with many events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pario.cli.follow import pause
+from pario.see.analyze.attendance import find_meetings
+from pario.see.report.live import Sample, describe_rates
+from pario.see.tables import read
+from pario.see.tables.model import CurrentCall
+from tests.python.plog import ProcessLog, events
+
+
+def test_rates_are_those_since_the_look_before() -> None:
+    before, now = Sample(10.0, 5_000_000, 0), Sample(12.0, 9_000_000, 3_000_000)
+    assert describe_rates(before, now) == (
+        "read 9.00 MB (now 2.00 MB/s), wrote 3.00 MB (now 1.50 MB/s)"
+    )
+    assert describe_rates(None, now) == "read 9.00 MB, wrote 3.00 MB"
+    assert describe_rates(now, now) == "read 9.00 MB, wrote 3.00 MB"
+
+
+@pytest.mark.parametrize(
+    ("interval", "cost", "expected"), [(2.0, 0.1, 1.9), (2.0, 0.4, 1.6), (2.0, 3.0, 12.0)]
+)
+def test_looks_take_at_most_a_fifth_of_the_time(
+    interval: float, cost: float, expected: float
+) -> None:
+    assert pause(interval, cost) == pytest.approx(expected)
+
+
+def log_of_100_events(place: Path) -> Path:
+    records = [{"path": "/a", "writes": 100, "bytes_written": 500}]
+    chunks = [events(60), events(40, first=1.0)]
+    return ProcessLog(
+        rank=0, size=2, records=records, chunks=chunks, process={"events": 100}
+    ).write(place)
+
+
+def test_no_event_is_read_if_there_are_more_than_the_limit(tmp_path: Path) -> None:
+    path = log_of_100_events(tmp_path)
+    few, many = read([path], most_events=100), read([path], most_events=99)
+    assert (len(few.events), few.events_left_out) == (100, False)
+    assert (len(many.events), many.events_left_out) == (0, True)
+    assert many.records["bytes_written"].tolist() == few.records["bytes_written"].tolist() == [500]
+    assert many.unseen == few.unseen
+    left_out = "the 100 events are left out: waiting and missing ranks are not known"
+    assert many.messages == [left_out, *few.messages]
+
+
+def test_damaged_events_are_not_noticed_where_they_are_not_read(tmp_path: Path) -> None:
+    path = log_of_100_events(tmp_path)
+    data = path.read_bytes()
+    place = data.index(b"PBLK\6")  # the first chunk
+    path.write_bytes(data[: place + 100] + b"damage" + data[place + 106 :])
+    assert any("damaged" in text for text in read([path]).messages)
+    assert not any("damaged" in text for text in read([path], most_events=1).messages)
+
+
+def test_no_rank_is_called_missing_if_the_events_are_left_out(tmp_path: Path) -> None:
+    job = read([log_of_100_events(tmp_path)], most_events=1)
+    job.current.append(
+        CurrentCall(
+            process=0,
+            thread=0,
+            depth=0,
+            function="MPI_File_write_all",
+            category="mpiio",
+            op="write",
+            path="/a",
+            file=0,
+            fifo=False,
+            start=1.0,
+            offset=0,
+            length=10,
+            communicator=-1,
+            collective=True,
+        )
+    )
+    assert find_meetings(job, 5.0) == ()
+    job.events_left_out = False
+    assert [meeting.missing for meeting in find_meetings(job, 5.0)] == [(1,)]
