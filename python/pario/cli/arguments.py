@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from pario.cli.paths import path, path_text
@@ -22,15 +23,30 @@ def add_output(parser: argparse.ArgumentParser, metavar: str, meaning: str) -> N
     parser.add_argument("-o", "--output", type=path, metavar=metavar, help=meaning)
 
 
-def add_page(parser: argparse.ArgumentParser, name: str, document: str, rows: str) -> None:
-    """--html, --json and --all of a page; ``rows`` names the rows that --all shows."""
+def add_page(
+    parser: argparse.ArgumentParser,
+    name: str,
+    document: str,
+    rows: str,
+    formats: Mapping[str, str] | None = None,
+) -> None:
+    """--html, --json and --all of a page; ``rows`` names the rows that --all shows. With
+    ``formats``, names and meanings of other formats, also --format."""
     parser.add_argument(
         "--html",
         type=path,
         metavar="FILE",
         help=f"also write the {name} as one self-contained HTML file",
     )
-    parser.add_argument("--json", action="store_true", help=f"print JSON ({document})")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help=f"print JSON ({document})")
+    if formats:
+        meanings = "; ".join(f"{key}: {meaning}" for key, meaning in formats.items())
+        group.add_argument(
+            "--format",
+            choices=["terminal", "json", *formats],
+            help=f"the format on standard output (default: terminal); json: as --json; {meanings}",
+        )
     parser.add_argument("--all", action="store_true", help=f"show all {rows}, not one screen")
 
 

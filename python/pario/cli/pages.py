@@ -27,6 +27,16 @@ def write_text(path: Path, text: str, what: str) -> None:
         raise ParioError(f"cannot write the {what} {path}: {error.strerror}") from error
 
 
+def append_text(path: Path, text: str, what: str) -> None:
+    """Appends to a file of UTF-8, which need not exist. Raises ParioError with the file, and
+    ``what`` as its kind."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ParioError(f"cannot write the {what} {path}: {error.strerror}") from error
+
+
 def _replace(target: Path, text: str) -> None:
     from pario.publishing import new_file
 

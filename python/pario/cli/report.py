@@ -4,6 +4,7 @@ merged)."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pario.cli.arguments import add_logs, add_page
 from pario.cli.follow import add_follow, follow
-from pario.cli.pages import write_page
+from pario.cli.pages import append_text, write_page
 from pario.cli.threshold import add_threshold, status_of
 from pario.errors import ParioError
 from pario.progress import progress
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from pario.see.analyze.model import Analysis
 
 
+#: Formats beside the terminal page and JSON.
+_FORMATS = {"github": "annotations and a summary for GitHub Actions (docs/exit-status.md)"}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario report``."""
     add_logs(parser, meaning="run.pario, or one or more .darshan files of one job")
-    add_page(parser, "report", "docs/report-json.md", "findings, functions and files")
+    add_page(parser, "report", "docs/report-json.md", "findings, functions and files", _FORMATS)
     add_threshold(parser, "the run")
     add_follow(parser)
 
@@ -35,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     analysis = show(
         arguments.logs,
         html=arguments.html,
-        as_json=arguments.json,
+        format=arguments.format or ("json" if arguments.json else "terminal"),
         everything=arguments.all,
         stream=sys.stdout,
     )
@@ -51,35 +56,50 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(
-    logs: Sequence[Path], html: Path | None, as_json: bool, stream: TextIO, everything: bool = False
+    logs: Sequence[Path], html: Path | None, format: str, stream: TextIO, everything: bool = False
 ) -> Analysis:
-    """Reads, analyses and renders: the one place that connects the stages of a report. Returns the
-    analysis."""
+    """Reads, analyses and renders: the one place that connects the stages of a report. ``format``:
+    terminal, json or github. Returns the analysis."""
     from pario.see.analyze import analyze
     from pario.see.symbols import resolve
     from pario.see.tables import read
 
     with progress("pario: reading the logs"):
         analysis = analyze(resolve(read(logs)))
-    if as_json:
-        from pario.see.report import json
-
-        print(json.render(analysis), file=stream)
-    else:
-        from rich.console import Console
-
-        from pario.see.report import terminal
-
-        terminal.render(analysis, Console(file=stream, highlight=False), all=everything)
+    _print(analysis, format, stream, everything)
     if html is None:
         return analysis
     from pario.see.report import html as page
 
     with progress("pario: writing the HTML report"):
         write_page(html, page.render(analysis), "report")
-    if not as_json:
+    if format == "terminal":
         print(f"HTML report: {html}", file=stream)
     return analysis
+
+
+def _print(analysis: Analysis, format: str, stream: TextIO, everything: bool) -> None:
+    if format == "json":
+        from pario.see.report import json
+
+        print(json.render(analysis), file=stream)
+    elif format == "github":
+        from pario.see.report import github
+
+        print(*github.commands(analysis, _repository()), sep="\n", file=stream)
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            append_text(Path(summary), github.summary(analysis), "summary")
+    else:
+        from rich.console import Console
+
+        from pario.see.report import terminal
+
+        terminal.render(analysis, Console(file=stream, highlight=False), all=everything)
+
+
+def _repository() -> str:
+    """The directory of the checked-out repository, to which paths of annotations are relative."""
+    return os.environ.get("GITHUB_WORKSPACE") or str(Path.cwd())
 
 
 def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:
@@ -92,7 +112,7 @@ def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:
         show(
             [directory],
             html=arguments.html or directory / "report.html",
-            as_json=arguments.json,
+            format="json" if arguments.json else "terminal",
             everything=arguments.all,
             stream=sys.stderr,
         )
