@@ -106,6 +106,43 @@ def make_records(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "archive_header", tar[:1024]
 
 
+#: Functions with rules of all kinds: a frame register, an aligned stack, saved registers.
+FUNCTIONS = """
+void use(void*, ...);
+void large(void) { char a[5000]; use(a); use(a + 1); }
+void variable(int n) { char a[n]; use(a, n); use(a); }
+void aligned(int n) { char a[n]; __attribute__((aligned(64))) char b[64]; use(a, b); use(b); }
+int many(int a, int b, int c) { use(0); use(&a, &b, &c); use(0); return a + b * c; }
+"""
+
+
+def read_section(object: bytes, name: str) -> tuple[int, bytes]:
+    """Returns the address and the bytes of a section of an ELF file."""
+    (table,) = struct.unpack_from("<Q", object, 0x28)
+    size, count, names = struct.unpack_from("<3H", object, 0x3A)
+    rows = [struct.unpack_from("<2I4Q", object, table + size * i) for i in range(count)]
+    for text, _, _, address, place, length in rows:
+        at = rows[names][4] + text
+        if object[at : object.index(b"\0", at)] == name.encode():
+            return address, object[place : place + length]
+    raise ValueError(f"no section {name}")
+
+
+def make_rules(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yields the tables of a library for unwinding, each with an address of a function."""
+    for option in ("-O2", "-O0"):
+        library = folder / f"rules{option}.so"
+        command = ["gcc", option, "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", library]
+        subprocess.run(command, input=FUNCTIONS, text=True, check=True)
+        object = library.read_bytes()
+        begin, table = read_section(object, ".eh_frame_hdr")
+        frames, rules = read_section(object, ".eh_frame")
+        text, code = read_section(object, ".text")
+        content = table.ljust(frames - begin, b"\0") + rules
+        for address in range(text + 1, text + len(code), len(code) // 5):
+            yield "frame_rules", struct.pack("<q", address - begin) + content
+
+
 def make_seeds() -> Iterator[tuple[str, bytes]]:
     """Yields pairs of a target and an input."""
     for target, texts in TEXTS.items():
@@ -120,6 +157,7 @@ def make_seeds() -> Iterator[tuple[str, bytes]]:
     yield "archive_header", b"2\n0\n512\n4096\n1\n".ljust(512, b"\0")
     with tempfile.TemporaryDirectory() as folder:
         yield from make_records(Path(folder))
+        yield from make_rules(Path(folder))
 
 
 def main(folder: Path) -> None:
