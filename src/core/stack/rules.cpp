@@ -62,6 +62,12 @@ class Cursor {
     else
       at_ += size;
   }
+  /// Takes the next `size` bytes out as a range of their own; an empty one beyond the end.
+  Cursor take(std::uint64_t size) {
+    const std::uint64_t begin = at_;
+    skip(size);
+    return {failed_ ? at_ : begin, at_};
+  }
   std::uint64_t at() const { return at_; }
   bool more() const { return at_ < end_; }
   bool has_failed() const { return failed_; }
@@ -114,15 +120,18 @@ bool read_common(std::uint64_t place, const Range& range, Common& common) {
   common.data_factor = in.signed_leb();
   const std::uint64_t column = version == 1 ? in.read<std::uint8_t>() : in.unsigned_leb();
   common.has_augmentation = augmentation[0] == 'z';
-  if (!common.has_augmentation) return augmentation[0] == 0 && column == kReturnRegister;
-  const std::uint64_t extra = in.unsigned_leb();
-  common.begin = in.at() + extra;
+  common.begin = in.at();
+  if (!common.has_augmentation)
+    return augmentation[0] == 0 && !in.has_failed() && column == kReturnRegister;
+  const std::uint64_t size_of_data = in.unsigned_leb();
+  Cursor data = in.take(size_of_data);
+  common.begin = in.at();
   for (const char* letter = augmentation + 1; *letter != 0; ++letter) {
-    if (*letter == 'R') common.encoding = in.read<std::uint8_t>();
-    if (*letter == 'L') in.read<std::uint8_t>();
-    if (*letter == 'P') in.number(in.read<std::uint8_t>());
+    if (*letter == 'R') common.encoding = data.read<std::uint8_t>();
+    if (*letter == 'L') data.read<std::uint8_t>();
+    if (*letter == 'P') data.number(data.read<std::uint8_t>());
   }
-  return !in.has_failed() && column == kReturnRegister && common.begin <= common.end;
+  return !in.has_failed() && !data.has_failed() && column == kReturnRegister;
 }
 
 /// Executes the instructions of a table up to an address.
@@ -203,7 +212,8 @@ class Machine {
     if (code == 0x0f) return define_by_expression(in);
     if (code == 0x0c || code == 0x0d || code == 0x12) rules_.base = in.unsigned_leb();
     if (code == 0x0c || code == 0x0e) rules_.offset = static_cast<std::int64_t>(in.unsigned_leb());
-    if (code == 0x12 || code == 0x13) rules_.offset = in.signed_leb() * common_.data_factor;
+    if (code == 0x12 || code == 0x13)
+      rules_.offset = scale(static_cast<std::uint64_t>(in.signed_leb()));
     rules_.indirect = false;
     rules_.known = rules_.base == kStackRegister || rules_.base == kFrameRegister;
     return true;
@@ -212,9 +222,7 @@ class Machine {
   /// Functions that align their stack keep the address in a word below the frame register.
   bool define_by_expression(Cursor& in) {
     constexpr std::uint8_t kAtFrameRegister = 0x76, kDereference = 0x06;
-    const std::uint64_t size = in.unsigned_leb(), end = in.at() + size;
-    Cursor inside(in.at(), end);
-    in.skip(size);
+    Cursor inside = in.take(in.unsigned_leb());
     rules_.known = inside.read<std::uint8_t>() == kAtFrameRegister;
     rules_.base = kFrameRegister;
     rules_.offset = inside.signed_leb();
@@ -231,7 +239,7 @@ class Machine {
         set(number, Rule::Kind::at_cfa, scale(in.unsigned_leb()));
         return true;
       case 0x11:
-        set(number, Rule::Kind::at_cfa, in.signed_leb() * common_.data_factor);
+        set(number, Rule::Kind::at_cfa, scale(static_cast<std::uint64_t>(in.signed_leb())));
         return true;
       case 0x06:
         restore(number);
@@ -263,17 +271,16 @@ class Machine {
 
   bool set_by_expression(std::uint64_t number, Cursor& in) {
     constexpr std::uint8_t kAtFrameRegister = 0x76;
-    const std::uint64_t size = in.unsigned_leb();
-    Cursor inside(in.at(), in.at() + size);
-    in.skip(size);
+    Cursor inside = in.take(in.unsigned_leb());
     const bool simple = inside.read<std::uint8_t>() == kAtFrameRegister;
     const std::int64_t offset = inside.signed_leb();
     set(number, simple && !inside.more() ? Rule::Kind::at_frame : Rule::Kind::unknown, offset);
     return !in.has_failed();
   }
 
+  /// Multiplies by the factor of offsets, modulo 2^64: damaged tables overflow.
   std::int64_t scale(std::uint64_t offset) const {
-    return static_cast<std::int64_t>(offset) * common_.data_factor;
+    return static_cast<std::int64_t>(offset * static_cast<std::uint64_t>(common_.data_factor));
   }
   void advance(std::uint64_t steps) { place_ += steps * common_.code_factor; }
   void advance_to(std::uint64_t place) { place_ = place; }
@@ -320,17 +327,21 @@ std::uint64_t search_table(const Object& object, std::uint64_t address) {
   const std::uint64_t rows = in.number(count);
   if (sorted != kSortedTable || in.has_failed() || rows > (object.range.end - in.at()) / 8)
     return 0;
-  const auto* first = reinterpret_cast<const std::int32_t*>(in.at());
+  const auto distance_at = [first = in.at()](std::uint64_t number) {
+    std::int32_t distance = 0;  // of a table that may be misaligned
+    std::memcpy(&distance, reinterpret_cast<const void*>(first + 4 * number), sizeof distance);
+    return std::int64_t{distance};
+  };
   const auto wanted = static_cast<std::int64_t>(address - table);
   std::uint64_t low = 0, high = rows;
   while (low < high) {
     const std::uint64_t middle = (low + high) / 2;
-    if (first[2 * middle] <= wanted)
+    if (distance_at(2 * middle) <= wanted)
       low = middle + 1;
     else
       high = middle;
   }
-  return low == 0 ? 0 : table + static_cast<std::uint64_t>(std::int64_t{first[2 * low - 1]});
+  return low == 0 ? 0 : table + static_cast<std::uint64_t>(distance_at(2 * low - 1));
 }
 
 }  // namespace
