@@ -13,6 +13,7 @@ import argparse
 import io
 import json
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ from pario.checkpoint import write_safetensors
 from pario.errors import ParioError
 from pario.move.staging import NOTE, Staged
 from pario.prove.model import machine
+from pario.see.symbols import elf
 from pario.see.tables import read
 from pario.settings import load as load_settings
 from tests.faults.apart import run_apart
@@ -122,6 +124,25 @@ def make_machines() -> list[bytes]:
     return [machine.path_of(name).read_bytes() for name in machine.names() if name != "this"]
 
 
+def make_program() -> list[bytes]:
+    """A small library, with symbols and a build ID."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.so"
+        command = ["gcc", "-shared", "-nostdlib", "-Wl,--build-id", "-x", "c", "-", "-o", path]
+        code = "int first(int a) { return a; }\nint second(int a) { return 2 * a; }\n"
+        subprocess.run(command, input=code, text=True, check=True)
+        return [path.read_bytes()]
+
+
+def find_symbols(path: Path) -> None:
+    if not elf.is_readable(str(path)):
+        return
+    elf.build_id(str(path))
+    symbols = elf.Symbols(str(path))
+    for address in (0, 0x1000, 0x1010, 1 << 40):
+        symbols.find(address)
+
+
 def load_checkpoint(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -134,6 +155,7 @@ PARSERS = (
     Parser("log", make_logs, "node0.1000.1.plog", lambda path: read([path])),
     Parser("darshan", make_darshan, "a.darshan", lambda path: read([path])),
     Parser("settings", make_settings, "pario.toml", load_settings),
+    Parser("program", make_program, "a.so", find_symbols),
     Parser("machine", make_machines, "a.toml", lambda path: machine.load(str(path))),
     Parser("safetensors", make_safetensors, "a.safetensors", checkpoint.read_safetensors),
     Parser("checkpoint", make_checkpoint, "step-00000001.h5", load_checkpoint),
