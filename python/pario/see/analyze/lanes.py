@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,9 +29,12 @@ class Lanes:
 
     def of(self, process: Ints) -> Ints:
         """Return the lanes of process rows; -1 for rows that sum all ranks (-1)."""
-        if not len(self.of_process):
-            return np.full(len(process), -1, np.int64)
-        return np.where(process >= 0, self.of_process[process], -1)
+        return np.asarray(self._with_sum[process])
+
+    @cached_property
+    def _with_sum(self) -> Ints:
+        """``of_process`` with a last element for the index -1."""
+        return np.append(self.of_process, -1)
 
     def rank(self, lane: int) -> int:
         """Return the MPI rank of a lane, -1 without MPI."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pario.see.analyze.arrays import Ints
+from pario.see.analyze.arrays import Ints, columns
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Outlier
 from pario.see.tables.model import EVENT_KINDS, LAYERS
@@ -21,6 +21,7 @@ RARE, FEW = 0.01, 3
 MOST = 10
 
 _KINDS = tuple(EVENT_KINDS.index(kind) for kind in ("read", "write", "open", "close", "sync"))
+_HAS_OUTLIERS = np.isin(np.arange(len(EVENT_KINDS)), _KINDS)
 _COLLECTIVE, _FAILED = 8, 1
 
 
@@ -41,26 +42,30 @@ def _is_inside(call: Outlier, other: Outlier) -> bool:
 
 
 def _from_events(facts: Facts) -> Iterator[Outlier]:
-    events = facts.job.events[facts.times.io_events]
-    own = np.isin(events["kind"], _KINDS) & (events["count"] == 1)
-    own &= (events["flags"] & (_COLLECTIVE | _FAILED)) == 0
-    rows = facts.times.io_events[own]
-    events = facts.job.events[rows]
-    if not len(rows) or events["duration"].max() < LEAST_SECONDS:
+    rows = facts.times.io_events
+    names = ("kind", "count", "flags", "duration", "function", "length")
+    kind, count, flags, duration, function, length = columns(facts.job.events, rows, *names)
+    if duration.max(initial=0.0) < LEAST_SECONDS:
         return
-    for members in _kinds_of_calls(events):
-        seconds = events["duration"][members]
+    own = np.flatnonzero(
+        _HAS_OUTLIERS[kind] & (count == 1) & ((flags & (_COLLECTIVE | _FAILED)) == 0)
+    )
+    rows, duration = rows[own], duration[own]
+    for members in _kinds_of_calls(kind[own], function[own], length[own]):
+        seconds = duration[members]
+        if seconds.max(initial=0.0) < LEAST_SECONDS:
+            continue
         usual = float(np.median(seconds))
         slow = members[seconds >= max(LEAST_SECONDS, LEAST_FACTOR * usual)]
         if len(members) >= ENOUGH_CALLS and len(slow) <= max(FEW, RARE * len(members)):
             yield from (_of_event(facts, int(rows[at]), usual, len(members)) for at in slow)
 
 
-def _kinds_of_calls(events: np.ndarray) -> Iterator[Ints]:
+def _kinds_of_calls(kind: Ints, function: Ints, length: Ints) -> Iterator[Ints]:
     """Yield the positions of comparable calls: of one function, and of one magnitude of bytes."""
-    sized = (events["kind"] == _KINDS[0]) | (events["kind"] == _KINDS[1])
-    magnitude = np.where(sized, np.log2(np.maximum(events["length"], 1)).astype(np.int64), -1)
-    key = (events["function"].astype(np.int64) << 8) + magnitude + 1
+    sized = (kind == _KINDS[0]) | (kind == _KINDS[1])
+    magnitude = np.where(sized, np.frexp(np.maximum(length, 1))[1], 0)
+    key = (function.astype(np.int32) << 8) + magnitude
     order = np.argsort(key, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pario.see.analyze.arrays import sums
+from pario.see.analyze.arrays import Ints, columns, sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.model import Phase
@@ -20,25 +20,22 @@ def phases(facts: Facts) -> tuple[Phase, ...]:
     rows = facts.times.io_events
     if not facts.times.exact or not len(rows):
         return ()
-    events = facts.job.events[rows]
+    events = facts.job.events
     gap = max(GAP_SHARE * facts.wall, GAP_SECONDS)
-    zero = np.zeros(len(events), np.int64)
-    start, end = (
-        events["start"].astype(float),
-        np.maximum(events["end"], events["start"]).astype(float),
-    )
-    begins, ends, _ = IntervalSet(Intervals(start, end + gap, zero), facts.wall + gap).runs()
+    zero = np.zeros(len(rows), np.int64)
+    start, end, duration = columns(events, rows, "start", "end", "duration")
+    spans = Intervals(start, np.maximum(end, start) + gap, zero)
+    begins, ends, _ = IntervalSet(spans, facts.wall + gap).runs()
     number = np.maximum(np.searchsorted(begins, start, side="right") - 1, 0)
-    busiest = np.sort(
-        np.argsort(-sums(number, events["duration"], len(begins)), kind="stable")[:MAX_PHASES]
-    )
+    busiest = np.sort(np.argsort(-sums(number, duration, len(begins)), kind="stable")[:MAX_PHASES])
     by_phase = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[by_phase], np.arange(len(begins) + 1))
     found = []
     for phase in busiest:
-        own = events[by_phase[bounds[phase] : bounds[phase + 1]]]
-        lanes = np.unique(facts.lanes.of(own["process"]))
-        moved = _sum_bytes(own)
+        own = by_phase[bounds[phase] : bounds[phase + 1]]
+        process, kind, length = columns(events, rows[own], "process", "kind", "length")
+        lanes = np.unique(facts.lanes.of(process))
+        moved = _sum_bytes(kind, length)
         span = float(begins[phase]), float(ends[phase] - gap)
         found.append(
             Phase(
@@ -46,17 +43,17 @@ def phases(facts: Facts) -> tuple[Phase, ...]:
                 _kind(moved),
                 int(sum(moved)),
                 int((lanes >= 0).sum()),
-                float(own["duration"].sum()),
+                float(duration[own].sum()),
             )
         )
     return tuple(found)
 
 
-def _sum_bytes(events: np.ndarray) -> tuple[int, int]:
-    return tuple(
-        int(events["length"][events["kind"] == EVENT_KINDS.index(kind)].sum())
-        for kind in ("read", "write")
-    )  # type: ignore[return-value]
+def _sum_bytes(kind: Ints, length: Ints) -> tuple[int, int]:
+    read, written = (
+        int(length[kind == EVENT_KINDS.index(name)].sum()) for name in ("read", "write")
+    )
+    return read, written
 
 
 def _kind(moved: tuple[int, int]) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, sums
+from pario.see.analyze.arrays import Floats, Ints, columns, sums
 from pario.see.analyze.cells import MPIIO, exclusive_seconds, without_waiting
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import Lanes, find_lanes
@@ -126,11 +126,13 @@ class Times:
     def intervals(self, rows: Ints) -> Intervals:
         """Return the time spans of events in their lanes; a row of several calls has the length of
         their summed durations."""
-        events = self.job.events[rows]
-        lane = self.lanes.of(events["process"])
+        process, start, length = columns(self.job.events, rows, "process", "start", "duration")
+        lane = self.lanes.of(process)
+        end = np.maximum(start + length, start)
+        if lane.min(initial=0) >= 0:
+            return Intervals(start, end, lane)
         kept = lane >= 0
-        start, length = events["start"][kept], events["duration"][kept]
-        return Intervals(start.astype(float), np.maximum(start + length, start), lane[kept])
+        return Intervals(start[kept], end[kept], lane[kept])
 
     @cached_property
     def _sets(self) -> tuple[IntervalSet, IntervalSet, IntervalSet]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, counts, ratio, sums
+from pario.see.analyze.arrays import Floats, Ints, columns, counts, ratio, sums
 from pario.see.analyze.cells import META, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, nothing, spread_weights
@@ -79,13 +79,10 @@ def _from_events(facts: Facts) -> dict[str, _Class]:
 
 
 def _spans(facts: Facts, rows: Ints) -> _Class:
-    events = facts.job.events[rows]
-    spans = Intervals(
-        events["start"].astype(float),
-        np.maximum(events["end"], events["start"]).astype(float),
-        facts.lanes.of(events["process"]),
-    )
-    return spans, events["duration"].astype(float), events["length"].astype(float)
+    names = ("start", "end", "process", "duration", "length")
+    start, end, process, duration, length = columns(facts.job.events, rows, *names)
+    spans = Intervals(start, np.maximum(end, start), facts.lanes.of(process))
+    return spans, duration, length.astype(float)
 
 
 def _from_counters(facts: Facts) -> dict[str, _Class]:
