@@ -172,12 +172,13 @@ def test_a_file_that_is_looked_for_before_it_is_made_is_known(
     assert made["filesystem"] >= 0
 
 
-def test_the_library_exports_its_table_and_mpi_and_no_more(library: Path) -> None:
-    table = Path(__file__).parents[2] / "src/core/symbols/symbols.def"
+def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> None:
+    source = Path(__file__).parents[2] / "src"
     symbols = {
         line.split("(")[1].split(",")[0]
-        for line in table.read_text().splitlines()
-        if line.startswith("PARIO_SYMBOL(")
+        for table in ("core/symbols/symbols.def", "observe/hdf5/functions.def")
+        for line in (source / table).read_text().splitlines()
+        if line.startswith(("PARIO_SYMBOL(", "PARIO_HDF5("))
     }
     names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
     exported = {line.split()[2].split("@")[0] for line in names if line}

@@ -3,9 +3,11 @@ of calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from pario.see.tables.model import Job
+from pario.see.tables.model import Dataset, Job
 from pario.see.tables.rows import new_processes, new_records
 from tests.python.jobs import add_events, add_function, add_hint, add_record, file_row
 
@@ -171,3 +173,49 @@ def write_in_turn(made: Job, turns: bool) -> None:
             meeting = {"start": arrival, "duration": end - arrival, "offset": step, "flags": 8}
             add_events(made, rank, "", "communicate", **meeting)
     made.has |= {"events", "mpi", "sync"}
+
+
+def read_chunks(made: Job, cache: int, filters: tuple[str, ...] = ("deflate",)) -> None:
+    """Forty reads of rows of a dataset whose 1,000 chunks of 16 kB are columns."""
+    data = "/scratch/climate.h5:/temperature"
+    own = {"reads": 40, "bytes_read": 40 * 8000, "chunks_read": 40_000}
+    inner = {"inner_read_time": 4.0, "inner_reads": 40_000, "inner_bytes_read": 320_000}
+    add_record(made, 0, data, "hdf5", read_time=20.0, **own, **inner)
+    moved = {"reads": 40_000, "bytes_read": 320_000, "end_read": 320_000}
+    add_record(made, 0, "/scratch/climate.h5", read_time=4.0, forward_reads=39_000, **moved)
+    made.datasets.append(
+        Dataset(
+            file=file_row(made, data),
+            element=8,
+            shape=(2000, 1000),
+            layout="chunked",
+            chunk=(2000, 1),
+            filters=filters,
+            cache=cache,
+            read_box=(1, 1000),
+        )
+    )
+
+
+def write_elements(made: Job, calls: int, seconds: float) -> None:
+    """Writes of a dataset of 80 kB."""
+    data = "/scratch/values.h5:/values"
+    size = 80_000
+    add_record(made, 0, data, "hdf5", writes=calls, bytes_written=size, write_time=seconds)
+    made.datasets.append(Dataset(file=file_row(made, data), element=8, shape=(10_000,)))
+
+
+#: Of some rules: a job on which it fires, its control, and the seconds that it may claim.
+CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float, float]]] = {
+    "small-copies": (lambda made: copy(made, 100_000), lambda made: copy(made, 40), (9, 10)),
+    "chunk-thrash": (
+        lambda made: read_chunks(made, MIB),
+        lambda made: read_chunks(made, 32 * MIB),
+        (19, 20),
+    ),
+    "hdf5-calls": (
+        lambda made: write_elements(made, 10_000, 5.0),
+        lambda made: write_elements(made, 1, 0.01),
+        (4.9, 5),
+    ),
+}

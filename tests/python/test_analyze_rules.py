@@ -553,12 +553,12 @@ CASES = {
         lambda j: layers.start_programs(j, 10, 2.0),
         (5.9, 6.1),
     ),
-    "small-copies": Case(lambda j: layers.copy(j, 100_000), lambda j: layers.copy(j, 40), (9, 10)),
     "mpi-library-time": Case(
         lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
         lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
         (17, 18),
     ),
+    **{name: Case(*parts) for name, parts in layers.CASES.items()},
     "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
 }
 

@@ -42,7 +42,8 @@ bool is_own(void* function) {
          found.dli_fbase == own.dli_fbase;
 }
 
-/// Finds a function of a library that was loaded without RTLD_GLOBAL: RTLD_NEXT does not see it.
+}  // namespace
+
 void* find_in_plugins(const char* name) {
   for (int place = 0;; ++place) {
     LoadedName library{place, {}};
@@ -55,8 +56,6 @@ void* find_in_plugins(const char* name) {
     if (function != nullptr && !is_own(function)) return function;
   }
 }
-
-}  // namespace
 
 void* find_real_function(Symbol symbol) {
   const char* name = kFunctions[id_of(symbol)].name;

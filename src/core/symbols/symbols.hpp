@@ -37,4 +37,8 @@ constexpr trace::Op op_of(Symbol symbol) { return kFunctions[id_of(symbol)].op; 
 /// fails with ENOSYS.
 void* find_real_function(Symbol symbol);
 
+/// Finds a function of a library that was loaded without RTLD_GLOBAL, which RTLD_NEXT does not see;
+/// null if no other library has it.
+void* find_in_plugins(const char* name);
+
 }  // namespace pario::symbols

@@ -261,6 +261,17 @@ inline void apply(Record& row, const Call& call, bool nested) {
   }
 }
 
+/// Counts the calls inside a call of a library in the row of the latter.
+inline void apply(Record& row, Op op, const InnerCalls& inner) {
+  row.inner_reads += inner.reads;
+  row.inner_bytes_read += inner.bytes_read;
+  row.inner_writes += inner.writes;
+  row.inner_bytes_written += inner.bytes_written;
+  (op == Op::read    ? row.inner_read_time
+   : op == Op::write ? row.inner_write_time
+                     : row.inner_other_time) += inner.ticks;
+}
+
 /// Counts the submission of an asynchronous request.
 inline void apply_submission(Record& row) {
   ++row.in_flight;

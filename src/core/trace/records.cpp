@@ -14,7 +14,11 @@ constexpr std::size_t kFirstRows = 16, kMostRecords = 4096;
 constexpr std::size_t kFirstStringsBlock = 16 << 10, kStringsBlock = 64 << 10;
 constexpr std::size_t kFirstEntries = 1024;
 constexpr std::size_t kMostHashes = std::size_t{1} << 22;
-constexpr Layer kLayers[] = {Layer::posix, Layer::stdio, Layer::mpiio};
+constexpr Layer kLayers[] = {
+#define PARIO_LAYER(name) Layer::name,
+#include "core/trace/calls.def"
+};
+static_assert(std::size(kLayers) == kLayerCount);
 
 /// Mixes the layer into a hash: each layer has rows of its own.
 std::uint64_t entry_hash(Layer layer, std::uint64_t path_hash) {

@@ -73,7 +73,7 @@ class Records {
   Table* table_ = nullptr;
   BlockHeader* block_ = nullptr;
   BlockHeader* strings_ = nullptr;
-  Record* fallback_[3] = {};
+  Record* fallback_[kLayerCount] = {};
   HashSet folded_;
 };
 

@@ -22,6 +22,25 @@ std::uint8_t context_flags(const Record& record) {
   return context.mpiio != 0 ? kInMpiIo : kInMpi;
 }
 
+/// Adds a call on a file to the sums of the library call around it; calls inside MPI-IO, and those
+/// of the library itself, are in these already.
+[[gnu::noinline, gnu::cold]] void add_to_library(const Record& record, const Call& call,
+                                                 std::uint8_t context) {
+  if (context != 0 || (call.flags & kAsync) != 0 ||
+      record.layer > static_cast<std::uint64_t>(Layer::mpiio))
+    return;
+  InnerCalls& inner = detail::context.inner;
+  inner.ticks += call.end - call.start;
+  const auto moved = static_cast<std::uint64_t>(std::max<std::int64_t>(call.result, 0));
+  if (call.op == Op::read) {
+    inner.reads += call.calls;
+    inner.bytes_read += moved;
+  } else if (call.op == Op::write) {
+    inner.writes += call.calls;
+    inner.bytes_written += moved;
+  }
+}
+
 void count_function(Slot& slot, const Call& call, std::uint64_t bytes) {
   FunctionRow& row = slot.functions()[call.function];
   const std::uint64_t duration = call.end - call.start;
@@ -104,6 +123,8 @@ void detail::lose_call() { bump(process().lost); }
   if (!on() || record == nullptr) return;
   const Inside inside;
   const std::uint8_t context = context_flags(*record);
+  if (detail::context.library != 0) [[unlikely]]
+    add_to_library(*record, call, context);
   bool look;
   {
     const base::SpinLock lock(record->lock);
@@ -122,6 +143,8 @@ void detail::lose_call() { bump(process().lost); }
 void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
   if (!on()) return;
   const Inside inside;
+  if (detail::context.library != 0) [[unlikely]]
+    detail::context.inner.ticks += call.end - call.start;
   count_in_slot(
       call, file, kNoFile,
       {bytes, bytes, static_cast<std::uint8_t>(call.flags | (call.result < 0 ? kFailed : 0))});
@@ -166,6 +189,13 @@ void withdraw_request(Record* record) {
   const Inside inside;
   const base::SpinLock lock(record->lock);
   apply_withdrawal(*record);
+}
+
+void add_inner(Record* record, Op op, const InnerCalls& inner) {
+  if (!on() || record == nullptr) return;
+  const Inside inside;
+  const base::SpinLock lock(record->lock);
+  apply(*record, op, inner);
 }
 
 void add(std::uint64_t Process::* fact, std::uint64_t value) {

@@ -27,6 +27,11 @@ enum class Layer : std::uint8_t {
 #include "core/trace/calls.def"
 };
 
+inline constexpr std::size_t kLayerCount = 0
+#define PARIO_LAYER(name) +1
+#include "core/trace/calls.def"
+    ;
+
 /// The effect of a call on a file, which selects its counters (calls.def). The log's `ops`.
 enum class Op : std::uint8_t {
 #define PARIO_OP(name, calls, time, nested) name,
@@ -113,9 +118,10 @@ static_assert(sizeof(CallRow) == 256);
 inline constexpr std::uint32_t kNestedCalls = 3;
 
 struct FunctionInfo {
-  const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
-  const char* category;  ///< posix, stdio, mpiio, p2p, wait, collective, rma, mpi (management)
-  Op op = Op::other;     ///< its effect on a file, for events (no meaning for MPI communication)
+  const char* name;  ///< the symbol, e.g. "pwrite64"; null: no function has this id
+  const char*
+      category;       ///< posix, stdio, mpiio, hdf5, p2p, wait, collective, rma, mpi (management)
+  Op op = Op::other;  ///< its effect on a file, for events (no meaning for MPI communication)
 };
 
 struct Config {
@@ -152,6 +158,11 @@ int descriptor();
 /// Returns ticks of the processor's invariant time stamp counter, else nanoseconds. About 10 ns.
 inline std::uint64_t ticks() { return base::ticks(); }
 
+/// The calls on files, and of MPI, inside a call of a library.
+struct InnerCalls {
+  std::uint64_t ticks, reads, bytes_read, writes, bytes_written;
+};
+
 namespace detail {
 struct Slot;
 /// The position of this thread; plain bytes, so that it needs no construction.
@@ -162,6 +173,8 @@ struct Context {
   CallRow* calls;                       // its calls in progress, in that block
   std::uint32_t nested;                 // number of calls in progress, at most kNestedCalls
   std::uintptr_t frames[kNestedCalls];  // stack addresses of these calls
+  std::uint32_t library;                // depth of calls of libraries above files
+  InnerCalls inner;                     // inside the outermost of them
 };
 extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
 void lose_call();
@@ -282,6 +295,24 @@ class Guard {
   bool outermost_;
 };
 
+/// Marks this thread as inside a call of a library above files (HDF5), and sums the calls on files
+/// and of MPI that it makes. A call of the library inside another one is passed on uncounted.
+class LibraryCall {
+ public:
+  LibraryCall() : outermost_(detail::context.library++ == 0) {
+    if (outermost_) detail::context.inner = {};
+  }
+  ~LibraryCall() { --detail::context.library; }
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
+  bool outermost() const { return outermost_; }
+  /// Returns the calls so far.
+  const InnerCalls& inner() const { return detail::context.inner; }
+
+ private:
+  bool outermost_;
+};
+
 /// The raw striping attribute of a file. find_record owns its memory: it writes the layout note and
 /// releases it.
 struct Layout {
@@ -355,6 +386,8 @@ void begin_request(Record* record);
 void end_request(Record* record, std::uint64_t latency);
 /// Takes a submission back that the kernel has not accepted.
 void withdraw_request(Record* record);
+/// Adds the calls inside a call of a library, which count() has counted, to its row.
+void add_inner(Record* record, Op op, const InnerCalls& inner);
 /// Adds to a counter that no call changes (buffer_size, formatted_calls, ...), under the lock of
 /// the row.
 void set(Record* record, std::uint64_t Record::* counter, std::uint64_t value);

@@ -12,6 +12,7 @@
 #include "layers/buffering/buffering.hpp"
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
+#include "observe/hdf5/hdf5.hpp"
 #include "observe/pmpi/pmpi.hpp"
 #include "observe/preload/characters.hpp"
 #include "observe/preload/descriptions.hpp"
@@ -38,6 +39,7 @@ std::span<const trace::FunctionInfo> all_functions() {
   static constinit std::array<trace::FunctionInfo, trace::kMaxFunctions> functions{};
   std::ranges::copy(symbols::kFunctions, functions.begin());
   pmpi::fill(functions);
+  hdf5::fill(functions);
   return functions;
 }
 
@@ -126,6 +128,7 @@ void begin_child() {
   libaio::forget_all();
   rings::forget_all();
   pmpi::after_fork();
+  hdf5::after_fork();
 }
 
 }  // namespace pario::preload

@@ -13,7 +13,7 @@ from pario import wording
 from pario.prove.model.load import Cost, Flow, Phase, call, cost, job_on
 from pario.prove.model.machine import Machine
 from pario.see.analyze.split import Times
-from pario.see.tables.model import LAYERS, Job
+from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
 #: Limits of warnings: ranks per target, seconds for which each target is busy, seconds for which
 #: the metadata server is busy.
@@ -96,7 +96,8 @@ def uses_of(job: Job) -> list[Use]:
 
 def _rows_of(job: Job, file: int) -> np.ndarray:
     """The records of a file at the layer nearest to the file system."""
-    rows: np.ndarray = job.records[job.records["file"] == file]
+    own = (job.records["file"] == file) & (job.records["layer"] < len(FILE_LAYERS))
+    rows: np.ndarray = job.records[own]
     below = rows[rows["layer"] != LAYERS.index("mpiio")]
     return below if (below["bytes_read"].sum() + below["bytes_written"].sum()) > 0 else rows
 

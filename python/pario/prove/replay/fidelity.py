@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pario.prove.replay.perform import Performance
 from pario.prove.replay.script import Script
 from pario.see.analyze.split import Times
-from pario.see.tables.model import LAYERS, Job
+from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
 #: The compared counters. Calls that a replay omits (script.left_out) are missing in its counts.
 COUNTS = (
@@ -71,7 +71,7 @@ def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
             _count(run, ours, layer, name, lowered),
             _count(replay, theirs, layer, name, lowered),
         )
-        for layer in LAYERS
+        for layer in FILE_LAYERS
         for name in COUNTS
     )
     return Fidelity(
@@ -99,5 +99,6 @@ def io_seconds(times: Times, files: NDArray[np.bool_]) -> float:
     """The seconds in I/O calls on files, of the lane that spent the most in them."""
     records = times.job.records
     seconds = times.cells.sum(axis=1) * files[records["file"]]
+    seconds = np.where(records["layer"] < len(FILE_LAYERS), seconds, 0.0)
     lane = times.lanes.of(records["process"])
     return float(np.bincount(lane[lane >= 0], seconds[lane >= 0], minlength=1).max())

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.split import Times
-from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+from pario.see.tables.model import EVENT_KINDS, FILE_LAYERS, Job
 
 #: Calls that have an event each, in logs that hold them.
 _SEEN = {"pario": ("opens", "closes", "reads", "writes"), "darshan": ("reads", "writes")}
@@ -57,12 +57,12 @@ def _without_event(job: Job, times: Times) -> Iterator[str]:
     events, records = job.events, times.job.records
     stored = times.storage[records["file"]]
     own = (
-        (events["layer"] < len(LAYERS))
+        (events["layer"] < len(FILE_LAYERS))
         & (events["file"] >= 0)
         & (times.lanes.of(events["process"]) >= 0)
     )
     own[own] = times.storage[events["file"][own]]
-    for layer, name in enumerate(LAYERS):
+    for layer, name in enumerate(FILE_LAYERS):
         for counter in _SEEN[job.format]:
             counted = int(records[counter][stored & (records["layer"] == layer)].sum())
             kind = (

@@ -18,7 +18,7 @@ from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.scope import MISSING
 from pario.see.analyze.split import Times
-from pario.see.tables.model import LAYERS, Job
+from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
 _STDIO = LAYERS.index("stdio")
@@ -57,7 +57,7 @@ class _Plan:
         """The rows of the events to play, in order of time: MPI-IO calls if they can be played,
         else their POSIX calls."""
         events = self._job.events
-        own = (events["layer"] < len(LAYERS)) & (events["file"] >= 0) & (self._lanes >= 0)
+        own = (events["layer"] < len(FILE_LAYERS)) & (events["file"] >= 0) & (self._lanes >= 0)
         own[own] = (self._times.scope.origin <= MISSING)[events["file"][own]]
         own &= ((events["flags"] & (_IN_MPI | _IN_MPIIO)) != _IN_MPI) | (events["layer"] == MPIIO)
         rows = np.flatnonzero(own)

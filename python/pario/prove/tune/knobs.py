@@ -155,7 +155,8 @@ def _groups(job: Job, directory: Path) -> Iterator[_Group]:
     together = records["collective_writes"] + records["collective_reads"] > 0
     yield group(upper & ~together, _INDEPENDENT)
     yield group(upper & together, _COLLECTIVE)
-    yield group((records["writes"] > 0) & (records["size_at_open"] == 0), _stripes(job, directory))
+    new = (records["writes"] > 0) & (records["size_at_open"] == 0)
+    yield group(new & (records["layer"] <= _MPIIO), _stripes(job, directory))
 
 
 def _heaviest(

@@ -1,7 +1,9 @@
 """Cells: the seconds of each record by kind of call, every second in one cell only.
 
 MPI-IO time contains the time of the POSIX calls made inside, so these are removed from the POSIX
-rows. Files that are not storage of the program (see scope) have empty cells.
+rows. Time of HDF5 is without that of the calls on files made inside, which stays in their rows:
+it is the time inside the library. Files that are not storage of the program (see scope) have empty
+cells.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ META = tuple(
     KINDS.index(kind)
     for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "list", "other")
 )
-POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
+POSIX, STDIO, MPIIO, HDF5 = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio", "hdf5"))
 
 
 def exclusive_seconds(job: Job, storage: Mask) -> Floats:
@@ -46,9 +48,10 @@ def exclusive_seconds(job: Job, storage: Mask) -> Floats:
         else np.zeros((0, len(KINDS)))
     )
     _add_async_calls(cells, records)
-    cells[:, READ] -= records["nested_read_time"]
-    cells[:, WRITE] -= records["nested_write_time"]
-    _take_from_meta(cells, records["nested_other_time"])
+    for within in ("nested", "inner"):
+        cells[:, READ] -= records[f"{within}_read_time"]
+        cells[:, WRITE] -= records[f"{within}_write_time"]
+        _take_from_meta(cells, records[f"{within}_other_time"])
     if (
         job.format == "darshan"
         and not records["nested_reads"].any()

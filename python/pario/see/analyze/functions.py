@@ -16,7 +16,7 @@ from pario.see.tables.model import LAYERS
 
 #: The row of all waiting for other ranks: in barriers, and before the last rank arrives.
 WAITING = "waiting for other ranks"
-LAYER_NAMES = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
+LAYER_NAMES = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO", "hdf5": "HDF5"}
 #: Kind of call, and its counters of calls and bytes.
 COUNTED = (
     ("read", "reads", "bytes_read"),

@@ -1,11 +1,12 @@
-"""The program's own calls: those of each row without the calls that its MPI-IO library made."""
+"""The program's own calls: those of each row without the calls that its MPI-IO library made, and
+those of HDF5 on a file once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Mask
-from pario.see.analyze.cells import MPIIO, POSIX, find_rows
+from pario.see.analyze.cells import HDF5, MPIIO, POSIX, find_rows
 from pario.see.tables.model import Job
 
 #: Counters of calls, and the counters of those among them that were made inside MPI-IO calls.
@@ -27,8 +28,8 @@ _TRANSFERS = ("reads", "writes")
 def own_calls(job: Job, name: str) -> Floats:
     """Return, per record, the calls ``name`` that the program made itself. Where a log does not
     tell them apart, the POSIX calls of a process on a file that it opened through MPI-IO count as
-    the library's."""
-    calls = np.asarray(job.records[name], np.float64)
+    the library's. HDF5 calls on a whole file, such as H5Fopen, count as the calls below them."""
+    calls = np.where(_above_files(job), 0.0, np.asarray(job.records[name], np.float64))
     if name not in NESTED:
         return calls
     own = np.maximum(calls - job.records[NESTED[name]], 0.0)
@@ -43,6 +44,14 @@ def _is_assumed(job: Job, name: str) -> bool:
     if name in _TRANSFERS:
         return job.format == "darshan"
     return not any(records[NESTED[kind]].any() for kind in NESTED if kind not in _TRANSFERS)
+
+
+def _above_files(job: Job) -> Mask:
+    """True for HDF5 rows of files that have rows of other layers: not for datasets."""
+    records = job.records
+    of_files = np.zeros(len(job.files), bool)
+    of_files[records["file"][records["layer"] != HDF5]] = True
+    return np.asarray((records["layer"] == HDF5) & of_files[records["file"]])
 
 
 def _below(job: Job) -> Mask:

@@ -10,7 +10,7 @@ import numpy as np
 from pario.see.analyze.arrays import Ints, columns
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Outlier
-from pario.see.tables.model import EVENT_KINDS, LAYERS
+from pario.see.tables.model import EVENT_KINDS, FILE_LAYERS, LAYERS
 
 #: An outlier takes at least so many seconds, and so many times the median of its kind.
 LEAST_SECONDS, LEAST_FACTOR = 0.01, 20.0
@@ -43,6 +43,7 @@ def _is_inside(call: Outlier, other: Outlier) -> bool:
 
 def _from_events(facts: Facts) -> Iterator[Outlier]:
     rows = facts.times.io_events
+    rows = rows[facts.job.events["layer"][rows] < len(FILE_LAYERS)]
     names = ("kind", "count", "flags", "duration", "function", "length")
     kind, count, flags, duration, function, length = columns(facts.job.events, rows, *names)
     if duration.max(initial=0.0) < LEAST_SECONDS:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
-from pario.see.analyze.cells import MPIIO, POSIX, STDIO
+from pario.see.analyze.cells import HDF5, MPIIO, POSIX, STDIO
 from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
@@ -34,8 +34,17 @@ class RowFacts:
 
     @cached_property
     def stored(self) -> Mask:
-        """Rows of storage files."""
+        """Rows of calls on storage files; not of the library calls that made them."""
+        return np.asarray(self._on_storage & (self.records["layer"] <= MPIIO))
+
+    @cached_property
+    def _on_storage(self) -> Mask:
         return np.asarray(self.times.storage[self.file]) if len(self.records) else np.zeros(0, bool)
+
+    @cached_property
+    def hdf5(self) -> Mask:
+        """Rows of HDF5 calls, on datasets and on files in storage."""
+        return np.asarray(self._on_storage & (self.records["layer"] == HDF5))
 
     @cached_property
     def posix(self) -> Mask:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, columns, sums
-from pario.see.analyze.cells import MPIIO, exclusive_seconds, without_waiting
+from pario.see.analyze.arrays import Floats, Ints, Table, columns, sums
+from pario.see.analyze.cells import HDF5, MPIIO, exclusive_seconds, without_waiting
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import Lanes, find_lanes
 from pario.see.analyze.model import Split
@@ -59,9 +59,18 @@ class Times:
         """True if the events hold (nearly) all counted I/O time."""
         if "events" not in self.job.has:
             return False
-        counted = float(self.cells.sum())
-        seen = float(self.job.events["duration"][self.io_events].sum())
-        return seen >= ALMOST_ALL * counted
+        layer, duration = columns(self.job.events, self.io_events, "layer", "duration")
+        records = self.job.records
+        counted = self.cells.sum(axis=1)
+        counted += np.where(records["layer"] == HDF5, inner_seconds(records), 0.0)
+        # Calls of HDF5 contain others: each of the two has to be complete.
+        return all(
+            float(duration[of_events].sum()) >= ALMOST_ALL * float(counted[rows].sum())
+            for of_events, rows in (
+                (layer == HDF5, records["layer"] == HDF5),
+                (layer != HDF5, records["layer"] != HDF5),
+            )
+        )
 
     @cached_property
     def io_events(self) -> Ints:
@@ -297,6 +306,13 @@ class Times:
         lane = self.lanes.of(self.job.records["process"])
         kept = lane >= 0
         return lane[kept], self.active_cells.sum(axis=1)[kept]
+
+
+def inner_seconds(records: Table) -> Floats:
+    """Return, per record, the seconds of calls on files and of MPI inside the calls of a
+    library."""
+    times = (records[f"inner_{part}_time"] for part in ("read", "write", "other"))
+    return np.nan_to_num(sum(times, np.zeros(len(records))))
 
 
 def _part(part: Floats, whole: Floats) -> Floats:

@@ -55,7 +55,7 @@ def job_info(facts: Facts) -> JobInfo:
 def _files(facts: Facts) -> int:
     """Return the number of the program's files. Files beyond the limit of a process stand in the
     rows of their directories, and count once per process."""
-    own = facts.times.scope.origin[facts.file] == PROGRAM
+    own = facts.stored & (facts.times.scope.origin[facts.file] == PROGRAM)
     folded = facts.job.files["folded"][facts.file] != 0
     counted = files_of_rows(facts)[own & folded].sum()
     return len(np.unique(facts.file[own & ~folded])) + round(float(counted))

@@ -16,7 +16,7 @@ import numpy as np
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table
 from pario.see.analyze.intervals import Intervals
 from pario.see.analyze.lanes import Lanes
-from pario.see.tables.model import Job
+from pario.see.tables.model import FILE_LAYERS, Job
 
 COLLECTIVE = 8  # flag of events
 COMMUNICATION = 255  # layer of events that are MPI communication
@@ -58,7 +58,7 @@ def find_waits(job: Job, lanes: Lanes) -> Waits:
         )
     )
     shared_io = np.flatnonzero(
-        single & (events["flags"] & COLLECTIVE > 0) & (events["layer"] != COMMUNICATION)
+        single & (events["flags"] & COLLECTIVE > 0) & (events["layer"] < len(FILE_LAYERS))
     )
     columns = [events["file"][shared_io], events["function"][shared_io]]
     parts.append(

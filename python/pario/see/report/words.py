@@ -27,7 +27,7 @@ from pario.see.analyze.model import (
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
 #: The display names of pario.see.tables.model.LAYERS.
-LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO"}
+LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO", "hdf5": "HDF5"}
 
 #: The text of an unknown value.
 DASH = "–"

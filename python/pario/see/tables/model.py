@@ -26,6 +26,9 @@ def _short(size: int) -> str:
 
 
 LAYERS: tuple[str, ...] = tuple(_native.layer_names())
+#: The layers whose calls concern bytes of files; those after them are libraries that make such
+#: calls, of which the log has rows, too.
+FILE_LAYERS: tuple[str, ...] = LAYERS[: LAYERS.index("mpiio") + 1]
 
 #: Size classes of the histograms: upper ends in bytes (decimal, as Darshan's); the last class is
 #: open.
@@ -279,6 +282,21 @@ class FileView:
 
 
 @dataclass(frozen=True)
+class Dataset:
+    """The properties of an HDF5 dataset when a process opened it. Empty or 0: not known."""
+
+    file: int  # row of Job.files, whose path is FILE:/NAME
+    element: int  # bytes of an element
+    shape: tuple[int, ...]
+    layout: str = ""  # compact, contiguous, chunked, virtual
+    chunk: tuple[int, ...] = ()  # elements of a chunk in each dimension
+    filters: tuple[str, ...] = ()
+    cache: int = 0  # bytes of the chunk cache
+    read_box: tuple[int, ...] = ()  # extents of the first selection read
+    write_box: tuple[int, ...] = ()  # extents of the first selection written
+
+
+@dataclass(frozen=True)
 class HintOutcome:
     """The outcome of one setting of one file: in pario's own MPI-IO, in its buffers, or for its
     stripes. Empty: none."""
@@ -397,6 +415,7 @@ class Job:
     views: list[FileView] = field(default_factory=list)
     mpiio: NDArray[Any] = field(default_factory=lambda: np.zeros(0, MPIIO))
     audit: list[HintOutcome] = field(default_factory=list)
+    datasets: list[Dataset] = field(default_factory=list)  # one for each file row of a dataset
     loaders: list[LoaderUse] = field(default_factory=list)
     heat: list[ByteBins] = field(default_factory=list)  # of logs without events
     mpi_library: str = ""

@@ -5,6 +5,7 @@ from pario.see.analyze.rules import (
     bursts,
     collective,
     directories,
+    hdf5,
     hints,
     library,
     loading,
@@ -25,6 +26,8 @@ from pario.see.analyze.rules.base import Rule
 RULES: tuple[Rule, ...] = (
     targets.SLOW,
     loading.NO_WORKERS,
+    hdf5.CHUNK_THRASH,
+    hdf5.CALLS,
     collective.HOLES,
     library.TINY_BUFFER,
     library.SHARED_POINTER,

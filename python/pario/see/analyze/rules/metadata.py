@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, sums
-from pario.see.analyze.cells import KINDS, WRITE
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import HDF5, KINDS, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -52,7 +52,9 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     needless = 1.0 - 1.0 / per_rank[rows]
     kinds = (OPEN, CLOSE, OTHER)
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
-    each = sum_seconds(facts, rows, *kinds) / count
+    library, in_library = _library_rows(facts, rows)
+    took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
+    each = took / count
     yield subject.candidate(
         title=f"{subject.place} opened and closed {wording.count(count)} times",
         cause=(
@@ -63,8 +65,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
-                f"{wording.seconds(sum_seconds(facts, rows, *kinds))} in open and"
-                f" close{facts.over_all}",
+                f"{wording.seconds(took)} in open and close{facts.over_all}",
                 opens=count,
             ),
         ),
@@ -81,13 +82,14 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         ),
         claims=[
             *claim_all(facts, rows, kinds, needless),
+            *claim_all(facts, library, kinds, needless[in_library]),
             Claim(rows, WRITE, excess(facts, rows, True) * alone),
             *_parsing(facts, rows, needless),
         ],
         method=(
-            "time in open and close of all but one open per process and file, and in the few small"
-            " writes between them; of small files that are read each time also the computation"
-            " while they are open, which parses the same bytes again"
+            "time in open and close (of HDF5, too) of all but one open per process and file, and in"
+            " the few small writes between them; of small files that are read each time also the"
+            " computation while they are open, which parses the same bytes again"
         ),
     )
 
@@ -107,6 +109,13 @@ def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
     lanes = np.unique(facts.lane[rows][again])
     per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
     return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
+
+
+def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
+    """Return the rows of HDF5 calls on the same files, and the mask of the rows that have one."""
+    records = facts.records
+    above = find_rows(records, records["process"][rows], records["file"][rows], HDF5)
+    return above[above >= 0], above >= 0
 
 
 def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:

@@ -22,6 +22,7 @@ from pario.see.tables.own.calls import add_communicators, add_events, add_functi
 from pario.see.tables.own.clocks import Clock, Sample, relate
 from pario.see.tables.own.coverage import add_unseen
 from pario.see.tables.own.current import add_current
+from pario.see.tables.own.datasets import add_datasets
 from pario.see.tables.own.endings import add_endings
 from pario.see.tables.own.files import add_files
 from pario.see.tables.own.loaders import add_loaders
@@ -96,6 +97,7 @@ def read_job(
     add_streams(job, views, of_record)
     add_striping(job, views, of_record)
     add_loaders(job, views)
+    add_datasets(job, views, of_record)
     communicators = add_communicators(job, views)
     if not job.events_left_out:
         add_events(job, views, of_record, communicators)

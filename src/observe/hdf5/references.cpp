@@ -1,0 +1,103 @@
+#include "observe/hdf5/references.hpp"
+
+namespace pario::hdf5 {
+namespace {
+
+/// The tables of the dynamic section that describe references.
+struct Tables {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  const ElfW(Half) * versions = nullptr;
+  const ElfW(Verneed) * needed = nullptr;
+  const ElfW(Rela) * relocations[2] = {};
+  std::size_t relocation_bytes[2] = {};
+};
+
+template <class T>
+const T* pointer(const link_map& object, ElfW(Addr) value) {
+  return reinterpret_cast<const T*>(value < object.l_addr ? value + object.l_addr : value);
+}
+
+Tables tables_of(const link_map& object) {
+  Tables tables;
+  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {
+    const auto value = entry->d_un.d_ptr;
+    switch (entry->d_tag) {
+      case DT_SYMTAB:
+        tables.symbols = pointer<ElfW(Sym)>(object, value);
+        break;
+      case DT_STRTAB:
+        tables.names = pointer<char>(object, value);
+        break;
+      case DT_VERSYM:
+        tables.versions = pointer<ElfW(Half)>(object, value);
+        break;
+      case DT_VERNEED:
+        tables.needed = pointer<ElfW(Verneed)>(object, value);
+        break;
+      case DT_RELA:
+        tables.relocations[0] = pointer<ElfW(Rela)>(object, value);
+        break;
+      case DT_JMPREL:
+        tables.relocations[1] = pointer<ElfW(Rela)>(object, value);
+        break;
+      case DT_RELASZ:
+        tables.relocation_bytes[0] = value;
+        break;
+      case DT_PLTRELSZ:
+        tables.relocation_bytes[1] = value;
+        break;
+      default:
+        break;
+    }
+  }
+  return tables;
+}
+
+template <class T>
+const T* at(const void* base, std::size_t distance) {
+  return reinterpret_cast<const T*>(static_cast<const char*>(base) + distance);
+}
+
+/// Returns the name of a version number; empty if the object needs no version of that number.
+const char* version_name(const Tables& tables, unsigned number) {
+  for (const ElfW(Verneed)* file = tables.needed; file != nullptr;) {
+    const auto* version = at<ElfW(Vernaux)>(file, file->vn_aux);
+    for (unsigned i = 0; i < file->vn_cnt; ++i) {
+      if ((version->vna_other & 0x7FFFu) == number) return tables.names + version->vna_name;
+      version = at<ElfW(Vernaux)>(version, version->vna_next);
+    }
+    file = file->vn_next == 0 ? nullptr : at<ElfW(Verneed)>(file, file->vn_next);
+  }
+  return "";
+}
+
+template <class Accepts>
+Reference find(const link_map& object, Accepts accepts) {
+  const Tables tables = tables_of(object);
+  if (tables.symbols == nullptr || tables.names == nullptr) return {};
+  for (int table = 0; table < 2; ++table) {
+    const std::size_t count = tables.relocation_bytes[table] / sizeof(ElfW(Rela));
+    for (std::size_t i = 0; tables.relocations[table] != nullptr && i < count; ++i) {
+      const std::size_t index = ELF64_R_SYM(tables.relocations[table][i].r_info);
+      const ElfW(Sym) & symbol = tables.symbols[index];
+      const char* name = tables.names + symbol.st_name;
+      if (index == 0 || symbol.st_shndx != SHN_UNDEF || !accepts(name)) continue;
+      const unsigned version = tables.versions != nullptr ? tables.versions[index] & 0x7FFFu : 0;
+      return {name, version > 1 ? version_name(tables, version) : ""};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Reference find_reference(const link_map& object, std::string_view name) {
+  return find(object, [&](std::string_view found) { return found == name; });
+}
+
+Reference find_reference(const link_map& object, bool (*accepts)(std::string_view)) {
+  return find(object, accepts);
+}
+
+}  // namespace pario::hdf5

@@ -1,0 +1,124 @@
+"""HDF5 calls contain calls on files: their seconds and bytes count once, and findings name
+datasets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pario.see.analyze import analyze
+from pario.see.analyze.cells import HDF5, POSIX, READ
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.rules.hdf5 import H5PY_CALL, proposed_cache, proposed_chunk
+from pario.see.analyze.split import Times
+from pario.see.tables.model import Dataset, Job
+from tests.python import layer_jobs
+from tests.python.jobs import add_events, add_filesystem, add_record, make_job
+
+MIB = 1 << 20
+DATA = "/scratch/climate.h5:/temperature"
+
+
+def job(has: str = "posix per_rank meta_split cpu") -> Job:
+    made = make_job(1, 100.0, has=has.split())
+    add_filesystem(made, "/scratch")
+    return made
+
+
+def thrash(cache: int = MIB, filters: tuple[str, ...] = ("deflate",)) -> Job:
+    made = job()
+    layer_jobs.read_chunks(made, cache, filters)
+    return made
+
+
+def test_time_inside_hdf5_excludes_the_calls_on_files() -> None:
+    facts = Facts(Times(thrash()))
+    layer = facts.records["layer"]
+    assert facts.cells[layer == HDF5, READ].tolist() == [16.0]
+    assert facts.cells[layer == POSIX, READ].tolist() == [4.0]
+    assert analyze(thrash()).verdict.critical.io == pytest.approx(20.0)
+
+
+def test_bytes_and_files_count_once() -> None:
+    info = analyze(thrash()).job
+    assert (info.bytes_read, info.files, info.calls) == (320_000, 1, 40_000)
+
+
+def test_a_dataset_has_its_own_row_of_the_file_table() -> None:
+    rows = {row.path: row for row in analyze(thrash()).files}
+    assert (rows[DATA].reads, rows[DATA].bytes_read, rows[DATA].layers) == (40, 320_000, ("hdf5",))
+    assert rows["/scratch/climate.h5"].reads == 40_000
+
+
+def test_calls_on_a_whole_file_count_as_the_calls_below_them() -> None:
+    made = thrash()
+    add_record(made, 0, "/scratch/climate.h5", "hdf5", opens=500, open_time=0.1)
+    rows = {row.path: row for row in analyze(made).files}
+    assert rows["/scratch/climate.h5"].opens == 0
+    assert "open-close-loop" not in [finding.rule for finding in analyze(made).findings]
+
+
+def test_a_file_opened_again_and_again_costs_the_time_inside_hdf5_too() -> None:
+    made = job()
+    path = "/scratch/series.h5"
+    add_record(made, 0, path, opens=1000, closes=1000, open_time=1.0, close_time=1.0)
+    inner = {"inner_other_time": 2.0}
+    add_record(made, 0, path, "hdf5", opens=1000, open_time=3.0, close_time=5.0, **inner)
+    (finding,) = analyze(made).findings
+    assert (finding.rule, finding.seconds) == ("open-close-loop", pytest.approx(8.0, rel=0.01))
+
+
+def test_a_thrashed_dataset_is_named_with_the_shape_and_the_cache_that_cure_it() -> None:
+    (finding,) = analyze(thrash()).findings
+    assert finding.files == (DATA,)
+    assert "climate.h5:/temperature" in finding.title
+    fixes = "\n".join(fix.text for fix in finding.fixes)
+    assert "rdcc_nbytes=16777216" in fixes
+    assert "32x1000 instead of 2000x1" in fixes
+    command = "h5repack -l temperature:CHUNK=32x1000 /scratch/climate.h5 /scratch/new-climate.h5"
+    assert command in fixes
+
+
+def test_chunks_without_filters_that_are_read_in_part_are_no_thrashing() -> None:
+    rules = [finding.rule for finding in analyze(thrash(filters=())).findings]
+    assert rules == ["small-reads"]
+
+
+@pytest.mark.parametrize(
+    ("box", "chunk"),
+    [
+        ((1, 1000), (32, 1000)),
+        ((2000, 1), (2000, 16)),
+        ((2000, 1000), (250, 500)),
+        ((), ()),
+    ],
+)
+def test_the_proposed_chunk_has_the_shape_of_a_selection(
+    box: tuple[int, ...], chunk: tuple[int, ...]
+) -> None:
+    dataset = Dataset(0, element=8, shape=(2000, 1000), chunk=(100, 100))
+    assert proposed_chunk(box, dataset) == chunk
+
+
+def test_the_proposed_cache_holds_the_chunks_in_whole_mebibytes() -> None:
+    assert [proposed_cache(size) for size in (1, MIB, MIB + 1)] == [MIB, MIB, 2 * MIB]
+
+
+@pytest.mark.parametrize(("gap", "each"), [(1e-4, 1e-4), (5e-3, H5PY_CALL)])
+def test_time_of_h5py_between_calls_counts_up_to_a_limit(gap: float, each: float) -> None:
+    made = job("posix per_rank meta_split cpu events")
+    calls = 10_000
+    layer_jobs.write_elements(made, calls, calls * 2e-5)
+    made.programs = ["/usr/bin/python3.11"]
+    add_events(
+        made,
+        0,
+        "/scratch/values.h5:/values",
+        "write",
+        layer="hdf5",
+        start=np.arange(calls) * (gap + 2e-5),
+        duration=2e-5,
+        length=8,
+    )
+    (finding,) = analyze(made).findings
+    assert finding.seconds == pytest.approx(calls * (each + 2e-5), rel=0.02)
