@@ -30,10 +30,15 @@ void move_bytes() {
   syscall(SYS_close, null);
 }
 
-/// Counts a call after the time in which the counters are not read again.
-void count_after_pause(Record* record) {
-  usleep(150'000);
-  count(record, write_call(0, 1));
+/// Counts calls until the counters have been read again, which happens later where reading them
+/// takes long.
+void count_until_update(Record* record) {
+  const std::uint64_t before = process().cpu_user_ns + process().cpu_system_ns;
+  for (int i = 0; i < 10'000; ++i) {
+    usleep(1000);
+    count(record, write_call(0, 1));
+    if (process().cpu_user_ns + process().cpu_system_ns != before) return;
+  }
 }
 
 /// The program's bytes since the tracer's start.
@@ -62,7 +67,7 @@ TEST_F(Kernel, CountersOfAKilledProcessAreThoseOfItsLastAnchor) {
     begin();
     Record* record = record_of("/data/out");
     move_bytes();
-    count_after_pause(record);
+    count_until_update(record);
     raise(SIGKILL);
   });
   const Process row = read_only_log(directory).process;
@@ -81,10 +86,11 @@ TEST_F(Kernel, DelaysOfEndedThreadsRemain) {
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i) threads.emplace_back(spin);
-  count_after_pause(record);
+  usleep(150'000);  // the threads wait for each other
+  count_until_update(record);
   for (auto& thread : threads) thread.join();
   const std::uint64_t during = process().run_queue_delay;
-  count_after_pause(record);
+  count_until_update(record);
   EXPECT_GT(during, 10'000'000u);
   EXPECT_GE(process().run_queue_delay, during);
 }
