@@ -161,8 +161,8 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
         ),
         cause=(
             f"Each call costs {wording.seconds(took / max(count, 1))}, regardless of its bytes;"
-            f" the {wording.size(moved)} need only {wording.count(max(moved / 1e6, 1))} calls of"
-            " 1 MB."
+            f" the {wording.size(moved)} need only"
+            f" {wording.plural(max(round(moved / 1e6), 1), 'call')} of 1 MB."
         ),
         confidence="high" if seen else "medium",
         evidence=(
