@@ -39,6 +39,19 @@ def test_time_inside_hdf5_excludes_the_calls_on_files() -> None:
     assert analyze(thrash()).verdict.critical.io == pytest.approx(20.0)
 
 
+def test_communication_inside_hdf5_is_no_io() -> None:
+    made = make_job(1, 10.0, mpi=True, has={"posix", "mpi", "events", "per_rank", "cpu"})
+    add_filesystem(made, "/scratch")
+    inner = {"inner_writes": 1, "inner_write_time": 3.0}
+    add_record(made, 0, DATA, "hdf5", writes=1, write_time=6.0, **inner)
+    add_record(made, 0, "/scratch/climate.h5", writes=1, write_time=1.0)
+    add_events(made, 0, DATA, "write", layer="hdf5", start=1.0, duration=6.0)
+    add_events(made, 0, "/scratch/climate.h5", "write", start=2.0, duration=1.0)
+    add_events(made, 0, "", "communicate", function="MPI_Bcast", start=4.0, duration=2.0)
+    split = analyze(made).verdict.mean
+    assert (split.io, split.communication) == (pytest.approx(4.0), pytest.approx(2.0))
+
+
 def test_bytes_and_files_count_once() -> None:
     info = analyze(thrash()).job
     assert (info.bytes_read, info.files, info.calls) == (320_000, 1, 40_000)

@@ -144,21 +144,20 @@ class Times:
         return Intervals(start[kept], end[kept], lane[kept])
 
     @cached_property
-    def _sets(self) -> tuple[IntervalSet, IntervalSet, IntervalSet]:
+    def _sets(self) -> tuple[IntervalSet, ...]:
         talk_rows = np.flatnonzero(self.job.events["layer"] == COMMUNICATION)
         waiting = (
             self.waits.intervals()
             + self.intervals(self._barriers(talk_rows))
             + self.intervals(self.lock_events)
         )
-        io = self.intervals(self.io_events)
+        of_library = self.job.events["layer"][self.io_events] == HDF5
+        io = self.intervals(self.io_events[~of_library])
         talk = self.intervals(talk_rows)
-        horizon = self.wall
-        return (
-            IntervalSet(waiting, horizon),
-            IntervalSet(waiting + io, horizon),
-            IntervalSet(waiting + io + talk, horizon),
-        )
+        parts = [waiting, waiting + io, waiting + io + talk]
+        if of_library.any():  # the rest of the calls of HDF5 is time inside it
+            parts.append(parts[-1] + self.intervals(self.io_events[of_library]))
+        return tuple(IntervalSet(part, self.wall) for part in parts)
 
     def _barriers(self, talk: Ints) -> Ints:
         """Return the rows of barriers, which move no bytes: all their time is waiting."""
@@ -167,8 +166,9 @@ class Times:
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
         """Return I/O, waiting and communication in intervals of lanes, from events."""
-        waiting, io, all_known = (covered.measure(lane, start, end) for covered in self._sets)
-        return LaneTimes(io - waiting, waiting, all_known - io)
+        waiting, io, talk, *library = (part.measure(lane, start, end) for part in self._sets)
+        inside = library[0] - talk if library else 0.0
+        return LaneTimes(io - waiting + inside, waiting, talk - io)
 
     @cached_property
     def lane_times(self) -> LaneTimes:
