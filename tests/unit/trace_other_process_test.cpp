@@ -58,6 +58,13 @@ class OtherProcess : public Tracing {
   }
 };
 
+/// Shows a call in a frame of its own: calls nest as the stack grows.
+template <class Wait>
+[[gnu::noinline]] void read_inside(const Wait& wait) {
+  const InProgress inner({.function = kReadId}, ticks());
+  wait();
+}
+
 TEST_F(OtherProcess, ShowsItsCallWithTheNestedCallAndTheFile) {
   begin();
   const std::uint64_t before = ticks();
@@ -65,8 +72,7 @@ TEST_F(OtherProcess, ShowsItsCallWithTheNestedCallAndTheFile) {
     for (int i = 0; i < 300; ++i) record_of("/data/" + std::to_string(i));  // several blocks
     const std::uint32_t file = index_of(record_of("/data/result"));
     const InProgress outer({.function = kWriteId, .file = file, .offset = 512}, before);
-    const InProgress inner({.function = kReadId}, ticks());
-    wait();
+    read_inside(wait);
   });
   const OtherCall call = child.call();
   ASSERT_EQ(call.state, State::inside);
