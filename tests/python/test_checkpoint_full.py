@@ -77,20 +77,23 @@ def test_the_earlier_checkpoint_stays(tmp_path, way, files, again):
     assert not list(tmp_path.glob("ckpt/*00002*")) and not list(tmp_path.glob("stage/*/step*"))
 
 
-def test_an_error_on_closing_the_directory_names_it(tmp_path, monkeypatch):
+def test_an_error_on_closing_the_locked_directory_is_ignored(tmp_path, monkeypatch):
     writer = Writer(None, tmp_path, durable=False)
     writer.save(1, {"T": np.arange(3)})
     close = os.close
+
+    failed = []
 
     def fail_to_close(descriptor):
         is_directory = Path(f"/proc/self/fd/{descriptor}").is_dir()
         close(descriptor)
         if is_directory:
+            failed.append(descriptor)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "close", fail_to_close)
-    with pytest.raises(CheckpointError, match=f"{tmp_path}: cannot close .*: Input/output error"):
-        writer.close()
+    writer.close()
     monkeypatch.undo()
+    assert failed
     with Writer(None, tmp_path, durable=False) as writer:
         writer.save(2, {"T": np.arange(3)})
