@@ -8,8 +8,14 @@ and a summary.
 
     python bench/diagnosis.py [--runs 3] [--dir DIRECTORY] [--errors FILE] [program ...]
 
-Peers judge the same programs (bench/peers.py): `--drishti COMMAND --darshan LIBRARY` adds Drishti
-on Darshan logs. A peer without an adapter, or that is not installed, is skipped by name.
+Peers judge the same programs (bench/peers.py):
+
+    --drishti COMMAND --darshan LIBRARY    Drishti on Darshan logs
+    --dftracer VENV                        dftracer's analyzer on traces of dftracer
+    --wisio VENV                           WisIO on traces of dftracer
+
+A peer that is not installed is skipped by name. A peer that fails on a program makes no statement
+("none" in the table): the reason is printed, and the summary counts such programs.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ from recording import Recorder  # noqa: E402
 from tests.diagnosis import corpus  # noqa: E402
 from tests.diagnosis.corpus import Program  # noqa: E402
 from tests.diagnosis.judging import Diagnosis, diagnose  # noqa: E402
+from tests.support.waiting import LateError  # noqa: E402
 
 #: A gain below this share of the program's time is too small to compare seconds with.
 SMALL_GAIN = 0.05
@@ -86,6 +93,11 @@ class Judgement:
         return 2 * sum(one.healthy for one in self.twin) > len(self.twin)
 
     @property
+    def without_statement(self) -> bool:
+        """True if the tool made no statement about any run."""
+        return all(one.first == "none" for one in [*self.bad, *self.twin])
+
+    @property
     def promised(self) -> float:
         """Median of the promised seconds."""
         return statistics.median(one.promise(self.program) for one in self.bad or self.twin)
@@ -134,17 +146,21 @@ def run_pario(place: Place, program: Program, *, repaired: bool) -> Diagnosis:
 
 
 def run_peer(peer: peers.Peer, place: Place, program: Program, *, repaired: bool) -> Diagnosis:
-    """Returns a peer's diagnosis of one run."""
+    """Returns a peer's diagnosis of one run; none if the program fails under the peer."""
     corpus.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as folder:
-        done = corpus.run(
-            program,
-            place.built,
-            place.work,
-            repaired=repaired,
-            scale=place.scale,
-            variables=peer.variables(Path(folder), program),
-        )
+        try:
+            done = corpus.run(
+                program,
+                place.built,
+                place.work,
+                repaired=repaired,
+                scale=place.scale,
+                variables=peer.variables(Path(folder), program),
+            )
+        except (AssertionError, LateError) as error:
+            reason = f"{program.name} failed under it: {str(error).splitlines()[0]}"
+            return peers.give_no_statement(peer.name, reason, 0.0)
         return peer.diagnose(Path(folder), done.seconds)
 
 
@@ -193,12 +209,14 @@ def summarize(judgements: Sequence[Judgement]) -> Iterator[str]:
         healthy = [one for one in judgements if one.tool == tool and one.program.healthy]
         timed = [one for one in bad if one.judges_seconds and one.right]
         silent = sum(one.twin_silent for one in [*bad, *healthy])
+        mute = sum(one.without_statement for one in [*bad, *healthy])
         yield (
             f"{tool}: first finding right {sum(one.right for one in bad)} of {len(bad)};"
             f" wrongly healthy {sum(one.wrongly_healthy for one in bad)};"
             f" seconds within a factor of two {sum(one.seconds_right for one in timed)}"
             f" of {len(timed)} right ones with a gain;"
-            f" twins and healthy programs silent {silent} of {len(bad) + len(healthy)}"
+            f" twins and healthy programs silent {silent} of {len(bad) + len(healthy)};"
+            f" no statement about {mute}"
         )
 
 
