@@ -171,21 +171,22 @@ TEST(Watchdog, IsSilentIfItIsOff) {
 
 TEST(Watchdog, IsSilentWhileAllRanksWaitForASlowFile) {
   const Directory directory;
-  const OpenRequest request = make_watched_request(directory / "file", "0.05");
+  const OpenRequest request = fresh(directory / "file");
+  const hints::FileHints watched = make_watched_request(request.path, "0.3").hints;
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(Ranks{0, 0, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
-    const bool slow = ranks->rank() == 1;
     const Opener opener =
-        [slow](const file::OpenRequest& wanted) -> base::Result<std::unique_ptr<file::File>> {
+        [](const file::OpenRequest& wanted) -> base::Result<std::unique_ptr<file::File>> {
       auto file = file::open(wanted);
-      if (!file || !slow) return file;
+      if (!file) return file;
       return file::make_faulty(std::move(*file), [](const char* name, base::Extent) {
-        if (std::string_view(name) == "write") ::usleep(300'000);
+        if (std::string_view(name) == "write") ::usleep(900'000);
         return file::Fault{};
       });
     };
     auto file = SharedFile::open(ranks, request, opener);
     ASSERT_TRUE(file.ok());
+    EXPECT_OK((*file)->set_hints(watched));
     EXPECT_OK(write_all(**file, *ranks));
     EXPECT_OK((*file)->close());
   });
