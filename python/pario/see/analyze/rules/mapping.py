@@ -80,7 +80,8 @@ def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, MAP])
-    rows, count, took = subject.rows, subject.total("maps"), sum_seconds(facts, subject.rows, MAP)
+    rows, took = subject.rows, sum_seconds(facts, subject.rows, MAP)
+    count = max(subject.total("maps"), 1)
     size = subject.total("bytes_mapped") / count
     yield subject.candidate(
         title=f"{wording.count(count)} mappings of {wording.size(size)} of {subject.place}",

@@ -50,7 +50,7 @@ def _shallow_queues(facts: Facts) -> Iterator[Candidate]:
 
 
 def _shallow_queue(facts: Facts, subject: Scene) -> Candidate:
-    rows, count = subject.rows, float(subject.total("async_requests"))
+    rows, count = subject.rows, max(float(subject.total("async_requests")), 1.0)
     depth = subject.total("queue_depth_sum") / count
     latency = float(facts.column("async_latency")[rows].sum()) / count
     moved = subject.total("bytes_read") + subject.total("bytes_written")

@@ -73,7 +73,7 @@ def _small_copies(facts: Facts) -> Iterator[Candidate]:
 def _copies(subject: Scene) -> Candidate:
     facts, rows = subject.facts, subject.rows
     moved = max(subject.total("bytes_read"), subject.total("bytes_written"))
-    count = float(max(facts.reads[rows].sum(), facts.writes[rows].sum()))
+    count = max(float(facts.reads[rows].sum()), float(facts.writes[rows].sum()), 1.0)
     took = sum_seconds(facts, rows, READ, WRITE)
     return subject.candidate(
         title=(
