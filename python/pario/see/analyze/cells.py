@@ -94,6 +94,18 @@ def find_rows(records: Table, process: Any, file: Any, layer: Any) -> Ints:
     return np.where(known[found] == wanted, found, -1)
 
 
+def events_of_rows(job: Job, kind: str) -> tuple[Ints, Ints]:
+    """Return the events of a kind of call that belong to a row, and their rows."""
+    events = job.events
+    chosen = np.flatnonzero(
+        (events["kind"] == EVENT_KINDS.index(kind)) & (events["layer"] != COMMUNICATION)
+    )
+    row = find_rows(
+        job.records, events["process"][chosen], events["file"][chosen], events["layer"][chosen]
+    )
+    return chosen[row >= 0], row[row >= 0]
+
+
 def _add_async_calls(cells: Floats, records: Table) -> None:
     """Add the time of calls that submit and await asynchronous requests: to reads and writes in
     proportion to the requests, the rest (such as fsync by io_uring) to other calls."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, ratio, sums
-from pario.see.analyze.cells import find_rows
-from pario.see.analyze.waiting import COMMUNICATION
-from pario.see.tables.model import EVENT_KINDS, Job
+from pario.see.analyze.arrays import Floats, ratio, sums
+from pario.see.analyze.cells import events_of_rows
+from pario.see.tables.model import Job
 
 
 def find_usual_reads(job: Job) -> Floats:
     """Return the median seconds of a read; NaN for rows without events."""
     events = job.events
     usual = np.full(len(job.records), np.nan)
-    reads, row = _events_of_rows(job, "read")
+    reads, row = events_of_rows(job, "read")
     each = ratio(events["duration"][reads], events["count"][reads].astype(float), 0.0)
     order = np.lexsort((each, row))
     rows, first, count = np.unique(row[order], return_index=True, return_counts=True)
@@ -26,23 +25,11 @@ def find_open_seconds(job: Job) -> Floats:
     """Return the seconds in which a file was open, without its open and close calls, summed over
     the times it was open; NaN for rows without an event of each of these calls."""
     events, count = job.events, len(job.records)
-    opens, row = _events_of_rows(job, "open")
-    closes, row_of_close = _events_of_rows(job, "close")
+    opens, row = events_of_rows(job, "open")
+    closes, row_of_close = events_of_rows(job, "close")
     known = (np.bincount(row, minlength=count) == job.records["opens"]) & (
         np.bincount(row_of_close, minlength=count) == job.records["opens"]
     )
     ends, starts = events["start"][opens] + events["duration"][opens], events["start"][closes]
     seconds = sums(row_of_close, starts, count) - sums(row, ends, count)
     return np.where(known & (job.records["opens"] > 0), seconds, np.nan)
-
-
-def _events_of_rows(job: Job, kind: str) -> tuple[Ints, Ints]:
-    """Return the events of a kind of call that belong to a row, and their rows."""
-    events = job.events
-    chosen = np.flatnonzero(
-        (events["kind"] == EVENT_KINDS.index(kind)) & (events["layer"] != COMMUNICATION)
-    )
-    row = find_rows(
-        job.records, events["process"][chosen], events["file"][chosen], events["layer"][chosen]
-    )
-    return chosen[row >= 0], row[row >= 0]

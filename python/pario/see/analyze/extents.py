@@ -5,22 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, sums
-from pario.see.analyze.cells import find_rows
-from pario.see.analyze.waiting import COMMUNICATION
-from pario.see.tables.model import EVENT_KINDS, IN_VIEW, Job
+from pario.see.analyze.cells import events_of_rows
+from pario.see.tables.model import IN_VIEW, Job
 
 
 def unique_bytes(job: Job) -> tuple[Ints, Floats]:
     """Return rows of records and their distinct bytes read, for the rows in which every read has
     its own event with an offset."""
     events = job.events
-    reads = np.flatnonzero(
-        (events["kind"] == EVENT_KINDS.index("read")) & (events["layer"] != COMMUNICATION)
-    )
-    row = find_rows(
-        job.records, events["process"][reads], events["file"][reads], events["layer"][reads]
-    )
-    reads, row = reads[row >= 0], row[row >= 0]
+    reads, row = events_of_rows(job, "read")
     count = len(job.records)
     plain = (
         (events["count"][reads] == 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import HDF5, KINDS, META, MPIIO, READ, WRITE
+from pario.see.analyze.durations import find_usual_reads
 from pario.see.analyze.extents import unique_bytes
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.reference import Reference
@@ -45,6 +46,11 @@ class Facts(RowFacts):
             rows, unique = unique_bytes(self.job)
             extent[rows] = unique
         return extent
+
+    @cached_property
+    def usual_reads(self) -> Floats:
+        """Median seconds of a read per row; NaN for rows without events."""
+        return find_usual_reads(self.job)
 
     def asked_bytes(self, name: str) -> Floats:
         """Bytes per row that the program moved: 0 for the POSIX rows below a file of MPI-IO, and

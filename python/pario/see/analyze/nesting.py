@@ -1,5 +1,5 @@
 """The program's own calls: those of each row without the calls that its MPI-IO library made, and
-those of HDF5 on a file once."""
+the calls of HDF5 on a file once."""
 
 from __future__ import annotations
 

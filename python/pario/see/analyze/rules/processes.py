@@ -34,6 +34,7 @@ class _Families:
     that the run has started, with all processes below it."""
 
     of_image: Ints  # process of each row of Job.processes
+    image_seconds: Floats  # of each row of Job.processes alone
     parent: Ints  # per process; -1: none of the run
     seconds: Floats  # of the family, per process
     interpreted: Mask  # per process: the family contains an interpreter
@@ -63,14 +64,15 @@ def _find_families(facts: Facts) -> _Families:
         strict=True,
     ):  # fmt: skip
         parent[number] = numbers.get((host, above), -1)
-    seconds = sums(of_image, _image_seconds(facts), len(numbers))
+    alone = _image_seconds(facts)
+    seconds = sums(of_image, alone, len(numbers))
     slow = np.array([name.startswith(_INTERPRETERS) for name in _programs(facts)] or [False])
     interpreted = sums(of_image, slow[processes["exe"]].astype(float), len(numbers))
     for number in np.argsort(-born, kind="stable").tolist():  # children before their parents
         if parent[number] >= 0 and born[parent[number]] < born[number]:
             seconds[parent[number]] += seconds[number]
             interpreted[parent[number]] += interpreted[number]
-    return _Families(of_image, parent, seconds, interpreted > 0)
+    return _Families(of_image, alone, parent, seconds, interpreted > 0)
 
 
 def _programs(facts: Facts) -> list[str]:
@@ -92,7 +94,7 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     images = np.flatnonzero(np.isin(families.of_image, _with_all_below(families, children)))
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
-    seconds = _image_seconds(facts)[images]
+    seconds = families.image_seconds[images]
     each = seconds + np.where(started, START_SECONDS, 0.0)
     lane = facts.lanes.of_process[images]
     lanes, count = np.unique(lane[lane >= 0]), len(children)

@@ -9,7 +9,6 @@ import numpy as np
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import READ, WRITE
-from pario.see.analyze.durations import find_usual_reads
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
@@ -52,7 +51,7 @@ def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
         return lost
     records = facts.records[rows]
     sequential = records["consecutive_reads"] >= SEQUENTIAL * records["reads"]
-    waits = find_usual_reads(facts.job)[rows] >= DEVICE_SECONDS
+    waits = facts.usual_reads[rows] >= DEVICE_SECONDS
     ahead = sequential & ~facts.network[facts.file[rows]] & ~waits
     return np.where(ahead, np.minimum(lost, records["reads"] * CALL_SECONDS), lost)
 

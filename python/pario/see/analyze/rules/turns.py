@@ -24,7 +24,10 @@ def _turns(facts: Facts) -> Iterator[Candidate]:
     if not times.exact or not times.path_known or facts.ranks < 2:
         return
     path, longest = times.critical.io, float(times.lane_times.io.max())
-    if longest <= 0 or path < LONGER * longest or _overlap(facts) > ALONE:
+    if longest <= 0 or path < LONGER * longest:
+        return
+    together = _overlap(facts)
+    if together > ALONE:
         return
     mask = facts.stored & (facts.lane >= 0)
     subject = scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE])
@@ -38,7 +41,7 @@ def _turns(facts: Facts) -> Iterator[Candidate]:
         confidence="medium",
         evidence=(
             fact(
-                f"{_overlap(facts):.2f} ranks in I/O at the same time on average;"
+                f"{together:.2f} ranks in I/O at the same time on average;"
                 f" {wording.seconds(path)} of I/O on the critical path, at most"
                 f" {wording.seconds(longest)} on one rank",
                 path=path,
