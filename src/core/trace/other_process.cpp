@@ -1,6 +1,5 @@
 // The calls in progress of other processes of this host, read from their logs. These may grow and
-// change meanwhile, and their processes may end: only what is complete on disk or in the kernel's
-// page cache is read, never mapped.
+// change meanwhile, and their processes may end: bytes of the file are read, and never mapped.
 #include <fcntl.h>
 
 #include <algorithm>
