@@ -167,11 +167,16 @@ def compare(source: int, target: int, begin: int, end: int, shift: int) -> bool:
     return True
 
 
+def drop_from_cache(descriptor: int) -> None:
+    """Write the dirty pages of a file, and ask the kernel to drop all of its pages."""
+    os.fdatasync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def verify(descriptor: int, sums: Sums, threads: int) -> None:
     """Reads a copy back, from the disk if the kernel drops its pages, and compares the checksums.
     Raises ParioError if they differ."""
-    os.fdatasync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    drop_from_cache(descriptor)
     if threads == 1:
         for item in sums.items():
             _check(descriptor, *item)

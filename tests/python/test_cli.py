@@ -22,6 +22,7 @@ PARTS = {
     "bench_s3d",
     "fix",
     "follow",
+    "measured",
     "numbers",
     "one_process",
     "options",

@@ -30,7 +30,7 @@ print("again" if "PARIO_STREAMS" in os.environ else "first", flush=True)
 def fix(
     place: Path, *command: str, options: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    words = [*PARIO, "--fix", "-o", "loop", *options, "--", *command]
+    words = [*PARIO, "--fix", "--measure", "0", "-o", "loop", *options, "--", *command]
     return run_command(words, cwd=place)
 
 
@@ -42,10 +42,10 @@ def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(
     tmp_path: Path,
 ) -> None:
     done = fix_small_writes(tmp_path, "--verify", "out.dat")
-    assert done.stdout == "first\nagain\n"
+    assert done.stdout == "first\nagain\nfirst\n"
     assert done.returncode == 0
     assert "settings for 1 of " in done.stderr
-    assert "The repaired run takes " in done.stderr
+    assert "The run with settings takes " in done.stderr
     assert "1 output file: identical on both sides." in done.stderr
     (section,) = load(tmp_path / "loop" / "pario.toml").sections
     assert section.match == str(tmp_path / "out.dat")
@@ -70,7 +70,7 @@ def test_a_dry_run_stops_before_the_second_run(tmp_path: Path) -> None:
 def test_the_exit_status_is_that_of_the_second_run(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, end="sys.exit(7 if 'PARIO_STREAMS' in os.environ else 0)\n")
     assert done.returncode == 7
-    assert "The repaired run failed" in done.stderr
+    assert "The run with settings failed" in done.stderr
     assert "with these settings the program failed: exit status 7" in done.stderr
 
 
@@ -114,9 +114,58 @@ def test_the_users_own_settings_take_precedence(tmp_path: Path) -> None:
         SMALL_WRITES + "print(os.environ['PARIO_STREAMS'])",
         options=("--with", "own.toml"),
     )
-    first, again = (line for line in done.stdout.splitlines() if line.startswith("*.h5"))
+    first, again, _ = (line for line in done.stdout.splitlines() if line.startswith("*.h5"))
     assert first == "*.h5:size=2M"
     assert again.startswith("*.h5:size=2M,/")
+
+
+#: Settings repair its writes, and its first run takes longer, as if its files came from storage.
+COLD_AT_FIRST = (
+    SMALL_WRITES
+    + """\
+import time
+from pathlib import Path
+mark = Path("ran")
+time.sleep(0.1 if mark.exists() else 3.0)
+mark.touch()
+"""
+)
+
+
+@pytest.mark.system
+def test_a_slow_first_run_is_not_counted_as_gain(tmp_path: Path) -> None:
+    done = fix(tmp_path, sys.executable, "-c", COLD_AT_FIRST)
+    assert "only the later one is compared" in done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if "run with settings takes" in line)
+    before = float(line.split("instead of ")[1].split()[0])
+    assert before < 3.0
+
+
+@pytest.mark.system
+def test_a_single_repetition_forbids_the_third_run(tmp_path: Path) -> None:
+    assert fix_small_writes(tmp_path, "--repeat", "1").stdout == "first\nagain\n"
+
+
+@pytest.mark.system
+def test_settings_without_gain_are_not_recommended(tmp_path: Path) -> None:
+    slow = "import time\nif 'PARIO_STREAMS' in os.environ: time.sleep(4)\n"
+    done = fix_small_writes(tmp_path, end=slow)
+    assert done.stdout == "first\nagain\n"
+    assert done.stderr.splitlines()[0].startswith("pario: the program will run once as it is, ")
+    assert "pario: the settings are not recommended: no gain is shown" in done.stderr
+    assert "To use the settings" not in done.stderr
+
+
+@pytest.mark.system
+def test_settings_are_measured_by_replays_before_the_second_run(tmp_path: Path) -> None:
+    words = [*PARIO, "--fix", "-o", "loop", "--", sys.executable, "-c", SMALL_WRITES]
+    done = run_command(words, cwd=tmp_path)
+    head, table = done.stderr.split("pario: measured by replays of all calls")
+    assert "pario: measuring 1 remedy by replays in " in head
+    as_it_is, with_settings = (line.split() for line in table.splitlines()[1:3])
+    assert as_it_is[2:] == ["as", "it", "is"] and with_settings[-1] == "set"
+    assert float(with_settings[0]) < float(as_it_is[0])
+    assert not list(tmp_path.glob("pario-replay-*"))
 
 
 @pytest.mark.system
@@ -152,7 +201,7 @@ def test_risky_settings_are_named_and_applied_only_if_allowed(tmp_path: Path) ->
             "./flushes",
             options=("-o", f"loop{len(allow)}", "--verify", "out.dat", *allow),
         )
-        assert done.stdout == "first\nagain\n"
+        assert done.stdout == "first\nagain\nfirst\n"
         assert "1 output file: identical on both sides." in done.stderr
 
 

@@ -24,6 +24,7 @@ NO_PATHS = {
     "run --allow",
     "run program",
     "advise --allow",
+    "advise --mpiexec",
     "settings reference tables",
     "hints keys",
     "stripe set --pool",

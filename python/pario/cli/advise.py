@@ -1,6 +1,7 @@
 """Write a settings file that repairs the findings of a recorded run without changing the program.
 
-Each setting follows its finding, the evidence and the seconds. Use it with: pario run --with
+Each setting follows its finding, the evidence and the seconds. Replays of the recorded calls
+measure the settings first; those that do not pay are left out. Use it with: pario run --with
 pario.toml -- COMMAND
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_logs, add_output
+from pario.cli.measured import add_measure, advise_by_replays
 from pario.errors import ParioError
 from pario.progress import progress
 
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario advise``."""
     add_logs(parser, nargs="*")
     add_output(parser, "FILE", "write the settings file here (default: standard output)")
+    add_measure(parser)
     add_allow(parser, "apply risky settings, too; otherwise they are written as comments")
 
 
@@ -62,7 +65,7 @@ def parse_allowed(said: str) -> tuple[tuple[str, ...], list[str]]:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, and print its repairs on standard error."""
     from pario.see.analyze import analyze
-    from pario.see.analyze.advise import advise, render
+    from pario.see.analyze.advise import render
     from pario.see.tables import read
 
     keys, words = parse_allowed(arguments.allow)
@@ -70,10 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not logs:
         raise ParioError("no log given; expected: pario advise LOG")
     with progress("pario: reading the logs"):
-        analysis = analyze(read(logs))
-    advice = advise(analysis, keys)
-    text = render(analysis, advice)
-    hand_out(text, arguments.output, describe(advice))
+        job = read(logs)
+        analysis = analyze(job)
+    advice, lines = advise_by_replays(
+        job, analysis, keys, arguments.measure, arguments.on, arguments.mpiexec
+    )
+    text = render(analysis, advice, lines)
+    hand_out(text, arguments.output, [*lines, *describe(advice)])
     return 0
 
 
@@ -148,8 +154,10 @@ def _effects(finding: Finding, advice: Advice) -> Iterator[str]:
 def summary(advice: Advice) -> str:
     """Return a line about the settings and their findings."""
     total = len(advice.repaired) + len(advice.held_back) + len(advice.left)
-    if not total:
+    if not total and not advice.acts:
         return "pario: no findings: there is nothing to set"
+    if not advice.repaired and advice.acts:
+        return "pario: the settings were chosen by replays; no finding proposes them"
     worth = sum(finding.seconds for finding in advice.repaired)
     text = f"pario: settings for {len(advice.repaired)} of {wording.plural(total, 'finding')}"
     return f"{text}, worth up to {wording.seconds(worth)}" if advice.repaired else text

@@ -1,16 +1,19 @@
 """``pario run --fix``: runs a program, finds settings that repair the lost time, runs it again with
-them, compares."""
+them and once more as it is, and compares."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pario import wording
 from pario.cli.advise import describe, write_settings
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
@@ -18,9 +21,13 @@ from pario.wording import exit_status
 
 if TYPE_CHECKING:
     from pario.see.analyze.advise import Advice
+    from pario.see.analyze.comparison import Comparison
+    from pario.see.analyze.model import Analysis
     from pario.see.launch import Outcome, Series, Settings
 
 BEFORE, AFTER = "before", "after"
+#: The first run counts no more if it takes this share longer than the same run after it.
+SLOWER_AT_FIRST = 0.1
 
 
 def fix(
@@ -37,12 +44,13 @@ def fix(
     from pario.see.launch import Series
 
     loop = _Loop(Series(command, settings), command, settings, arguments, allowed)
+    loop.announce()
     first = loop.run(BEFORE, 1)
-    advice = None if first.ending.status else loop.advise(first)
-    if advice is None or not advice.acts:
-        loop.explain_why_not(first, advice)
+    found = None if first.ending.status else loop.advise(first)
+    if found is None or not found.advice.acts:
+        loop.explain_why_not(first, found)
         return first.finish()
-    loop.tell(advice)
+    loop.tell(found)
     print(f"pario: the settings are in {loop.file}", file=sys.stderr)
     if arguments.dry_run:
         print(
@@ -50,9 +58,18 @@ def fix(
             file=sys.stderr,
         )
         return first.finish()
-    last = loop.run_again()
+    last = loop.run_again(first, found.analysis)
     loop.compare(last)
     return last.finish()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The advice after the first run, and the lines on its measurement."""
+
+    analysis: Analysis
+    advice: Advice
+    measured: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -79,69 +96,94 @@ class _Loop:
             place = place.relative_to(Path.cwd())
         return shlex.join(["pario", "run", "--with", str(place), "--", *self.command])
 
+    def announce(self) -> None:
+        """Prints how often the program will run, before its first run."""
+        if self.arguments.dry_run:
+            return
+        times = self.arguments.repeat
+        if times:
+            each = wording.plural(times, "time")
+            words = f"{each} as it is and {each} with settings"
+        else:
+            words = (
+                "once as it is, once with settings, and if that is faster once more as it is, to"
+                " separate the gain from noise and caches (--repeat 1: not)"
+            )
+        print(f"pario: the program will run {words}", file=sys.stderr)
+
     def run(self, side: str, number: int, settings: Settings | None = None) -> Outcome:
         """Runs the command for one side."""
-        return self.series.run(f"{side}/{number}" if self.arguments.repeat > 1 else side, settings)
+        return self.series.run(side if self.arguments.repeat == 1 else f"{side}/{number}", settings)
 
-    def advise(self, first: Outcome) -> Advice | None:
+    def advise(self, first: Outcome) -> _Found | None:
         """Finds the settings for the findings of the first run, and writes them to a file. Prints
         an error and returns None if its logs are unusable."""
+        from pario.cli.measured import advise_by_replays
         from pario.see.analyze import analyze
-        from pario.see.analyze.advise import advise, render
+        from pario.see.analyze.advise import render
         from pario.see.tables import read
 
         if not was_recorded(first.directory):
             return None
         try:
-            analysis = analyze(read([first.directory]))
-            advice = advise(analysis, self.allowed)
-            write_settings(self.file, render(analysis, advice))
+            job = read([first.directory])
+            analysis = analyze(job)
+            advice, lines = advise_by_replays(job, analysis, self.allowed, self.arguments.measure)
+            write_settings(self.file, render(analysis, advice, lines))
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return None
-        return advice
+        return _Found(analysis, advice, lines)
 
-    def explain_why_not(self, first: Outcome, advice: Advice | None) -> None:
+    def explain_why_not(self, first: Outcome, found: _Found | None) -> None:
         """Prints the report of the first run, and the reason why there was no second."""
         if not self.arguments.no_report:
             show_recorded(first.directory, self.arguments)
         if first.ending.status:
             print(
-                f"pario: the program failed ({exit_status(first.ending.status)}): nothing is"
-                " repaired, it is not run again",
+                f"pario: the program failed ({exit_status(first.ending.status)}): no settings are"
+                " sought, it is not run again",
                 file=sys.stderr,
             )
-        elif advice is not None:
-            self.tell(advice)
+        elif found is not None:
+            self.tell(found)
             print("pario: the command is not run again", file=sys.stderr)
 
-    def tell(self, advice: Advice) -> None:
-        """Prints the findings that the settings repair, and the others."""
-        for line in describe(advice):
+    def tell(self, found: _Found) -> None:
+        """Prints the measured remedies, the findings that the settings repair, and the others."""
+        for line in (*found.measured, *describe(found.advice)):
             print(line, file=sys.stderr)
 
-    def run_again(self) -> Outcome:
-        """Runs with the settings, and in between the further runs without, so that a drift of the
-        machine affects both sides."""
+    def run_again(self, first: Outcome, analysis: Analysis) -> Outcome:
+        """Runs with the settings, and between and after these runs as it is, so that a drift of the
+        machine affects both sides. Returns the last run with the settings."""
         from pario.settings import load, merge_settings
 
-        repaired = replace(self.settings, file=merge_settings(self.settings.file, load(self.file)))
-        last = self.run(AFTER, 1, repaired)
+        changed = replace(self.settings, file=merge_settings(self.settings.file, load(self.file)))
+
+        def again(side: str, number: int) -> Outcome:
+            equalise_caches(analysis)
+            return self.run(side, number, changed if side == AFTER else None)
+
+        last = again(AFTER, 1)
+        if not self.arguments.repeat:
+            if not last.ending.status and last.seconds < first.seconds:
+                again(BEFORE, 2)
+            return last
         for number in range(2, self.arguments.repeat + 1):
-            if last.ending.status or self.run(BEFORE, number).ending.status:
+            if last.ending.status or again(BEFORE, number).ending.status:
                 break
-            last = self.run(AFTER, number, repaired)
+            last = again(AFTER, number)
         return last
 
     def compare(self, last: Outcome) -> None:
         """Prints the comparison and the next command. An error here must not hide the program's
         exit status."""
-        from pario.cli.compare import compare_runs, show
+        from pario.cli.compare import show
 
         print(file=sys.stderr)
         try:
-            before, after = ((side, self.series.directory / side) for side in (BEFORE, AFTER))
-            comparison = compare_runs(before, after, subject="The repaired run")
+            comparison, remark = self._compare()
             page = self.arguments.html or self.series.directory / "compare.html"
             if not self.arguments.no_report:
                 show(
@@ -156,16 +198,54 @@ class _Loop:
             return
         if self.arguments.json:
             return
+        for line in (remark, self._conclusion(comparison, last)):
+            if line:
+                print(line, file=sys.stderr)
+
+    def _compare(self) -> tuple[Comparison, str]:
+        """Compares both sides. If the first run was slower than the same run after it, by caches or
+        by the load of the machine, only the later one counts, and a remark says so."""
+        from pario.cli.compare import compare_runs
+
+        before, after = ((side, self.series.directory / side) for side in (BEFORE, AFTER))
+        whole = compare_runs(before, after, subject="The run with settings")
+        walls = whole.measures[0].a.values
+        later = self.series.directory / BEFORE / "2"
+        if self.arguments.repeat or len(walls) < 2 or walls[0] < (1 + SLOWER_AT_FIRST) * walls[1]:
+            return whole, ""
+        return compare_runs((BEFORE, later), after, subject="The run with settings"), (
+            f"pario: the first run took {wording.seconds(walls[0])}, the same run later"
+            f" {wording.seconds(walls[1])} (caches, or load of the machine): only the later one is"
+            " compared"
+        )
+
+    def _conclusion(self, comparison: Comparison, last: Outcome) -> str:
+        """The last line: what to do with the settings."""
         if last.ending.status:
-            print(
-                f"pario: with these settings the program failed: {exit_status(last.ending.status)}",
-                file=sys.stderr,
+            return (
+                f"pario: with these settings the program failed: {exit_status(last.ending.status)}"
             )
-        elif comparison.outputs_differ:
-            print(
+        if comparison.outputs_differ:
+            return (
                 "pario: the outputs are not shown to be the same: look at them before you use these"
-                " settings (--repeat 2 shows whether they differ from run to run anyway)",
-                file=sys.stderr,
+                " settings (--repeat 2 shows whether they differ from run to run anyway)"
             )
-        elif comparison.saved > 0:
-            print(f"To use the settings: {self.command_with_settings}", file=sys.stderr)
+        if comparison.faster:
+            return f"To use the settings: {self.command_with_settings}"
+        return "pario: the settings are not recommended: no gain is shown"
+
+
+def equalise_caches(analysis: Analysis) -> None:
+    """Give the next run the caches of the first one: write the dirty pages of the run's files, and
+    drop the pages of its files if it read them from storage."""
+    from pario.copying import drop_from_cache
+
+    for row in analysis.files:
+        if row.stream or row.group or not (row.writes or (row.reads and analysis.cold)):
+            continue
+        with suppress(OSError):
+            descriptor = os.open(row.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                (drop_from_cache if analysis.cold else os.fdatasync)(descriptor)
+            finally:
+                os.close(descriptor)

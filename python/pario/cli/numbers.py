@@ -48,6 +48,11 @@ def seconds(text: str) -> float:
     return value
 
 
+def seconds_or_none(text: str) -> float:
+    """Seconds; 0: none."""
+    return 0.0 if text == "0" else seconds(text)
+
+
 def moment(text: str) -> float:
     """A date, with or without a time, in seconds since the epoch (UTC), or the days before now."""
     if re.fullmatch(r"\d{1,5}d", text):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pario.cli.measured import MEASURE, MEASURE_HELP
 from pario.cli.paths import path, path_text, staged_path_text
 
 MOST_REPETITIONS = 1000
@@ -106,6 +107,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
     Option(
         ("--dry-run",), "with --fix: write the settings and stop before the second run", _SWITCH
     ),
+    Option(("--measure",), f"with --fix: {MEASURE_HELP}", MEASURE),
     Option(
         ("--allow",),
         "with --fix: apply risky settings, too (all, or keys that `pario settings reference` marks"
@@ -114,8 +116,9 @@ RUN_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         ("--repeat",),
-        "run the command N times: DIR/1 to DIR/N, for pario compare",
-        {"type": _count, "default": 1, "metavar": "N"},
+        "run the command N times: DIR/1 to DIR/N, for pario compare; with --fix: N times as it is"
+        " and N times with the settings (default: twice and once)",
+        {"type": _count, "default": 0, "metavar": "N"},
     ),
     Option(
         ("--verify",),

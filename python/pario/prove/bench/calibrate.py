@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from pario import wording
+from pario.copying import drop_from_cache
 from pario.prove.bench.ways import Way, make_file, resident
 
 _BIG, _SMALL = 1 << 20, 4096
@@ -103,8 +104,7 @@ def _median(path: Path, way: Way, writes: bool, random: bool, piece: int, second
 def _drop_cache(path: Path) -> float:
     """Drop the cached pages of a file; returns the share of it that stays in memory anyhow."""
     with path.open("rb") as file:
-        os.fdatasync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_from_cache(file.fileno())
     return resident(path)
 
 

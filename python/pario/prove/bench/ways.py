@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pario.copying import drop_from_cache
+
 FORMAT = "pario-bench-api"
 VERSION = 1
 PIECES = (512, 4096, 65536, 1 << 20)
@@ -154,7 +156,7 @@ class _Bench:
         with path.open("rb", buffering=0) as file:
             os.fdatasync(file.fileno())
             if condition.device:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                drop_from_cache(file.fileno())
             elif resident(path) < 1:
                 memory = bytearray(_BLOCK)
                 while file.readinto(memory):

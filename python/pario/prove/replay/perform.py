@@ -15,6 +15,7 @@ from math import inf
 from pathlib import Path
 
 from pario import wording
+from pario.copying import drop_from_cache
 from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.script import Script, below, save
 from pario.scratch import scratch
@@ -37,6 +38,7 @@ class Manner:
     # Close the files that the run left open, so that the seconds include the flush of buffers.
     close_files: bool = False
     limit: float = inf  # seconds after which the replay is ended
+    cold: bool = False  # the files that exist before it are not in the page cache
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def perform(script: Script, directory: Path, manner: Manner | None = None) -> Pe
             scratch(directory, "pario-replay-") as root,
             tempfile.TemporaryDirectory(prefix="pario-replay-") as about,
         ):
-            _prepare(script, root)
+            _prepare(script, root, cold=manner.cold)
             return _play(script, root, Path(about), manner)
     except OSError as error:
         raise ReplayError(f"{error.filename or directory}: {error.strerror or error}") from error
@@ -85,7 +87,7 @@ def expect_scratch(directory: Path) -> None:
 def _check(script: Script, directory: Path) -> None:
     if not directory.is_dir():
         raise ReplayError(f"{directory} is no directory; expected one on the file system to test")
-    needed, usage = sum(made.size for made in script.files), shutil.disk_usage(directory)
+    needed, usage = script.size, shutil.disk_usage(directory)
     if usage.total and needed > usage.free:  # a CephFS without statistics has no size
         raise ReplayError(
             f"{directory} has {wording.size(usage.free)} left; the files that the run found need"
@@ -93,7 +95,7 @@ def _check(script: Script, directory: Path) -> None:
         )
 
 
-def _prepare(script: Script, root: Path) -> None:
+def _prepare(script: Script, root: Path, *, cold: bool) -> None:
     """Make the directories and files that existed before the run."""
     for path in script.paths:
         below(root, path).parent.mkdir(parents=True, exist_ok=True)
@@ -104,6 +106,9 @@ def _prepare(script: Script, root: Path) -> None:
         with suppress(IsADirectoryError), below(root, script.paths[made.path]).open("wb") as file:
             for begin in range(0, made.size, len(block)):
                 file.write(block[: made.size - begin])
+            if cold:
+                file.flush()
+                drop_from_cache(file.fileno())
 
 
 def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performance:

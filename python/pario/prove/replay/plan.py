@@ -9,16 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.prove.replay import collective, missing, order
+from pario.prove.replay.beginning import Beginning, cut, end_of_beginning
 from pario.prove.replay.collective import MPIIO
 from pario.prove.replay.errors import ReplayError
 from pario.prove.replay.prepared import find_existing_files, sizes_at_first
-from pario.prove.replay.script import BARRIER, END, OPERATION, WAIT, Script, count_calls
+from pario.prove.replay.script import (
+    BARRIER,
+    END,
+    NOT_OF_FILES,
+    OPERATION,
+    WAIT,
+    Script,
+    count_calls,
+)
 from pario.prove.replay.slots import Assignment, Calls, assign
 from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.scope import MISSING
 from pario.see.analyze.split import Times
-from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
+from pario.see.tables.model import EVENT_KINDS, FILE_LAYERS, LAYERS, Job
 
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
 _STDIO = LAYERS.index("stdio")
@@ -29,9 +38,9 @@ _MOST_TEXT = 2**31 - 1
 _FIRST, _BEFORE, _CALL, _AFTER = range(4)
 
 
-def script_of(job: Job, *, partial: bool = False) -> Script:
-    """Make the script of a job. Raises ReplayError, with the missing data, unless ``partial``
-    allows to play only the recorded calls."""
+def script_of(job: Job, *, partial: bool = False, beginning: Beginning | None = None) -> Script:
+    """Make the script of a job, or of its ``beginning``. Raises ReplayError, with the missing data,
+    unless ``partial`` allows to play only the recorded calls."""
     times = Times(job)
     lacks = list(missing.missing(job, times))
     if lacks and not (partial and "events" in job.has):
@@ -40,15 +49,18 @@ def script_of(job: Job, *, partial: bool = False) -> Script:
             f"{job.source}: it cannot be replayed: {'; '.join(lacks)}{messages}; expected:"
             f" {missing.remedy(job)}"
         )
-    plan = _Plan(job, times, complete=not lacks)
+    plan = _Plan(job, times, complete=not lacks, beginning=beginning)
     if not len(plan.rows):
         raise ReplayError(f"{job.source}: there is no I/O to storage to replay")
     return plan.script()
 
 
 class _Plan:
-    def __init__(self, job: Job, times: Times, *, complete: bool) -> None:
+    def __init__(
+        self, job: Job, times: Times, *, complete: bool, beginning: Beginning | None
+    ) -> None:
         self._job, self._times, self._complete = job, times, complete
+        self._beginning = beginning
         self._lanes = times.lanes.of(job.events["process"])
         self._why_not = ""
         self.rows = self._choose_events()
@@ -95,12 +107,32 @@ class _Plan:
         )
         sequence = np.lexsort((ties, moments, lanes))
         operations, lanes = operations[sequence], lanes[sequence]
+        end = self._end()
+        if self._beginning:
+            kept = cut(script, operations, lanes, moments[sequence] < end)
+            operations, lanes = operations[kept], lanes[kept]
+            used = {*operations["path"][~np.isin(operations["verb"], NOT_OF_FILES)].tolist()}
+            script.files = [file for file in script.files if file.path in used]
+            script.share = float(np.mean(kept))
+        script.written = self._count_written(end)
         seats = range(script.ranks) if script.ranks else np.unique(lanes).tolist()
         script.seats = [
             operations[np.searchsorted(lanes, seat) : np.searchsorted(lanes, seat, "right")]
             for seat in seats
         ]
         return script
+
+    def _end(self) -> float:
+        """The time from which on calls are not played."""
+        return end_of_beginning(
+            self._job.events[self.rows], self._lanes[self.rows], self._beginning or Beginning()
+        )
+
+    def _count_written(self, end: float) -> int:
+        """The bytes that the calls write which start before a time."""
+        events = self._job.events[self.rows]
+        writes = (events["kind"] == EVENT_KINDS.index("write")) & (events["start"] < end)
+        return int(events["length"][writes].sum())
 
     def _operations(self, script: Script, paths: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The operations, with the start time, the order at equal times and the lane of each."""

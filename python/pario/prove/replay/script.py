@@ -35,6 +35,8 @@ NOT_NATIVE = 1000
 #: ended. barrier: of the ranks of group number `path`. mpi: the call with name number `other`, on
 #: slot `slot`.
 WAIT, END, BARRIER, MPI = range(NOT_NATIVE, NOT_NATIVE + 4)
+#: The verbs whose `path` is not the number of a path.
+NOT_OF_FILES = (WAIT, END, BARRIER)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,13 @@ class Script:
     slots: int = 0
     mpiio: str = ""  # the way in which MPI-IO calls are played, in words; empty: none
     left_out: dict[str, int] = field(default_factory=dict)  # calls that are not played, by function
+    written: int = 0  # bytes that its calls write
+    share: float = 1.0  # of the run's operations that it holds; below 1: only the beginning
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files that exist before the replay."""
+        return sum(made.size for made in self.files)
 
     @property
     def calls(self) -> int:

@@ -62,6 +62,15 @@ class Choice:
             )
         )
 
+    def without(self, other: Choice) -> Choice:
+        """This choice without the settings that the other one has, too."""
+        theirs = {(match, one) for match, settings in other.sections for one in settings}
+        left = (
+            (match, tuple(one for one in settings if (match, one) not in theirs))
+            for match, settings in self.sections
+        )
+        return Choice(tuple((match, settings) for match, settings in left if settings))
+
     def larger(self) -> Choice:
         """The same choice with sizes four times as large, up to their limits."""
         return Choice(

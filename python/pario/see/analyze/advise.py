@@ -37,7 +37,7 @@ class Advice:
     @property
     def acts(self) -> bool:
         """True if a setting is applied."""
-        return bool(self.repaired)
+        return any(line.applied for proposal in self.proposals for line in proposal.lines)
 
 
 @dataclass
@@ -76,8 +76,9 @@ def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
     )
 
 
-def render(analysis: Analysis, advice: Advice) -> str:
-    """Return the text of the settings file."""
+def render(analysis: Analysis, advice: Advice, measured: Sequence[str] = ()) -> str:
+    """Return the text of the settings file. ``measured``: lines on the replays that measured the
+    settings."""
     job = analysis.job
     head = [
         (
@@ -90,6 +91,7 @@ def render(analysis: Analysis, advice: Advice) -> str:
         f"The run took {wording.seconds(job.wall)}. Seconds below are those that a setting may give"
         " back."
     )
+    head += measured
     head += [
         f"{_cost(finding, job.wall)}: {finding.title}. {' '.join(explain_unrepaired(finding))}"
         for finding in advice.left

@@ -10,6 +10,7 @@ from statistics import median
 from pario import wording
 from pario.outputs import Output
 from pario.see.analyze.comparison import (
+    SAME_WALL,
     Change,
     Comparison,
     FileChange,
@@ -25,8 +26,10 @@ from pario.see.analyze.model import Analysis, FileRow, Finding
 from pario.see.analyze.noise import LEAST_RUNS, noise
 
 MAX_FILES = 1000
-#: Relative changes below which a finding and a wall time count as unchanged.
-SAME_FINDING, SAME_WALL = 0.1, 0.005
+#: Relative changes below which a finding counts as unchanged.
+SAME_FINDING = 0.1
+#: Relative increase of system calls and their bytes from which on a message names it.
+MORE_MOVED = 0.1
 #: Smaller parts of the wall time are not shown.
 LEAST_SHARE = 0.001
 
@@ -56,7 +59,7 @@ def compare(a: Runs, b: Runs, subject: str = "") -> Comparison:
         files=files[:MAX_FILES],
         file_total=len(files),
         outputs=_outputs(a, b),
-        messages=tuple(_messages(a, b)),
+        messages=(*_messages(a, b), *_name_increases(b.name, measures)),
     )
 
 
@@ -74,7 +77,19 @@ _FIGURES: tuple[tuple[str, str, Unit, Callable[[Analysis], float]], ...] = (
     ("bytes_written", "bytes written", "bytes", lambda run: run.job.bytes_written),
     ("system_reads", "system reads", "count", lambda run: run.job.system_reads),
     ("system_writes", "system writes", "count", lambda run: run.job.system_writes),
+    ("system_bytes_read", "system read bytes", "bytes", lambda run: _kernel(run, "read")),
+    (
+        "system_bytes_written",
+        "system written bytes",
+        "bytes",
+        lambda run: _kernel(run, "written"),
+    ),
 )
+
+
+def _kernel(run: Analysis, name: str) -> float:
+    """A counter of the kernel; -1: the log has none."""
+    return -1.0 if run.kernel is None else float(getattr(run.kernel, name))
 
 
 def _measures(a: Sequence[Analysis], b: Sequence[Analysis]) -> Iterable[Measure]:
@@ -146,7 +161,10 @@ def _certainty(wall: Measure) -> str:
     runs = f"{len(wall.a.values)} and {len(wall.b.values)} runs"
     if min(len(wall.a.values), len(wall.b.values)) < LEAST_RUNS:
         few = "single runs" if len(wall.a.values) == len(wall.b.values) == 1 else runs
-        return f"The noise is not known from {few}: use pario run --repeat {LEAST_RUNS} or more."
+        return (
+            f"{_each(wall)}The noise is not known from {few}: use pario run --repeat {LEAST_RUNS}"
+            " or more."
+        )
     said = {
         "beyond": "The difference in wall time is beyond the noise",
         "within": "The difference in wall time is within the noise",
@@ -156,6 +174,19 @@ def _certainty(wall: Measure) -> str:
         f"{said.get(wall.noise, 'The wall times are equal')} of {runs}, which lie up to"
         f" {wording.seconds(spread)} apart."
     )
+
+
+def _each(wall: Measure) -> str:
+    """A sentence on the least and the largest difference of two runs, if a side has several."""
+    saved = [a - b for a in wall.a.values for b in wall.b.values]
+    if len(saved) == 1:
+        return ""
+    low, high = (_less_or_more(value) for value in (min(saved), max(saved)))
+    return f"Between single runs it takes {low} to {high}. "
+
+
+def _less_or_more(saved: float) -> str:
+    return f"{wording.seconds(abs(saved))} {'less' if saved >= 0 else 'more'}"
 
 
 def _messages(a: Runs, b: Runs) -> Iterable[str]:
@@ -173,6 +204,17 @@ def _messages(a: Runs, b: Runs) -> Iterable[str]:
             )
         for message in dict.fromkeys(message for run in side.analyses for message in run.messages):
             yield f"{side.name}: {message}"
+
+
+def _name_increases(name: str, measures: Sequence[Measure]) -> Iterable[str]:
+    """Yield a message for each count of the kernel that is larger in B."""
+    for measure in measures:
+        if measure.key.startswith("system_") and measure.change > MORE_MOVED:
+            said = wording.size if measure.unit == "bytes" else wording.count
+            yield (
+                f"{name} costs more {measure.name}: {said(measure.b.median)} instead of"
+                f" {said(measure.a.median)}"
+            )
 
 
 # --- findings

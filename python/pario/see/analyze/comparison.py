@@ -14,6 +14,10 @@ Change = Literal["gone", "smaller", "same", "larger", "new"]
 OutputState = Literal["identical", "differs", "only in A", "only in B", "not written", "varies"]
 
 
+#: Relative changes of the wall time below which it counts as unchanged.
+SAME_WALL = 0.005
+
+
 @dataclass(frozen=True)
 class Sample:
     """One figure of all repetitions of a run, in their order."""
@@ -126,6 +130,17 @@ class Comparison:
         """Wall seconds of A minus those of B."""
         wall = self.measures[0]
         return wall.a.median - wall.b.median
+
+    @property
+    def faster(self) -> bool:
+        """True if B takes less wall time by more than the known noise, and no more I/O time."""
+        wall = self.measures[0]
+        io = next((measure for measure in self.measures if measure.key == "io"), None)
+        return (
+            wall.noise != "within"
+            and wall.change <= -SAME_WALL
+            and (io is None or io.b.median <= io.a.median)
+        )
 
     @property
     def outputs_differ(self) -> bool:

@@ -17,6 +17,10 @@ Bound = Literal["io", "communication", "waiting", "compute", "idle", "little", "
 Grade = Literal["worthwhile", "healthy", "unexplained", "unknown"]
 
 
+#: The share of a run's bytes from which on it read its files from storage.
+COLD = 0.5
+
+
 @dataclass(frozen=True)
 class Split:
     """Disjoint parts of the wall time in seconds; their sum is ``wall``."""
@@ -480,6 +484,13 @@ class Analysis:
     kernel: KernelTotals | None = None  # None: the log has no counters of the kernel
     progress: Progress = Progress()
     overlaps: tuple[OverlappingWrites, ...] = ()  # possible corruption, most bytes first
+
+    @property
+    def cold(self) -> bool:
+        """True if the run read most bytes from storage, not from the page cache; False if that is
+        not known."""
+        read = self.job.bytes_read
+        return self.kernel is not None and read > 0 and self.kernel.storage_read >= COLD * read
 
     @property
     def seconds_lost(self) -> float:

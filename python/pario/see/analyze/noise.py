@@ -24,10 +24,19 @@ def noise(a: Sequence[float], b: Sequence[float]) -> Noise:
     values of one side are below those of the other, the probability by chance is one in ten.
     """
     if min(len(a), len(b)) < LEAST_RUNS:
-        return "equal" if a and b and len({*a, *b}) == 1 else "unknown"
+        return _of_few(a, b)
     if len({*a, *b}) == 1:
         return "equal"
     return "beyond" if chance(a, b) <= CHANCE + 1e-9 else "within"
+
+
+def _of_few(a: Sequence[float], b: Sequence[float]) -> Noise:
+    """Judge fewer runs: ranges that overlap show no difference; others prove none."""
+    if not a or not b:
+        return "unknown"
+    if len({*a, *b}) == 1:
+        return "equal"
+    return "within" if max(min(a), min(b)) <= min(max(a), max(b)) else "unknown"
 
 
 def chance(a: Sequence[float], b: Sequence[float]) -> float:

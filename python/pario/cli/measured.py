@@ -1,0 +1,126 @@
+"""Advice whose settings were measured: replays of the recorded calls decide which ones pay."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection, Iterator
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pario import wording
+from pario.cli.numbers import seconds_or_none
+from pario.cli.paths import path
+from pario.errors import ParioError
+from pario.progress import progress
+
+if TYPE_CHECKING:
+    from pario.prove.tune.remedies import Measured, Measurement, Plan
+    from pario.see.analyze.advise import Advice
+    from pario.see.analyze.model import Analysis
+    from pario.see.tables.model import Job
+
+#: ``--measure``: its help, and its parsing by argparse.
+MEASURE_HELP = (
+    "the most time for replays that measure the settings (default 60; 0: none, the seconds are"
+    " estimates)"
+)
+MEASURE: dict[str, Any] = {"type": seconds_or_none, "default": 60.0, "metavar": "SECONDS"}
+
+
+def advise_by_replays(
+    job: Job,
+    analysis: Analysis,
+    allowed: Collection[str],
+    seconds: float,
+    on: Path | None = None,
+    mpiexec: str | None = None,
+) -> tuple[Advice, list[str]]:
+    """Advice whose settings were measured within ``seconds``, and the lines that say how. If the
+    calls cannot be replayed, its seconds are estimates, and the lines say why.
+
+    ``on``: a directory of the file system, by default that of the run's files; ``mpiexec``: the
+    launcher of replays with ranks.
+    """
+    from pario.cli.replay import launcher_for
+    from pario.prove.replay.perform import expect_scratch
+    from pario.prove.tune.remedies import (
+        NothingToMeasureError,
+        advise_measured,
+        find_directory,
+        measure,
+        plan_measurement,
+        player,
+    )
+    from pario.prove.tune.search import nothing_to_tune
+    from pario.see.analyze.advise import advise
+
+    estimated = advise(analysis, allowed)
+    if not seconds or nothing_to_tune(job):
+        return estimated, []
+    try:
+        directory = on or find_directory(analysis)
+        expect_scratch(directory)
+        plan = plan_measurement(job, analysis, directory, allowed, seconds)
+        launcher = tuple(launcher_for(plan.script, mpiexec))
+        _announce(plan)
+        with progress("pario: replaying"):
+            measured = measure(plan, player(plan, launcher))
+    except NothingToMeasureError:
+        return estimated, []
+    except ParioError as error:
+        return estimated, [f"pario: the seconds are estimates, not measured by replays: {error}"]
+    return advise_measured(analysis, measured, allowed), list(describe(measured))
+
+
+def add_measure(parser: argparse.ArgumentParser) -> None:
+    """--measure, --on and --mpiexec: the time, the place and the launcher of replays."""
+    parser.add_argument("--measure", help=MEASURE_HELP, **MEASURE)
+    parser.add_argument(
+        "--on",
+        type=path,
+        metavar="DIR",
+        help="a directory for the replays (default: that of the run's files)",
+    )
+    parser.add_argument(
+        "--mpiexec",
+        metavar="COMMAND",
+        help="the launcher of replays, with its options (default: mpiexec)",
+    )
+
+
+def _announce(plan: Plan) -> None:
+    """Say what the replays will take, before they begin."""
+    print(
+        f"pario: measuring {wording.plural(len(plan.remedies), 'remedy', 'remedies')} by replays in"
+        f" {plan.directory}: at most {wording.seconds(plan.seconds)} and"
+        f" {wording.size(plan.size)}; none of the run's files is used (--measure 0: no replays)",
+        file=sys.stderr,
+    )
+
+
+def describe(measured: Measurement) -> Iterator[str]:
+    """Yield the seconds as they are and with each remedy, the fastest first."""
+    calls = (
+        "all calls"
+        if measured.share == 1
+        else f"the first {wording.share(measured.share)} of the calls"
+    )
+    runs = len(measured.original.values)
+    median = f", median of {runs}" if runs > 1 else ""
+    yield f"pario: measured by replays of {calls}{median}:"
+    yield f"  {wording.seconds(measured.original.median):>8}  as it is"
+    for one in measured.remedies:
+        time = "failed" if one.ratio == inf else wording.seconds(one.seconds.median)
+        yield f"  {time:>8}  {one.remedy.name}{_judgement(one, measured)}"
+
+
+def _judgement(one: Measured, measured: Measurement) -> str:
+    if one.failure:
+        return f": {one.failure}"
+    if one is measured.chosen:
+        return ": set"
+    if one.remedy.collective:
+        return " (a change of the program)" if one.pays else " (a change of the program): no gain"
+    return "" if one.pays else ": does not pay, left out"

@@ -1,0 +1,358 @@
+"""Measures the remedies of a run's findings before anything is promised: the recorded calls are
+replayed with each remedy, beside replays without.
+
+    plan = plan_measurement(job, analysis, directory, allowed)  # what will be replayed, and where
+    measured = measure(plan, player(plan, mpiexec), tell)
+    measured.chosen  # the fastest remedy that needs no change of the program; None: none pays
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+
+from pario import wording
+from pario.errors import ParioError
+from pario.prove.replay import ReplayError, Script, script_of
+from pario.prove.replay.beginning import Beginning
+from pario.prove.replay.together import make_collective
+from pario.prove.tune.choice import Choice
+from pario.see.analyze.advise import Advice, advise
+from pario.see.analyze.comparison import Sample
+from pario.see.analyze.model import Analysis, Finding
+from pario.see.analyze.noise import LEAST_RUNS, noise
+from pario.see.tables.model import LAYERS, Job
+
+#: The seconds that all replays may take together, the seconds of calls in one of them, and the
+#: share of the free space that their files may take.
+SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.1
+#: The most findings whose remedies are tried alone, and the remedies that are measured again.
+MOST, FINALISTS = 4, 3
+#: The replays that the first round leaves for further ones.
+CONFIRMING = 2 * (LEAST_RUNS - 1)
+#: A remedy pays from this share of the seconds on; with fewer than LEAST_RUNS replays from the
+#: second one on.
+LEAST_GAIN, LEAST_UNCERTAIN_GAIN = 0.03, 0.1
+#: Settings whose calls a replay leaves out.
+_NOT_PLAYED = {("streams", "map_ahead")}
+
+MPIIO_ON = Choice.of("", ("run", "mpiio", "yes"))
+MPIIO, TOGETHER = "pario's MPI-IO", "collective calls on pario's MPI-IO"
+
+
+class NothingToMeasureError(ParioError):
+    """No replay can measure any of the remedies."""
+
+
+@dataclass(frozen=True, eq=False)
+class Remedy:
+    """Settings that repair some findings, with or without a change of the source."""
+
+    name: str
+    choice: Choice
+    findings: tuple[Finding, ...] = ()
+    collective: bool = False  # the source makes its independent calls collective
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The replays of a measurement."""
+
+    script: Script
+    together: Script | None  # with collective calls
+    directory: Path
+    remedies: tuple[Remedy, ...]
+    seconds: float  # of all replays
+    cold: bool
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files of one replay, at most."""
+        return self.script.size + self.script.written
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One remedy beside the replays without it."""
+
+    remedy: Remedy
+    seconds: Sample
+    original: Sample  # of the same rounds
+    failure: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Its seconds relative to those without it; infinite if it failed."""
+        if self.failure or not self.original.median:
+            return inf
+        return self.seconds.median / self.original.median
+
+    @property
+    def pays(self) -> bool:
+        """True if it is faster beyond noise."""
+        if self.failure or self.ratio > 1 - LEAST_GAIN:
+            return False
+        if len(self.seconds.values) >= LEAST_RUNS:
+            return noise(self.seconds.values, self.original.values) == "beyond"
+        apart = max(self.seconds.values) < min(self.original.values)
+        return apart and self.ratio <= 1 - LEAST_UNCERTAIN_GAIN
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The results: the seconds without remedies, and the remedies, the fastest first."""
+
+    original: Sample
+    remedies: tuple[Measured, ...]
+    share: float = 1.0  # of the run's calls that were replayed
+
+    @property
+    def chosen(self) -> Measured | None:
+        """The fastest remedy that pays and needs no change of the program; None: there is none."""
+        return next((one for one in self.remedies if one.pays and not one.remedy.collective), None)
+
+
+#: Replays a script with settings; returns its seconds. The last argument is the limit in seconds.
+Play = Callable[[Script, Choice, float], float]
+
+
+def plan_measurement(
+    job: Job,
+    analysis: Analysis,
+    directory: Path,
+    allowed: Collection[str] = (),
+    seconds: float = SECONDS,
+) -> Plan:
+    """Plan the replays of a run. Raises ReplayError if its calls cannot be replayed, and
+    NothingToMeasureError if no remedy can be measured."""
+    free = shutil.disk_usage(directory).free if directory.is_dir() else 0
+    beginning = Beginning(min(SECONDS_EACH, seconds / 8), SPACE * free or inf)
+    script = script_of(job, beginning=beginning)
+    if free and script.size > SPACE * free:
+        raise ReplayError(
+            f"{directory} has too little space for a replay: its files need {script.size} bytes, a"
+            f" tenth of the free space is {int(SPACE * free)}"
+        )
+    together = make_collective(script) if script.mpiio == "as MPI-IO calls" else None
+    remedies = tuple(_remedies(job, analysis, allowed, script, together))
+    if not remedies:
+        raise NothingToMeasureError("no finding has a setting that a replay can measure")
+    return Plan(script, together, directory, remedies, seconds, analysis.cold)
+
+
+def _remedies(
+    job: Job,
+    analysis: Analysis,
+    allowed: Collection[str],
+    script: Script,
+    together: Script | None,
+) -> Iterator[Remedy]:
+    tried: set[Choice] = {Choice()}
+    for finding in analysis.findings:
+        choice = choice_for(analysis, (finding,), allowed)
+        played = script.mpiio == "as MPI-IO calls" or not any(
+            table in ("run", "mpiio") for _, of in choice.sections for table, _, _ in of
+        )
+        keys = {(table, key) for _, of in choice.sections for table, key, _ in of}
+        if choice in tried or not played or keys & _NOT_PLAYED or len(tried) > MOST:
+            continue
+        tried.add(choice)
+        yield Remedy(_name(finding, choice), choice, (finding,))
+    own = dict(analysis.job.settings).get("PARIO_MPIIO", "")
+    upper = job.records["layer"] == LAYERS.index("mpiio")
+    if script.mpiio == "as MPI-IO calls" and not own and upper.any() and MPIIO_ON not in tried:
+        yield Remedy(MPIIO, MPIIO_ON)
+    if together:
+        yield Remedy(TOGETHER, MPIIO_ON, collective=True)
+
+
+def choice_for(analysis: Analysis, findings: Sequence[Finding], allowed: Collection[str]) -> Choice:
+    """The applied settings of some findings."""
+    advice = advise(replace(analysis, findings=tuple(findings)), allowed)
+    return Choice.of_proposals(advice.proposals)
+
+
+def _name(finding: Finding, choice: Choice) -> str:
+    keys = dict.fromkeys(
+        MPIIO if (table, key) == ("run", "mpiio") else f"{key}={value}"
+        for _, of in choice.sections
+        for table, key, value in of
+    )
+    return f"{finding.remedy} ({', '.join(keys)})"
+
+
+def measure(
+    plan: Plan,
+    play: Play,
+    tell: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Measurement:
+    """Replay all remedies once, the settings that helped together, and then the fastest ones
+    again, as long as the seconds of the plan allow. Raises ReplayError if the original cannot be
+    replayed. ``tell`` is called with the name of each replay."""
+    rounds = _Rounds(plan, play, tell, clock)
+    rounds.play(plan.remedies)
+    helped = [one for one in rounds.results() if one.ratio <= 1 - LEAST_GAIN]
+    several = [one.remedy for one in reversed(helped) if not one.remedy.collective]
+    joined = _join(several) if len(several) > 1 else None
+    if joined and joined.choice not in {one.choice for one in several}:
+        rounds.play((joined,))
+    for _ in range(LEAST_RUNS - 1):
+        best = [one.remedy for one in rounds.results() if one.ratio <= 1 - LEAST_GAIN]
+        if best:
+            rounds.play(best[:FINALISTS])
+    return Measurement(Sample(tuple(rounds.originals)), rounds.results(), plan.script.share)
+
+
+def _join(remedies: Sequence[Remedy]) -> Remedy:
+    """All remedies as one; of two settings of one key, the faster remedy's wins, which is last."""
+    choice = Choice()
+    for remedy in remedies:
+        choice = choice.with_(remedy.choice)
+    findings = tuple(finding for remedy in reversed(remedies) for finding in remedy.findings)
+    return Remedy("these settings together", choice, findings)
+
+
+class _Rounds:
+    """Replays in rounds: the original, and remedies beside it; the order alternates."""
+
+    def __init__(
+        self, plan: Plan, play: Play, tell: Callable[[str], None], clock: Callable[[], float]
+    ) -> None:
+        self._plan, self._play, self._tell, self._clock = plan, play, tell, clock
+        self._end = clock() + plan.seconds
+        self._longest = 0.0
+        self._pairs: dict[Remedy, list[tuple[float, float]]] = {}
+        self._failures: dict[Remedy, str] = {}
+        self.originals: list[float] = []
+
+    def play(self, remedies: Sequence[Remedy]) -> None:
+        """Play a round, as far as time is left. Raises ParioError if the first original fails."""
+        if self.originals and not self._has_time(2):
+            return
+        sides = [None, *remedies]
+        found: dict[Remedy | None, float] = {}
+        for side in sides if len(self.originals) % 2 == 0 else reversed(sides):
+            if side is None:
+                found[None] = self._timed("as it is", self._plan.script, Choice())
+            elif self._has_time(1 + self._reserve(found)):
+                self._attempt(side, found)
+        original = found.pop(None)
+        self.originals.append(original)
+        for remedy, seconds in found.items():
+            assert remedy is not None
+            self._pairs.setdefault(remedy, []).append((seconds, original))
+
+    def results(self) -> tuple[Measured, ...]:
+        """All remedies that were played, the fastest first."""
+        made = []
+        for remedy in dict.fromkeys([*self._pairs, *self._failures]):
+            pairs = self._pairs.get(remedy, [(0.0, 0.0)])
+            seconds, original = (Sample(values) for values in zip(*pairs, strict=True))
+            made.append(Measured(remedy, seconds, original, self._failures.get(remedy, "")))
+        return tuple(sorted(made, key=lambda one: one.ratio))
+
+    def _attempt(self, remedy: Remedy, found: dict[Remedy | None, float]) -> None:
+        script = self._plan.together if remedy.collective else self._plan.script
+        assert script is not None  # a collective remedy exists only with its script
+        try:
+            found[remedy] = self._timed(remedy.name, script, remedy.choice)
+        except ParioError as error:
+            self._failures[remedy] = str(error)
+
+    def _reserve(self, found: Collection[Remedy | None]) -> int:
+        """The replays that must remain possible: the original of this round, and in the first one
+        the rounds that confirm the best remedy."""
+        return 0 if self.originals and None in found else 1 if self.originals else CONFIRMING
+
+    def _has_time(self, replays: int) -> bool:
+        return self._clock() + replays * self._longest <= self._end
+
+    def _timed(self, name: str, script: Script, choice: Choice) -> float:
+        self._tell(name)
+        begin = self._clock()
+        seconds = self._play(script, choice, max(self._end - begin, 1.0))
+        self._longest = max(self._longest, self._clock() - begin)
+        return seconds
+
+
+def player(plan: Plan, mpiexec: Sequence[str]) -> Play:
+    """Return a function that replays on the plan's file system."""
+    from pario.prove.replay.perform import Manner, perform
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        manner = Manner(
+            settings=choice.settings(),
+            mpiexec=mpiexec,
+            close_files=True,
+            limit=limit,
+            cold=plan.cold,
+        )
+        return perform(script, plan.directory, manner).longest
+
+    return play
+
+
+def find_directory(analysis: Analysis) -> Path:
+    """The directory of the replays: that of the file with most seconds whose directory exists and
+    may be written. Raises ReplayError if there is none."""
+    for row in analysis.files:
+        place = Path(row.path).parent
+        if not (row.stream or row.group) and place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+            return place
+    raise ReplayError("the directories of the run's files do not exist here or cannot be written")
+
+
+def advise_measured(
+    analysis: Analysis, measurement: Measurement, allowed: Collection[str] = ()
+) -> Advice:
+    """Propose the settings of the chosen remedy. Findings that were measured have the seconds of
+    the measurement; those whose settings do not pay have none."""
+    chosen = measurement.chosen
+    alone = {
+        one.remedy.findings[0].title: one
+        for one in measurement.remedies
+        if len(one.remedy.findings) == 1 and not one.remedy.collective
+    }
+    kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
+    io = analysis.verdict.critical.io
+    findings = tuple(
+        _measured(finding, alone[finding.title], io, kept=finding.title in kept)
+        if finding.title in alone
+        else finding
+        for finding in analysis.findings
+    )
+    advice = advise(replace(analysis, findings=findings), allowed)
+    if chosen is None or chosen.remedy.choice == Choice.of_proposals(advice.proposals):
+        return advice
+    own = chosen.remedy.choice.without(Choice.of_proposals(advice.proposals))
+    reason = f"{chosen.remedy.name}: measured by replays, {_figures(chosen)}."
+    return replace(advice, proposals=(*own.proposals((reason,)), *advice.proposals))
+
+
+def _measured(finding: Finding, found: Measured, io: float, *, kept: bool) -> Finding:
+    """A finding with the seconds that its remedy saved in replays, in proportion to the run."""
+    if found.failure:
+        return finding
+    method = f"{finding.method} Measured by replays: {_figures(found)}."
+    if kept:
+        saved = max(1 - found.ratio, 0.0) * io
+        return replace(finding, seconds=saved or finding.seconds, method=method)
+    return replace(
+        finding,
+        settings=(),
+        method=method,
+        why_not=f"replays with {found.remedy.name} were not faster: {_figures(found)}",
+    )
+
+
+def _figures(found: Measured) -> str:
+    return (
+        f"{wording.seconds(found.seconds.median)} instead of"
+        f" {wording.seconds(found.original.median)}"
+    )

@@ -1,0 +1,283 @@
+"""Measured advice: nothing is promised that replays did not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.cli.advise import describe as describe_advice
+from pario.cli.measured import advise_by_replays, describe
+from pario.prove.replay import ReplayError, Script, perform, script_of
+from pario.prove.replay.beginning import Beginning
+from pario.prove.replay.script import BARRIER, MPI, OPERATION
+from pario.prove.replay.together import make_collective
+from pario.prove.tune.choice import Choice
+from pario.prove.tune.remedies import (
+    MPIIO,
+    MPIIO_ON,
+    Measurement,
+    Plan,
+    Remedy,
+    advise_measured,
+    choice_for,
+    measure,
+)
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Analysis, FileSetting
+from pario.see.tables import read
+from tests.python.test_advise import finding, run
+from tests.python.test_replay import record_run
+
+BUFFERS = FileSetting("streams", "size", "8M", False, "writes are collected")
+HANDLES = FileSetting("streams", "handles", "yes", True, "a closed file stays open")
+AHEAD = FileSetting("streams", "prefetch", "2", False, "reads are served from large ones")
+EMPTY = Script([], [], [], 0)
+
+
+def plan(*remedies: Remedy) -> Plan:
+    return Plan(EMPTY, EMPTY, Path("/data"), remedies, seconds=60.0, cold=False)
+
+
+def remedy(analysis: Analysis, number: int = 0, name: str = "", *allowed: str) -> Remedy:
+    one = analysis.findings[number]
+    return Remedy(name or one.remedy, choice_for(analysis, (one,), allowed), (one,))
+
+
+def measured(analysis: Analysis, remedies: tuple[Remedy, ...], **figures: float) -> Measurement:
+    """Returns a measurement with the seconds of the remedies by name; ``as_it_is``: without,
+    ``joined``: of settings together."""
+    by_choice = {one.choice.text() + str(one.collective): figures[one.name] for one in remedies}
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        if not choice.sections:
+            return figures["as_it_is"]
+        return by_choice.get(choice.text() + str(script is TOGETHER_SCRIPT), figures.get("joined"))
+
+    return measure(replace(plan(*remedies), together=TOGETHER_SCRIPT), play)
+
+
+TOGETHER_SCRIPT = Script([], [], [], 0, names=["together"])
+
+
+# --- the printed advice
+# -------------------------------------------------------------------------------------------------
+
+
+def test_all_remedies_stand_beside_the_run_as_it_is() -> None:
+    analysis = run(finding(BUFFERS, seconds=0.97))
+    buffers = remedy(analysis, name="buffers")
+    own = Remedy("own", MPIIO_ON)
+    together = Remedy("together", MPIIO_ON, collective=True)
+    found = measured(
+        analysis,
+        (buffers, own, together),
+        as_it_is=1.8,
+        buffers=1.6,
+        own=1.5,
+        together=0.6,
+        joined=1.4,
+    )
+    assert list(describe(found)) == [
+        "pario: measured by replays of all calls, median of 4:",
+        "    1.80 s  as it is",
+        "    0.60 s  together (a change of the program)",
+        "    1.40 s  these settings together: set",
+        "    1.50 s  own",
+        "    1.60 s  buffers",
+    ]
+
+
+def test_a_promise_is_the_measured_gain() -> None:
+    analysis = run(finding(BUFFERS, seconds=0.97))
+    analysis = with_io(analysis, 1.8)
+    found = measured(analysis, (remedy(analysis, name="buffers"),), as_it_is=1.8, buffers=1.61)
+    advice = advise_measured(analysis, found)
+    (repaired,) = advice.repaired
+    assert repaired.seconds == pytest.approx(0.19)
+    assert "worth up to 0.19 s" in next(describe_advice(advice))
+
+
+def test_a_collective_program_without_findings_gets_the_mpiio_that_is_faster() -> None:
+    analysis = run()
+    found = measured(analysis, (Remedy(MPIIO, MPIIO_ON),), as_it_is=2.9, **{MPIIO: 0.9})
+    advice = advise_measured(analysis, found)
+    assert advice.acts
+    (proposal,) = advice.proposals
+    assert [(line.table, line.key, line.value) for line in proposal.lines] == [
+        ("run", "mpiio", "yes")
+    ]
+    assert proposal.reasons == ("pario's MPI-IO: measured by replays, 0.90 s instead of 2.90 s.",)
+    assert "nothing to set" not in next(describe_advice(advice))
+
+
+@pytest.mark.parametrize(
+    ("setting", "allowed", "ratio"),
+    [(HANDLES, ("handles",), 1.49), (AHEAD, (), 8.0), (BUFFERS, (), 0.99)],
+)
+def test_a_setting_that_does_not_pay_is_left_out_and_listed(
+    setting: FileSetting, allowed: tuple[str, ...], ratio: float
+) -> None:
+    analysis = with_io(run(finding(setting, seconds=0.72)), 1.0)
+    one = remedy(analysis, 0, "it", *allowed)
+    found = measured(analysis, (one,), as_it_is=1.0, it=ratio)
+    assert list(describe(found))[-1].endswith("it: does not pay, left out")
+    advice = advise_measured(analysis, found, allowed)
+    assert not advice.acts and not advice.proposals
+    (left,) = advice.left
+    assert "replays with it were not faster" in left.why_not
+
+
+def with_io(analysis: Analysis, seconds: float) -> Analysis:
+    critical = replace(analysis.verdict.critical, io=seconds)
+    return replace(analysis, verdict=replace(analysis.verdict, critical=critical))
+
+
+# --- the measurement
+# -------------------------------------------------------------------------------------------------
+
+
+def test_a_gain_within_noise_does_not_pay() -> None:
+    analysis = run(finding(BUFFERS))
+    values = iter([1.0, 0.9, 0.9, 1.0, 1.0, 1.02])  # it is slower in the later rounds
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        return next(values)
+
+    found = measure(plan(remedy(analysis)), play)
+    assert len(found.original.values) == 3
+    assert found.chosen is None
+
+
+def test_replays_end_in_time_and_keep_time_to_confirm_the_best() -> None:
+    analysis = run(*(finding(BUFFERS, files=(f"/out/{n}.dat",)) for n in range(20)))
+    remedies = tuple(
+        Remedy(f"{n}", Choice.of(f"/out/{n}.dat", ("streams", "size", "8M")), (one,))
+        for n, one in enumerate(analysis.findings)
+    )
+    now = 0.0
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        nonlocal now
+        now += 5.0
+        return 1.0 if choice.sections else 2.0
+
+    found = measure(plan(*remedies), play, clock=lambda: now)
+    assert now <= 60.0
+    assert found.chosen is not None and len(found.chosen.seconds.values) >= 2
+
+
+def test_a_failing_remedy_is_named_and_not_chosen() -> None:
+    analysis = run(finding(BUFFERS))
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        if choice.sections:
+            raise ReplayError("no room")
+        return 1.0
+
+    found = measure(plan(remedy(analysis, name="buffers")), play)
+    assert found.chosen is None
+    assert list(describe(found))[-1] == "    failed  buffers: no room"
+    assert advise_measured(analysis, found).repaired == analysis.findings  # stays an estimate
+
+
+def test_an_original_that_cannot_be_replayed_is_an_error() -> None:
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        raise ReplayError("no room")
+
+    with pytest.raises(ReplayError, match="no room"):
+        measure(plan(remedy(run(finding(BUFFERS)))), play)
+
+
+# --- the beginning of a run
+# -------------------------------------------------------------------------------------------------
+
+MANY_WRITES = """\
+import os
+out = os.open("out.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+for value in range(20_000):
+    os.write(out, bytes(100))
+os.close(out)
+late = os.open("late.dat", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+os.write(late, bytes(100))
+"""
+
+
+def test_a_beginning_holds_the_first_calls_within_its_size(tmp_path: Path) -> None:
+    job = read([record_run(tmp_path, MANY_WRITES)])
+    whole, part = script_of(job), script_of(job, beginning=Beginning(size=500_000))
+    assert whole.share == 1.0 and 0.2 < part.share < 0.3
+    assert 300_000 < part.written <= 500_000  # the bytes of reads count, too
+    assert np.array_equal(part.seats[0], whole.seats[0][: len(part.seats[0])])
+    records = perform(part, tmp_path).job.records
+    assert records["bytes_written"].max() == part.written
+    assert script_of(job, beginning=Beginning(seconds=1e9)).share == 1.0
+
+
+# --- collective calls instead of independent ones
+# -------------------------------------------------------------------------------------------------
+
+NAMES = ["Open", "Write_at", "Close", "Write_at_all"]
+OPEN, WRITE, CLOSE, WRITE_ALL = range(4)
+
+
+def operation(name: int, offset: int = 0, length: int = 0) -> tuple[int, ...]:
+    return (offset, length, 0, 0, 0, name, MPI, 0)
+
+
+def ranks(*seats: list[tuple[int, ...]]) -> Script:
+    made = [np.array([operation(OPEN), *seat, operation(CLOSE)], OPERATION) for seat in seats]
+    return Script(made, ["/f"], [], len(seats), [tuple(range(len(seats)))], names=list(NAMES))
+
+
+def test_independent_calls_become_collective_and_short_ranks_add_empty_ones() -> None:
+    script = ranks([operation(WRITE, 0, 4), operation(WRITE, 8, 4)], [operation(WRITE, 4, 4)])
+    made = make_collective(script)
+    assert made is not None
+    calls = [[(row["other"], row["offset"], row["length"]) for row in seat] for seat in made.seats]
+    assert calls[0][1:3] == [(WRITE_ALL, 0, 4), (WRITE_ALL, 8, 4)]
+    assert calls[1][1:3] == [(WRITE_ALL, 4, 4), (WRITE_ALL, 4, 0)]
+    assert script.seats[0]["other"][1] == WRITE  # the original is unchanged
+
+
+def test_a_collective_program_has_nothing_to_change() -> None:
+    call = operation(WRITE_ALL, 0, 4)
+    assert make_collective(ranks([call], [call])) is None
+
+
+def test_ranks_that_meet_elsewhere_in_between_are_not_changed() -> None:
+    barrier = (0, 0, 0, 0, 0, 0, BARRIER, 0)
+    writes = [operation(WRITE, 0, 4), operation(WRITE, 4, 4)]
+    assert make_collective(ranks([writes[0], barrier, writes[1]], [*writes, barrier])) is None
+    assert make_collective(ranks([*writes, barrier], [*writes, barrier])) is not None
+
+
+def test_a_file_that_one_rank_opens_alone_is_not_changed() -> None:
+    script = ranks([operation(WRITE, 0, 4)])
+    assert make_collective(script) is None
+
+
+# --- the whole way
+# -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.system
+def test_a_recorded_run_is_measured_where_its_files_are(tmp_path: Path) -> None:
+    log = record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))
+    job = read([log])
+    analysis = analyze(job)
+    advice, lines = advise_by_replays(job, analysis, (), 20.0)
+    assert lines[0].startswith("pario: measured by replays of all calls")
+    assert advice.acts
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["late.dat", "log", "out.dat"]
+
+
+def test_a_run_without_its_directory_keeps_estimates(tmp_path: Path) -> None:
+    job = read([record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))])
+    analysis = analyze(job)
+    _, lines = advise_by_replays(job, analysis, (), 20.0, on=tmp_path / "missing")
+    (line,) = lines
+    assert line.startswith("pario: the seconds are estimates, not measured by replays: ")
+    assert "missing is no directory" in line
