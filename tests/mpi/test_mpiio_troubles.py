@@ -49,8 +49,9 @@ def keeper(folder: Path) -> str:
 
 def environment(*, hints: str = "", nodes: int = 1) -> dict[str, str]:
     variables = under_pario(need_library(), {"PARIO_HINTS": f"*:{hints}"} if hints else {})
-    # With cma, UCX ends a rank of MPICH 4 that reads from a rank that dies.
-    return variables | {"PARIO_NODES": str(nodes), "UCX_TLS": "^cma"}
+    # MPICH 4: with cma, UCX ends a rank that reads from a rank that dies; with tcp, MPI_Finalize
+    # can hang after large messages.
+    return variables | {"PARIO_NODES": str(nodes), "UCX_TLS": "^cma,tcp"}
 
 
 def run_program(
