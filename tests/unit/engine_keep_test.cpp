@@ -1,4 +1,5 @@
 // Kept writes: when the program, the other ranks and the file see them.
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -80,6 +81,33 @@ TEST(EngineWriteBehind, StaysWithinItsBound) {
   const std::vector<std::byte> found = contents(directory / "bound");
   for (std::uint64_t i = 0; i < found.size(); ++i)
     ASSERT_EQ(found[i], i % 20 < 10 ? byte_at(i) : std::byte{0}) << i;
+}
+
+TEST(EngineWriteBehind, InterleavedPiecesOfRanksAreWrittenTogetherWithoutReads) {
+  const Directory directory;
+  OpenRequest request = behind(directory / "interleaved", 1 << 20);
+  request.hints.romio_cb_write = hints::Choice::disable;  // for collective calls only
+  request.hints.romio_ds_write = hints::Choice::disable;
+  std::atomic<std::uint64_t> written = 0;
+  with_file(kFour, request, [&](SharedFile& file, comm::Comm& ranks) {
+    std::vector<std::byte> bytes(100'000);
+    for (std::uint64_t array = 0; array < 3; ++array) {
+      pattern::Access access = plain(bytes, 0);
+      access.view = make_alternating_view(ranks.rank(), 4, 100);
+      access.view.displacement += array * 400'000;
+      fill(access);
+      EXPECT_OK(file.write(access, With::alone, "write_at"));
+    }
+    EXPECT_EQ(file.statistics().written_behind, 3u);
+    EXPECT_EQ(file.statistics().transfer.system_writes, 0u);
+    EXPECT_OK(file.sync());
+    const exchange::Counters transfer = file.statistics().transfer;
+    EXPECT_EQ(transfer.system_reads, 0u);
+    EXPECT_LE(transfer.system_writes, 20u) << "of 3,000 pieces of this rank";
+    written += transfer.system_write_bytes;
+  });
+  EXPECT_EQ(written, 1'200'000u);
+  EXPECT_EQ(contents(directory / "interleaved"), bytes_at(0, 1'200'000));
 }
 
 TEST(EngineWriteBehind, IsWrittenAfterItsDelay) {

@@ -11,10 +11,10 @@ namespace {
 using exchange::Timer;
 using plan::Direction;
 
-constexpr const char* kMergedCall = "merged collective writes";
-/// The check of the exchange of merged writes, different from that of any call that a rank may make
+constexpr const char* kKeptCall = "delayed writes";
+/// The check of the exchange of kept writes, different from that of any call that a rank may make
 /// by mistake at the same time.
-constexpr std::uint64_t kMergedCheck = 0x6d65726765640000;
+constexpr std::uint64_t kKeptCheck = 0x6d65726765640000;
 
 void count_call(Statistics& statistics, Direction direction,
                 const base::Result<std::uint64_t>& moved) {
@@ -179,21 +179,37 @@ base::Result<std::uint64_t> CollectiveAccess::add_to_merged(
 
 base::Status CollectiveAccess::flush_merged(CollectiveCalls& calls) {
   if (!kept_.has_merged()) return {};
-  const KeptBytes::Batch batch = kept_.take_merged();
-  const std::shared_ptr<const AccessPolicy> policy = context_.policy();
   Statistics statistics;
   statistics.merged_exchanges = 1;
-  Call call = context_.describe_call(kMergedCall, kMergedCheck);
+  return exchange_kept(calls, kept_.take_merged(), *context_.policy(), statistics);
+}
+
+base::Status CollectiveAccess::flush_kept(CollectiveCalls& calls) {
+  AccessPolicy policy = *context_.policy();
+  if (policy.hints.pario_write_behind == 0) return flush_merged(calls);
+  // The hint of the program is about its collective calls: these writes are none.
+  policy.hints.romio_cb_write = hints::Choice::automatic;
+  Statistics statistics;
+  statistics.merged_exchanges = kept_.has_merged() ? 1 : 0;
+  return exchange_kept(calls, kept_.take_all(), policy, statistics);
+}
+
+/// Writes the bytes of all ranks together. All ranks make the call.
+base::Status CollectiveAccess::exchange_kept(CollectiveCalls& calls, const KeptBytes::Batch& batch,
+                                             const AccessPolicy& policy, Statistics& statistics) {
+  Call call = context_.describe_call(kKeptCall, kKeptCheck);
   call.summary = pattern::summarise(batch.access);
-  Access access{calls, call, batch.access, *policy, statistics};
+  Access access{calls, call, batch.access, policy, statistics};
   const Summaries ranks = gather_summaries(calls, call, statistics);
   base::Status status = ranks.status();
   if (ranks)
     status = execute(access, *ranks).status();
   else if (batch.access.bytes > 0)  // the other ranks are in another call, or dead
     static_cast<void>(write_kept_bytes(context_, batch.access));
+  if (statistics.merged_exchanges == 0)
+    statistics.writes_behind = statistics.transfer.system_writes;
   context_.add(statistics);
-  return status ? status : base::Status(context_.complete_error(status.error(), kMergedCall));
+  return status ? status : base::Status(context_.complete_error(status.error(), kKeptCall));
 }
 
 }  // namespace pario::engine

@@ -29,6 +29,9 @@ class CollectiveAccess {
               const char* name, const AccessPolicy& policy);
   /// Exchanges and writes merged collective writes, if there are any.
   base::Status flush_merged(CollectiveCalls& calls);
+  /// Exchanges and writes all kept bytes, those of independent writes, too, whose pieces may lie
+  /// side by side. Returns the error of all ranks.
+  base::Status flush_kept(CollectiveCalls& calls);
   Call describe_call(plan::Direction direction, const char* name, const AccessPolicy& policy) const;
 
  private:
@@ -47,6 +50,8 @@ class CollectiveAccess {
   Count share_outcome(Access& access, const Count& mine);
   base::Status verify_together(Access& access);
   Count merge(Access& access, std::span<const pattern::Summary> ranks);
+  base::Status exchange_kept(CollectiveCalls& calls, const KeptBytes::Batch& batch,
+                             const AccessPolicy& policy, Statistics& statistics);
   Count add_to_merged(Access& access, std::span<const pattern::Summary> ranks);
   plan::Plan make_plan(const Access& access, std::span<const pattern::Summary> ranks) const;
 

@@ -11,8 +11,8 @@
 namespace pario::engine {
 namespace {
 
-/// Independent writes above this size get a request of their own.
-constexpr std::uint64_t kSmallWrite = 64 << 10;
+/// Writes whose pieces have a larger mean size get requests of their own.
+constexpr std::uint64_t kMeanPiece = 64 << 10;
 constexpr std::uint64_t kDelayCheckNs = 500'000'000;
 
 /// The files of this process that have kept writes since they were opened. Never destroyed: it is
@@ -102,7 +102,7 @@ void KeptWrites::unregister() {
 bool KeptWrites::keeps(plan::Direction direction, const pattern::Summary& summary,
                        const AccessPolicy& policy) {
   return direction == plan::Direction::write && !policy.atomic && summary.bytes > 0 &&
-         summary.bytes <= kSmallWrite &&
+         summary.bytes <= kMeanPiece * summary.pieces &&
          KeptBytes::memory_for(summary) <= policy.hints.pario_write_behind / 2;
 }
 
@@ -153,6 +153,13 @@ std::uint64_t KeptWrites::end() const {
 bool KeptWrites::fits_merged(std::span<const pattern::Summary> ranks,
                              const AccessPolicy& policy) const {
   return merged_.fits(ranks, policy.hints.pario_merge_collectives);
+}
+
+KeptBytes::Batch KeptWrites::take_all() {
+  if (!used()) return {};
+  const KeptBytes::Batch behind = behind_.take_all();
+  if (behind.access.bytes != 0) merged_.add_own(behind);
+  return merged_.take_all();
 }
 
 void KeptWrites::add_merged(const pattern::Access& access, base::Extent span,

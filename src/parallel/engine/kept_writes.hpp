@@ -57,6 +57,8 @@ class KeptWrites {
   void add_merged(const pattern::Access& access, base::Extent span,
                   std::span<const pattern::Summary> ranks);
   KeptBytes::Batch take_merged() { return merged_.take_all(); }
+  /// Takes the kept independent writes, too.
+  KeptBytes::Batch take_all();
 
   DeferredError& errors() { return errors_; }
   /// Removes the object from the registry: the file is being closed.

@@ -24,6 +24,11 @@ void MergedWrites::add(const pattern::Access& access, base::Extent span,
   }
 }
 
+void MergedWrites::add_own(const KeptBytes::Batch& batch) {
+  const std::scoped_lock lock(mutex_);
+  own_.add(batch.access, pattern::summarise(batch.access).span);
+}
+
 bool MergedWrites::any() const {
   const std::scoped_lock lock(mutex_);
   return !sizes_.empty();

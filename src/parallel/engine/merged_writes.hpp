@@ -26,6 +26,8 @@ class MergedWrites {
   bool overlaps(base::Extent where) const;
   /// The end of the last byte of all ranks.
   std::uint64_t end() const;
+  /// Adds bytes of this rank alone to its part; not collective.
+  void add_own(const KeptBytes::Batch& batch);
   /// Ends the merging: returns this rank's part of the merged call.
   KeptBytes::Batch take_all();
   /// Returns this rank's bytes early, because the file needs them; its part of the merged call is

@@ -111,13 +111,12 @@ void Transfers::miss(std::optional<Direction> direction, const base::Error& erro
 
 base::Status Transfers::flush() {
   finish_started();
-  if (!kept_.used()) return {};
+  if (context_.hints().pario_write_behind == 0 && !kept_.used()) return {};
   Statistics statistics;
   base::Status all;
   {
     const Timer timer(statistics.total_ns);
-    kept_.flush();
-    all = collective_.flush_merged(*calls_);
+    all = collective_.flush_kept(*calls_);
   }
   context_.add(statistics);
   base::Status mine = kept_.errors().take_error();

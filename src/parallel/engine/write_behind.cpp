@@ -49,11 +49,20 @@ void WriteBehind::start_batch() {
 
 void WriteBehind::flush() {
   const std::scoped_lock lock(mutex_);
+  const KeptBytes::Batch batch = take_rest();
+  if (batch.access.bytes != 0) errors_.put_error(write_kept_bytes(context_, batch.access));
+}
+
+KeptBytes::Batch WriteBehind::take_all() {
+  const std::scoped_lock lock(mutex_);
+  return take_rest();
+}
+
+/// Waits for the worker, and returns the bytes that it was not given. With the mutex held.
+KeptBytes::Batch WriteBehind::take_rest() {
   worker_.drain(context_.patience());
   writing_ = {};
-  if (bytes_.empty()) return;
-  const KeptBytes::Batch batch = bytes_.take_batch();
-  errors_.put_error(write_kept_bytes(context_, batch.access));
+  return bytes_.empty() ? KeptBytes::Batch{} : bytes_.take_batch();
 }
 
 bool WriteBehind::overlaps(base::Extent where) const {

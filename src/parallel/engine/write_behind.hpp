@@ -27,6 +27,8 @@ class WriteBehind {
   void start_old(std::uint64_t delay_ns, std::uint64_t now);
   /// Writes all kept bytes before it returns.
   void flush();
+  /// Removes and returns the kept bytes; those of a full half are in the file.
+  KeptBytes::Batch take_all();
 
   bool overlaps(base::Extent where) const;
   /// The end of the last byte that may not be in the file yet.
@@ -34,6 +36,7 @@ class WriteBehind {
 
  private:
   void start_batch();
+  KeptBytes::Batch take_rest();
 
   FileContext& context_;
   DeferredError& errors_;
