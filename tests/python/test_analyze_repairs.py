@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pario.see.analyze import analyze
+from pario.see.tables.model import HintOutcome
 from tests.python.jobs import add_record
-from tests.python.test_analyze_rules import job
+from tests.python.test_analyze_rules import CASES, job, settings_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,20 @@ def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory
     )
     (found,) = (finding for finding in analyze(made).findings if finding.rule == "re-read")
     assert [(one.key, one.value) for one in found.settings] == ([("whole", "1M")] if kept else [])
+
+
+@pytest.mark.parametrize("effective", ["yes", "no"])
+@pytest.mark.parametrize("rule", ["small-writes", "small-reads", "stdio-buffer"])
+def test_no_buffers_are_proposed_for_a_file_that_had_them(rule: str, effective: str) -> None:
+    assert settings_of(rule)
+    made = job(CASES[rule].ranks, kind=CASES[rule].kind)
+    CASES[rule].bad(made)
+    made.audit += [
+        HintOutcome(file, made.path(file), "buffers", "*", "yes", effective, "", "streams")
+        for file in range(len(made.files))
+    ]
+    (found,) = (one for one in analyze(made).findings if one.rule == rule)
+    assert found.settings == ()
+    assert found.why_not == "the run had the settings for it already"
+    assert [fix.kind for fix in found.fixes] == ["code"]
+    assert "pario buffers the file already" in found.fixes[0].text

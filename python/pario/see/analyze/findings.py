@@ -3,15 +3,21 @@ too few seconds are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Ledger
-from pario.see.analyze.model import Finding
+from pario.see.analyze.model import Finding, Fix
 from pario.see.analyze.rules import RULES
-from pario.see.analyze.rules.base import Candidate, Rule
-from pario.see.analyze.rules.repairs import fixes_by, reason_against, settings_for
+from pario.see.analyze.rules.base import Candidate, Rule, code
+from pario.see.analyze.rules.repairs import (
+    are_buffered,
+    fixes_by,
+    reason_against,
+    settings_for,
+)
+from pario.see.tables.model import Job
 
 #: Findings worth less of the wall time than this, or fewer seconds, are not shown.
 MIN_SHARE, MIN_SECONDS = 0.01, 0.05
@@ -26,13 +32,14 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     environment = facts.job.metadata.get("env", {}) | (
         {"PARIO_MPIIO": "1"} if facts.has("own_mpiio") else {}
     )
+    buffered = find_buffered(facts.job)
     for rule in RULES:
         if rule.alone and found:
             continue
         for candidate in rule.find(facts):
             worth = ledger.grant(candidate.claims, minimum)
             if worth > 0:
-                found.append(_finding(rule, candidate, worth, environment, sites))
+                found.append(_finding(rule, candidate, worth, environment, buffered, sites))
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
 
 
@@ -41,9 +48,10 @@ def _finding(
     candidate: Candidate,
     seconds: float,
     environment: Mapping[str, str],
+    buffered: Collection[str],
     sites: CallSites,
 ) -> Finding:
-    settings = settings_for(rule.repairs, candidate, environment)
+    settings = settings_for(rule.repairs, candidate, environment, buffered)
     return Finding(
         rule=rule.name,
         title=candidate.title,
@@ -52,7 +60,7 @@ def _finding(
         method=candidate.method,
         confidence=candidate.confidence,
         evidence=candidate.evidence,
-        fixes=(*fixes_by(settings), *candidate.fixes),
+        fixes=(*fixes_by(settings), *_fixes(rule, candidate, buffered)),
         files=candidate.files,
         file_count=candidate.file_count,
         ranks=candidate.ranks,
@@ -65,4 +73,23 @@ def _finding(
             else sites.of_claims(candidate.claims)
         ),
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
+    )
+
+
+def find_buffered(job: Job) -> frozenset[str]:
+    """Return the files for which the settings of the run asked for pario's buffers."""
+    return frozenset(
+        it.path for it in job.audit if (it.table, it.key) == ("streams", "buffers") and it.applied
+    )
+
+
+def _fixes(rule: Rule, candidate: Candidate, buffered: Collection[str]) -> tuple[Fix, ...]:
+    """Return the repairs by hand: for files with buffers, no further buffer."""
+    if not any(one.buffers for one in rule.repairs) or not are_buffered(candidate, buffered):
+        return candidate.fixes
+    return (
+        code(
+            "pario buffers the file already, so that the time left is that of the calls: move whole"
+            " arrays with one call."
+        ),
     )

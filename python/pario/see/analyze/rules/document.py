@@ -127,6 +127,7 @@ def _repair(repair: Repair) -> str:
         f"calls are {layers}" if layers else "",
         writers.get(repair.writers, ""),
         f"the files are {repair.needs}" if repair.needs else "",
+        "the files have no buffers of pario yet" if repair.buffers else "",
     ]
     condition = " and ".join(filter(None, conditions))
     risk = f" (risky: only with `--allow {repair.wanted[0][1]}`)" if repair.risky else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,7 @@ class Repair:
     needs: str = ""  # a figure of the evidence that must not be 0
     # the most processes that may write a file: one does not see the buffered bytes of another
     writers: int = ANY_NUMBER
+    buffers: bool = False  # it is useless for files that have pario's buffers already
 
     @property
     def risky(self) -> bool:
@@ -83,18 +84,21 @@ WRITES_BEHIND = Repair(
     "small writes are collected and written behind",
     "posix",
     writers=1,
+    buffers=True,
 )
 READS_AHEAD = Repair(
     (("streams", "size", "1M"), ("streams", "prefetch", "2")),
     "small reads are served from large reads made ahead",
     "posix",
     writers=0,
+    buffers=True,
 )
 FULL_BUFFER = Repair(
     (("stdio", "mode", "full"), ("stdio", "size", "1M")),
     "streams get a full buffer",
     "stdio",
     writers=1,
+    buffers=True,
 )
 FEWER_FLUSHES = Repair(
     (("streams", "ignoreflush", "yes"),),
@@ -116,7 +120,7 @@ MAPPED_AHEAD = Repair(
 )
 KEPT_HANDLES = Repair(
     (("streams", "handles", "yes"),),
-    "a closed file stays open for a while: opening it again costs nothing",
+    "a closed file stays open for a while: opening it again is cheap",
     "posix stdio",
     writers=1,
 )
@@ -136,16 +140,22 @@ KEPT_WHOLE = Repair(
 
 
 def settings_for(
-    repairs: Iterable[Repair], subject: Subject, environment: Mapping[str, str]
+    repairs: Iterable[Repair],
+    subject: Subject,
+    environment: Mapping[str, str],
+    buffered: Collection[str] = (),
 ) -> tuple[FileSetting, ...]:
     """Return the settings that repair a finding: those that its files allow and that its run
-    (``environment``) did not have already."""
+    (``environment``) did not have already. ``buffered``: the files with pario's buffers."""
     files, figures = subject.files, _figures(subject)
     had = {(row.table, row.key) for row in explain(files[0], None, environment)} if files else set()
     if environment.get("PARIO_MPIIO", "") in ("1", "yes", "on", "true"):
         had.add(("run", "mpiio"))
+    has_buffers = are_buffered(subject, buffered)
     fitting = [
-        repair for repair in _find_applicable(repairs, subject) if subject.writers <= repair.writers
+        repair
+        for repair in _find_applicable(repairs, subject)
+        if subject.writers <= repair.writers and not (repair.buffers and has_buffers)
     ]
     return tuple(
         FileSetting(table, key, value.format(**figures), repair.risky, repair.effect)
@@ -153,6 +163,11 @@ def settings_for(
         for table, key, value in repair.wanted
         if (table, key) not in had
     )
+
+
+def are_buffered(subject: Subject, buffered: Collection[str]) -> bool:
+    """Tell whether a file of the subject has pario's buffers already."""
+    return any(path in buffered for path in subject.files)
 
 
 def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
