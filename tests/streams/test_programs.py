@@ -165,6 +165,41 @@ def test_verbose_prints_figures_of_files_never_closed(start: Start, build: Build
     assert start(build("lines.c"), streams="*.txt:size=64K:verbose").stderr.count("Sys Write") == 1
 
 
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+@pytest.mark.parametrize("size", ["4K", "1M"])
+def test_interleaved_pieces_of_processes_are_written_once_and_nothing_is_read(
+    start: Start, build: Build, size: str
+) -> None:
+    kinds = "trace=read,readv,pread64,preadv,write,writev,pwrite64,pwritev"
+    strace = ["strace", "-ff", "-y", "-o", "calls", "-e", kinds]
+    script = "for rank in 0 1 2 3; do $0 $rank 4 & done; wait"
+    done = start(
+        *strace, "sh", "-c", script, build("strided.c"), streams=f"*.dat:size={size}:count=3"
+    )
+    text = b"".join(calls for name, calls in done.files.items() if name.startswith("calls."))
+    made = re.findall(rb"^(\w+)\(\d+<[^>]*/out.dat>.* = (\d+)$", text, re.MULTILINE)
+    assert {name for name, _ in made} == {b"pwritev"}
+    assert len(made) <= 4 * 1000
+    assert sum(int(moved) for _, moved in made) == 4 * 1000 * 256
+    assert done.files["out.dat"] == b"".join(bytes([97 + rank]) * 256 for rank in range(4)) * 1000
+
+
+@pytest.mark.parametrize(("threads", "size"), [(1, "64M"), (4, "64M"), (4, "64K")])
+def test_verbose_prints_no_more_seconds_than_have_passed(
+    start: Start, build: Build, threads: int, size: str
+) -> None:
+    done = start(build("figures.c"), threads, streams=f"*.dat:size={size}:verbose")
+    seconds = {
+        match[1]: float(match[2])
+        for match in re.finditer(
+            r"^  ([A-Z]\w+(?: \w+)?) +\d+ +([0-9.]+)", done.stderr, re.MULTILINE
+        )
+    }
+    assert {"Write", "Total", "Sys Write"} <= seconds.keys(), done.stderr
+    # Both clocks differ by less than a hundredth.
+    assert max(seconds.values()) <= 1.01 * float(done.stdout), done.stderr
+
+
 SHARING = """
 import os, subprocess
 out = open('out.dat', 'w')

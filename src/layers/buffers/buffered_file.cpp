@@ -29,9 +29,9 @@ long BufferedFile::write(Handle& handle, std::span<const iovec> pieces, StartOff
   Call call(*this);
   if (!call.is_held()) [[unlikely]]
     return signal_writes_.add(handle, pieces, at);
-  CallTimer timer(context_.statistics.write, write_behind_.is_fast(handle, pieces, at));
+  CallTimer timer(context_.statistics.write, context_.clock, context_.hints.verbose);
   const long result = write_locked(call.lock(), handle, pieces, at);
-  timer.stop(result);
+  timer.count(result);
   return result;
 }
 
@@ -51,7 +51,7 @@ long BufferedFile::read(Handle& handle, std::span<const iovec> pieces, StartOffs
   Call call(*this);
   if (!call.is_held()) return -EINTR;
   if ((!state_.active && !resume_buffering()) || !handle.reads) return kPass;
-  CallTimer timer(context_.statistics.read, copies_.has_process_copy());
+  CallTimer timer(context_.statistics.read, context_.clock, context_.hints.verbose);
   if (write_behind_.is_appending() || handle.appends) write_behind_.drain(call.lock());
   if (handle.appends && !at) return apply_rewind(handle), kPass;
   // Two threads that read at one offset get different bytes.
@@ -64,7 +64,7 @@ long BufferedFile::read(Handle& handle, std::span<const iovec> pieces, StartOffs
     if (result > 0) handle.offset += static_cast<std::uint64_t>(result);
     call.lock().notify_all();
   }
-  timer.stop(result);
+  timer.count(result);
   return result;
 }
 

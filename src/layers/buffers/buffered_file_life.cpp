@@ -12,6 +12,7 @@ bool BufferedFile::open(int descriptor, const struct stat& status, const hints::
   context_.file = this;
   context_.backing.set(file_id_of(status), path, hints.writeback);
   context_.statistics = {};
+  context_.clock = {};
   state_ = {.active = true};
   write_behind_.start(context_);
   read_ahead_.start(context_);
@@ -31,7 +32,8 @@ void BufferedFile::close() {
 
 void BufferedFile::add_handle(Handle& handle, std::uint64_t since) {
   const Call call(*this);
-  count_call(context_.statistics.open, 0, since);
+  ++context_.statistics.open.calls;
+  context_.statistics.open.ticks += context_.clock.stop_late(since);
   handle.file = this;
   if (handle.writes) copies_.detach();
   context_.handles.add(handle);
@@ -46,11 +48,11 @@ bool BufferedFile::remove_handle(Handle& handle) {
 
 long BufferedFile::change_descriptor(Handle& handle, int descriptor) {
   Call call(*this);
-  const std::uint64_t start = trace::ticks();
+  CallTimer timer(context_.statistics.close, context_.clock, context_.hints.verbose);
   write_behind_.drain(call.lock());
   read_ahead_.discard_all(call.lock());
   handle.descriptor = descriptor;
-  count_call(context_.statistics.close, 0, start);
+  timer.count(0);
   return write_behind_.report_error();
 }
 

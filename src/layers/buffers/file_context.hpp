@@ -4,6 +4,7 @@
 #include "core/hints/hints.hpp"
 #include "layers/buffers/backing_file.hpp"
 #include "layers/buffers/handle.hpp"
+#include "layers/buffers/statistics.hpp"
 #include "layers/buffers/window_cache.hpp"
 
 namespace pario::buffers {
@@ -17,6 +18,7 @@ struct FileContext {
   WindowCache windows = {};
   HandleList handles = {};
   Statistics statistics = {};
+  CallClock clock = {};  ///< of the calls in `statistics`
 };
 
 }  // namespace pario::buffers

@@ -25,7 +25,6 @@ class ReadCopies {
   void reset_in_child();
 
   bool has_node_copy() const { return node_copy_ != nullptr; }
-  bool has_process_copy() const { return process_copy_ != nullptr; }
   /// Makes the next read check whether the process copy is valid.
   void expire();
   /// Serves a read (as preadv(2)), or kPass.

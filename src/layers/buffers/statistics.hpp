@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -24,31 +25,61 @@ inline void count_call(Statistics::Calls& calls, long result, std::uint64_t star
   calls.ticks += trace::ticks() - start;
 }
 
-/// Counts and times a call of the program. Of fast calls, which take no longer than two readings of
-/// the clock, it times one of 16 and multiplies.
-class CallTimer {
+/// Divides the time in which the program is in calls on one file among them (hint `verbose`). Each
+/// moment counts once, for the call that ends first after it: the sum never exceeds the wall time,
+/// although threads wait in calls at the same time. The file's lock guards it.
+class CallClock {
  public:
-  CallTimer(Statistics::Calls& calls, bool fast)
-      : calls_(calls),
-        factor_(fast ? kTimedOneOf : 1),
-        timed_(calls.calls % factor_ == 0),
-        start_(timed_ ? trace::ticks() : 0) {}
-
-  /// Ends the call; an error (negative) is not counted.
-  void stop(long result) {
-    if (result < 0) return;
-    ++calls_.calls;
-    calls_.bytes += static_cast<std::uint64_t>(result);
-    if (timed_) calls_.ticks += (trace::ticks() - start_) * factor_;
+  void start() {
+    if (active_++ == 0) last_ = trace::ticks();
+  }
+  /// Ends a call; returns its ticks.
+  std::uint64_t stop() {
+    --active_;
+    return take_ticks();
+  }
+  /// Returns the ticks of a call that began at `start`, before the lock was obtained.
+  std::uint64_t stop_late(std::uint64_t start) {
+    if (active_ == 0) last_ = std::max(last_, start);
+    return take_ticks();
   }
 
  private:
-  static constexpr std::uint64_t kTimedOneOf = 16;
+  std::uint64_t take_ticks() {
+    const std::uint64_t begin = last_;
+    last_ = trace::ticks();
+    return last_ - begin;
+  }
 
+  std::uint32_t active_ = 0;
+  std::uint64_t last_ = 0;  ///< the ticks up to which all time has been divided
+};
+
+/// Counts a call of the program, and times it if the figures of the file are to be printed.
+class CallTimer {
+ public:
+  CallTimer(Statistics::Calls& calls, CallClock& clock, bool timed)
+      : calls_(calls), clock_(timed ? &clock : nullptr) {
+    if (clock_ != nullptr) [[unlikely]]
+      clock_->start();
+  }
+  ~CallTimer() {
+    if (clock_ != nullptr) [[unlikely]]
+      calls_.ticks += clock_->stop();
+  }
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+
+  /// Counts the call; an error (negative) is not counted.
+  void count(long result) {
+    if (result < 0) return;
+    ++calls_.calls;
+    calls_.bytes += static_cast<std::uint64_t>(result);
+  }
+
+ private:
   Statistics::Calls& calls_;
-  std::uint64_t factor_;
-  bool timed_;
-  std::uint64_t start_;
+  CallClock* clock_;
 };
 
 }  // namespace pario::buffers

@@ -21,13 +21,6 @@ class WriteBehind {
   /// Starts again after the kernel has served the file for a while.
   void restart();
 
-  /// True if the write only adds bytes to the buffer of the last write.
-  bool is_fast(const Handle& handle, std::span<const iovec> pieces, StartOffset at) const {
-    if (last_ == nullptr || last_->state != Buffer::State::filling || handle.appends) return false;
-    const std::uint64_t begin = at.value_or(handle.offset);
-    return begin >= last_->begin &&
-           begin + bytes_of(pieces) < last_->begin + context_->windows.size();
-  }
   /// As buffers::write(). Large writes, and those that the kernel has to judge, go to the file
   /// directly, after the dirty bytes.
   long write(FileLock& lock, Handle& handle, std::span<const iovec> pieces, StartOffset at);
