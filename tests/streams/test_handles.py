@@ -28,6 +28,7 @@ COME_AND_GO = "open|openat|creat|close|dup|dup2|fcntl|lseek|newfstatat|statx|acc
         "truths",
         "processes",
         "numbers",
+        "sweep",
         "modes",
         "looks",
         "names",
@@ -97,6 +98,9 @@ def test_reopening_a_kept_file_makes_no_system_call(
     few, many = (calls(start, HANDLES, build("reopen.c"), how, times) for times in (10, 1010))
     more = {name: many[name] - few.get(name, 0) for name in many if re.fullmatch(COME_AND_GO, name)}
     # Each opening and closing would be two calls; pario looks up a name ten times a second.
+    every = sum(many.values()) - sum(few.values())
+    # A line is one call; another one asks the kernel for changes of the name.
+    assert every < 1000 * (2 if lines else 1) + 300, {n: many[n] - few.get(n, 0) for n in many}
     assert sum(more.values()) < 1000, more
     assert many.get("write", 0) + many.get("pwritev", 0) - few.get("write", 0) - few.get(
         "pwritev", 0
@@ -124,6 +128,58 @@ def test_a_file_replaced_by_another_process_ends_the_kept_handle(
         (tmp_path / "gone").touch()
         said = program.finish().stdout
     assert said.splitlines() == ["out.dat: mine", "out.dat: theirs", "held 0"]
+
+
+#: Changes of the name sub/out.dat by another process.
+CHANGES = [
+    "echo theirs > new && mv new sub/out.dat",
+    "rm sub/out.dat",
+    "mv sub/out.dat sub/rotated",
+    "mv sub/rotated sub/out.dat",
+    "mv sub old && mkdir sub && echo theirs > sub/out.dat",
+    "ln -s ../new sub/link && mv -f sub/link sub/out.dat",
+    "rm sub/out.dat && mv old/out.dat sub/out.dat",
+    "ln sub/out.dat second",
+    "mv second sub/out.dat; rm sub/out.dat",
+]
+
+
+def append_beside_changes(
+    program: Path, mode: str, folder: Path, env: dict[str, str], *, linked: bool
+) -> dict[str, bytes]:
+    """Runs a program that appends to sub/out.dat between the changes; returns the files.
+
+    ``linked``: sub is a symbolic link, so that the kernel cannot report all changes of the name.
+    """
+    (folder / ("real" if linked else "sub")).mkdir(parents=True)
+    if linked:
+        (folder / "sub").symlink_to("real")
+    command = [program, "steps", str(len(CHANGES)), mode]
+    with start_command(command, cwd=folder, env=env, stdout=subprocess.PIPE) as running:
+        for number, change in enumerate(CHANGES):
+            wait_until((folder / f"go.{number}").exists, "the lines before a change")
+            subprocess.run(change, cwd=folder, shell=True, check=True)
+            (folder / f"done.{number}").touch()
+        assert running.finish().returncode == 0
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("mode", ["write", "stdio"])
+def test_a_change_of_a_name_is_noticed_by_the_next_open(
+    library: Path, build: Build, tmp_path: Path, mode: str, linked: bool
+) -> None:
+    def run(folder: str, **variables: str) -> dict[str, bytes]:
+        return append_beside_changes(
+            build("reopen.c"), mode, tmp_path / folder, os.environ | variables, linked=linked
+        )
+
+    plain = run("plain")
+    assert run("kept", LD_PRELOAD=str(library), PARIO_STREAMS=HANDLES) == plain
 
 
 def test_close_writes_the_bytes(start: Start, build: Build) -> None:

@@ -66,6 +66,8 @@ bool BufferedFile::keep_handle(Handle& handle, DirtyBytes dirty) {
       dirty == DirtyBytes::enqueue && context_.windows.dirty_end() == 0;
   if (write_behind_.has_error() || has_nothing_to_write) return false;
   handle.rewound = handle.appends;
+  handle.writes_once = dirty == DirtyBytes::flush && handle.write_calls <= 1;
+  handle.write_calls = 0;
   handle.next_read = handle.sequential_reads = 0;
   if (!handle.appends) handle.offset = 0;
   return true;

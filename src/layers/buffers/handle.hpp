@@ -20,6 +20,8 @@ struct Handle {
   std::uint64_t next_read = 0;         ///< the offset at which a sequential reader continues
   std::uint32_t sequential_reads = 0;  ///< in succession
   bool busy = false;                   ///< a read at the handle's offset is in progress
+  std::uint32_t write_calls = 0;       ///< since the program opened it
+  bool writes_once = false;            ///< one write in the last opening of a kept handle, or none
   bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
 };
 

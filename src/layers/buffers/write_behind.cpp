@@ -36,7 +36,10 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
     appending_ = handle.appends;
   }
   const std::uint64_t begin = at.value_or(handle.offset);
-  if (bytes >= context_->windows.size() || !is_within_limit(begin, bytes) ||
+  // There will be nothing to join it with.
+  const bool alone = handle.writes_once && handle.write_calls == 0;
+  ++handle.write_calls;
+  if (alone || bytes >= context_->windows.size() || !is_within_limit(begin, bytes) ||
       (handle.appends && (at || context_->hints.survive)))
     return write_through(lock, handle, pieces, at);
   if (handle.appends) return append(lock, handle, pieces, bytes);

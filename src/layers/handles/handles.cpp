@@ -159,6 +159,7 @@ struct CloseRange<symbol, Result(First, Rest...)> {
   static Result call(First first, Rest... rest) {
     close_all_kept();
     forget(0, UINT_MAX);
+    name_watch::stop();
     return next<symbol, Result>(first, rest...);
   }
 };
@@ -178,6 +179,7 @@ template <Symbol symbol, class... Flags>
 struct Duplicate<symbol, int(int, int, Flags...)> {
   static int call(int original, int copy, Flags... flags) {
     if (original != copy) {
+      if (name_watch::is_own(copy)) name_watch::stop();
       prepare(copy);
       close_kept(copy);
       forget(copy);

@@ -7,8 +7,8 @@
 // Every other use of the file in this process finds the bytes in it.
 //
 // The program sees the same as without the layer: a kept handle is a closed descriptor, the file
-// has all bytes, and a returned descriptor starts at offset 0. Changes by other processes to the
-// file of a name may be noticed up to kTrustedNs later.
+// has all bytes, and a returned descriptor starts at offset 0. open() asks the kernel whether
+// another process has changed the name (name_watch.hpp).
 #pragma once
 
 #include "layers/chain/chain.hpp"

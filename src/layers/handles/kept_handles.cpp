@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio_ext.h>
+#include <sys/sysmacros.h>
 
 #include <array>
 #include <atomic>
@@ -14,6 +15,7 @@
 
 #include "layers/buffering/buffering.hpp"
 #include "layers/handles/handles.hpp"
+#include "layers/handles/name_watch.hpp"
 #include "layers/handles/pending_bytes.hpp"
 
 namespace pario::handles {
@@ -21,9 +23,11 @@ namespace {
 
 using symbols::Symbol;
 
-constexpr std::uint64_t kTrustedNs = 100'000'000;  // within it, a name is not checked again
-constexpr std::uint64_t kKeptNs = 2'000'000'000;   // age at which a kept handle is closed
-constexpr std::uint64_t kPeriodNs = 500'000'000;   // of the thread that closes them
+// Within it, a watched name without a change is not checked: directories may have got other
+// permissions.
+constexpr std::uint64_t kTrustedNs = 100'000'000;
+constexpr std::uint64_t kKeptNs = 2'000'000'000;  // age at which a kept handle is closed
+constexpr std::uint64_t kPeriodNs = 500'000'000;  // of the thread that closes them
 
 constinit std::atomic<std::uint32_t> kept_entries{0};
 constinit std::atomic<unsigned> open_standard{7};   // bits: which of 0, 1 and 2 are open
@@ -161,14 +165,36 @@ bool is_same(const struct stat& a, const struct stat& b) {
          a.st_uid == b.st_uid && a.st_gid == b.st_gid;
 }
 
+/// Reads the identity and the permissions of a file, as far as this host knows them: other nodes
+/// are not asked, and NFS does not send written bytes.
+bool look_up(const char* path, struct stat& found) {
+  constexpr unsigned kMask = STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_INO;
+  struct statx state;
+  if (base::system_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, kMask, &state) < 0)
+    return base::system_call(SYS_newfstatat, AT_FDCWD, path, &found, 0) >= 0;
+  found.st_dev = makedev(state.stx_dev_major, state.stx_dev_minor);
+  found.st_ino = state.stx_ino;
+  found.st_mode = state.stx_mode;
+  found.st_uid = state.stx_uid;
+  found.st_gid = state.stx_gid;
+  return true;
+}
+
+/// Watches the name of an entry, unless that has failed before.
+void watch_name(Entry& entry) {
+  if (entry.unwatched) return;
+  entry.epoch = name_watch::watch(entry.descriptor, base::Path(AT_FDCWD, entry.path).view());
+  entry.unwatched = entry.epoch == 0;
+}
+
 /// True if the name still refers to the file.
 bool is_current(Entry& entry) {
   const std::uint64_t now = base::monotonic_ns();
-  if (now - entry.checked < kTrustedNs) return true;
+  const bool unchanged = !entry.unwatched && name_watch::is_unchanged(entry.epoch);
+  if (unchanged && now - entry.checked < kTrustedNs) return true;
+  if (!unchanged) watch_name(entry);
   struct stat found;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, entry.path, &found, 0) < 0 ||
-      !is_same(entry.file, found))
-    return false;
+  if (!look_up(entry.path, found) || !is_same(entry.file, found)) return false;
   entry.checked = now;
   return true;
 }
@@ -211,7 +237,8 @@ bool add_entry(const Name& name, const hints::StreamHints& hints, int descriptor
   entry->descriptor = descriptor;
   entry->stream = stream;
   entry->file = file;
-  entry->checked = base::monotonic_ns();
+  entry->epoch = 0;
+  entry->unwatched = false;
   entry->set_name(name);
   release(*entry, State::open);
   return true;
@@ -271,13 +298,21 @@ bool prepare_keeping(Entry& entry) {
   return delays || (entry.reopens && reset_stream(entry.stream));
 }
 
+/// Claims an open entry that another thread has claimed; null: none.
+template <class Fits>
+Entry* wait_for_open(Fits fits) {
+  Entry* entry = nullptr;
+  for (const std::uint64_t begin = base::monotonic_ns();
+       entry == nullptr && any(State::busy, fits) && wait_for_busy_threads(begin);)
+    entry = claim(State::open, fits);
+  return entry;
+}
+
 /// Closes, for the program, the open entry for which `fits` is true.
 template <class Fits>
 CloseResult keep_fitting(Fits fits) {
   Entry* entry = claim(State::open, fits);
-  for (const std::uint64_t begin = base::monotonic_ns();
-       entry == nullptr && any(State::busy, fits) && wait_for_busy_threads(begin);)
-    entry = claim(State::open, fits);
+  if (entry == nullptr) entry = wait_for_open(fits);
   if (entry == nullptr) return {};
   const BusyMark mark;
   const CloseResult result{prepare_keeping(*entry), entry->error};
@@ -326,8 +361,8 @@ std::FILE* reopen(const char* path, const char* mode) {
   const base::SavedErrno saved;
   // The background thread may have failed to write its bytes.
   if (entry->error == 0 && ferror_unlocked(stream) != 0) entry->error = EIO;
-  if (!entry->pending && std::strcmp(mode, "a") != 0 &&
-      buffering::handle_of(entry->descriptor) == nullptr)
+  const bool appends_only = mode[0] == 'a' && std::strchr(mode, '+') == nullptr;
+  if (!entry->pending && !appends_only && buffering::handle_of(entry->descriptor) == nullptr)
     chain::entry<int (*)(std::FILE*, long, int), Symbol::fseek>()(stream, 0, SEEK_SET);
   release(*entry, State::open);
   return stream;
@@ -397,6 +432,7 @@ void forget_all() {
   for (Entry& entry : table)
     if (entry.state == State::kept) set_kept(entry.descriptor, false);
   reset_table();
+  name_watch::stop();  // parent and child share the queue
 }
 
 void close_kept(int descriptor) {

@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "layers/handles/name_watch.hpp"
+
 namespace pario::handles {
 
 /// True if a descriptor number is a kept handle: to the program it is closed.
 bool is_kept(int descriptor);
-/// The number to pass to the kernel: -1 for a kept handle.
-inline int visible_number(int descriptor) { return is_kept(descriptor) ? -1 : descriptor; }
+/// The number to pass to the kernel: -1 for a kept handle, and for the layer's own descriptor.
+inline int visible_number(int descriptor) {
+  return is_kept(descriptor) || name_watch::is_own(descriptor) ? -1 : descriptor;
+}
 
 /// Returns a kept handle with this name and these flags (or mode) to the program; negative or null:
 /// none is kept.

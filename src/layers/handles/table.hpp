@@ -40,6 +40,8 @@ struct Entry {
   struct stat file = {};
   std::uint64_t closed = 0;   ///< ns; when the program closed it
   std::uint64_t checked = 0;  ///< ns; latest time at which its name referred to it
+  std::uint32_t epoch = 0;    ///< of name_watch, at that time
+  bool unwatched = false;     ///< its name cannot be watched: each opening checks it
   std::uint64_t directory = 0;
   int flags = 0;
   std::size_t path_size = 0;

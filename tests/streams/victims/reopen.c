@@ -123,10 +123,52 @@ static void others(void) {
   FILE* go = fopen("go", "w");
   fclose(go);
   while (access("gone", F_OK) != 0) usleep(10000);
-  usleep(200000);  // longer than the validity of a looked-up name
   show(kName);
   for (int i = 0; i < 12000 && count_descriptors() != 0; ++i) usleep(10000);
   printf("held %d\n", count_descriptors());
+}
+
+static void append_line(const char* mode, const char* path, int number) {
+  char line[16];
+  const int size = snprintf(line, sizeof line, "%d\n", number);
+  if (strcmp(mode, "stdio") == 0) {
+    FILE* out = fopen(path, "a");
+    if (out == NULL || fputs(line, out) < 0 || fclose(out) != 0) exit(1);
+    return;
+  }
+  const int fd = must("open", open(path, O_WRONLY | O_CREAT | O_APPEND, 0644));
+  must("write", write(fd, line, (size_t)size));
+  must("close", close(fd));
+}
+
+/// Appends lines; after each step another process may change the name of the file.
+static void steps(const char* mode, int count) {
+  char name[32];
+  for (int i = 0; i < count; ++i) {
+    for (int k = 0; k < 3; ++k) append_line(mode, "sub/out.dat", 10 * i + k);
+    snprintf(name, sizeof name, "go.%d", i);
+    close(must("open", open(name, O_WRONLY | O_CREAT, 0644)));
+    snprintf(name, sizeof name, "done.%d", i);
+    while (access(name, F_OK) != 0) usleep(1000);
+  }
+}
+
+/// Closes all descriptors, of which the program has opened none, and opens files again.
+static void sweep(void) {
+  int closed = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 5; ++i) append_line("write", kName, i);
+    for (int fd = 3; fd < 3000; ++fd) closed += close(fd) == 0;
+    const int fd = open_one(O_RDONLY);
+    for (int copy = 1000; copy < 1010; ++copy) must("dup2", dup2(fd, copy));
+    for (int i = 0; i < 5; ++i) append_line("write", kName, i);
+    for (int copy = 1000; copy < 1010; ++copy) {
+      say("offset", lseek(copy, 0, SEEK_CUR));
+      must("close", close(copy));
+    }
+    must("close", close(fd));
+  }
+  printf("closed %d\n", closed);
 }
 
 static void numbers(void) {
@@ -317,6 +359,8 @@ int main(int argc, char** argv) {
   if (strcmp(how, "processes") == 0) processes();
   if (strcmp(how, "others") == 0) others();
   if (strcmp(how, "numbers") == 0) numbers();
+  if (strcmp(how, "steps") == 0) steps(argv[3], times);
+  if (strcmp(how, "sweep") == 0) sweep();
   if (strcmp(how, "looks") == 0) looks();
   if (strcmp(how, "names") == 0) names();
   if (strcmp(how, "in_processes") == 0) in_processes();
