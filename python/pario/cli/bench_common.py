@@ -122,6 +122,7 @@ def keep(
     of the file system."""
     from pario import state
     from pario.prove.bench import history
+    from pario.prove.calibration import file_system
 
     folder = state.folder("bench") / file_system(arguments.directory)
     if arguments.compare == _LAST:
@@ -148,15 +149,6 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ParioError(f"cannot write {path}: {error.strerror}") from error
-
-
-def file_system(directory: Path) -> str:
-    """The name of a directory's file system."""
-    from pario import state
-    from pario.fix.stripe.filesystem import mount_of
-
-    mount = mount_of(directory)
-    return state.name_of(mount.type, mount.source, mount.point)
 
 
 def list_changes(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from pario.errors import ParioError
 FOLDER = Path(__file__).parent / "machines"
 #: The name of the machine that pario bench --calibrate measured.
 THIS = "this"
+#: The kind of kept files (:func:`pario.state.folder`) with machines that were measured.
+KEPT = "machines"
 #: Parameters that the native model does not have: seconds per number in text; unfinished writes of
 #: a rank to a target; requests in flight of a rank that reads in order, or much in one call.
 OWN = ("number_seconds", "in_flight", "read_ahead")
@@ -86,7 +88,7 @@ def path_of(name: str) -> Path:
     """The file of a machine: one that pario includes, any path that ends in .toml, or for ``this``
     the last one measured here. Raises ParioError."""
     if name == THIS:
-        measured = list(state.folder("machines").glob("*.toml"))
+        measured = list(state.folder(KEPT).glob("*.toml"))
         if not measured:
             raise ParioError(
                 "this machine has not been measured; pario bench --calibrate DIR does it"
@@ -98,13 +100,18 @@ def path_of(name: str) -> Path:
 def load(name: str) -> Machine:
     """Read a machine. Raises ParioError with the file and the error."""
     path = path_of(name)
-    try:
-        with path.open("rb") as file:
-            return _parse(THIS if name == THIS else path.stem, tomllib.load(file))
-    except FileNotFoundError:
+    if not path.exists():
         raise ParioError(
             f"no machine {name}; there are {', '.join(names())}, or a file that ends in .toml"
-        ) from None
+        )
+    return load_file(path, THIS if name == THIS else path.stem)
+
+
+def load_file(path: Path, name: str) -> Machine:
+    """Read the file of a machine. Raises ParioError with the file and the error."""
+    try:
+        with path.open("rb") as file:
+            return _parse(name, tomllib.load(file))
     except (OSError, tomllib.TOMLDecodeError, TypeError, ValueError) as error:
         raise ParioError(f"{path}: {error}") from error
 

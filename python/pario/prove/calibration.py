@@ -1,0 +1,86 @@
+"""The measured machine of a file system: measures it, keeps it between runs, and finds it again."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+from pario import state
+from pario.errors import ParioError
+from pario.fix.stripe.filesystem import facts_of, mount_of
+from pario.fix.stripe.layout import Part, Wanted, set_stripes
+from pario.prove.bench.calibrate import measure
+from pario.prove.model.machine import KEPT, THIS, Machine, load_file, text_of
+from pario.scratch import scratch
+
+_SIZE = 32 << 20
+_SECONDS = 0.25
+
+
+def file_system(directory: Path) -> str:
+    """The name of a directory's file system, for files kept between runs."""
+    mount = mount_of(directory)
+    return state.name_of(mount.type, mount.source, mount.point)
+
+
+def path_of(directory: Path) -> Path:
+    """The file that keeps the machine of a directory's file system; it may not exist."""
+    return state.folder(KEPT) / f"{file_system(directory)}.toml"
+
+
+def kept_machine(directory: Path) -> Machine | None:
+    """The kept machine of a directory's file system; None if it was not measured, or if its file is
+    damaged."""
+    with suppress(ParioError):
+        return load_file(path_of(directory), THIS)
+    return None
+
+
+def keep(machine: Machine, directory: Path) -> Path:
+    """Keep the machine of a directory's file system; returns its path. Raises OSError."""
+    path = path_of(directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_of(machine), encoding="utf-8")
+    return path
+
+
+def measure_machine(directory: Path) -> Machine:
+    """Measure this machine with the file system of a directory. Raises ParioError."""
+    try:
+        with scratch(directory, "pario-bench-") as place:
+            return _measure(place)
+    except OSError as error:
+        raise ParioError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
+def _measure(place: Path) -> Machine:
+    facts = facts_of(place)
+
+    def create_striped(path: Path, count: int) -> None:
+        if facts.targets:
+            set_stripes(path, Wanted((Part(count=count),)))
+        else:
+            path.touch()
+
+    found = dict(measure(place, facts.targets or 1, create_striped, _SIZE, _SECONDS))
+    told = "reported by the file system" if facts.targets else "the file system reports no more"
+    return Machine(
+        THIS,
+        f"{platform.node()}, {facts.mount.type} at {facts.mount.point}",
+        facts.stripes.kind,
+        facts.lock_unit or facts.block,
+        os.cpu_count() or 1,
+        {
+            "targets": float(facts.targets or 1),
+            **{name: float(f"{parameter.value:.4g}") for name, parameter in found.items()},
+        },
+        {
+            "targets": told,
+            **{name: f"measured: {parameter.how}" for name, parameter in found.items()},
+        },
+        (),
+        "Measured from one host, by pario bench --calibrate: network, aggregators, and locks"
+        " between hosts are not known.",
+    )
