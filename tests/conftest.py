@@ -1,4 +1,4 @@
-"""Registers the plugins for all tests and keeps the tests out of the user's cache."""
+"""Registers the plugins for all tests and keeps the tests out of the user's cache and state."""
 
 import os
 from collections.abc import Iterator
@@ -16,8 +16,11 @@ pytest_plugins = [
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Uses a cache directory of this session; programs that tests start inherit it."""
-    place = str(tmp_path_factory.mktemp("cache"))
-    with mock.patch.dict(os.environ, {"PARIO_CACHE": place}):
+def files_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Uses cache and state directories of this session; programs that tests start inherit them."""
+    places = {
+        name: str(tmp_path_factory.mktemp(name.lower()))
+        for name in ("PARIO_CACHE", "XDG_STATE_HOME")
+    }
+    with mock.patch.dict(os.environ, places):
         yield

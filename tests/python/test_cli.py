@@ -34,6 +34,7 @@ PARTS = {
     "records_ranks",
     "records_shuffle",
     "standard",
+    "stripe_sweep",
     "threshold",
 }
 

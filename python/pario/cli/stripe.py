@@ -1,5 +1,5 @@
-"""Show, set, advise and change how files are striped over the targets of a file system (Lustre,
-CephFS, BeeGFS)."""
+"""Show, set, measure, advise and change how files are striped over the targets of a file system
+(Lustre, CephFS, BeeGFS)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import filesystems, wording
+from pario.cli import stripe_sweep
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="remove what interrupted copies left, and copy nothing",
     )
+    stripe_sweep.add_arguments(actions)
     _advise_options(actions)
 
 
@@ -183,9 +185,13 @@ def _advise_options(actions: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the subcommand; returns 1 if the result differs from the request."""
-    return {"show": _show, "set": _set, "restripe": _restripe, "advise": _advise}[arguments.action](
-        arguments
-    )
+    return {
+        "show": _show,
+        "set": _set,
+        "restripe": _restripe,
+        "sweep": stripe_sweep.run,
+        "advise": _advise,
+    }[arguments.action](arguments)
 
 
 def _count(text: str) -> int:
@@ -395,7 +401,7 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
     from pario.fix.stripe.commands import commands
     from pario.fix.stripe.filesystem import facts_of
     from pario.fix.stripe.layout import place_of
-    from pario.fix.stripe.policy import Expected, choose, make_request
+    from pario.fix.stripe.policy import Expected, choose, load_sweeps, make_request
 
     facts = facts_of(place_of(path))
     kind = arguments.kind or facts.stripes.kind
@@ -406,8 +412,9 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
         arguments.ranks or writers,
         arguments.targets or facts.targets,
         arguments.files,
+        (facts.mount.type, facts.mount.point),
     )
-    choice = choose(expected)
+    choice = choose(expected, load_sweeps())
     lines = commands(kind, path, Path(path).is_dir(), make_request(choice))
     if arguments.json:
         print(

@@ -10,6 +10,9 @@ from pathlib import Path
 from pario import filesystems
 from pario.fix.stripe.layout import Stripes, place_of, stripes_of
 
+#: The assumed number of targets if a striped file system does not report it, as CephFS.
+LIKELY_TARGETS = 8
+
 
 @dataclass(frozen=True)
 class Mount:

@@ -1,5 +1,5 @@
-"""The number of stripes that files should have: the table of src/core/layout/policy.def, and advice
-for the files of a recorded run."""
+"""The number of stripes that files should have: kept sweeps of their file system, the table of
+src/core/layout/policy.def, and advice for the files of a recorded run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pario.see.analyze.stripes import Choice as Choice
 from pario.see.analyze.stripes import Expected as Expected
 from pario.see.analyze.stripes import choose as choose
 from pario.see.analyze.stripes import files_of
+from pario.see.analyze.sweeps import load_sweeps as load_sweeps
 
 if TYPE_CHECKING:
     from pario.see.tables.model import Job, Layout
@@ -65,8 +66,9 @@ class Advice:
 
 def advise(job: Job, targets: int = 0) -> list[Advice]:
     """Advise on each file that the job wrote to storage or read from it, largest first."""
+    sweeps = load_sweeps()
     found = [
-        Advice(job.path(file), expected, _layout(job, file), choose(expected))
+        Advice(job.path(file), expected, _layout(job, file), choose(expected, sweeps))
         for file, expected in files_of(job, targets)
     ]
     return sorted(found, key=lambda advice: advice.expected.size, reverse=True)

@@ -64,7 +64,7 @@ def measure(
             f"1 MiB at a time, {'to' if writes else 'from'} the device, one target, the fastest of"
             f" {ways}"
         )
-        if not writes and (left := drop_cache(one)) > _LEFT:
+        if not writes and (left := _drop_cache(one)) > _LEFT:
             how += (
                 f"; {wording.share(left)} of the file stayed in the page cache: the device is"
                 " slower"
@@ -90,7 +90,7 @@ def _median(path: Path, way: Way, writes: bool, random: bool, piece: int, second
 
     rates = []
     for _ in range(_REPEAT):
-        drop_cache(path)
+        _drop_cache(path)
         try:
             taken, moved, _ = _native.time_way(
                 os.fsencode(path), way.native, (writes, random, writes, piece, seconds)
@@ -101,7 +101,7 @@ def _median(path: Path, way: Way, writes: bool, random: bool, piece: int, second
     return statistics.median(rates)
 
 
-def drop_cache(path: Path) -> float:
+def _drop_cache(path: Path) -> float:
     """Drop the cached pages of a file; returns the share of it that stays in memory anyhow."""
     with path.open("rb") as file:
         drop_from_cache(file.fileno())

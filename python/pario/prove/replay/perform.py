@@ -8,14 +8,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import redirect_stderr, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
 from pario import wording
 from pario.copying import drop_from_cache
+from pario.fix.stripe.layout import Wanted, differences, set_stripes
 from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.script import Script, below, save
 from pario.scratch import scratch
@@ -59,16 +60,32 @@ def perform(script: Script, directory: Path, manner: Manner | None = None) -> Pe
     """Play a script once below ``directory``; leaves no files there. Raises ReplayError if it
     fails or exceeds the limit."""
     manner = manner or Manner()
+    with prepare_scratch(script, directory, cold=manner.cold) as root:
+        return play(script, root, manner)
+
+
+@contextmanager
+def prepare_scratch(
+    script: Script, directory: Path, stripes: Wanted | None = None, *, cold: bool = False
+) -> Iterator[Path]:
+    """A new scratch directory with the files that existed before the run, which are not in the page
+    cache if ``cold``. All of its files have ``stripes``, or the stripes of ``directory``. Raises
+    ReplayError if it cannot be made, and ParioError if the file system sets other stripes."""
     _check(script, directory)
     try:
-        with (
-            scratch(directory, "pario-replay-") as root,
-            tempfile.TemporaryDirectory(prefix="pario-replay-") as about,
-        ):
-            _prepare(script, root, cold=manner.cold)
-            return _play(script, root, Path(about), manner)
+        with scratch(directory, "pario-replay-") as root:
+            if stripes and (other := differences(stripes, set_stripes(root, stripes))):
+                raise ReplayError(f"{root}: {'; '.join(other)}")
+            _prepare_files(script, root, cold=cold)
+            yield root
     except OSError as error:
         raise ReplayError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
+def play(script: Script, root: Path, manner: Manner) -> Performance:
+    """Play a script once in a prepared directory. Raises ReplayError as :func:`perform`."""
+    with tempfile.TemporaryDirectory(prefix="pario-replay-") as about:
+        return _play(script, root, Path(about), manner)
 
 
 def expect_scratch(directory: Path) -> None:
@@ -95,7 +112,7 @@ def _check(script: Script, directory: Path) -> None:
         )
 
 
-def _prepare(script: Script, root: Path, *, cold: bool) -> None:
+def _prepare_files(script: Script, root: Path, *, cold: bool) -> None:
     """Make the directories and files that existed before the run."""
     for path in script.paths:
         below(root, path).parent.mkdir(parents=True, exist_ok=True)

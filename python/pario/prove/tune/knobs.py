@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario import wording
-from pario.fix.stripe.filesystem import facts_of
+from pario.fix.stripe.filesystem import LIKELY_TARGETS, facts_of
 from pario.prove.tune.choice import Choice
 from pario.see.analyze import analyze
 from pario.see.analyze.advise import advise, patterns
@@ -26,8 +26,6 @@ from pario.see.tables.model import LAYERS, Job
 SMALL, LARGE = 1 << 20, 16 << 20
 #: The largest file, in bytes, that is kept whole in memory.
 WHOLE = 256 << 20
-#: The assumed number of targets if the file system does not report it, as CephFS.
-_LIKELY = 8
 #: The least share of the seconds in I/O that makes files worth a trial, and the most kinds of files
 #: (with names that differ only in numbers) that a knob sets.
 LEAST_SHARE, MOST_KINDS = 0.02, 4
@@ -188,7 +186,9 @@ def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:
     from pario._native import choose_stripes
 
     facts = facts_of(directory)
-    targets = facts.targets or (_LIKELY if facts.stripes.parts and facts.stripes.settable else 0)
+    targets = facts.targets or (
+        LIKELY_TARGETS if facts.stripes.parts and facts.stripes.settable else 0
+    )
     if targets < 2:
         return ()
     largest = int(job.records["bytes_written"].max(initial=0))

@@ -1,15 +1,17 @@
-"""Stripes for the files of a recorded run: their expected sizes and users, and the choice by the
-table in src/core/layout/policy.def."""
+"""Stripes for the files of a recorded run: their expected sizes and users, and the choice by a kept
+sweep of their file system, otherwise by the table in src/core/layout/policy.def."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
 
+from pario import wording
+from pario.see.analyze.sweeps import Sweep, find
 from pario.see.tables.model import Job
 
 #: The least size of a file that the job only reads: the log does not show its writer.
@@ -25,6 +27,7 @@ class Expected:
     ranks: int = 0  # of the job; 0: as many as writers
     targets: int = 0  # of the file system; 0: not known
     files: int = 1  # such files in use at the same time
+    mount: tuple[str, str] = ("", "")  # type and mount point of the file system; empty: not known
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,20 @@ class Choice:
     unit: int
     rule: str
     reason: str
+    saves: float | None = None  # share of the seconds with one stripe, if a sweep measured it
 
 
-def choose(expected: Expected) -> Choice:
-    """Apply the first row of the table that fits."""
+def choose(expected: Expected, sweeps: Iterable[Sweep] = ()) -> Choice:
+    """Choose as a sweep of the same file system with similar files found best; without one, apply
+    the first row of the table that fits."""
     from pario import _native
+
+    if expected.files == 1 and (
+        sweep := find(
+            sweeps, expected.mount, expected.targets, expected.size, max(expected.writers, 1)
+        )
+    ):
+        return _choose_best(sweep)
 
     most = 2**32 - 1
     numbers = (
@@ -47,6 +59,20 @@ def choose(expected: Expected) -> Choice:
         for number in (expected.writers, expected.ranks, expected.targets, expected.files)
     )
     return Choice(*_native.choose_stripes(expected.size, *numbers))
+
+
+def _choose_best(sweep: Sweep) -> Choice:
+    best, slowest = sweep.best, sweep.slowest
+    reason = (
+        f"pario stripe sweep measured it on {wording.date(sweep.when)} ({sweep.pattern}):"
+        f" {wording.seconds(best.total)}"
+    )
+    if slowest != best:
+        reason += (
+            f", with {wording.plural(slowest.count, 'stripe')} of {wording.block(slowest.unit)}"
+            f" {wording.seconds(slowest.total)}"
+        )
+    return Choice(best.count, best.unit, "sweep", reason, sweep.saves)
 
 
 def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:
@@ -70,8 +96,21 @@ def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:
         together = min(alone[_directory(job, file)], job.ranks) if users[file] == 1 else 1
         yield (
             file,
-            Expected(int(size[file]), int(users[file]), job.ranks, targets, max(together, 1)),
+            Expected(
+                int(size[file]),
+                int(users[file]),
+                job.ranks,
+                targets,
+                max(together, 1),
+                _mount(job, file),
+            ),
         )
+
+
+def _mount(job: Job, file: int) -> tuple[str, str]:
+    number = int(job.files["filesystem"][file])
+    row = job.filesystems[number] if number >= 0 else None
+    return ("", "") if row is None else (str(row["type"]), str(row["mount"]))
 
 
 def _directory(job: Job, file: int) -> str:

@@ -17,6 +17,7 @@ from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, setting
 from pario.see.analyze.rules.collective import sharers
 from pario.see.analyze.stripes import Choice, Expected, choose, files_of
+from pario.see.analyze.sweeps import load_sweeps
 
 SLOW_FACTOR = 3.0
 MIN_TARGETS = 4
@@ -173,8 +174,9 @@ def _one_stripe(facts: Facts) -> Iterator[Candidate]:
         if len(layout)
         else layout
     )
+    sweeps = load_sweeps()
     better = {
-        file: (expected, choose(expected))
+        file: (expected, choose(expected, sweeps))
         for file, expected in files_of(facts.job, 0)
         if stripes[file] == 1 and expected.writers > 1
     }
@@ -191,18 +193,21 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
     system = filesystems.of_kind(facts.job.layouts[facts.job.files["layout"][file]].kind)
     template = system.stripe or filesystems.of_kind("lustre").stripe
     stripe = filesystems.shell_words(template, subject.directory, count, choice.unit >> 20)
+    measured = (fact(choice.reason),) if choice.saves is not None else ()
+    saved = 1.0 - 1.0 / min(count, users) if choice.saves is None else choice.saves
     return subject.candidate(
         title=(f"{subject.place}: {wording.count(users)} ranks share one {system.target}"),
         cause=(
             "The file has one stripe, so one storage target serves all ranks; the others stay idle."
         ),
-        confidence="low",
+        confidence="low" if choice.saves is None else "high",
         evidence=(
             fact(
                 f"stripe count 1, {wording.size(expected.size)} used by {users} ranks",
                 stripes=count,
                 unit_mib=choice.unit >> 20,
             ),
+            *measured,
         ),
         fixes=(
             code(
@@ -210,17 +215,21 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
                 " keeps its layout: copy it):"
             ),
             command(*stripe),
-            _striping_hints(count),
+            _striping_hints(count, choice.unit),
         ),
-        claims=claim_all(facts, subject.rows, (READ, WRITE), 1.0 - 1.0 / min(count, users)),
-        method=f"time of the calls divided over {min(count, users)} targets",
+        claims=claim_all(facts, subject.rows, (READ, WRITE), saved),
+        method=(
+            f"time of the calls divided over {min(count, users)} targets"
+            if choice.saves is None
+            else "the share of the seconds that a sweep of stripes saved"
+        ),
     )
 
 
-def _striping_hints(count: int) -> Fix:
+def _striping_hints(count: int, unit: int = 4 << 20) -> Fix:
     """Return the repair by MPI-IO hints."""
     return setting(
-        f"hints striping_factor={count}, striping_unit=4194304 at MPI_File_open of a new file"
+        f"hints striping_factor={count}, striping_unit={unit} at MPI_File_open of a new file"
     )
 
 
@@ -296,10 +305,13 @@ ONE_STRIPE = Rule(
     remedy="spreading a file over more storage targets",
     sees="A big file of several ranks on a single storage target.",
     threshold=(
-        "Stripe count 1, two or more ranks, and a size for which the rules of new files give more"
-        " stripes (docs/striping.md)."
+        "Stripe count 1, two or more ranks, and a size for which a kept sweep or the rules of new"
+        " files give more stripes (docs/striping.md)."
     ),
-    estimate="Time of the calls, divided over the targets that the ranks could use.",
+    estimate=(
+        "Time of the calls, divided over the targets that the ranks could use; with a kept sweep,"
+        " the share that it measured."
+    ),
     advice="lfs setstripe, ceph.dir.layout, striping_factor.",
     control="The same file on several stripes.",
     find=_one_stripe,

@@ -1,0 +1,138 @@
+"""Kept sweeps of stripes: the seconds that ``pario stripe sweep`` measured on a file system, which
+decide the stripes of similar files."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pario import state
+
+FORMAT, VERSION = "pario-stripe-sweep", 1
+#: A sweep decides for files whose bytes and processes differ from its own by at most this factor.
+SIMILAR = 4
+#: Stripes that take at most this share more than the best are as good; the fewest of them count.
+ALIKE = 0.05
+
+
+@dataclass(frozen=True)
+class Point:
+    """One stripe count and stripe size: the seconds of each repetition, by phase (``write``,
+    ``read``, or ``replay`` for a log), and the model's prediction of them."""
+
+    count: int
+    unit: int
+    seconds: Mapping[str, tuple[float, ...]]
+    predicted: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """The sum of the medians of all phases."""
+        return sum(map(statistics.median, self.seconds.values()))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The points of one file system and one pattern: a file of ``size`` bytes that ``writers``
+    processes use."""
+
+    type: str  # of the file system, as in the table of mounts
+    mount: str
+    kind: str  # of src/core/layout/layout.def
+    targets: int  # 0: unknown
+    writers: int
+    size: int
+    pattern: str  # in words
+    when: float  # seconds since the epoch
+    points: tuple[Point, ...]
+
+    @property
+    def best(self) -> Point:
+        """The point with the fewest stripes among those as fast as the fastest."""
+        least = min(point.total for point in self.points)
+        alike = [point for point in self.points if point.total <= (1 + ALIKE) * least]
+        return min(alike, key=lambda point: (point.count, point.total))
+
+    @property
+    def slowest(self) -> Point:
+        """The point with most seconds."""
+        return max(self.points, key=lambda point: point.total)
+
+    @property
+    def saves(self) -> float | None:
+        """The share of the seconds with one stripe that the best stripes save; None if one stripe
+        was not measured."""
+        one = min((point.total for point in self.points if point.count == 1), default=0.0)
+        return 1 - self.best.total / one if one else None
+
+    def distance(self, size: int, writers: int) -> float:
+        """The difference from other files, as the logarithm of a factor; infinite if the sweep says
+        nothing about them."""
+        if (writers > 1) != (self.writers > 1) or size < 1:
+            return math.inf
+        factors = [abs(math.log(size / self.size)), abs(math.log(writers / self.writers))]
+        return sum(factors) if max(factors) <= math.log(SIMILAR) * (1 + 1e-9) else math.inf
+
+
+def find(
+    sweeps: Iterable[Sweep], mount: tuple[str, str], targets: int, size: int, writers: int
+) -> Sweep | None:
+    """Find the sweep that decides for a file, the nearest and newest one; None without any.
+    ``mount``: type and mount point of its file system; ``targets`` 0: unknown."""
+    fitting = [
+        (sweep.distance(size, writers), -sweep.when, sweep)
+        for sweep in sweeps
+        if (sweep.type, sweep.mount) == mount and (not targets or sweep.targets == targets)
+    ]
+    best = min(fitting, key=lambda row: row[:2], default=None)
+    return best[2] if best and best[0] < math.inf else None
+
+
+def load_sweeps() -> list[Sweep]:
+    """All kept sweeps; damaged files are skipped."""
+    found = []
+    for path in sorted(state.folder("stripes").glob("*.json")):
+        try:
+            found.append(_parse(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def keep(sweep: Sweep, filesystem: str) -> Path:
+    """Keep a sweep in place of the last one of the same pattern; returns its path. Raises
+    OSError. ``filesystem``: the name of the file system (:func:`pario.state.name_of`)."""
+    path = state.folder("stripes") / f"{filesystem}-{sweep.writers}x{sweep.size}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document(sweep), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def document(sweep: Sweep) -> dict[str, Any]:
+    """The sweep as JSON."""
+    return {"format": FORMAT, "version": VERSION, **asdict(sweep)}
+
+
+def _parse(text: Mapping[str, Any]) -> Sweep:
+    """Read the output of :func:`document`. Raises ValueError, KeyError or TypeError."""
+    fields = dict(text)
+    if (fields.pop("format"), fields.pop("version")) != (FORMAT, VERSION):
+        raise ValueError(f"expected format {FORMAT}, version {VERSION}")
+    points = tuple(
+        Point(
+            int(point["count"]),
+            int(point["unit"]),
+            {name: tuple(map(float, values)) for name, values in point["seconds"].items()},
+            {name: float(value) for name, value in point["predicted"].items()},
+        )
+        for point in fields.pop("points")
+    )
+    sweep = Sweep(**fields, points=points)
+    if not points or sweep.size < 1 or sweep.writers < 1 or not all(p.seconds for p in points):
+        raise ValueError("no measured point")
+    return sweep
