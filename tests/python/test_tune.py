@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pario.cli.tune import line
+from pario.cli.tune import describe, line
 from pario.fix.stripe.commands import size_of
 from pario.fix.stripe.layout import Part
 from pario.prove.replay import ReplayError, perform, script_of
@@ -23,7 +23,8 @@ from pario.prove.replay.perform import Manner
 from pario.prove.replay.script import Script
 from pario.prove.tune import Trial, nothing_to_tune, tune
 from pario.prove.tune.choice import Choice
-from pario.prove.tune.knobs import knobs
+from pario.prove.tune.history import keep_choice, last_choice
+from pario.prove.tune.knobs import Knob, knobs
 from pario.prove.tune.search import measurement
 from pario.see.tables import read
 from pario.see.tables.model import Job
@@ -216,19 +217,106 @@ def test_a_run_with_hardly_any_io_has_nothing_to_tune(seconds: float, worth: boo
         assert nothing_to_tune(job).endswith("; there is nothing to tune")
 
 
-def test_stripes_are_tried_if_the_number_of_targets_is_unknown(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def facts_of_stripes(targets: int, present: int) -> SimpleNamespace:
+    """Returns the facts of a file system with this default of new files; 0: without stripes."""
+    parts = (Part(unit=1 << 22, count=present),) if present else ()
+    return SimpleNamespace(
+        targets=targets,
+        mount=SimpleNamespace(type="lustre", point="/scratch"),
+        stripes=SimpleNamespace(parts=parts, settable=bool(present)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("targets", "present", "names"),
+    [
+        (0, 3, {"8 stripes", "4 stripes", "1 stripe"}),  # a likely number of targets is assumed
+        (0, 0, set()),
+        (6, 1, {"6 stripes", "3 stripes"}),
+        (6, 6, {"3 stripes", "1 stripe"}),
+    ],
+)
+def test_other_stripe_counts_than_the_present_one_are_tried(
+    job: Job,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    targets: int,
+    present: int,
+    names: set[str],
 ) -> None:
-    striped = SimpleNamespace(parts=(Part(unit=1 << 22, count=1),), settable=True)
     monkeypatch.setattr(
-        "pario.prove.tune.knobs.facts_of", lambda _: SimpleNamespace(targets=0, stripes=striped)
+        "pario.prove.tune.knobs.facts_of", lambda _: facts_of_stripes(targets, present)
     )
-    assert {"8 stripes", "4 stripes"} <= {knob.name for knob in knobs(job, tmp_path)}
-    monkeypatch.setattr(
-        "pario.prove.tune.knobs.facts_of",
-        lambda _: SimpleNamespace(targets=0, stripes=SimpleNamespace(parts=())),
+    found = {knob.name for knob in knobs(job, tmp_path)}
+    assert {name for name in found if "stripe" in name} == names
+
+
+def test_six_trials_find_the_stripes_that_predict_the_largest_gain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counter-example of an earlier order: one stripe, which the files had already, and other
+    settings used up the trials."""
+    job = make_job(4, wall=10.0)
+    add_record(
+        job,
+        range(4),
+        "/scratch/out",
+        opens=1,
+        writes=64,
+        bytes_written=4 << 20,
+        end_written=16 << 20,
+        write_time=9.0,
     )
-    assert not any("stripe" in knob.name for knob in knobs(job, tmp_path))
+    add_record(job, 0, "/scratch/log", writes=1000, bytes_written=1 << 20, write_time=1.0)
+    add_record(job, 0, "/scratch/text", "stdio", writes=1000, bytes_written=1 << 20, write_time=1.0)
+    monkeypatch.setattr("pario.prove.tune.knobs.facts_of", lambda _: facts_of_stripes(8, 1))
+
+    def measure(choice: Choice) -> float:
+        wide = ("striping", "striping_factor", "8")
+        return 1.0 if any(wide in settings for _, settings in choice.sections) else 5.4
+
+    found = tune(job, tmp_path, measure, 6, lambda _: None)
+    assert ("striping", "striping_factor", "8") in found.choice.sections[-1][1]
+    assert len(found.trials) <= 6
+
+
+def test_settings_without_a_trial_are_named(job: Job, tmp_path: Path) -> None:
+    ways = {knob.choice: knob.name for knob in reversed(list(knobs(job, tmp_path)))}
+    first, *names = reversed(ways.values())
+    found = tune(job, tmp_path, lambda _: 1.0, 4, lambda _: None)
+    assert [trial.name for trial in found.trials] == [first]
+    assert list(describe(found))[1] == (
+        f"pario: not tried, for want of trials: {', '.join(names)} (--trials {len(ways) + 3} tries"
+        " all)"
+    )
+    found = tune(job, tmp_path, lambda _: 1.0, found.enough_trials, lambda _: None)
+    assert len(found.trials) == len(ways) and not found.untried
+
+
+def history_job(folder: str, size: int = 1 << 20) -> Job:
+    job = make_job(2, wall=10.0)
+    for rank in range(2):
+        add_record(
+            job, rank, f"{folder}/out.{rank}", writes=1000, bytes_written=size, write_time=4.0
+        )
+    return job
+
+
+def test_the_settings_of_the_last_tune_come_first_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings = (("streams", "count", "2"), ("streams", "size", "8M"))
+    keep_choice(history_job("/s/a"), tmp_path, Choice.of("/s/a/out.*", *settings))
+    knob = next(knobs(history_job("/s/b"), tmp_path))
+    assert knob == Knob("the settings of the last tune", Choice.of("/s/b/out.*", *settings))
+    other = knobs(history_job("/s/b", size=64 << 20), tmp_path)
+    assert "the settings of the last tune" not in {knob.name for knob in other}
+    (damaged,) = (tmp_path / "state" / "pario" / "tune").glob("*/*.json")
+    damaged.write_text("{")
+    assert last_choice(history_job("/s/a"), tmp_path) is None
+    keep_choice(history_job("/s/a"), tmp_path, Choice())  # nothing was better this time
+    assert not damaged.exists()
 
 
 def pario_tune(place: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         job = _job(arguments.what, Path(place))
     why = nothing_to_tune(job)
     tuning = Tuning.without_trials(why) if why else _search(job, arguments)
+    _keep(job, arguments.on, tuning)
     hand_out(settings(job, arguments.on, tuning), arguments.output, describe(tuning))
     return 0
 
@@ -103,6 +104,18 @@ def _search(job: Job, arguments: argparse.Namespace) -> Tuning:
             file=sys.stderr,
         )
         raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
+
+
+def _keep(job: Job, directory: Path, tuning: Tuning) -> None:
+    """Keeps the result for the next tune of the same pattern."""
+    from pario.prove.tune.history import keep_choice
+
+    if not tuning.trials:
+        return
+    try:
+        keep_choice(job, directory, tuning.choice)
+    except OSError as error:
+        print(f"pario: the result is not kept: {error}", file=sys.stderr)
 
 
 def _job(words: list[str], place: Path) -> Job:
@@ -150,13 +163,21 @@ def settings(job: Job, directory: Path, tuning: Tuning) -> str:
 
 
 def describe(tuning: Tuning) -> Iterator[str]:
-    """Yields the result of the search in one line."""
+    """Yields the result of the search, and the settings that were not tried."""
+    yield _result(tuning)
+    if tuning.untried:
+        yield (
+            f"pario: not tried, for want of trials: {', '.join(tuning.untried)} (--trials"
+            f" {tuning.enough_trials} tries all)"
+        )
+
+
+def _result(tuning: Tuning) -> str:
     count = wording.plural(len(tuning.trials), "trial")
     if not tuning.choice.sections or tuning.best is None:
-        yield f"pario: leave it as it is ({count}): {tuning.why}"
-        return
+        return f"pario: leave it as it is ({count}): {tuning.why}"
     best, original = tuning.best, tuning.original
-    yield (
+    return (
         f"pario: {wording.seconds(best.median)} instead of {wording.seconds(original.median)},"
         f" {wording.share(tuning.gain)} less ({count}; between {wording.seconds(min(best.values))}"
         f" and {wording.seconds(max(best.values))}, as it was"

@@ -1,20 +1,24 @@
-"""The settings to try for a run's files, the most promising first: the rules' proposals, then one
-knob after the other."""
+"""The settings to try for a run's files, the most promising first: those of the last tune of the
+same pattern, the rules' proposals, then the knobs by predicted gain."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pario import wording
-from pario.fix.stripe.filesystem import LIKELY_TARGETS, facts_of
+from pario.fix.stripe.filesystem import LIKELY_TARGETS, FileSystem, facts_of
+from pario.fix.stripe.policy import Expected, choose, load_sweeps
+from pario.prove.calibration import kept_machine
+from pario.prove.model.whatif import outcome, uses_of
 from pario.prove.tune.choice import Choice
+from pario.prove.tune.history import last_choice
 from pario.see.analyze import analyze
 from pario.see.analyze.advise import advise, patterns
 from pario.see.analyze.arrays import sums
@@ -29,6 +33,9 @@ WHOLE = 256 << 20
 #: The least share of the seconds in I/O that makes files worth a trial, and the most kinds of files
 #: (with names that differ only in numbers) that a knob sets.
 LEAST_SHARE, MOST_KINDS = 0.02, 4
+#: The share of the seconds of its files that a setting saves, if nothing predicts it, and the
+#: factor for each earlier setting of the same files, which may have saved it already.
+USUAL_SHARE, ALTERNATIVE = 0.7, 0.5
 _POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 Settings = Sequence[tuple[str, str, str]]
@@ -43,50 +50,64 @@ class Knob:
 
 
 @dataclass(frozen=True)
+class _Way:
+    """Settings to try for some files, and the share of the seconds that they may save."""
+
+    name: str
+    settings: Settings
+    share: float = USUAL_SHARE
+
+
+@dataclass(frozen=True)
 class _Group:
     """Files of one kind, the seconds in their calls, and the settings to try for them."""
 
     files: NDArray[np.int64]
     seconds: float
-    ways: tuple[tuple[str, Settings], ...]
+    ways: tuple[_Way, ...]
+
+    def gains(self) -> Iterator[tuple[float, _Way]]:
+        """Yield the predicted gain of each way, in seconds."""
+        for place, way in enumerate(sorted(self.ways, key=lambda way: -way.share)):
+            yield self.seconds * way.share * ALTERNATIVE**place, way
 
 
 _MPIIO_ON = ("run", "mpiio", "yes")
 _WRITES = (
-    ("buffers of 8M under writes", (("streams", "size", "8M"), ("streams", "count", "2"))),
-    ("buffers of 1M under writes", (("streams", "size", "1M"), ("streams", "count", "4"))),
-    ("buffers of 32M under writes", (("streams", "size", "32M"), ("streams", "count", "2"))),
+    _Way("buffers of 8M under writes", (("streams", "size", "8M"), ("streams", "count", "2"))),
+    _Way("buffers of 1M under writes", (("streams", "size", "1M"), ("streams", "count", "4"))),
+    _Way("buffers of 32M under writes", (("streams", "size", "32M"), ("streams", "count", "2"))),
 )
 _BEHIND = (
-    (
+    _Way(
         "large writes in the background",
         (("streams", "size", "16M"), ("streams", "count", "2")),
     ),
-    ("more writes in the background", (("streams", "size", "16M"), ("streams", "count", "8"))),
+    _Way("more writes in the background", (("streams", "size", "16M"), ("streams", "count", "8"))),
 )
 _READS = (
-    ("reading ahead in 1M", (("streams", "size", "1M"), ("streams", "prefetch", "2"))),
-    ("reading ahead in 4M", (("streams", "size", "4M"), ("streams", "prefetch", "2"))),
+    _Way("reading ahead in 1M", (("streams", "size", "1M"), ("streams", "prefetch", "2"))),
+    _Way("reading ahead in 4M", (("streams", "size", "4M"), ("streams", "prefetch", "2"))),
 )
-_KEPT = ("files kept whole", (("streams", "whole", str(WHOLE)),))
+_KEPT = _Way("files kept whole", (("streams", "whole", str(WHOLE)),))
 _BUFFERED = (
-    ("stdio buffers of 1M", (("stdio", "mode", "full"), ("stdio", "size", "1M"))),
-    ("stdio buffers of 64K", (("stdio", "mode", "full"), ("stdio", "size", "64K"))),
-    ("stdio buffers of 8M", (("stdio", "mode", "full"), ("stdio", "size", "8M"))),
+    _Way("stdio buffers of 1M", (("stdio", "mode", "full"), ("stdio", "size", "1M"))),
+    _Way("stdio buffers of 64K", (("stdio", "mode", "full"), ("stdio", "size", "64K"))),
+    _Way("stdio buffers of 8M", (("stdio", "mode", "full"), ("stdio", "size", "8M"))),
 )
 _INDEPENDENT = (
-    ("write-behind", (("mpiio", "pario_write_behind", "16M"),)),
-    ("no sieving", (("mpiio", "romio_ds_write", "disable"),)),
-    ("sieving", (("mpiio", "romio_ds_write", "enable"), ("mpiio", "ind_wr_buffer_size", "4M"))),
+    _Way("write-behind", (("mpiio", "pario_write_behind", "16M"),)),
+    _Way("no sieving", (("mpiio", "romio_ds_write", "disable"),)),
+    _Way("sieving", (("mpiio", "romio_ds_write", "enable"), ("mpiio", "ind_wr_buffer_size", "4M"))),
 )
 _COLLECTIVE = (
-    (
+    _Way(
         "collective buffers",
         (("mpiio", "romio_cb_write", "enable"), ("mpiio", "romio_cb_read", "enable")),
     ),
-    ("windows of 16M", (("mpiio", "cb_buffer_size", "16M"),)),
-    ("consecutive calls as one", (("mpiio", "pario_merge_collectives", "64M"),)),
-    (
+    _Way("windows of 16M", (("mpiio", "cb_buffer_size", "16M"),)),
+    _Way("consecutive calls as one", (("mpiio", "pario_merge_collectives", "64M"),)),
+    _Way(
         "no collective buffers",
         (("mpiio", "romio_cb_write", "disable"), ("mpiio", "romio_cb_read", "disable")),
     ),
@@ -96,20 +117,21 @@ _COLLECTIVE = (
 def knobs(job: Job, directory: Path) -> Iterator[Knob]:
     """Yield the settings to try on a file system. None is risky: other processes see the same
     bytes, and a crash loses no more data."""
-    analysis = analyze(job)
-    proposed = Choice.of_proposals(advise(analysis).proposals)
+    if earlier := last_choice(job, directory):
+        yield Knob("the settings of the last tune", earlier)
+    proposed = Choice.of_proposals(advise(analyze(job)).proposals)
     if proposed.sections:
         yield Knob("the proposals of pario advise", proposed)
-    groups = sorted(_groups(job, directory), key=lambda group: -group.seconds)
+    groups = list(_groups(job, directory))
     least = LEAST_SHARE * sum(group.seconds for group in groups)
     ways = [
-        [(group, way) for way in group.ways]
+        (gain, group, way)
         for group in groups
         if len(group.files) and group.seconds >= least
+        for gain, way in group.gains()
     ]
-    for round_ in range(max(map(len, ways), default=0)):
-        for group, (name, settings) in (of[round_] for of in ways if round_ < len(of)):
-            yield Knob(name, _choice(job, group.files, settings))
+    for _, group, way in sorted(ways, key=lambda found: -found[0]):
+        yield Knob(way.name, _choice(job, group.files, way.settings))
 
 
 def _choice(job: Job, files: NDArray[np.int64], settings: Settings) -> Choice:
@@ -133,9 +155,10 @@ def _groups(job: Job, directory: Path) -> Iterator[_Group]:
     def files(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.unique(records["file"][chosen & times.storage[records["file"]]]).astype(np.int64)
 
-    def group(chosen: NDArray[np.bool_], ways: tuple[tuple[str, Settings], ...]) -> _Group:
+    def group(chosen: NDArray[np.bool_], ways: Iterable[_Way]) -> _Group:
         each = sums(records["file"][chosen], seconds[chosen], count)
-        return _Group(_heaviest(job, files(chosen), each), float(seconds[chosen].sum()), ways)
+        total = float(seconds[chosen].sum())
+        return _Group(_heaviest(job, files(chosen), each), total, tuple(ways))
 
     mpiio = np.zeros(count, bool)
     mpiio[records["file"][records["layer"] == _MPIIO]] = True
@@ -179,24 +202,41 @@ def _below(limit: int, records: NDArray[np.void], calls: str, size: str) -> NDAr
     return np.asarray(records[size] < limit * np.maximum(records[calls], 1))
 
 
-def _stripes(job: Job, directory: Path) -> tuple[tuple[str, Settings], ...]:
-    """The stripe counts to try if the file system has stripes: the choice of the policy, all
-    targets, half of them, and one. If their number is unknown, a likely one is assumed.
-    """
-    from pario._native import choose_stripes
-
+def _stripes(job: Job, directory: Path) -> Iterator[_Way]:
+    """Yield the stripe counts to try if the file system has stripes: those of a kept sweep or of
+    the policy, all targets, half of them, and one; but not the present count. If the number of
+    targets is unknown, a likely one is assumed."""
     facts = facts_of(directory)
-    targets = facts.targets or (
-        LIKELY_TARGETS if facts.stripes.parts and facts.stripes.settable else 0
-    )
+    parts = facts.stripes.parts
+    targets = facts.targets or (LIKELY_TARGETS if parts and facts.stripes.settable else 0)
     if targets < 2:
-        return ()
+        return
     largest = int(job.records["bytes_written"].max(initial=0))
     writers = max(len(np.unique(job.records["process"][job.records["writes"] > 0])), 1)
-    chosen, unit, _, _ = choose_stripes(largest, writers, job.ranks, targets, 1)
-    counts = dict.fromkeys((max(min(chosen, targets), 1), targets, targets // 2, 1))
-    size = ("striping", "striping_unit", str(unit or SMALL))
-    return tuple(
-        (wording.plural(count, "stripe"), (("striping", "striping_factor", str(count)), size))
-        for count in counts
-    )
+    mount = (facts.mount.type, facts.mount.point)
+    chosen = choose(Expected(largest, writers, job.ranks, targets, 1, mount), load_sweeps())
+    present = parts[-1].count if parts else 0
+    seconds = _predict_seconds(job, directory, facts, chosen.unit)
+    for count in dict.fromkeys((max(min(chosen.count, targets), 1), targets, targets // 2, 1)):
+        if count == present:
+            continue
+        share = 1 - seconds(count) / seconds(present or 1)
+        if chosen.saves is not None and count == chosen.count:
+            share = chosen.saves
+        settings = (
+            ("striping", "striping_factor", str(count)),
+            ("striping", "striping_unit", str(chosen.unit or SMALL)),
+        )
+        yield _Way(wording.plural(count, "stripe"), settings, share)
+
+
+def _predict_seconds(
+    job: Job, directory: Path, facts: FileSystem, unit: int
+) -> Callable[[int], float]:
+    """Return a function that predicts the seconds with a number of stripes: by the model if the
+    file system was measured; else in proportion to the stripes that a file does not have."""
+    machine, uses = kept_machine(directory), uses_of(job)
+    if machine is None or outcome(machine, uses, 1, "as it is", 0.0).io <= 0:
+        return lambda count: 1 / count
+    there = replace(machine, unit=unit or facts.lock_unit or machine.unit)
+    return lambda count: outcome(there, uses, count, "as it is", 0.0).io

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
@@ -29,7 +29,7 @@ CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
 #: confirm the best one.
 LEAST_GAIN, CONFIRMATIONS = 0.03, 3
 
-LARGER = ", larger"
+LARGER, AGAIN = ", larger", ", again"
 
 #: Replays the script with settings; returns its seconds.
 Measure = Callable[[Choice], float]
@@ -62,11 +62,18 @@ class Tuning:
     best: Sample | None  # seconds with the best settings; None: nothing was tried
     original: Sample  # in the same session
     why: str
+    untried: tuple[str, ...] = ()  # settings for which no trial was left
 
     @staticmethod
     def without_trials(why: str) -> Tuning:
         """The result of a search that needs no trial."""
         return Tuning(Choice(), (), None, Sample((0.0,)), why)
+
+    @property
+    def enough_trials(self) -> int:
+        """The number of trials with which none of these settings would be left out."""
+        explored = sum(not trial.name.endswith(AGAIN) for trial in self.trials)
+        return explored + len(self.untried) + CONFIRMATIONS
 
     @property
     def gain(self) -> float:
@@ -120,14 +127,14 @@ def tune(
         return done[-1]
 
     exploring = max(trials - CONFIRMATIONS, 1)
-    best = _explore(list(knobs(job, directory)), exploring, attempt)
+    best, untried = _explore(list(knobs(job, directory)), exploring, attempt)
     if best is None:
-        return _nothing(done)
+        return replace(_nothing(done), untried=untried)
     again = [
-        attempt(f"{best.name}, again", best.choice)
+        attempt(f"{best.name}{AGAIN}", best.choice)
         for _ in range(min(trials - len(done), CONFIRMATIONS))
     ]
-    return _judge(best.choice, done, again)
+    return replace(_judge(best.choice, done, again), untried=untried)
 
 
 def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
@@ -147,17 +154,22 @@ def _trial(name: str, choice: Choice, measure: Measure, number: int) -> Trial:
 
 def _explore(
     ways: list[Knob], trials: int, attempt: Callable[[str, Choice], Trial]
-) -> Trial | None:
+) -> tuple[Trial | None, tuple[str, ...]]:
     """Find the best of the first trials; a knob that helps stays set. The remaining trials try
-    larger sizes, as long as these help."""
+    larger sizes, as long as these help. Also returns the names of the knobs for which no trial
+    was left."""
     best: Trial | None = None
     tried: set[Choice] = {Choice()}
+    untried: list[str] = []
 
     def better(name: str, choice: Choice) -> bool:
         """Try a choice, unless it was tried before or no trial is left; True if it is the best
         now."""
         nonlocal best
-        if choice in tried or len(tried) > trials:
+        if choice in tried:
+            return False
+        if len(tried) > trials:
+            untried.append(name)
             return False
         tried.add(choice)
         trial = attempt(name, choice)
@@ -170,7 +182,7 @@ def _explore(
         better(way.name, best.choice.with_(way.choice) if best else way.choice)
     while best and better(f"{best.name.removesuffix(LARGER)}{LARGER}", best.choice.larger()):
         pass
-    return best
+    return best, tuple(name for name in untried if not name.endswith(LARGER))
 
 
 def _nothing(done: list[Trial]) -> Tuning:

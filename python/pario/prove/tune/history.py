@@ -1,0 +1,95 @@
+"""The settings that the last tune of a pattern found, kept between runs by file system."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pario import state
+from pario.prove.calibration import file_system
+from pario.prove.tune.choice import Choice
+from pario.see.analyze.split import Times
+from pario.see.tables.model import LAYERS, Job
+
+FORMAT, VERSION = "pario-tune", 1
+#: Stands in kept patterns for the directory of the run's files.
+_HERE = "{files}"
+
+
+def last_choice(job: Job, directory: Path) -> Choice | None:
+    """The settings of the last tune of the same pattern on a file system; None without any."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _parse(json.loads(_path(job, directory).read_text("utf-8")), _home(job))
+    return None
+
+
+def keep_choice(job: Job, directory: Path, choice: Choice) -> None:
+    """Keep the result of a tune; an empty choice removes the last one. Raises OSError."""
+    path, home = _path(job, directory), _home(job)
+    if not choice.sections:
+        path.unlink(missing_ok=True)
+        return
+    sections = [[match.replace(home, _HERE, 1), settings] for match, settings in choice.sections]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"format": FORMAT, "version": VERSION, "sections": sections}, indent=1)
+    path.write_text(text + "\n", "utf-8")
+
+
+def _parse(text: dict[str, Any], home: str) -> Choice:
+    if (text["format"], text["version"]) != (FORMAT, VERSION):
+        raise ValueError(f"expected format {FORMAT}, version {VERSION}")
+    return Choice(
+        tuple(
+            (
+                str(match).replace(_HERE, home, 1),
+                tuple((str(table), str(key), str(value)) for table, key, value in settings),
+            )
+            for match, settings in text["sections"]
+        )
+    )
+
+
+def _path(job: Job, directory: Path) -> Path:
+    name = hashlib.sha256("\n".join(_describe(job)).encode()).hexdigest()[:16]
+    return state.folder("tune") / file_system(directory) / f"{name}.json"
+
+
+def _home(job: Job) -> str:
+    """The directory of the run's files; a run in another one has the same pattern."""
+    paths = [job.path(int(file)) for file in _files(job)]
+    folders = [str(Path(path).parent) for path in paths if path.startswith("/")]
+    return os.path.commonpath(folders) if folders else "/"
+
+
+def _files(job: Job) -> np.ndarray:
+    """The files on storage that the run read or wrote."""
+    times = Times(job)
+    records = times.job.records
+    moved = (records["bytes_read"] > 0) | (records["bytes_written"] > 0)
+    files: np.ndarray = np.unique(records["file"][moved & times.storage[records["file"]]])
+    return files
+
+
+def _describe(job: Job) -> Iterator[str]:
+    """Yield the pattern of a run: its ranks, and for each kind of files (with names that differ
+    only in numbers) the layers, and bytes and calls as powers of two."""
+    home, kinds = _home(job), dict[tuple[str, str], list[int]]()
+    wanted = set(map(int, _files(job)))
+    for row in job.records:
+        if int(row["file"]) in wanted:
+            name = job.path(int(row["file"])).removeprefix(home)
+            key = re.sub(r"\d+", "#", name), LAYERS[row["layer"]]
+            moved = [row["bytes_written"], row["bytes_read"], row["writes"], row["reads"]]
+            kinds[key] = [a + int(b) for a, b in zip(kinds.get(key, [0] * 4), moved, strict=True)]
+    yield f"{job.ranks} ranks, {len(job.processes)} processes"
+    for (name, layer), sums in sorted(kinds.items()):
+        yield " ".join([name, layer, *(str(round(math.log2(value + 1))) for value in sums)])
