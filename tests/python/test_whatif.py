@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pario.cli import main
 from pario.cli.whatif import describe, predict
 from pario.prove.model.machine import Machine, load
-from pario.prove.model.whatif import Use, outcome, phase_of, scale_computation, unknown, uses_of
+from pario.prove.model.whatif import Use, outcome, phase_of, scale_computation, uses_of
 from pario.see.tables.model import Job
 from tests.python.jobs import add_record, make_job
 
@@ -132,14 +133,90 @@ def test_thousands_of_ranks_on_two_targets_are_warned_of() -> None:
     assert len(many) == 1
 
 
-def test_missing_values_of_a_machine_are_reported() -> None:
-    small = Use("/s/rows", "shared", True, 4, 1, 6400, 100, 4, interleaved=True)
-    assert list(unknown(MACHINE, [dataclasses.replace(small, bytes=100 * MB)])) == []
-    assert [text.split(";")[0] for text in unknown(load("theta"), [small])] == [
-        "theta has no rate for writing",
-        "theta has no cost for a request in addition to its bytes",
-        "theta has no cost for lock hand-overs",
+def ways(job: Job, machine: Machine) -> list[tuple[int, int, int | None, int]]:
+    """Returns requests, bytes, hand-overs and the number of missing costs, as recorded and then of
+    each way."""
+    outcomes, _ = predict(job, machine, (8,), job.ranks)
+    return [(one.requests, one.bytes, one.handovers, len(one.lacks)) for one in outcomes]
+
+
+@pytest.mark.parametrize(("machine", "requests"), [("theta", 46), ("ascent", 3)])
+def test_a_machine_without_rates_counts_the_requests_of_the_run(
+    machine: str, requests: int
+) -> None:
+    """The published counts of 48 ranks with 1,000,000 bytes each, from a log in which one
+    aggregator made the requests."""
+    job = make_job(ranks=48)
+    calls = {"writes": 1, "collective_writes": 1, "bytes_written": MB, "opens": 1}
+    add_record(job, range(48), "/s/all", "mpiio", **calls)
+    add_record(job, 0, "/s/all", writes=12, bytes_written=48 * MB, consecutive_writes=11, opens=1)
+    recorded, one, together = ways(job, load(machine))
+    assert recorded == (12, 48 * MB, None, 0)
+    assert one == (12, 48 * MB, 0, 1)
+    assert together[:2] == (requests, 48 * MB) and together[3] == 1
+    outcomes, _ = predict(job, load(machine), (8,), 48)
+    rows = list(describe(job, outcomes, load(machine), 48))[3:]
+    assert [row.split()[1] for row in rows[:2]] == ["as", "collective"]
+    assert all(row.count("unknown") == 2 for row in rows[:2])
+    assert rows[2:] == [
+        "These ways cannot be compared, because the description of the machine lacks costs"
+        " (docs/model.md, Machines):",
+        f"  as it is, collective: {machine} has no rate for writing",
     ]
+
+
+def interleaved_job() -> Job:
+    job = make_job(ranks=4)
+    add_record(
+        job,
+        range(4),
+        "/s/rows",
+        writes=1000,
+        consecutive_writes=0,
+        bytes_written=512_000,
+        write_time=1.0,
+        opens=1,
+    )
+    return job
+
+
+def test_small_interleaved_writes_are_not_equal_to_collective_ones_for_want_of_costs() -> None:
+    bare = MACHINE.with_values({})
+    machine = dataclasses.replace(
+        bare, values={name: bare.values[name] for name in ("targets", "write_rate")}
+    )
+    outcomes, _ = predict(interleaved_job(), machine, (1,), 4)
+    _, alone, together = outcomes
+    assert alone.lacks == (
+        "m has no cost for a request in addition to its bytes, and 4,000 requests move 512 B each",
+        "m has no cost for lock hand-overs, and ranks take locks from each other 4,000 times",
+    )
+    assert together.lacks == () and together.io > 0
+    page = list(describe(interleaved_job(), outcomes, machine, 4))
+    assert "unknown" in page[3] and "unknown" not in page[4]
+    assert page[5].startswith("These ways cannot be compared")
+    assert page[6] == f"  as it is: {alone.lacks[0]}"
+
+
+def test_costs_that_are_known_or_do_not_matter_are_not_missed() -> None:
+    known = MACHINE.with_values({"request_seconds": 0.0, "handover_seconds": 0.0})
+    outcomes, _ = predict(interleaved_job(), known, (1,), 4)
+    assert not any(found.lacks for found in outcomes)
+    large = Use("/s/big", "one rank", True, 1, 1, 1000 * MB, 10, 1)
+    few = Use("/s/log", "one rank", True, 1, 1, 6400, 100, 1)
+    assert not outcome(MACHINE, [large, few], 1, "as it is", 0).lacks
+    assert outcome(MACHINE, [few], 1, "as it is", 0).lacks
+
+
+def test_unknown_seconds_are_null_in_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pario.see.tables.read", lambda _: interleaved_job())
+    assert main(["whatif", "x", "--machine", "theta", "--json"]) == 0
+    recorded, alone, _ = json.loads(capsys.readouterr().out)["outcomes"]
+    assert recorded["io"] == 1.0 and recorded["requests"] == 4000
+    assert (alone["io"], alone["seconds"], alone["handovers"]) == (None, None, 4000)
+    assert len(alone["lacks"]) == 3
 
 
 def test_only_ranks_count_and_only_where_data_is() -> None:

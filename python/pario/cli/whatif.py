@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         job = read(arguments.logs)
     ranks = arguments.ranks or job.ranks
     outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
-    lines = [*describe(job, outcomes, machine, ranks), *_not_counted(machine, uses)]
+    lines = list(describe(job, outcomes, machine, ranks))
     if arguments.plot:
         _plot(arguments.plot, outcomes, "\n".join(lines))
     if arguments.json:
@@ -147,9 +147,11 @@ def predict(
     split = analyze(job).verdict.critical
     beside = scale_computation(split.wall - split.io, job.ranks, ranks)
     uses = [use.of_ranks(ranks / job.ranks) for use in uses_of(job)]
-    outcomes = [Outcome(0, "as it is", split.io, beside, "")]
+    requests, moved = sum(use.requests for use in uses), sum(use.bytes for use in uses)
+    recorded = Outcome(0, "as it is", split.io, beside, "", requests=requests, bytes=moved)
+    outcomes = [recorded]
     ways: list[tuple[Way, int]] = [("as it is", 0)]
-    if any(use.manner == "shared" for use in uses):
+    if any(use.sharers for use in uses):
         ways += [("collective", count) for count in aggregators or (0,)]
     if machine is not None:
         there = dict.fromkeys(min(count, int(machine.values["targets"])) for count in stripes)
@@ -170,20 +172,49 @@ def describe(
         " measured"
     )
     yield (
-        f"{'stripes':>9}  {'way':18}  {'I/O':>9}  {'beside':>9}  {'run':>9}  {'I/O is':>6} "
-        " limited by"
+        f"{'stripes':>9}  {'way':16}  {'I/O':>8}  {'beside':>8}  {'run':>8}  {'I/O is':>6} "
+        f" {'requests':>10}  {'bytes':>8}  {'hand-overs':>10}  limited by"
     )
-    for found in outcomes:
-        times = "  ".join(
-            f"{wording.seconds(value):>9}" for value in (found.io, found.beside, found.seconds)
-        )
-        stripes = str(found.stripes) if found.stripes else "as it was"
-        yield (
-            f"{stripes:>9}  {_way(found):18}  {times} "
-            f" {wording.percent(found.io, found.seconds):>6}  {found.bound}".rstrip()
-        )
+    yield from map(_row, outcomes)
+    yield from _list_lacks(outcomes)
     for warning in dict.fromkeys(text for found in outcomes for text in found.warnings):
         yield f"warning: {warning}"
+
+
+def _row(found: Outcome) -> str:
+    """The line of an outcome; seconds are unknown if the machine lacks costs."""
+    io, run, share, bound = (
+        ("unknown", "unknown", "", "")
+        if found.lacks
+        else (
+            wording.seconds(found.io),
+            wording.seconds(found.seconds),
+            wording.percent(found.io, found.seconds),
+            found.bound,
+        )
+    )
+    stripes = str(found.stripes) if found.stripes else "as it was"
+    handovers = "" if found.handovers is None else wording.count(found.handovers)
+    return (
+        f"{stripes:>9}  {_way(found):16}  {io:>8}  {wording.seconds(found.beside):>8}  {run:>8} "
+        f" {share:>6}  {wording.count(found.requests):>10}  {wording.size(found.bytes):>8} "
+        f" {handovers:>10}  {bound}"
+    ).rstrip()
+
+
+def _list_lacks(outcomes: list[Outcome]) -> Iterator[str]:
+    """Yields the costs that the machine's description lacks, and the ways that they concern."""
+    ways: dict[str, list[str]] = {}
+    for found in outcomes:
+        for text in found.lacks:
+            ways.setdefault(text, []).append(_way(found))
+    if ways:
+        yield (
+            "These ways cannot be compared, because the description of the machine lacks costs"
+            " (docs/model.md, Machines):"
+        )
+    for text, concerned in ways.items():
+        yield f"  {', '.join(dict.fromkeys(concerned))}: {text}"
 
 
 def _way(found: Outcome) -> str:
@@ -195,7 +226,7 @@ def _plot(path: Path, outcomes: list[Outcome], text: str) -> None:
     from pario.see.report.lines import Axes, Panel
     from pario.see.report.picture import draw
 
-    there = [found for found in outcomes if found.stripes and found.io > 0]
+    there = [found for found in outcomes if found.stripes and found.io > 0 and not found.lacks]
     lines = {
         way: [(float(found.stripes), found.io) for found in there if _way(found) == way]
         for way in dict.fromkeys(map(_way, there))
@@ -209,13 +240,6 @@ def _plot(path: Path, outcomes: list[Outcome], text: str) -> None:
     draw(path, "pario whatif", [Panel("Seconds of I/O by stripes", lines)], axes, text)
 
 
-def _not_counted(machine: Machine | None, uses: list[Use]) -> Iterator[str]:
-    from pario.prove.model.whatif import unknown
-
-    for text in unknown(machine, uses) if machine else ():
-        yield f"counted as nothing: {text}"
-
-
 def _document(
     outcomes: list[Outcome], uses: list[Use], machine: Machine | None, ranks: int
 ) -> dict[str, Any]:
@@ -223,6 +247,11 @@ def _document(
         "machine": machine.name if machine else None,
         "ranks": ranks,
         "uses": [vars(use) for use in uses],
-        "not_counted": list(_not_counted(machine, uses)),
-        "outcomes": [{**vars(found), "seconds": found.seconds} for found in outcomes],
+        "outcomes": [_outcome_document(found) for found in outcomes],
     }
+
+
+def _outcome_document(found: Outcome) -> dict[str, Any]:
+    """Seconds are null if the machine lacks costs."""
+    times = {"io": None, "seconds": None} if found.lacks else {"seconds": found.seconds}
+    return {**vars(found), **times}

@@ -46,6 +46,11 @@ class Phase:
         """The bytes to or from the targets."""
         return sum(flow.bytes for flow in self.flows)
 
+    @property
+    def handovers(self) -> int:
+        """The number of lock hand-overs."""
+        return sum(flow.handovers for flow in self.flows)
+
 
 @dataclass(frozen=True)
 class Cost:

@@ -21,8 +21,11 @@ CROWD, BUSY_SECONDS, METADATA_SECONDS = 256, 30.0, 10.0
 #: Bytes per system call of stdio if the size of its buffer is unknown.
 STDIO_BUFFER = 4096
 
-#: Requests below this many bytes are small, so that the cost of each of them matters.
-SMALL = 64 << 10
+#: Requests below this many bytes are small, so that the cost of each of them matters. A cost that
+#: a machine lacks matters if, at PLAUSIBLE seconds each, it exceeds MATTERS of the known seconds.
+SMALL, PLAUSIBLE, MATTERS = 64 << 10, 1e-3, 0.02
+
+_LOW, _MPIIO = len(FILE_LAYERS), LAYERS.index("mpiio")
 
 Manner = Literal["shared", "own files", "one rank"]
 Way = Literal["as it is", "collective"]
@@ -42,12 +45,24 @@ class Use:
     requests: int
     opens: int
     interleaved: bool = False  # most requests do not begin where the rank's last one ended
+    # Ranks that access the file by MPI-IO, and the bytes that they pass to it, if the library made
+    # the requests; else 0.
+    callers: int = 0
+    called: int = 0
+
+    @property
+    def sharers(self) -> int:
+        """The ranks whose calls on one file can be collective; 0: the file is not shared."""
+        return self.callers if self.callers > 1 else self.users if self.manner == "shared" else 0
 
     def of_ranks(self, factor: float) -> Use:
         """The same bytes by ``factor`` times as many ranks. Accesses of one rank stay with it."""
-        if self.manner == "one rank":
+        if self.manner == "one rank" and not self.sharers:
             return self
-        grown = {name: max(round(getattr(self, name) * factor), 1) for name in ("users", "opens")}
+        names = (*(() if self.manner == "one rank" else ("users", "opens")), "callers")
+        grown = {
+            name: max(round(value * factor), 1) for name in names if (value := getattr(self, name))
+        }
         return replace(
             self,
             **grown,
@@ -66,6 +81,12 @@ class Outcome:
     bound: str  # the resource that limits most of the I/O
     warnings: tuple[str, ...] = ()
     aggregators: int = 0  # of collective calls; 0: pario's choice
+    requests: int = 0
+    bytes: int = 0
+    handovers: int | None = None  # of locks; None: as recorded, not known
+    # Costs that the machine's description lacks and that matter: without them, ``io`` is only the
+    # known part of the seconds, and comparable with no other outcome.
+    lacks: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -81,31 +102,38 @@ def uses_of(job: Job) -> list[Use]:
     found: list[Use] = []
     alone: dict[bool, list[tuple[int, Use]]] = {False: [], True: []}
     for file in map(int, np.flatnonzero(times.storage)):
-        rows = _rows_of(job, file)
+        every = job.records[(job.records["file"] == file) & (job.records["layer"] < _LOW)]
+        rows = _find_lowest(every)
         for writes in (False, True):
-            moved = rows[rows["bytes_written" if writes else "bytes_read"] > 0]
+            size = "bytes_written" if writes else "bytes_read"
+            moved = rows[rows[size] > 0]
             if len(moved) == 0:
                 continue
             use = _use(job.path(file), rows, moved, writes)
-            if use.users > 1:
+            calls = every[(every["layer"] == _MPIIO) & (every[size] > 0)]
+            if len(calls) and rows is not every:
+                use = replace(use, callers=_count_users(calls), called=int(calls[size].sum()))
+            if use.users > 1 or use.sharers:
                 found.append(use)
             else:
                 alone[writes].append((int(moved["process"][0]), use))
     return found + [use for owned in alone.values() for use in _merge_uses(owned)]
 
 
-def _rows_of(job: Job, file: int) -> np.ndarray:
+def _find_lowest(rows: np.ndarray) -> np.ndarray:
     """The records of a file at the layer nearest to the file system."""
-    own = (job.records["file"] == file) & (job.records["layer"] < len(FILE_LAYERS))
-    rows: np.ndarray = job.records[own]
-    below = rows[rows["layer"] != LAYERS.index("mpiio")]
+    below: np.ndarray = rows[rows["layer"] != _MPIIO]
     return below if (below["bytes_read"].sum() + below["bytes_written"].sum()) > 0 else rows
+
+
+def _count_users(moved: np.ndarray) -> int:
+    of_all = moved[moved["process"] < 0]
+    return int(of_all["ranks"].max()) if len(of_all) else len(np.unique(moved["process"]))
 
 
 def _use(path: str, rows: np.ndarray, moved: np.ndarray, writes: bool) -> Use:
     way, size = ("writes", "bytes_written") if writes else ("reads", "bytes_read")
-    of_all = moved[moved["process"] < 0]
-    users = int(of_all["ranks"].max()) if len(of_all) else len(np.unique(moved["process"]))
+    users = _count_users(moved)
     buffers = np.maximum(moved["buffer_size"], STDIO_BUFFER)
     requests = int(
         np.where(
@@ -115,7 +143,7 @@ def _use(path: str, rows: np.ndarray, moved: np.ndarray, writes: bool) -> Use:
     interleaved = 2 * int(moved[f"consecutive_{way}"].sum()) < requests - users
     return Use(
         path,
-        "shared",
+        "shared" if users > 1 else "one rank",
         writes,
         users,
         1,
@@ -148,17 +176,17 @@ def phase_of(machine: Machine, use: Use, stripes: int, way: Way, aggregators: in
         stripes, int(machine.values["targets"]), -(-use.bytes // (use.files * machine.unit))
     )
     created = use.files if use.writes else 0
-    if way == "collective" and use.manner == "shared":
-        part = -(-use.bytes // use.users)
+    if way == "collective" and use.sharers:
+        part = -(-(use.called or use.bytes) // use.sharers)
         hints = {"romio_cb_write": "enable", "romio_cb_read": "enable"} | (
             {"cb_nodes": str(aggregators)} if aggregators else {}
         )
         phase = call(
-            job_on(machine, use.users, stripes),
+            job_on(machine, use.sharers, stripes),
             use.writes,
             True,
             str(part),
-            range(0, part * use.users, part),
+            range(0, part * use.sharers, part),
             hints,
         )
         return replace(phase, opens=use.opens - min(created, use.opens), creates=created)
@@ -219,20 +247,29 @@ def outcome(
     aggregators: int = 0,
 ) -> Outcome:
     """Predict a run that takes ``beside`` seconds without its I/O; its uses follow each other."""
-    costs = [
-        (use, cost(machine, phase_of(machine, use, stripes, way, aggregators))) for use in uses
-    ]
+    phases = [(use, phase_of(machine, use, stripes, way, aggregators)) for use in uses]
+    costs = [(use, cost(machine, phase)) for use, phase in phases]
     longest = max((found for _, found in costs), key=lambda found: found.seconds, default=None)
     warnings = [
         text
         for use, found in costs
         for text in _warnings(use, found, min(stripes, int(machine.values["targets"])))
     ]
-    seconds, bound = (
-        sum(found.seconds for _, found in costs),
+    seconds = sum(found.seconds for _, found in costs)
+    lacks = [text for _, phase in phases for text in _find_lacks(machine, phase, seconds)]
+    return Outcome(
+        stripes,
+        way,
+        seconds,
+        beside,
         longest.bound if longest else "nothing",
+        tuple(warnings),
+        aggregators,
+        sum(phase.requests for _, phase in phases),
+        sum(phase.bytes for _, phase in phases),
+        sum(phase.handovers for _, phase in phases),
+        tuple(dict.fromkeys(lacks)),
     )
-    return Outcome(stripes, way, seconds, beside, bound, tuple(warnings), aggregators)
 
 
 def _warnings(use: Use, found: Cost, stripes: int) -> Iterator[str]:
@@ -250,28 +287,29 @@ def _warnings(use: Use, found: Cost, stripes: int) -> Iterator[str]:
         )
 
 
-def unknown(machine: Machine, uses: Iterable[Use]) -> Iterator[str]:
-    """Yield the costs that the machine's description lacks; they count as zero."""
-    uses, known = list(uses), {name for name, value in machine.values.items() if value > 0}
-    for word, rate, writes in (("reading", "read_rate", False), ("writing", "write_rate", True)):
-        if any(use.writes == writes for use in uses) and not known & {
-            rate,
-            "node_rate",
-            "network_rate",
-        }:
-            yield f"{machine.name} has no rate for {word}"
-    if any(use.bytes < SMALL * use.requests for use in uses) and not known & {
-        "request_seconds",
-        "round_trip",
-    }:
-        yield f"{machine.name} has no cost for a request in addition to its bytes; many are small"
-    if (
-        any(use.writes and use.interleaved and use.manner == "shared" for use in uses)
-        and "handover_seconds" not in known
-    ):
+def _find_lacks(machine: Machine, phase: Phase, seconds: float) -> Iterator[str]:
+    """Yield the costs of a phase that the machine's description lacks, if they matter beside the
+    known seconds of the run."""
+    known = set(machine.values)
+    ranks = max(sum(flow.ranks for flow in phase.flows), 1)
+
+    def matters(count: int) -> bool:
+        return count / ranks * PLAUSIBLE > MATTERS * seconds
+
+    rate, word = ("write_rate", "writing") if phase.writes else ("read_rate", "reading")
+    if phase.bytes and not known & {rate, "node_rate", "network_rate"}:
+        yield f"{machine.name} has no rate for {word}"
+    small = phase.bytes < SMALL * phase.requests
+    if small and not known & {"request_seconds", "round_trip"} and matters(phase.requests):
         yield (
-            f"{machine.name} has no cost for lock hand-overs; ranks write between each other's"
-            " bytes"
+            f"{machine.name} has no cost for a request in addition to its bytes, and"
+            f" {wording.count(phase.requests)} requests move"
+            f" {wording.exact_size(phase.bytes // phase.requests)} each"
+        )
+    if phase.handovers > ranks and "handover_seconds" not in known and matters(phase.handovers):
+        yield (
+            f"{machine.name} has no cost for lock hand-overs, and ranks take locks from each other"
+            f" {wording.count(phase.handovers)} times"
         )
 
 
