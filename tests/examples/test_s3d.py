@@ -13,7 +13,10 @@ import pytest
 
 from pario import checkpoint
 from pario.ranks import Ranks
+from pario.see.analyze.rules.collective import MISSING
+from pario.see.tables import read
 from tests.examples.hdf5 import need_hdf5
+from tests.library import need_library
 from tests.python.support import threads
 from tests.support.commands import run_command
 
@@ -148,6 +151,27 @@ def test_what_pario_loads_and_saves_again_restarts(
     check_restart(
         s3d_hdf5, 3, saved / "master.h5" if saved.is_dir() else saved, without_restart[2], tmp_path
     )
+
+
+@pytest.mark.parametrize("mode", ["independent", "sieving"])
+def test_the_repair_of_small_pieces_moves_the_bytes_of_the_program_once(
+    s3d: Path, tmp_path: Path, mode: str
+) -> None:
+    need_library()
+    wanted = [setting for repair in MISSING.repairs for setting in repair.wanted]
+    hints = [f"{key}={value}" for table, key, value in wanted if table == "mpiio"]
+    pario = [WHEEL_BIN / "pario", "run", "-o", tmp_path / "log", "--mpiio", "--no-report"]
+    kernel = [s3d, "--size", "32x40x40", "--write", mode, "--dir", tmp_path]
+    hint = ["--hint", "*:" + ":".join(hints)]
+    run([*pario, *hint, "--", WHEEL_BIN / "mpiexec", "-n", "4", *kernel])
+    job = read([str(tmp_path / "log")])
+    path = tmp_path / "s3d-0001.ckpt"
+    own = [row["layer"] == 0 and job.path(row["file"]) == str(path) for row in job.records]
+    rows = job.records[own]
+    moved = rows["bytes_read"].sum() + rows["bytes_written"].sum()
+    assert path.stat().st_size <= moved <= 1.5 * path.stat().st_size
+    assert rows["writes"].sum() < 100  # of 102,400 pieces
+    mpiexec(3, s3d, "--restart", path)
 
 
 @pytest.mark.system

@@ -593,15 +593,15 @@ def test_rule_names_cause_and_seconds(name: str) -> None:
 #: The settings that repair the finding of a case; the findings of other cases have none.
 SETTINGS = {
     "one-stripe": ["striping.striping_factor", "striping.striping_unit"],
-    "hole-read-modify-write": ["run.mpiio", "mpiio.pario_write_behind"],
-    "missing-collectives": ["run.mpiio", "mpiio.pario_write_behind"],
-    "collective-exchange": ["run.mpiio"],
-    "mpi-library-time": ["run.mpiio"],
-    "amplification": ["run.mpiio"],
-    "tiny-collective-buffer": ["run.mpiio"],
-    "shared-file-pointer": ["run.mpiio"],
-    "tiny-collective-calls": ["run.mpiio", "mpiio.pario_write_behind"],
-    "tiny-independent-calls": ["run.mpiio", "mpiio.pario_write_behind"],
+    "hole-read-modify-write": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
+    "missing-collectives": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
+    "collective-exchange": ["run.mpiio", "mpiio.romio_ds_write"],
+    "mpi-library-time": ["run.mpiio", "mpiio.romio_ds_write"],
+    "amplification": ["run.mpiio", "mpiio.romio_ds_write"],
+    "tiny-collective-buffer": ["run.mpiio", "mpiio.romio_ds_write"],
+    "shared-file-pointer": ["run.mpiio", "mpiio.romio_ds_write"],
+    "tiny-collective-calls": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
+    "tiny-independent-calls": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
     "backward-reads": ["streams.whole"],
     "small-writes": ["streams.size", "streams.count"],
     "small-reads": ["streams.size", "streams.prefetch"],
@@ -703,7 +703,7 @@ def test_a_finding_without_settings_gives_the_reason_to_change_the_program() -> 
 def test_settings_of_the_run_are_not_proposed_again() -> None:
     environment = {
         "PARIO_MPIIO": "1",
-        "PARIO_HINTS": "*:pario_write_behind=1M:ds_write=enable",
+        "PARIO_HINTS": "*:pario_write_behind=1M:ds_write=disable",
         "PARIO_STREAMS": "*:size=1M:count=4",
     }
     for name in ("missing-collectives", "small-writes"):
@@ -711,28 +711,14 @@ def test_settings_of_the_run_are_not_proposed_again() -> None:
     assert [
         one.key
         for one in settings_of("missing-collectives", metadata={"env": {"PARIO_MPIIO": "1"}})
-    ] == ["pario_write_behind"]
+    ] == ["romio_ds_write", "pario_write_behind"]
 
 
-@pytest.mark.parametrize(("end", "dense"), [(4 * 25_600_000, True), (10**10, False)])
-def test_small_pieces_are_written_as_windows_where_they_fill_the_file(
-    end: int, dense: bool
-) -> None:
-    made = job(4)
-    add_record(
-        made,
-        range(4),
-        "/scratch/a",
-        layer="mpiio",
-        writes=10**5,
-        bytes_written=25_600_000,
-        write_time=5.0,
-        end_written=end,
-    )
-    (found,) = (
-        finding for finding in analyze(made).findings if finding.rule == "missing-collectives"
-    )
-    assert ("romio_ds_write" in [one.key for one in found.settings]) == dense
+def test_no_repair_lets_mpi_io_read_the_holes_between_pieces() -> None:
+    made = [one for rule in RULES for one in rule.repairs if ("run", "mpiio", "yes") in one.wanted]
+    assert made
+    for repair in made:
+        assert ("mpiio", "romio_ds_write", "disable") in repair.wanted
 
 
 def test_a_file_with_one_stripe_gets_the_stripe_count_of_the_policy() -> None:

@@ -239,5 +239,7 @@ def test_bad_mpiio_is_repaired_with_the_same_outputs(
     assert [output["state"] for output in document["outputs"]] == ["identical"]
     found = {row["rule"]: row for row in document["findings"]}
     assert found[program.rules[0]]["change"] in ("gone", "smaller")
-    writes = next(row for row in document["measures"] if row["key"] == "system_writes")
-    assert writes["b"]["values"][0] < writes["a"]["values"][0] / 5
+    measures = {row["key"]: row for row in document["measures"]}
+    moved = [measures[f"system_bytes_{word}"]["b"]["values"][0] for word in ("read", "written")]
+    others = 16 << 20  # of the launcher and of the tracer
+    assert sum(moved) <= 1.5 * measures["bytes_written"]["a"]["values"][0] + others

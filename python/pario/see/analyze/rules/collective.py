@@ -66,17 +66,12 @@ def pieces(facts: Facts, writing: bool) -> Floats:
 
 def dense(facts: Facts, writing: bool) -> Mask:
     """Return, per file, True if the ranks' pieces fill most of it."""
-    filled, extent = _measure_filling(facts, writing)
-    return np.asarray(filled >= DENSE * extent)
-
-
-def _measure_filling(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
-    """Return, per file, the bytes moved by MPI-IO and the highest offset; 0 if not known."""
     moved, end = ("bytes_written", "end_written") if writing else ("bytes_read", "end_read")
     files = len(facts.job.files)
     extent = np.zeros(files)
     np.maximum.at(extent, facts.file, facts.column(end))
-    return sums(facts.file[facts.mpiio], facts.column(moved)[facts.mpiio], files), extent
+    filled = sums(facts.file[facts.mpiio], facts.column(moved)[facts.mpiio], files)
+    return np.asarray(filled >= DENSE * extent)
 
 
 def independent_function(facts: Facts, rows: Ints, writing: bool) -> str:
@@ -126,7 +121,6 @@ def _independent(
     kind, word = direction(writing)
     calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
-    filled, extent = _measure_filling(facts, writing)
     together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
     name = independent_function(facts, rows, writing)
     called = wording.plural(calls, f"{name} call")
@@ -148,10 +142,6 @@ def _independent(
                 f"{wording.count(count)} {word}s{made},"
                 f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
                 pieces=count,
-                dense=float(
-                    writing
-                    and bool(((extent > 0) & (filled >= DENSE * extent))[subject.files].all())
-                ),
             ),
         ),
         fixes=(
@@ -418,7 +408,7 @@ MISSING = Rule(
     advice="A file view and collective calls.",
     control="One collective call per step through a view.",
     find=_missing_collectives,
-    repairs=(repairs.MPIIO_WRITE_BEHIND, repairs.SIEVED),
+    repairs=(repairs.MPIIO_WRITE_BEHIND,),
 )
 EXCHANGE = Rule(
     name="collective-exchange",

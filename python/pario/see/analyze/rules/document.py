@@ -53,6 +53,10 @@ without a change of the program. `pario advise` writes them, and `pario run --fi
 settings change which data is lost when the machine fails, or how others see a file while the
 program runs: `pario advise` writes them as comments unless you give `--allow`.
 
+No repair multiplies the bytes that are written: buffers write only the bytes that the program
+wrote, and pario's MPI-IO does not read the holes between pieces to write them back
+(`romio_ds_write = disable`). Buffers read ahead for sequential readers only.
+
 ## Reference rates
 
 The "reference rate" below is the best rate in the same job on the same file system for calls of
