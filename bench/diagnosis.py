@@ -241,11 +241,9 @@ def list_errors(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield f"{one.program.name} twin -> expected healthy; got {found}"
 
 
-def select_programs(names: Sequence[str], *, counted: bool) -> Iterator[Program]:
+def select_programs(names: Sequence[str]) -> Iterator[Program]:
     """Returns the named programs (default: all) that this machine can run; names the others."""
     for program in corpus.select(names) if names else corpus.table():
-        if counted and not program.counted:
-            continue
         if missing := corpus.find_missing(program):
             print(f"skipped {program.name}: it needs {missing}", file=sys.stderr)
         else:
@@ -269,18 +267,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def open_place(
-    name: str, parser: argparse.ArgumentParser, *, counted: bool = False
+    name: str, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[Place, list[Program], Recorder, argparse.Namespace]]:
-    """Parses the command line, starts recording and builds the programs.
-
-    With ``counted`` only the programs that count their own calls take part.
-    """
+    """Parses the command line, starts recording and builds the programs."""
     add_arguments(parser)
     options = parser.parse_args()
     library = corpus.library()
     if library is None:
         parser.error("pario's library is not installed; set PARIO_LIBRARY to a build's libpario.so")
-    selected = list(select_programs(options.programs, counted=counted))
+    selected = list(select_programs(options.programs))
     launcher = corpus.mpiexec()
     launchers = [launcher] if launcher and any(program.ranks for program in selected) else []
     with (

@@ -1,12 +1,13 @@
 """Measures the gain of `pario run --fix` beside the gain of repairs by hand (tests/diagnosis).
 
-`pario run --fix --dry-run --allow` writes the settings of each bad program. Then the bad program,
-the same with these settings, and its repaired twin run in turn, all three traced; the table shows
-medians. A gain is shown if the twin's gain exceeds the noise between runs (three runs or more).
-"Equal" says whether the fixed runs left the same results as the bad ones. A healthy program runs
-in turn without pario, and traced with settings for other files. Prints tables in Markdown.
+`pario advise --allow` measures the settings of each bad program by replays, and promises a gain.
+Then the bad program, the same with these settings, and its repaired twin run in turn, all three
+traced; the table shows medians. A gain is shown if the twin's gain exceeds the noise between runs
+(three runs or more). "Equal" says whether the fixed runs left the same results as the bad ones. A
+healthy program runs in turn without pario, and traced with settings for other files. Prints tables
+in Markdown; bench/predictions.py makes docs/predictions.md of the records.
 
-    python bench/fix.py [--runs 5] [--dir DIRECTORY] [--scale 1] [program ...]
+    python bench/fix.py [--runs 5] [--dir DIRECTORY] [--scale 1] [--measure 60] [program ...]
 
 DIRECTORY chooses the file system; it holds only the programs' files. On a machine whose page cache
 hides the cost of reads, use a lab:
@@ -21,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -33,16 +33,18 @@ from recording import Recorder
 from tests.diagnosis import corpus
 from tests.diagnosis.corpus import Program, Tracing
 
+from pario.cli.advise import write_settings
+from pario.cli.measured import MEASURE, MEASURE_HELP, advise_by_replays
 from pario.see.analyze import analyze
-from pario.see.analyze.advise import Advice, advise
+from pario.see.analyze.advise import Advice, render
 from pario.see.analyze.noise import noise
 from pario.see.tables import read
 from pario.settings import SettingsFile, load, variables
 
 OTHER_FILES = {"PARIO_STREAMS": "*.none:size=8M"}
 HEADER = """\
-| program | repaired by | bad, s | fixed, s | twin, s | of the twin's gain | equal |
-|---|---|---|---|---|---|---|"""
+| program | repaired by | bad, s | promised, s | fixed, s | twin, s | of the twin's gain | equal |
+|---|---|---|---|---|---|---|---|"""
 HEALTHY_HEADER = """
 | healthy program | alone, s | with pario, s | ratio | of processor time |
 |---|---|---|---|---|"""
@@ -60,16 +62,25 @@ class Runs:
     results: set[str] = field(default_factory=set)  # a hash of all results per run
 
 
-def propose_repair(place: Place, program: Program) -> tuple[SettingsFile, Advice]:
-    """Returns the settings and the advice of pario after one run."""
+def propose_repair(
+    place: Place, program: Program, seconds: float
+) -> tuple[SettingsFile, Advice, bool]:
+    """Returns the settings and the advice of pario after one run, and True if replays within
+    ``seconds`` measured it."""
     corpus.prepare(program, place.built, place.work, place.scale)
     with tempfile.TemporaryDirectory() as folder:
-        loop = ["run", "--fix", "--dry-run", "--allow", "all", "--no-report", "-o"]
-        words = corpus.command(program, place.built, place.work, scale=place.scale)
-        command = [sys.executable, "-m", "pario", *loop, f"{folder}/loop", "--", *words]
-        subprocess.run(command, check=True, capture_output=True)
-        advice = advise(analyze(read([Path(folder, "loop", "before")])), ["all"])
-        return load(Path(folder, "loop", "pario.toml")), advice
+        log, file = Path(folder, "log"), Path(folder, "pario.toml")
+        tracer = [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--"]
+        corpus.run(program, place.built, place.work, scale=place.scale, prefix=tracer)
+        job = read([log])
+        analysis = analyze(job)
+        launcher = corpus.mpiexec()
+        advice, lines = advise_by_replays(
+            job, analysis, ["all"], seconds, mpiexec=str(launcher) if launcher else None
+        )
+        print(f"{program.name}\n{chr(10).join(lines)}", file=sys.stderr, flush=True)
+        write_settings(file, render(analysis, advice, lines))
+        return load(file), advice, any("measured by replays of" in line for line in lines)
 
 
 def run_once(place: Place, program: Program, runs: Runs) -> None:
@@ -95,35 +106,66 @@ def run_once(place: Place, program: Program, runs: Runs) -> None:
     runs.results.add(digest.hexdigest())
 
 
-def measure_ways(place: Place, program: Program, ways: list[Runs], recorder: Recorder) -> None:
+def measure_ways(
+    place: Place,
+    program: Program,
+    ways: list[Runs],
+    recorder: Recorder,
+    promise: Promise | None = None,
+) -> None:
     """Runs all ways in turn."""
+    promise = promise or Promise()
     for number in range(1, place.runs + 1):
         for runs in ways:
             run_once(place, program, runs)
             recorder.add(
                 program=program.name,
                 scale=place.scale,
+                rule=promise.rule,
+                promise=promise.kind,
                 way=runs.way,
                 round=number,
                 seconds=runs.seconds[-1],
+                promised_seconds=promise.seconds,
                 processor_seconds=runs.processor[-1],
             )
 
 
-def measure_bad(place: Place, program: Program, recorder: Recorder) -> str:
+@dataclass(frozen=True)
+class Promise:
+    """The gain that pario's advice promises for its settings."""
+
+    rule: str = ""  # of the first repaired finding; empty: a remedy without a finding
+    kind: str = ""  # measured: by replays; estimate
+    seconds: float = 0.0
+
+
+def measure_bad(place: Place, program: Program, recorder: Recorder, seconds: float) -> str:
     """Measures a bad program; returns its row."""
-    file, advice = propose_repair(place, program)
+    file, advice, measured = propose_repair(place, program, seconds)
     if not advice.acts:
         reason = advice.left[0].why_not if advice.left else "nothing was found"
-        return f"| {program.name} | a change of the program: {reason} | | | | | |"
+        return f"| {program.name} | a change of the program: {reason} | | | | | | |"
+    promise = Promise(
+        advice.repaired[0].rule if advice.repaired else "",
+        "measured" if measured else "estimate",
+        sum(finding.seconds for finding in advice.repaired),
+    )
     bad, fixed = Runs("bad", {}), Runs("fixed", variables(file, os.environ))
     twin = Runs("repaired", {}, repaired=True)
-    measure_ways(place, program, [bad, fixed, twin], recorder)
+    measure_ways(place, program, [bad, fixed, twin], recorder, promise)
     times = [statistics.median(runs.seconds) for runs in (bad, fixed, twin)]
     beyond = times[0] > times[2] and noise(bad.seconds, twin.seconds) == "beyond"
     gain = f"{100 * (times[0] - times[1]) / (times[0] - times[2]):.0f} %" if beyond else "(noise)"
     equal = "yes" if len(bad.results | fixed.results) == 1 else "NO"
-    cells = [program.name, describe_settings(file), *(f"{time:.2f}" for time in times), gain]
+    cells = [
+        program.name,
+        describe_settings(file),
+        f"{times[0]:.2f}",
+        f"{promise.seconds:.2f}",
+        *(f"{time:.2f}" for time in times[1:]),
+        gain,
+    ]
     return f"| {' | '.join(cells)} | {equal if program.results else '-'} |"
 
 
@@ -146,10 +188,13 @@ def measure_healthy(place: Place, program: Program, recorder: Recorder) -> str:
 
 
 def main() -> int:
-    with open_place("fix", make_parser(__doc__), counted=True) as (place, selected, recorder, _):
+    parser = make_parser(__doc__)
+    parser.add_argument("--measure", help=MEASURE_HELP, **MEASURE)
+    with open_place("fix", parser) as (place, selected, recorder, options):
         print(HEADER)
         for program in (program for program in selected if not program.healthy):
-            print(measure_bad(place, program, recorder), flush=True)
+            print(measure_bad(place, program, recorder, options.measure), flush=True)
+            corpus.clear(place.work)
         print(HEALTHY_HEADER)
         for program in (program for program in selected if program.healthy):
             print(measure_healthy(place, program, recorder), flush=True)

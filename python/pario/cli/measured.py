@@ -44,6 +44,7 @@ def advise_by_replays(
     launcher of replays with ranks.
     """
     from pario.cli.replay import launcher_for
+    from pario.prove.replay import ReplayError
     from pario.prove.replay.perform import expect_scratch
     from pario.prove.tune.remedies import (
         NothingToMeasureError,
@@ -67,6 +68,8 @@ def advise_by_replays(
         _announce(plan)
         with progress("pario: replaying"):
             measured = measure(plan, player(plan, launcher))
+        if not measured.remedies:
+            raise ReplayError("there was no time for a replay with settings (--measure)")
     except NothingToMeasureError:
         return estimated, []
     except ParioError as error:

@@ -240,7 +240,7 @@ class _Rounds:
         for side in sides if len(self.originals) % 2 == 0 else reversed(sides):
             if side is None:
                 found[None] = self._timed("as it is", self._plan.script, Choice())
-            elif self._has_time(1 + self._reserve(found)):
+            elif self._has_time(1 + self._count_reserved(found)):
                 self._attempt(side, found)
         original = found.pop(None)
         self.originals.append(original)
@@ -265,10 +265,12 @@ class _Rounds:
         except ParioError as error:
             self._failures[remedy] = str(error)
 
-    def _reserve(self, found: Collection[Remedy | None]) -> int:
+    def _count_reserved(self, found: Collection[Remedy | None]) -> int:
         """The replays that must remain possible: the original of this round, and in the first one
-        the rounds that confirm the best remedy."""
-        return 0 if self.originals and None in found else 1 if self.originals else CONFIRMING
+        those that confirm the best remedy, except for the first remedy."""
+        if self.originals:
+            return int(None not in found)
+        return CONFIRMING if len(found) > 1 else 0
 
     def _has_time(self, replays: int) -> bool:
         return self._clock() + replays * self._longest <= self._end
