@@ -119,12 +119,12 @@ def test_every_finding_is_listed_with_its_repair() -> None:
     )
     found = run(finding(SMALL, title="small"), finding(FLUSH, title="flushes"), rank)
     assert list(describe(advise(found))) == [
-        "pario: settings for 1 of 3 findings, worth up to 1.00 s",
-        "  1.00 s  small",
+        "pario: settings for 1 of 3 findings, worth 1.00 s (estimate)",
+        "  1.00 s (estimate)  small",
         "      Writes are collected.",
-        "  1.00 s  flushes",
+        "  1.00 s (estimate)  flushes",
         "      Only with --allow ignoreflush: flushes write nothing.",
-        "  1.00 s  one rank does it all",
+        "  1.00 s (estimate)  one rank does it all",
         "      Needs a change of the program: Let all write.",
         "      No setting does it: only it has the data.",
     ]

@@ -46,7 +46,9 @@ def remedy(analysis: Analysis, number: int = 0, name: str = "", *allowed: str) -
     return Remedy(name or one.remedy, choice_for(analysis, (one,), allowed), (one,))
 
 
-def measured(analysis: Analysis, remedies: tuple[Remedy, ...], **figures: float) -> Measurement:
+def measure_remedies(
+    analysis: Analysis, remedies: tuple[Remedy, ...], **figures: float
+) -> Measurement:
     """Returns a measurement with the seconds of the remedies by name; ``as_it_is``: without,
     ``joined``: of settings together."""
     by_choice = {one.choice.text() + str(one.collective): figures[one.name] for one in remedies}
@@ -71,7 +73,7 @@ def test_all_remedies_stand_beside_the_run_as_it_is() -> None:
     buffers = remedy(analysis, name="buffers")
     own = Remedy("own", MPIIO_ON)
     together = Remedy("together", MPIIO_ON, collective=True)
-    found = measured(
+    found = measure_remedies(
         analysis,
         (buffers, own, together),
         as_it_is=1.8,
@@ -93,16 +95,18 @@ def test_all_remedies_stand_beside_the_run_as_it_is() -> None:
 def test_a_promise_is_the_measured_gain() -> None:
     analysis = run(finding(BUFFERS, seconds=0.97))
     analysis = with_io(analysis, 1.8)
-    found = measured(analysis, (remedy(analysis, name="buffers"),), as_it_is=1.8, buffers=1.61)
+    found = measure_remedies(
+        analysis, (remedy(analysis, name="buffers"),), as_it_is=1.8, buffers=1.61
+    )
     advice = advise_measured(analysis, found)
     (repaired,) = advice.repaired
     assert repaired.seconds == pytest.approx(0.19)
-    assert "worth up to 0.19 s" in next(describe_advice(advice))
+    assert "worth 0.19 s as measured" in next(describe_advice(advice))
 
 
 def test_a_collective_program_without_findings_gets_the_mpiio_that_is_faster() -> None:
     analysis = run()
-    found = measured(analysis, (Remedy(MPIIO, MPIIO_ON),), as_it_is=2.9, **{MPIIO: 0.9})
+    found = measure_remedies(analysis, (Remedy(MPIIO, MPIIO_ON),), as_it_is=2.9, **{MPIIO: 0.9})
     advice = advise_measured(analysis, found)
     assert advice.acts
     (proposal,) = advice.proposals
@@ -122,7 +126,7 @@ def test_a_setting_that_does_not_pay_is_left_out_and_listed(
 ) -> None:
     analysis = with_io(run(finding(setting, seconds=0.72)), 1.0)
     one = remedy(analysis, 0, "it", *allowed)
-    found = measured(analysis, (one,), as_it_is=1.0, it=ratio)
+    found = measure_remedies(analysis, (one,), as_it_is=1.0, it=ratio)
     assert list(describe(found))[-1].endswith("it: does not pay, left out")
     advice = advise_measured(analysis, found, allowed)
     assert not advice.acts and not advice.proposals

@@ -131,7 +131,8 @@ def describe(advice: Advice) -> Iterator[str]:
 
 
 def _lines(finding: Finding, texts: Iterable[str]) -> Iterator[str]:
-    yield f"  {wording.seconds(finding.seconds)}  {wording.printable(finding.title)}"
+    kind = "" if finding.measured else " (estimate)"
+    yield f"  {wording.seconds(finding.seconds)}{kind}  {wording.printable(finding.title)}"
     for text in texts:
         yield from textwrap.wrap(
             wording.printable(text), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8
@@ -160,4 +161,7 @@ def summary(advice: Advice) -> str:
         return "pario: the settings were chosen by replays; no finding proposes them"
     worth = sum(finding.seconds for finding in advice.repaired)
     text = f"pario: settings for {len(advice.repaired)} of {wording.plural(total, 'finding')}"
-    return f"{text}, worth up to {wording.seconds(worth)}" if advice.repaired else text
+    if not advice.repaired:
+        return text
+    measured = all(finding.measured for finding in advice.repaired)
+    return f"{text}, worth {wording.seconds(worth)} {'as measured' if measured else '(estimate)'}"

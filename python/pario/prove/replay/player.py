@@ -172,7 +172,8 @@ def play_rank(directory: Path, wanted: Collection[str]) -> None:
                 calls.play(call)
 
         def at_end() -> None:
-            if "close_files" in wanted and not calls.still_open:
+            if "close_files" in wanted:
+                calls.close()
                 close_files(about["shared"][0])
 
         ranks.barrier()

@@ -139,10 +139,11 @@ class Calls:
         player.use(self._addresses, _word(MPI.BYTE))
         self._player = player
 
-    @property
-    def still_open(self) -> bool:
-        """True if MPI has open files, and needs their descriptors."""
-        return bool(self._files)
+    def close(self) -> None:
+        """Close the files that are still open. Collective over the ranks of each file, which have
+        opened their files in the same order."""
+        for slot in [*self._files]:
+            self._files.pop(slot).Close()
 
     def barrier(self, group: int) -> None:
         """Wait for the ranks of a group. Collective over it."""

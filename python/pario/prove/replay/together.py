@@ -70,7 +70,7 @@ class _Change:
                     if any(place >= len(keys[rank]) or keys[rank][place] != key for rank in ranks):
                         return None
                     most = max(len(parts[rank][place][1]) for rank in ranks)
-                    calls = self._extended(calls, most)
+                    calls = self._extend(calls, most)
                 operations += [calls, rest]
             made.append(np.concatenate(operations) if operations else self._script.seats[seat][:0])
         return made
@@ -105,7 +105,7 @@ class _Change:
             yield key, calls, operations[begin:at]
 
     @staticmethod
-    def _extended(calls: NDArray[Any], most: int) -> NDArray[Any]:
+    def _extend(calls: NDArray[Any], most: int) -> NDArray[Any]:
         """Add empty calls at the end of the last one."""
         empty = np.repeat(calls[-1:], most - len(calls))
         empty["length"] = empty["pause"] = 0

@@ -239,7 +239,7 @@ class _Rounds:
         found: dict[Remedy | None, float] = {}
         for side in sides if len(self.originals) % 2 == 0 else reversed(sides):
             if side is None:
-                found[None] = self._timed("as it is", self._plan.script, Choice())
+                found[None] = self._time("as it is", self._plan.script, Choice())
             elif self._has_time(1 + self._count_reserved(found)):
                 self._attempt(side, found)
         original = found.pop(None)
@@ -261,7 +261,7 @@ class _Rounds:
         script = self._plan.together if remedy.collective else self._plan.script
         assert script is not None  # a collective remedy exists only with its script
         try:
-            found[remedy] = self._timed(remedy.name, script, remedy.choice)
+            found[remedy] = self._time(remedy.name, script, remedy.choice)
         except ParioError as error:
             self._failures[remedy] = str(error)
 
@@ -275,7 +275,7 @@ class _Rounds:
     def _has_time(self, replays: int) -> bool:
         return self._clock() + replays * self._longest <= self._end
 
-    def _timed(self, name: str, script: Script, choice: Choice) -> float:
+    def _time(self, name: str, script: Script, choice: Choice) -> float:
         self._tell(name)
         begin = self._clock()
         seconds = self._play(script, choice, max(self._end - begin, 1.0))
@@ -324,7 +324,7 @@ def advise_measured(
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
     io = analysis.verdict.critical.io
     findings = tuple(
-        _measured(finding, alone[finding.title], io, kept=finding.title in kept)
+        _set_seconds(finding, alone[finding.title], io, kept=finding.title in kept)
         if finding.title in alone
         else finding
         for finding in analysis.findings
@@ -337,14 +337,14 @@ def advise_measured(
     return replace(advice, proposals=(*own.proposals((reason,)), *advice.proposals))
 
 
-def _measured(finding: Finding, found: Measured, io: float, *, kept: bool) -> Finding:
+def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) -> Finding:
     """A finding with the seconds that its remedy saved in replays, in proportion to the run."""
     if found.failure:
         return finding
     method = f"{finding.method} Measured by replays: {_figures(found)}."
     if kept:
         saved = max(1 - found.ratio, 0.0) * io
-        return replace(finding, seconds=saved or finding.seconds, method=method)
+        return replace(finding, seconds=saved or finding.seconds, method=method, measured=saved > 0)
     return replace(
         finding,
         settings=(),

@@ -180,6 +180,7 @@ class Finding:
     why_not: str = ""  # why no setting repairs it, if only a change of the program does
     # a sentence on the rate of its calls, and its share of the best rate of the same file system
     pace: str = ""
+    measured: bool = False  # True: replays measured the seconds; False: an estimate
 
 
 @dataclass(frozen=True)
