@@ -28,6 +28,7 @@ NO_PATHS = {
     "settings reference tables",
     "hints keys",
     "stripe set --pool",
+    "stripe sweep --mpiexec",
     "stripe restripe --pool",
     "unpack members",
     "ls patterns",

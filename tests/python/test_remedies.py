@@ -127,7 +127,7 @@ def test_a_setting_that_does_not_pay_is_left_out_and_listed(
     analysis = with_io(run(finding(setting, seconds=0.72)), 1.0)
     one = remedy(analysis, 0, "it", *allowed)
     found = measure_remedies(analysis, (one,), as_it_is=1.0, it=ratio)
-    assert list(describe(found))[-1].endswith("it: does not pay, left out")
+    assert list(describe(found))[-1].endswith("it: not faster, left out")
     advice = advise_measured(analysis, found, allowed)
     assert not advice.acts and not advice.proposals
     (left,) = advice.left

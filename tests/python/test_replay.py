@@ -472,7 +472,7 @@ from pario.prove.replay import Script, perform
 def prepare(script, root, *, cold):
     (root / "large").touch()
     os.kill(os.getpid(), int(sys.argv[2]))
-sys.modules["pario.prove.replay.perform"]._prepare = prepare
+sys.modules["pario.prove.replay.perform"]._prepare_files = prepare
 signal.signal(int(sys.argv[2]), signal.SIG_DFL)
 perform(Script([], [], [], ranks=0), Path(sys.argv[1]))
 """

@@ -125,5 +125,5 @@ def _judgement(one: Measured, measured: Measurement) -> str:
     if one is measured.chosen:
         return ": set"
     if one.remedy.collective:
-        return " (a change of the program)" if one.pays else " (a change of the program): no gain"
-    return "" if one.pays else ": does not pay, left out"
+        return f" (a change of the program){'' if one.pays else f': {one.verdict}'}"
+    return "" if one.pays else f": {one.verdict}, left out"

@@ -93,6 +93,13 @@ class Measured:
         return self.seconds.median / self.original.median
 
     @property
+    def verdict(self) -> str:
+        """Why it does not pay, in words."""
+        if self.ratio > 1 - LEAST_GAIN:
+            return "not faster"
+        return "not faster beyond noise"
+
+    @property
     def pays(self) -> bool:
         """True if it is faster beyond noise."""
         if self.failure or self.ratio > 1 - LEAST_GAIN:
@@ -349,7 +356,7 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
         finding,
         settings=(),
         method=method,
-        why_not=f"replays with {found.remedy.name} were not faster: {_figures(found)}",
+        why_not=f"replays with {found.remedy.name} were {found.verdict}: {_figures(found)}",
     )
 
 
