@@ -270,6 +270,10 @@ using CallLookup = std::string (*)(std::uint64_t pid, int world_rank);
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
                                              const Patience& patience = {},
                                              CallLookup lookup = nullptr);
+/// Makes MPI_Finalize free the communicators of all Comms. Called after MPI_Init: MPI_Finalize
+/// deletes attributes of MPI_COMM_SELF in reverse order, so that callbacks of attributes set later
+/// can still use Comms. make_mpi() calls it, too.
+void prepare_finalize();
 /// A Patience for make_mpi(): the lowest rank of this host that has arrived reports once which
 /// ranks of the host have arrived, and the calls that `lookup` knows of others. `path`: the file to
 /// open.

@@ -42,7 +42,7 @@ void free_ended(const Library& mpi) {
 }
 
 /// MPI calls this at the beginning of MPI_Finalize, when it deletes the attributes of
-/// MPI_COMM_SELF.
+/// MPI_COMM_SELF: those set later are already deleted.
 int finalize_begins(Word, Word, Word, Word) {
   auto& all = get_retired();
   if (all.at_finalize) all.at_finalize();

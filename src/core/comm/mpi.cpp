@@ -373,6 +373,10 @@ class Making {
 
 }  // namespace
 
+void prepare_finalize() {
+  if (const Library* mpi = Library::get()) watch_finalize(*mpi, forget_all);
+}
+
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience,
                                              CallLookup lookup) {
   const Library* mpi = Library::get();
@@ -383,7 +387,7 @@ base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const 
   if (mpi->comm_test_inter(communicator, &inter) != 0 || inter != 0)
     return base::Error{
         .number = EINVAL, .operation = "make_mpi", .detail = "not an intracommunicator"};
-  watch_finalize(*mpi, forget_all);
+  prepare_finalize();
   return Making(*mpi, communicator, patience, lookup).make();
 }
 

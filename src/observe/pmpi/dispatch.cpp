@@ -128,9 +128,10 @@ Word run_with_own_io(ForwardedCall call) {
   }
   if (call.id == Id::Session_init) restore_weak_references();
   if (communicates(function)) mpiio::before_communication();
-  if (function.role == Role::finalize) mpiio::before_finalize();
   mpiio::before_completion(function.name, call.arguments);
-  return mpiio::after_completion(function.name, call.arguments, call.run());
+  const Word result = mpiio::after_completion(function.name, call.arguments, call.run());
+  if (function.role == Role::finalize) mpiio::after_finalize();
+  return result;
 }
 
 }  // namespace

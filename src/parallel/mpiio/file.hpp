@@ -60,7 +60,7 @@ bool is_file_null(Word handle);
 /// Returns all open files, for the end of the program.
 std::vector<std::shared_ptr<File>> open_files();
 
-/// Reports in MPI_Finalize, once, that files were left open. Does not close them: close is
+/// Reports after MPI_Finalize, once, that files were left open. Does not close them: close is
 /// collective, and other ranks may have closed theirs.
 void report_open_files();
 

@@ -87,11 +87,11 @@ std::string layout_text(mpi::Word type, std::uint64_t pieces) {
   return layout.pieces() > pieces ? std::string() : layout.text();
 }
 
-void after_init() {}
+void after_init() { comm::prepare_finalize(); }
 
 void before_communication() { engine::write_kept_writes(); }
 
-void before_finalize() { report_open_files(); }
+void after_finalize() { report_open_files(); }
 
 void* replacement(std::string_view name, bool large) {
   for (const auto& entry : kEntries) {

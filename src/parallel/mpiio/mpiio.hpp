@@ -46,8 +46,9 @@ const char* without_driver(const char* name);
 /// `pieces` pieces.
 std::string layout_text(mpi::Word type, std::uint64_t pieces);
 
-/// Called after a successful MPI_Init or MPI_Init_thread, and before MPI_Finalize.
+/// Called after a successful MPI_Init or MPI_Init_thread, and after MPI_Finalize, in which
+/// callbacks of attributes may close files.
 void after_init();
-void before_finalize();
+void after_finalize();
 
 }  // namespace pario::mpiio
