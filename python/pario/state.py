@@ -7,6 +7,9 @@ import os
 import re
 from pathlib import Path
 
+#: The kind of files that describe measured machines.
+MACHINES = "machines"
+
 
 def folder(kind: str) -> Path:
     """The directory for files of a kind; it may not exist."""

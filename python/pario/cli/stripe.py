@@ -425,9 +425,33 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
         )
     else:
         _say("\n".join(_advice(path, kind, expected, choice, lines)))
+        if expected.files == 1:
+            _say_prediction(path, expected, choice)
     if arguments.set:
         return _set_one(path, make_request(choice))
     return 0
+
+
+def _say_prediction(path: str, expected: Expected, choice: Choice) -> None:
+    """Prints the predicted seconds of writing with the chosen stripes and with one, if the rates of
+    the file system were measured."""
+    from pario.fix.stripe.layout import Part, place_of
+    from pario.prove.calibration import kept_machine
+    from pario.prove.sweep import predict_write
+
+    machine = kept_machine(place_of(path))
+    if machine is None or not expected.size:
+        return
+    chosen, one = (
+        wording.seconds(
+            predict_write(
+                machine, expected.size, expected.writers, Part(count=count, unit=choice.unit)
+            )
+        )
+        for count in (choice.count, 1)
+    )
+    also = f", {one} with one stripe" if choice.count > 1 else ""
+    _say(f"  predicted, with the measured rates of the file system: written in {chosen}{also}")
 
 
 def _document(expected: Expected, choice: Choice) -> dict[str, Any]:

@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine",
         type=path_text,
         metavar="NAME",
-        help="a machine of --list, or a .toml file (default: the recorded times)",
+        help=(
+            "a machine of --list, or a .toml file (default: the measured one of the run's file"
+            " system, pario bench --calibrate; else the recorded times)"
+        ),
     )
     parser.add_argument(
         "--stripes",
@@ -88,13 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.logs:
         raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
     if arguments.plot:
-        _check_plot(arguments)
-    from pario.prove.model.machine import load
+        from pario.see.report.picture import check
+
+        check(arguments.plot)
+    from pario.prove.calibration import machine_of_run
+    from pario.prove.model.machine import THIS, load
     from pario.see.tables import read
 
-    machine = load(arguments.machine) if arguments.machine else None
+    machine = load(arguments.machine) if arguments.machine not in (None, THIS) else None
     with progress("pario: reading the logs"):
         job = read(arguments.logs)
+    machine = machine or machine_of_run(job) or (load(THIS) if arguments.machine else None)
+    if arguments.plot and machine is None:
+        raise ParioError(f"--plot {arguments.plot}: expected a --machine")
     ranks = arguments.ranks or job.ranks
     outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
     lines = list(describe(job, outcomes, machine, ranks))
@@ -106,14 +115,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(lines))
     return 0
-
-
-def _check_plot(arguments: argparse.Namespace) -> None:
-    from pario.see.report.picture import check
-
-    check(arguments.plot)
-    if not arguments.machine:
-        raise ParioError(f"--plot {arguments.plot}: expected a --machine")
 
 
 def _machines() -> Iterator[str]:

@@ -7,13 +7,17 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from pario import state
 from pario.errors import ParioError
 from pario.fix.stripe.filesystem import facts_of, mount_of
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.bench.calibrate import measure
-from pario.prove.model.machine import KEPT, THIS, Machine, load_file, text_of
+from pario.prove.model.machine import THIS, Machine, load_file, text_of
 from pario.scratch import scratch
+from pario.see.analyze.kept_rates import applies_to
+from pario.see.tables.model import Job
 
 _SIZE = 32 << 20
 _SECONDS = 0.25
@@ -27,7 +31,7 @@ def file_system(directory: Path) -> str:
 
 def path_of(directory: Path) -> Path:
     """The file that keeps the machine of a directory's file system; it may not exist."""
-    return state.folder(KEPT) / f"{file_system(directory)}.toml"
+    return state.folder(state.MACHINES) / f"{file_system(directory)}.toml"
 
 
 def kept_machine(directory: Path) -> Machine | None:
@@ -36,6 +40,27 @@ def kept_machine(directory: Path) -> Machine | None:
     with suppress(ParioError):
         return load_file(path_of(directory), THIS)
     return None
+
+
+def machine_of_run(job: Job) -> Machine | None:
+    """The kept machine of the file system on which a run moved most bytes; None without one."""
+    mount = _find_busiest_mount(job)
+    paths = state.folder(state.MACHINES).glob("*.toml")
+    for path in sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        with suppress(ParioError):
+            machine = load_file(path, THIS)
+            if mount and machine.mount == (mount["type"], mount["mount"]):
+                return machine if applies_to(job.hosts, bool(mount["network"])) else None
+    return None
+
+
+def _find_busiest_mount(job: Job) -> np.void | None:
+    records = job.records[job.records["file"] >= 0]
+    numbers = job.files["filesystem"][records["file"]]
+    moved = np.zeros(len(job.filesystems) + 1)
+    np.add.at(moved, numbers, records["bytes_read"] + records["bytes_written"])
+    moved[-1] = 0  # of unknown file systems
+    return job.filesystems[int(moved.argmax())] if moved.any() else None
 
 
 def keep(machine: Machine, directory: Path) -> Path:
@@ -83,4 +108,5 @@ def _measure(place: Path) -> Machine:
         (),
         "Measured from one host, by pario bench --calibrate: network, aggregators, and locks"
         " between hosts are not known.",
+        (facts.mount.type, facts.mount.point),
     )

@@ -198,8 +198,15 @@ def _measure(directory: Path, pattern: Pattern, stripes: Part, manner: Manner) -
 
 def predict(machine: Machine, pattern: Pattern, stripes: Part) -> dict[str, float]:
     """Predict the seconds of each phase."""
-    there = replace(machine, unit=stripes.unit)
-    return {
-        phase.name: outcome(there, phase.uses, stripes.count, "as it is", 0.0).io
-        for phase in pattern.phases
-    }
+    return {phase.name: _predict(machine, phase.uses, stripes) for phase in pattern.phases}
+
+
+def predict_write(machine: Machine, size: int, writers: int, stripes: Part) -> float:
+    """Predict the seconds in which processes write a file, each its part."""
+    requests = max(-(-size // PIECE), writers)
+    use = Use(_PATH, "shared" if writers > 1 else "one rank", True, writers, 1, size, requests, 1)
+    return _predict(machine, (use,), stripes)
+
+
+def _predict(machine: Machine, uses: Sequence[Use], stripes: Part) -> float:
+    return outcome(replace(machine, unit=stripes.unit), uses, stripes.count, "as it is", 0.0).io

@@ -15,8 +15,6 @@ from pario.errors import ParioError
 FOLDER = Path(__file__).parent / "machines"
 #: The name of the machine that pario bench --calibrate measured.
 THIS = "this"
-#: The kind of kept files (:func:`pario.state.folder`) with machines that were measured.
-KEPT = "machines"
 #: Parameters that the native model does not have: seconds per number in text; unfinished writes of
 #: a rank to a target; requests in flight of a rank that reads in order, or much in one call.
 OWN = ("number_seconds", "in_flight", "read_ahead")
@@ -69,6 +67,7 @@ class Machine:
     sources: Mapping[str, str]  # of each value: its source, or the rows to which it was fitted
     fitted: tuple[str, ...]
     remark: str = ""
+    mount: tuple[str, str] = ("", "")  # type and mount point of a measured file system
 
     def with_values(self, changed: Mapping[str, float]) -> Machine:
         """Return a copy of the machine with other values."""
@@ -88,7 +87,7 @@ def path_of(name: str) -> Path:
     """The file of a machine: one that pario includes, any path that ends in .toml, or for ``this``
     the last one measured here. Raises ParioError."""
     if name == THIS:
-        measured = list(state.folder(KEPT).glob("*.toml"))
+        measured = list(state.folder(state.MACHINES).glob("*.toml"))
         if not measured:
             raise ParioError(
                 "this machine has not been measured; pario bench --calibrate DIR does it"
@@ -124,6 +123,7 @@ def text_of(machine: Machine) -> str:
         "unit": machine.unit,
         "ranks_per_node": machine.ranks_per_node,
         "remark": machine.remark,
+        "mount": list(machine.mount) if all(machine.mount) else "",
     }
     lines = [
         f"{key} = {json.dumps(value, ensure_ascii=False)}"
@@ -165,7 +165,14 @@ def _parse(name: str, text: dict[str, Any]) -> Machine:
         },
         tuple(key for key, parameter in parameters.items() if "fitted" in parameter),
         str(text.get("remark", "")),
+        _parse_mount(text.get("mount", ["", ""])),
     )
+
+
+def _parse_mount(value: Any) -> tuple[str, str]:
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)):
+        raise ValueError(f"mount: {value}; expected a list of type and mount point")
+    return value[0], value[1]
 
 
 def _require(table: Mapping[str, Any], key: str, where: str = "") -> Any:

@@ -1,5 +1,5 @@
-"""Reference costs of a call and a byte: measured in the job's large calls, otherwise cautious
-defaults by kind of file system."""
+"""Reference costs of a call and a byte: measured in the job's large calls, otherwise kept rates of
+the file system (pario bench --calibrate), otherwise cautious defaults by its kind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Mask, sums
 from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.kept_rates import applies_to, load_rates
 from pario.see.analyze.row_facts import RowFacts
 
 
@@ -48,9 +49,24 @@ class Reference:
             2,
             np.where(np.isin(self._facts.filesystem_type, ("tmpfs", "ramfs")), 0, 1),
         )
-        return np.array([[speed.read, speed.write, speed.call] for speed in DEFAULTS.values()])[
-            kinds
-        ]
+        costs = np.array([[speed.read, speed.write, speed.call] for speed in DEFAULTS.values()])
+        return self._with_kept(costs[kinds])
+
+    def _with_kept(self, costs: Floats) -> Floats:
+        """Replace the defaults of file systems whose rates were measured. A small write waits for a
+        request on network file systems only; elsewhere the page cache takes it."""
+        job = self._facts.job
+        for (type, mount), rates in load_rates().items():
+            for number, system in enumerate(job.filesystems):
+                network = bool(system["network"])
+                if (system["type"], system["mount"]) != (type, mount) or not applies_to(
+                    job.hosts, network
+                ):
+                    continue
+                files = job.files["filesystem"] == number
+                kept = [rates.read, rates.write, rates.request if network else 0.0]
+                costs[files] = np.where(kept, kept, costs[files])
+        return costs
 
     @property
     def call(self) -> Floats:

@@ -61,7 +61,8 @@ wrote, and pario's MPI-IO does not read the holes between pieces to write them b
 
 The "reference rate" below is the best rate in the same job on the same file system for calls of
 {block(LARGE_CALL)} or more (files of {block(ENOUGH_BYTES)} or more per process). If the job has no
-such calls, these cautious defaults apply:
+such calls, the rates apply that `pario bench --calibrate DIR` measured on this file system and kept
+(those of local disks for runs on the same host). Otherwise these cautious defaults apply:
 
 | file system | reading | writing | a small write |
 |---|---|---|---|
