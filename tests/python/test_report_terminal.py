@@ -40,6 +40,21 @@ def test_the_page_reads_as_the_golden_text(
     assert page(analysis, width, everything) == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("io", "named"), [(0.05, False), (0.5, True)])
+def test_mpiio_without_a_finding_is_sent_to_replays(io: float, named: bool) -> None:
+    calm = analyses.healthy()
+    (row, *_) = calm.files
+    critical = replace(calm.verdict.critical, io=io * calm.verdict.critical.wall)
+    found = replace(
+        calm,
+        files=(replace(row, layers=("mpiio", "posix")),),
+        verdict=replace(calm.verdict, critical=critical),
+    )
+    text = " ".join(page(found).split())
+    assert ("`pario advise` of this log measures by replays" in text) is named
+    assert "`pario advise`" not in page(replace(found, files=(row,)))
+
+
 @pytest.mark.parametrize("ranks", [10, 1000])
 def test_a_rich_job_fits_one_screen(ranks: int) -> None:
     lines = page(analyses.rich(ranks)).splitlines()

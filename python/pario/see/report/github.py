@@ -44,7 +44,7 @@ def summary(analysis: Analysis) -> str:
     for row in safe.overlaps:
         lines += [f"Possible corruption: {_escape_markdown(describe_overlaps(row))} {ORDER}", ""]
     if not safe.findings:
-        lines += [_escape_markdown(no_findings(safe.verdict)), ""]
+        lines += [_escape_markdown(no_findings(safe)), ""]
         return "\n".join(lines)
     lines += ["| costs | of the run | finding | at | repair |", "|--:|--:|:--|:--|:--|"]
     lines += [_row(finding, job.wall) for finding in safe.findings]

@@ -160,7 +160,7 @@ def _corruption(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
 def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
     findings, wall = analysis.findings, analysis.job.wall
     if not findings:
-        yield Text(no_findings(analysis.verdict))
+        yield Text(no_findings(analysis))
         return
     total = sum(finding.seconds for finding in findings)
     yield heading(

@@ -29,6 +29,9 @@ SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 #: The display names of pario.see.tables.model.LAYERS.
 LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO", "hdf5": "HDF5"}
 
+#: The share of a run from which on its I/O by the MPI's own MPI-IO is worth replays.
+WORTH_REPLAYS = 0.1
+
 #: The text of an unknown value.
 DASH = "–"
 
@@ -57,11 +60,24 @@ def of_slowest(row: FunctionRow | FileRow) -> str:
     return wording.seconds(row.slowest if isinstance(row, FunctionRow) else row.slowest_seconds)
 
 
-def no_findings(verdict: Verdict) -> str:
+def no_findings(analysis: Analysis) -> str:
     """Return the text for a report without findings; praise only if the verdict justifies it."""
-    if verdict.grade != "healthy":
+    if _is_for_replays(analysis):
+        return (
+            "No findings. `pario advise` of this log measures by replays whether pario's MPI-IO is"
+            " faster."
+        )
+    if analysis.verdict.grade != "healthy":
         return "No findings."
     return "No findings: no change of the I/O would save much time."
+
+
+def _is_for_replays(analysis: Analysis) -> bool:
+    """True if the MPI's own MPI-IO takes so much of the run that pario's MPI-IO is worth a
+    measurement: no finding tells its gain."""
+    critical = analysis.verdict.critical
+    upper = any("mpiio" in row.layers for row in analysis.files)
+    return upper and not analysis.mpiio and critical.io >= WORTH_REPLAYS * critical.wall > 0
 
 
 def slow_call(outlier: Outlier, width: int = 1000) -> str:
