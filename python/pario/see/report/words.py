@@ -19,7 +19,6 @@ from pario.see.analyze.model import (
     Outlier,
     OverlappingWrites,
     Split,
-    Verdict,
     WriteRange,
 )
 
@@ -74,7 +73,7 @@ def no_findings(analysis: Analysis) -> str:
 
 def _is_for_replays(analysis: Analysis) -> bool:
     """True if the MPI's own MPI-IO takes so much of the run that pario's MPI-IO is worth a
-    measurement: no finding tells its gain."""
+    measurement: no finding states its gain."""
     critical = analysis.verdict.critical
     upper = any("mpiio" in row.layers for row in analysis.files)
     return upper and not analysis.mpiio and critical.io >= WORTH_REPLAYS * critical.wall > 0
