@@ -18,9 +18,14 @@ import sys
 from mpi4py import MPI
 world, piece = MPI.COMM_WORLD, bytes(400)
 file = MPI.File.Open(world, "array.dat", MPI.MODE_CREATE | MPI.MODE_WRONLY)
-write = file.Write_at_all if sys.argv[1:] else file.Write_at
-for row in range(4000):
-    write((row * world.size + world.rank) * len(piece), piece)
+if sys.argv[1:]:  # collectively, through a view of 2,000 pieces
+    view = MPI.BYTE.Create_vector(2000, len(piece), world.size * len(piece)).Commit()
+    file.Set_view(world.rank * len(piece), MPI.BYTE, view)
+    for part in range(10):
+        file.Write_all(piece * 2000)
+else:
+    for row in range(4000):
+        file.Write_at((row * world.size + world.rank) * len(piece), piece)
 file.Close()
 """
 

@@ -104,6 +104,16 @@ TEST(Layout, KnowsItsShape) {
       << "the last piece of a copy goes on in the next";
 }
 
+TEST(Layout, ALongTextIsEmptyAndAShortOneOfManyPiecesIsNot) {
+  EXPECT_EQ(layout("1000000x8/16").text(20), "1000000x8/16");
+  EXPECT_EQ(layout("1000000x8/16").text(11), "");
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < 1000; ++i) places.push_back(i * i * 16);
+  const Layout list = Layout::make_indexed(Layout::block(8), places, std::vector<std::uint64_t>{1});
+  EXPECT_GT(list.text().size(), 8192u);
+  EXPECT_EQ(list.text(8192), "");
+}
+
 TEST(Layout, ToleratesHugeCounts) {
   const Layout huge = Layout::repeat(layout("1@0+2"), std::uint64_t{1} << 61, 2);
   EXPECT_EQ(huge.size(), std::uint64_t{1} << 61);

@@ -70,9 +70,9 @@ def advise_by_replays(
             measured = measure(plan, player(plan, launcher))
         if not measured.remedies:
             raise ReplayError("there was no time for a replay with settings (--measure)")
-    except NothingToMeasureError:
-        return estimated, []
     except ParioError as error:
+        if isinstance(error, NothingToMeasureError) and not estimated.acts:
+            return estimated, []
         return estimated, [f"pario: the seconds are estimates, not measured by replays: {error}"]
     return advise_measured(analysis, measured, allowed), list(describe(measured))
 

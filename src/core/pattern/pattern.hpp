@@ -68,7 +68,8 @@ class Layout {
   /// Returns the number of contiguous pieces in one copy; adjacent ones are joined.
   std::uint64_t pieces() const;
 
-  std::string text() const;
+  /// Returns the text notation; empty if it has more than `limit` characters.
+  std::string text(std::size_t limit = SIZE_MAX) const;
   static base::Result<Layout> parse(std::string_view text);
   /// True for the same bytes in the same order and the same bounds.
   bool operator==(const Layout& other) const;

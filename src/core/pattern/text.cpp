@@ -13,44 +13,49 @@ namespace {
 
 constexpr int kDeepest = 200;
 
-void print(std::string& out, const Node& node, std::int64_t first);
+/// Prints the text of a layout, and stops soon after `limit` characters.
+struct Printer {
+  std::size_t limit;
+  std::string out = {};
 
-void print_part(std::string& out, std::int64_t displacement, const Node* part, std::uint64_t size) {
-  if (out.back() != '[') out += ' ';
-  out += std::to_string(displacement) + ":";
-  if (part != nullptr) {
-    print(out, *part, 0);
-  } else {
-    out += std::to_string(size);
+  void print(const Node& node, std::int64_t first) {
+    if (!node.displacements.empty()) return print_list(node, first);
+    if (first != 0) {
+      out += '[';
+      print_part(first, &node, node.size);
+      out += ']';
+    } else if (node.is_block()) {
+      out += std::to_string(node.size);
+    } else {
+      print_repeat(node);
+    }
   }
-}
 
-void print_repeat(std::string& out, const Node& node) {
-  const bool plain = node.child->kind != Node::Kind::repeat;
-  out += std::to_string(node.count) + (plain ? "x" : "x(");
-  print(out, *node.child, 0);
-  out += (plain ? "/" : ")/") + std::to_string(node.stride);
-}
+ private:
+  void print_part(std::int64_t displacement, const Node* part, std::uint64_t size) {
+    if (out.back() != '[') out += ' ';
+    out += std::to_string(displacement) + ":";
+    if (part != nullptr) {
+      print(*part, 0);
+    } else {
+      out += std::to_string(size);
+    }
+  }
 
-void print_list(std::string& out, const Node& node, std::int64_t first) {
-  out += '[';
-  for (std::uint64_t i = 0; i < node.count; ++i)
-    print_part(out, detail::plus(first, node.displacements[i]), node.part(i), node.part_size(i));
-  out += ']';
-}
+  void print_repeat(const Node& node) {
+    const bool plain = node.child->kind != Node::Kind::repeat;
+    out += std::to_string(node.count) + (plain ? "x" : "x(");
+    print(*node.child, 0);
+    out += (plain ? "/" : ")/") + std::to_string(node.stride);
+  }
 
-void print(std::string& out, const Node& node, std::int64_t first) {
-  if (!node.displacements.empty()) return print_list(out, node, first);
-  if (first != 0) {
+  void print_list(const Node& node, std::int64_t first) {
     out += '[';
-    print_part(out, first, &node, node.size);
+    for (std::uint64_t i = 0; i < node.count && out.size() <= limit; ++i)
+      print_part(detail::plus(first, node.displacements[i]), node.part(i), node.part_size(i));
     out += ']';
-  } else if (node.is_block()) {
-    out += std::to_string(node.size);
-  } else {
-    print_repeat(out, node);
   }
-}
+};
 
 /// A recursive-descent parser with one function per rule. A failed rule records position and
 /// expectation, and all rules return.
@@ -186,16 +191,17 @@ class Parser {
 
 }  // namespace
 
-std::string Layout::text() const {
-  std::string out;
+std::string Layout::text(std::size_t limit) const {
+  Printer printer{.limit = limit};
+  std::string& out = printer.out;
   if (node_) {
-    print(out, *node_, first_);
+    printer.print(*node_, first_);
   } else {
     out = "0";
   }
   if (lower_ != true_lower() || extent_ != true_extent())
     out += "@" + std::to_string(lower_) + "+" + std::to_string(extent_);
-  return out;
+  return out.size() <= limit ? out : std::string();
 }
 
 base::Result<Layout> Layout::parse(std::string_view text) { return Parser(text).parse(); }

@@ -17,8 +17,8 @@
 namespace pario::pmpi {
 namespace {
 
-/// Limits of a process: bytes of notes on views, and pieces of a noted layout.
-constexpr std::uint64_t kNotedBytes = 1 << 20, kNotedPieces = 256;
+/// Limits of a process: bytes of notes on views, and characters of a noted layout.
+constexpr std::uint64_t kNotedBytes = 1 << 20, kNotedCharacters = 8192;
 
 /// The part of a view that determines the offset of a call.
 struct View {
@@ -163,7 +163,7 @@ void note_view(const Invocation& call, const OpenFile& file) {
   json.begin_object().member("note", "view").member("record", trace::index_of(file.record));
   json.member("displacement", file.view.displacement).member("bytes", file.view.etype_size);
   json.member("layout",
-              std::string_view(mpiio::layout_text(call.mpi.handle(call[3]), kNotedPieces)))
+              std::string_view(mpiio::layout_text(call.mpi.handle(call[3]), kNotedCharacters)))
       .end_object();
   if (!text.complete()) return;
   noted.fetch_add(json.view().size(), std::memory_order_relaxed);

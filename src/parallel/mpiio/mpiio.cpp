@@ -82,10 +82,7 @@ bool wants_threads() {
   return (nodes && std::strtol(nodes, nullptr, 10) > 1) || pretends_nodes();
 }
 
-std::string layout_text(mpi::Word type, std::uint64_t pieces) {
-  const pattern::Layout layout = layout_of(type);
-  return layout.pieces() > pieces ? std::string() : layout.text();
-}
+std::string layout_text(mpi::Word type, std::size_t limit) { return layout_of(type).text(limit); }
 
 void after_init() { comm::prepare_finalize(); }
 

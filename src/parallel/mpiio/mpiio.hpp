@@ -43,8 +43,8 @@ void note_fortran_handler(int errhandler, void* function);
 const char* without_driver(const char* name);
 
 /// Describes the layout of a datatype in the notation of module pattern; empty if it has more than
-/// `pieces` pieces.
-std::string layout_text(mpi::Word type, std::uint64_t pieces);
+/// `limit` characters.
+std::string layout_text(mpi::Word type, std::size_t limit);
 
 /// Called after a successful MPI_Init or MPI_Init_thread, and after MPI_Finalize, in which
 /// callbacks of attributes may close files.

@@ -59,7 +59,7 @@ def why_not(job: Job, rows: NDArray[Any], lanes: NDArray[Any]) -> str:
     noted: dict[tuple[int, int], int] = defaultdict(int)
     for view in job.views:
         if view.layout == "" or view.displacement < 0:
-            return "a view has too many pieces for the log"
+            return "a view has no short description in the log"
         noted[view.process, view.file] += 1
     set_here = events[(names == "MPI_File_set_view") & ((events["flags"] & 1) == 0)]
     pairs, counts = np.unique(

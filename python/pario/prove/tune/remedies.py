@@ -148,7 +148,12 @@ def plan_measurement(
     together = make_collective(script) if script.mpiio == "as MPI-IO calls" else None
     remedies = tuple(_remedies(job, analysis, allowed, script, together))
     if not remedies:
-        raise NothingToMeasureError("no finding has a setting that a replay can measure")
+        lowered = script.mpiio.removeprefix("as POSIX calls: ")
+        raise NothingToMeasureError(
+            f"MPI-IO calls cannot be replayed as such: {lowered}"
+            if lowered != script.mpiio
+            else "replays leave out the calls that the settings change"
+        )
     return Plan(script, together, directory, remedies, seconds, analysis.cold)
 
 
