@@ -210,6 +210,24 @@ def test_hints_of_the_command_line_come_after_those_of_the_environment():
     assert environment["PARIO_HINTS"] == "*:cb_nodes=1,*:cb_nodes=2,*.h5:striping_factor=4"
 
 
+@pytest.mark.parametrize(
+    ("hints", "given"),
+    [
+        ("", "nc_driver=mpiio"),
+        ("nc_num_aggrs_per_node=2", "nc_num_aggrs_per_node=2;nc_driver=mpiio"),
+        ("nc_driver=gio", "nc_driver=gio"),
+    ],
+)
+def test_pnetcdf_uses_mpiio_under_parios_unless_the_user_chose(hints: str, given: str) -> None:
+    environment = {"PNETCDF_HINTS": hints} if hints else {}
+    settings = Settings(chosen={"PARIO_MPIIO": "1"})
+    traced = traced_environment(environment, Path("/logs"), settings)
+    assert traced["PNETCDF_HINTS"] == given
+    assert traced_environment(environment, Path("/logs"), Settings()).get("PNETCDF_HINTS", "") == (
+        hints
+    )
+
+
 def test_mpiio_is_the_programs_own_unless_asked_for():
     environment = traced_environment({}, Path("/logs"), Settings())
     assert "PARIO_MPIIO" not in environment and "PARIO_HINTS" not in environment

@@ -3,6 +3,7 @@ Nothing here opens a log or prints."""
 
 from pario.see.analyze import (
     audit,
+    bypass,
     contention,
     loaders,
     mpiio,
@@ -50,7 +51,7 @@ def analyze(job: Job) -> Analysis:
         phases=phases.phases(facts),
         contention=contention.contention(facts),
         hints=summaries.hints(job),
-        messages=(*job.messages, *overlap.messages),
+        messages=(*job.messages, *bypass.explain_bypass(facts), *overlap.messages),
         audit=audit.audit(job),
         loaders=loaders.loaders(job),
         mpiio=mpiio.mpiio(job),

@@ -17,6 +17,8 @@ from pario.settings.file import SettingsFile
 LIBRARY = "libpario.so"
 _ARGUMENTS = "PARIO_TRACE_ARGUMENTS"
 _NO = ("0", "no", "off", "false")  # false flags of the library
+_YES = ("1", "yes", "on", "true")
+_PNETCDF_HINTS = "PNETCDF_HINTS"
 
 #: The variables with the list of variables that Open MPI's launchers pass to other hosts (Hydra and
 #: srun pass all). Version 5 reads the first one. Version 4 reads one of them, and ends a job with
@@ -122,12 +124,26 @@ def traced_environment(
     traced |= settings.chosen
     if settings.hints:
         traced["PARIO_HINTS"] = settings.hint_list(traced.get("PARIO_HINTS", ""))
-    handed_on = [name for name in traced if name == "LD_PRELOAD" or name.startswith("PARIO_")]
+    traced |= _pnetcdf_driver(traced)
+    handed_on = [
+        name
+        for name in traced
+        if name in ("LD_PRELOAD", _PNETCDF_HINTS) or name.startswith("PARIO_")
+    ]
     name = _open_mpi_list(environment, executable)
     traced[name] = ";".join(
         dict.fromkeys(filter(None, [*environment.get(name, "").split(";"), *handed_on]))
     )
     return traced
+
+
+def _pnetcdf_driver(traced: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable that makes PnetCDF use MPI-IO if pario's MPI-IO is on: from 1.15 on
+    PnetCDF has a driver of its own. A driver that the user chose stays."""
+    hints = traced.get(_PNETCDF_HINTS, "")
+    if traced.get("PARIO_MPIIO", "").lower() not in _YES or "nc_driver" in hints:
+        return {}
+    return {_PNETCDF_HINTS: ";".join(filter(None, [hints, "nc_driver=mpiio"]))}
 
 
 def _with_hook(search_path: str) -> str:

@@ -1,0 +1,49 @@
+"""The message about runs that asked for pario's MPI-IO and made no MPI-IO call."""
+
+from __future__ import annotations
+
+import pytest
+
+from pario.see.analyze import analyze
+from pario.see.tables.model import Frame, Job
+from tests.python.jobs import add_record, make_job
+
+
+def run(path: str = "/out/a.dat", layer: str = "posix", asked: str = "1", ranks: int = 2) -> Job:
+    job = make_job(ranks, metadata={"env": {"PARIO_MPIIO": asked}})
+    add_record(job, range(ranks), path, layer, writes=10, bytes_written=1000, write_time=1.0)
+    return job
+
+
+def messages(job: Job) -> list[str]:
+    return [text for text in analyze(job).messages if "MPI-IO was asked for" in text]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/out/sim.bp/data.0", "ADIOS2's BP engine writes by other calls"),
+        ("/out/a.h5.subfile_123_1_of_4", "HDF5's subfiling driver writes by other calls"),
+        ("/out/a.dat", "the program uses its files by other calls"),
+    ],
+)
+def test_the_library_is_named_by_its_files(path: str, name: str) -> None:
+    (text,) = messages(run(path))
+    assert name in text and "no rank called MPI-IO" in text
+
+
+@pytest.mark.parametrize(
+    "frame", [Frame(module="/usr/lib/libpnetcdf.so.7"), Frame(function="ncmpi_wait_all")]
+)
+def test_pnetcdf_is_named_by_its_frames(frame: Frame) -> None:
+    job = run()
+    job.stacks = [(frame, Frame(function="main"))]
+    (text,) = messages(job)
+    assert "PnetCDF's own driver GIO" in text and "nc_driver=mpiio in PNETCDF_HINTS" in text
+
+
+def test_other_runs_have_no_message() -> None:
+    assert messages(run(layer="mpiio")) == []
+    assert messages(run(asked="0")) == []
+    assert messages(run(ranks=1)) == []
+    assert messages(make_job(2, metadata={"env": {"PARIO_MPIIO": "1"}})) == []
