@@ -107,6 +107,15 @@ def test_reopening_a_kept_file_makes_no_system_call(
     ) == (1000 if lines else 0)
 
 
+def test_a_loop_over_a_hundred_files_makes_fewer_calls_than_without_pario(
+    start: Start, build: Build
+) -> None:
+    plain, kept = (
+        calls(start, streams, build("reopen.c"), "many", 100) for streams in ("", HANDLES)
+    )
+    assert sum(kept.values()) < 0.8 * sum(plain.values()), (plain, kept)
+
+
 @pytest.mark.parametrize("how", ["append", "stdio"])
 def test_bytes_of_lazily_closed_files_are_written_together(
     start: Start, build: Build, how: str

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <thread>
@@ -374,7 +375,8 @@ TEST(BufferedFile, AFileWithoutBufferingStaysSoUntilAllHandlesAreClosed) {
   const Directory folder;
   {
     Buffered file(folder / "out", O_RDWR | O_CREAT);
-    EXPECT_EQ(file.write("0123456789"), 10);
+    EXPECT_EQ(file.write("01234"), 5);
+    EXPECT_EQ(file.write("56789"), 5);
     file.leave();
     EXPECT_EQ(contents(folder / "out"), "0123456789");
     EXPECT_EQ(file.write("abc"), 3);
@@ -500,6 +502,21 @@ TEST(BufferedFile, FlushFileWritesOnlyTheGivenFile) {
   }
   EXPECT_TRUE(buffers::is_idle());
   EXPECT_FALSE(buffers::flush_file(own.st_dev, own.st_ino));
+}
+
+TEST(BufferedFile, TheFirstWriteAfterAnOpeningWithOnePassesTheBuffers) {
+  const Directory folder;
+  const std::string path = folder / "log";
+  const auto append = [&](std::initializer_list<std::string_view> pieces) {
+    Buffered file(path, O_WRONLY | O_CREAT | O_APPEND);
+    for (const std::string_view piece : pieces) file.write(piece);
+    return contents(path);  // before the file is closed
+  };
+  EXPECT_EQ(append({"a"}), "") << "a new file";
+  EXPECT_EQ(append({"b"}), "ab");
+  EXPECT_EQ(append({"c", "d"}), "abc") << "the second write waits";
+  EXPECT_EQ(append({"e", "f"}), "abcd") << "two can be joined";
+  EXPECT_EQ(contents(path), "abcdef");
 }
 
 TEST(BufferedFile, CallsAreTimedIfTheirFiguresArePrinted) {

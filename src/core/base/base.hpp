@@ -6,6 +6,7 @@
 #include "core/base/bytesize.hpp"
 #include "core/base/clock.hpp"
 #include "core/base/extent.hpp"
+#include "core/base/file_bits.hpp"
 #include "core/base/futex.hpp"
 #include "core/base/paths.hpp"
 #include "core/base/result.hpp"

@@ -21,7 +21,7 @@ struct Handle {
   std::uint32_t sequential_reads = 0;  ///< in succession
   bool busy = false;                   ///< a read at the handle's offset is in progress
   std::uint32_t write_calls = 0;       ///< since the program opened it
-  bool writes_once = false;            ///< one write in the last opening of a kept handle, or none
+  bool writes_once = false;            ///< one write in the last opening of the file, or none
   bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
 };
 

@@ -21,6 +21,7 @@ constinit std::mutex mutex;
 constinit BufferedFile files[kMostFiles];
 constinit Handle handles[kMostHandles];
 constinit ForkedFiles forked_files;
+constinit base::FileBits written_once;  // files with at most one write in their last opening
 constinit std::atomic<std::size_t> files_in_use{0};
 constinit std::atomic<std::size_t> known_end{0};  // one past the last file that was ever used
 
@@ -105,6 +106,15 @@ BufferedFile* find_or_open_file(int descriptor, int flags, const struct stat& st
   return nullptr;
 }
 
+/// Records whether writes in an opening could have been joined. Closing must not wait for the only
+/// write (hint `lazyclose`).
+void record_writes(const Handle& handle, const FileContext& context) {
+  struct stat file = {};
+  file.st_dev = context.backing.id().device;
+  file.st_ino = context.backing.id().inode;
+  written_once.set(file, handle.write_calls <= 1 && !context.hints.lazyclose);
+}
+
 Handle make_handle(int descriptor, int flags, const struct stat& status) {
   const int access = flags & O_ACCMODE;
   const bool appends = (flags & O_APPEND) != 0;
@@ -113,7 +123,9 @@ Handle make_handle(int descriptor, int flags, const struct stat& status) {
           .references = 1,
           .reads = access != O_WRONLY,
           .writes = access != O_RDONLY,
-          .appends = appends};
+          .appends = appends,
+          // A new file may have the inode of a removed one.
+          .writes_once = status.st_size != 0 && written_once.has(status)};
 }
 
 }  // namespace
@@ -147,6 +159,7 @@ void remove_reference(Handle& handle, bool is_last) {
   --handle.references;
   if (!is_last) return;
   BufferedFile& file = *handle.file;
+  if (handle.writes) record_writes(handle, file.context());
   if (file.remove_handle(handle)) close_file(file);
 }
 

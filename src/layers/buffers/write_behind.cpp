@@ -22,7 +22,6 @@ void WriteBehind::start(FileContext& context) {
 void WriteBehind::restart() {
   last_ = nullptr;
   appending_ = false;
-  size_limit_ = file_size_limit();
 }
 
 // ---- writes of the program
@@ -39,6 +38,7 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
   // There will be nothing to join it with.
   const bool alone = handle.writes_once && handle.write_calls == 0;
   ++handle.write_calls;
+  if (!alone && last_ == nullptr) size_limit_ = file_size_limit();
   if (alone || bytes >= context_->windows.size() || !is_within_limit(begin, bytes) ||
       (handle.appends && (at || context_->hints.survive)))
     return write_through(lock, handle, pieces, at);
@@ -151,7 +151,7 @@ Buffer& WriteBehind::get_append_buffer(FileLock& lock, Handle& handle, std::uint
 }
 
 Buffer& WriteBehind::start_filling(Buffer& buffer, Handle& handle, std::uint64_t begin) {
-  size_limit_ = file_size_limit();  // once for each buffer is often enough
+  if (last_ != nullptr) size_limit_ = file_size_limit();  // once for each buffer is often enough
   buffer.file = context_->file;
   buffer.handle = &handle;
   buffer.begin = begin;

@@ -222,11 +222,18 @@ bool prepare_return(Entry& entry, bool truncates) {
   return close_for_good(entry), false;
 }
 
+/// True if the table is full, and no entry has the name.
+bool is_full_of_others(const Name& name) {
+  const auto has_name = [&](const Entry& entry) { return entry.has_name(name); };
+  return used_entries.load(std::memory_order_acquire) == kMaxEntries &&
+         !any(State::kept, has_name) && !any(State::open, has_name);
+}
+
 /// Adds an entry for an open file; false: the table is full.
 bool add_entry(const Name& name, const hints::StreamHints& hints, int descriptor,
                std::FILE* stream) {
   struct stat file;
-  if (base::status_of(descriptor, file) != 0) return false;
+  if (is_full_of_others(name) || base::status_of(descriptor, file) != 0) return false;
   expire_fitting(
       [&](const Entry& entry) { return entry.has_name(name) && !is_same(entry.file, file); });
   Entry* entry = claim(State::none, [](const Entry&) { return true; });

@@ -8,21 +8,9 @@
 namespace pario::handles {
 namespace {
 
-// The files that can be read without a call that this layer sees: one bit per hash. Bits are never
-// cleared, and two files may share a bit.
-constexpr std::size_t kBits = 1 << 15;
-constinit std::atomic<std::uint64_t> observable_files[kBits / 64] = {};
+// The files that can be read without a call that this layer sees. Bits are never cleared.
+constinit base::FileBits observable_files;
 constinit std::atomic<bool> standard_marked{false};
-
-std::size_t bit_of(const struct stat& file) {
-  const std::uint64_t name[] = {file.st_dev, file.st_ino};
-  return base::xxh64({reinterpret_cast<const char*>(name), sizeof name}) % kBits;
-}
-
-bool is_observable(const struct stat& file) {
-  const std::size_t bit = bit_of(file);
-  return (observable_files[bit / 64].load(std::memory_order_relaxed) >> (bit % 64) & 1) != 0;
-}
 
 /// Writes the pending bytes of open and kept entries for which `fits` is true; false: none.
 template <class Fits>
@@ -94,8 +82,7 @@ void write_all_pending() {
 void mark_observable(int descriptor) {
   struct stat file;
   if (base::status_of(descriptor, file) != 0) return;
-  const std::size_t bit = bit_of(file);
-  observable_files[bit / 64].fetch_or(1ull << (bit % 64), std::memory_order_relaxed);
+  observable_files.set(file, true);
 }
 
 bool may_delay_bytes(const Entry& entry) {
@@ -110,7 +97,7 @@ bool may_delay_bytes(const Entry& entry) {
   if (!standard_marked.exchange(true))
     for (const int standard : {0, 1, 2}) mark_observable(standard);
   const auto has_same_file = [&](const Entry& other) { return other.has_file(entry.file); };
-  return !is_observable(entry.file) && !any(State::open, has_same_file);
+  return !observable_files.has(entry.file) && !any(State::open, has_same_file);
 }
 
 }  // namespace pario::handles

@@ -15,47 +15,51 @@
 
 namespace pario::handles {
 
-inline constexpr std::size_t kMaxEntries = 32;
+inline constexpr std::size_t kMaxEntries = 128;
 inline constexpr std::size_t kLongestPath = 256, kLongestMode = 8;
 
 /// The arguments of an open call. A relative path belongs to the current directory of the call.
 struct Name {
   std::string_view path;
   std::uint64_t directory = 0;  ///< hash of the directory; 0: the path is absolute
-  int flags = 0;                ///< of a descriptor, without those that act only once
-  std::string_view mode = {};   ///< of a stream
+  std::uint64_t hash = base::xxh64(path);
+  int flags = 0;               ///< of a descriptor, without those that act only once
+  std::string_view mode = {};  ///< of a stream
 };
 
 /// busy: claimed by a thread. open: the program has the file open. kept: the program has closed it.
 enum class State : std::uint8_t { none, busy, open, kept };
 
-struct Entry {
+struct alignas(64) Entry {
+  // The first line of the processor's cache: searches read no others of most entries.
   State state = State::none;
   bool reopens = false;               ///< the next opening of the name returns it (hint `handles`)
   bool lazy = false;                  ///< closing does not wait for the bytes (hint `lazyclose`)
   std::atomic<bool> pending = false;  ///< the kept stream has pending bytes
   int error = 0;                      ///< errno of pending bytes that could not be written
   int descriptor = -1;
+  int flags = 0;
+  std::uint64_t hash = 0;  ///< of the name
   std::FILE* stream = nullptr;
+  std::uint64_t closed = 0;  ///< ns; when the program closed it
   struct stat file = {};
-  std::uint64_t closed = 0;   ///< ns; when the program closed it
   std::uint64_t checked = 0;  ///< ns; latest time at which its name referred to it
   std::uint32_t epoch = 0;    ///< of name_watch, at that time
   bool unwatched = false;     ///< its name cannot be watched: each opening checks it
   std::uint64_t directory = 0;
-  int flags = 0;
   std::size_t path_size = 0;
   char path[kLongestPath];
   char mode[kLongestMode];
 
   bool has_name(const Name& name) const {
-    return flags == name.flags && directory == name.directory &&
+    return hash == name.hash && flags == name.flags && directory == name.directory &&
            std::string_view(path, path_size) == name.path && name.mode == mode;
   }
   bool has_file(const struct stat& other) const {
     return file.st_dev == other.st_dev && file.st_ino == other.st_ino;
   }
   void set_name(const Name& name) {
+    hash = name.hash;
     flags = name.flags;
     directory = name.directory;
     path_size = name.path.copy(path, kLongestPath);

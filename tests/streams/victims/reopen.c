@@ -141,6 +141,15 @@ static void append_line(const char* mode, const char* path, int number) {
   must("close", close(fd));
 }
 
+/// Appends lines to a hundred files in turn.
+static void many(int rounds) {
+  char name[32];
+  for (int i = 0; i < 100 * rounds; ++i) {
+    snprintf(name, sizeof name, "%d.dat", i % 100);
+    append_line("write", name, i);
+  }
+}
+
 /// Appends lines; after each step another process may change the name of the file.
 static void steps(const char* mode, int count) {
   char name[32];
@@ -359,6 +368,7 @@ int main(int argc, char** argv) {
   if (strcmp(how, "processes") == 0) processes();
   if (strcmp(how, "others") == 0) others();
   if (strcmp(how, "numbers") == 0) numbers();
+  if (strcmp(how, "many") == 0) many(times);
   if (strcmp(how, "steps") == 0) steps(argv[3], times);
   if (strcmp(how, "sweep") == 0) sweep();
   if (strcmp(how, "looks") == 0) looks();
