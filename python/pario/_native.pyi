@@ -202,6 +202,9 @@ def stripe_rules() -> list[tuple[str, int, int, int, int, int, int, int, str]]: 
 def choose_stripes(
     size: int, writers: int, ranks: int, targets: int, files: int
 ) -> tuple[int, int, str, str]: ...
+def compare_with_measured(
+    measured_size: int, measured_writers: int, size: int, writers: int
+) -> float: ...
 
 _Show = Callable[[int, int], object]
 

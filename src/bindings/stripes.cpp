@@ -153,6 +153,12 @@ std::tuple<std::uint32_t, std::uint64_t, std::string, std::string> choose_stripe
   return {choice.striping.targets, choice.striping.unit, choice.rule->name, choice.rule->reason};
 }
 
+/// Returns the difference of a file from a measured one; see layout::compare_with().
+double compare_with_measured(std::uint64_t measured_size, std::uint32_t measured_writers,
+                             std::uint64_t size, std::uint32_t writers) {
+  return layout::compare_with({measured_size, measured_writers, {}}, {size, writers});
+}
+
 }  // namespace
 
 void add_stripes(nb::module_& module) {
@@ -171,6 +177,8 @@ void add_stripes(nb::module_& module) {
   module.def("stripe_rules", stripe_rules);
   module.def("choose_stripes", choose_stripes, "size"_a, "writers"_a, "ranks"_a, "targets"_a,
              "files"_a);
+  module.def("compare_with_measured", compare_with_measured, "measured_size"_a,
+             "measured_writers"_a, "size"_a, "writers"_a);
 }
 
 }  // namespace pario::bindings

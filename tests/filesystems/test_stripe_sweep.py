@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 
 from pario import state
 from pario.cli import main
+from pario.fix.stripe.filesystem import mount_of
 from pario.fix.stripe.layout import stripes_of
 from pario.prove import calibration
 from pario.prove import sweep as module
 from pario.prove.model.machine import load
 from pario.prove.replay.script import Script
+from pario.see.analyze.sweeps import Point, Sweep, keep
 from tests.filesystems.conftest import Labs
 from tests.python.test_replay import record_run
+from tests.support.commands import run_command
 
 MIB = 1 << 20
 
@@ -77,3 +81,29 @@ def test_a_log_is_replayed_in_files_of_these_stripes(
     told = capsys.readouterr().out
     assert "Best: 3 stripes of 1 MiB, 0.33 s; 1 stripe of 1 MiB" in told
     assert "Seconds to replay" in picture.read_text()
+
+
+def test_a_file_of_expected_size_gets_the_stripes_of_the_kept_sweep(
+    labs: Labs, tmp_path: Path
+) -> None:
+    point = labs(targets=8)
+    settings = tmp_path / "pario.toml"
+    settings.write_text(
+        '[[file]]\nmatch = "*/new.*"\n'
+        'striping = { pario_expected_size = "16M", pario_expected_writers = 8 }\n'
+    )
+
+    def stripes_of_new_file(name: str) -> tuple[int, int]:
+        program = f"open({str(point / name)!r}, 'wb').close()"
+        words = ["run", "--no-report", "-o", tmp_path / f"{name}.log", "--with", settings, "--"]
+        run_command(
+            [sys.executable, "-m", "pario", *words, sys.executable, "-c", program], status=0
+        )
+        (part,) = stripes_of(point / name).parts
+        return part.count, part.unit
+
+    assert stripes_of_new_file("new.1") == (1, MIB)  # by the table
+    mount = mount_of(point)
+    points = (Point(4, 2 * MIB, {"write": (1.0,)}, {}),)
+    keep(Sweep(mount.type, mount.point, "lustre", 8, 8, 16 * MIB, "", 0.0, points), "lab")
+    assert stripes_of_new_file("new.2") == (4, 2 * MIB)

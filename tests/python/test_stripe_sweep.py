@@ -13,7 +13,7 @@ from pario.fix.stripe.policy import Expected, advise, choose
 from pario.prove.replay.verbs import numbers
 from pario.prove.sweep import combinations, shared_file, usual_counts
 from pario.see.analyze import analyze
-from pario.see.analyze.sweeps import Point, Sweep, keep, load_sweeps
+from pario.see.analyze.sweeps import Point, Sweep, describe_for_library, keep, load_sweeps
 from tests.python.jobs import add_filesystem, add_record, make_job, set_layout
 
 MIB = 1 << 20
@@ -122,6 +122,14 @@ def test_kept_sweeps_are_found_again_and_the_same_pattern_is_replaced() -> None:
         sweep({1: 3.0}, writers=2),
         sweep({1: 1.0, 4: 0.5}),
     ]
+
+
+def test_the_library_reads_the_newest_sweeps_of_shared_files() -> None:
+    many = [sweep({2: 1.0}, size=MIB + number, when=number) for number in range(100)]
+    alone, newest = sweep({8: 1.0}, writers=1, when=998.0), sweep({4: 1.0}, when=999.0)
+    told = describe_for_library([*many, alone, newest])
+    assert told.startswith("16777216:8:4:2097152=/scratch,1048675:8:2:2097152=/scratch,1048674:")
+    assert 900 < len(told) <= 1023
 
 
 def test_a_small_shared_file_is_advised_what_the_sweep_found_best() -> None:

@@ -13,6 +13,7 @@
 
 #include "core/file/beegfs.hpp"
 #include "core/file/history.hpp"
+#include "core/file/measured.hpp"
 #include "core/file/new_file.hpp"
 #include "directory.hpp"
 
@@ -75,7 +76,7 @@ layout::Striping striping_for(std::uint64_t factor, std::uint64_t size, std::uin
   hints.striping_factor = factor;
   hints.pario_expected_size = size;
   hints.pario_expected_writers = writers;
-  return wanted_striping(hints, 1, 8);
+  return wanted_striping(hints, 1, 8, AT_FDCWD);
 }
 
 TEST(WantedStriping, FollowsFromTheExpectedSizeWhereNoNumberIsSet) {
@@ -93,6 +94,33 @@ TEST(WantedStriping, IsForAllWhoOpenTheFileTogether) {
   hints::StripingHints hints = hints::default_striping_hints();
   hints.pario_expected_size = std::uint64_t{200} << 30;
   EXPECT_EQ(wanted_striping("/tmp/new", hints, 16).targets, 16U);
+}
+
+/// The choice for 16 MiB of eight processes in a new directory on eight targets.
+layout::Striping striping_by(const std::string& sweeps) {
+  const Directory place;
+  const int directory = ::open(place.path().c_str(), O_PATH | O_DIRECTORY);
+  const auto found = choose_striping(sweeps + place.path(), directory, {16 << 20, 8, 8, 8});
+  ::close(directory);
+  return found;
+}
+
+TEST(SweptStriping, DecidesBeforeThePolicyForSimilarFilesOfItsFileSystem) {
+  const layout::Striping policy = {1 << 20, 1, -1}, swept = {2 << 20, 4, -1};
+  EXPECT_EQ(striping_by("16777216:8:4:2097152="), swept);
+  EXPECT_EQ(striping_by("67108864:32:4:2097152="), swept) << "four times as large, and as many";
+  EXPECT_EQ(striping_by("67108865:8:4:2097152="), policy);
+  EXPECT_EQ(striping_by("16777216:33:4:2097152="), policy);
+  EXPECT_EQ(striping_by("16777216:1:4:2097152="), policy) << "measured alone";
+  EXPECT_EQ(striping_by("16777216:8:64:2097152=").targets, 8U) << "no more than there are";
+  EXPECT_EQ(striping_by("16777216:8:4:2097152=/proc,0:0:0:0="), policy) << "elsewhere";
+  EXPECT_EQ(striping_by("16777216:8:4:2097152=/nowhere,16777216:8="), policy);
+  EXPECT_EQ(striping_by("x:8:4:1=/,:,=,,16777216:8:0:2097152="), policy) << "malformed";
+}
+
+TEST(SweptStriping, IsThatOfTheMostSimilarFile) {
+  EXPECT_EQ(striping_by("33554432:8:2:1048576=/tmp/..,16777216:9:4:2097152="),
+            (layout::Striping{2 << 20, 4, -1}));
 }
 
 TEST(HistoryOfFiles, IsOfNamesThatDifferInNumbers) {

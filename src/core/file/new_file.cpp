@@ -9,6 +9,7 @@
 #include "core/file/attributes.hpp"
 #include "core/file/beegfs.hpp"
 #include "core/file/history.hpp"
+#include "core/file/measured.hpp"
 
 namespace pario::file {
 namespace {
@@ -61,17 +62,18 @@ std::size_t read_link(int directory, const char* name, char* target, std::size_t
 }  // namespace
 
 layout::Striping wanted_striping(const hints::StripingHints& hints, std::uint32_t writers,
-                                 std::uint32_t targets) {
+                                 std::uint32_t targets, int directory) {
   layout::Striping wanted{
       hints.striping_unit, static_cast<std::uint32_t>(hints.striping_factor),
       hints.start_iodevice == kAnyTarget ? -1 : static_cast<std::int32_t>(hints.start_iodevice)};
   if (wanted.targets != 0 || hints.pario_expected_size == 0) return wanted;
   if (hints.pario_expected_writers != 0)
     writers = static_cast<std::uint32_t>(hints.pario_expected_writers);
-  const layout::StripeChoice choice =
-      layout::choose_stripes({hints.pario_expected_size, writers, writers, targets});
-  wanted.targets = choice.striping.targets;
-  if (wanted.unit == 0) wanted.unit = choice.striping.unit;
+  const layout::Striping choice =
+      choose_striping(hints::of_process().stripe_sweeps.view(), directory,
+                      {hints.pario_expected_size, writers, writers, targets});
+  wanted.targets = choice.targets;
+  if (wanted.unit == 0) wanted.unit = choice.unit;
   return wanted;
 }
 
@@ -115,7 +117,7 @@ void NewFile::choose(hints::StripingHints hints, std::uint32_t writers) {
   if (grows(hints) && may_have_stripes(kind_))
     hints.pario_expected_size = largest_like(directory_, name_);
   expected_size_ = hints.pario_expected_size;
-  wanted_ = wanted_striping(hints, writers, targets);
+  wanted_ = wanted_striping(hints, writers, targets, directory_);
   if (!grows(hints)) return;
   growing_ = growing_stripes(hints, writers, targets);
   if (kind_ == layout::Kind::beegfs)
@@ -245,7 +247,7 @@ long stripe_directory(int directory, const char* path, const hints::StripingHint
   if (opened < 0) return opened;
   const layout::Kind kind = kind_of(opened);
   const std::uint32_t targets = kind == layout::Kind::lustre ? target_count(opened) : 0;
-  const layout::Striping wanted = wanted_striping(hints, 1, targets);
+  const layout::Striping wanted = wanted_striping(hints, 1, targets, opened);
   long error = -ENOTSUP;
   if (grows(hints))
     error = set_striping(opened, kind, growing_stripes(hints, 1, targets)).error;

@@ -11,9 +11,10 @@
 namespace pario::file {
 
 /// The striping that hints request: their own values, or, if they name a size and no number of
-/// stripes, the policy's choice for that size. Empty for growing files of unknown size.
+/// stripes, the choice for that size in `directory` (a descriptor) by a sweep or the policy. Empty
+/// for growing files of unknown size.
 layout::Striping wanted_striping(const hints::StripingHints& hints, std::uint32_t writers,
-                                 std::uint32_t targets);
+                                 std::uint32_t targets, int directory);
 
 /// A file that is about to be opened with O_CREAT. If it does not exist and its file system has
 /// stripes, the constructor creates it with the requested stripes; an existing empty file gets them

@@ -13,7 +13,7 @@
 namespace pario::file {
 namespace {
 
-using Opened = base::Result<std::unique_ptr<File>>;
+using OpenedFile = base::Result<std::unique_ptr<File>>;
 
 base::Error make_syntax_error(const OpenRequest& request, const char* expected) {
   return {.number = EINVAL, .operation = "open", .path = request.path, .detail = expected};
@@ -38,30 +38,30 @@ Fault disturb(std::atomic<unsigned>& calls) {
   return {kKinds[calls++ % 3]};
 }
 
-Opened open_faulty(OpenRequest request) {
-  Opened inner = open(std::string_view(request.path), request);
+OpenedFile open_faulty(OpenRequest request) {
+  OpenedFile inner = open(std::string_view(request.path), request);
   if (!inner.ok()) return inner;
   auto calls = std::make_shared<std::atomic<unsigned>>(0);
   return make_faulty(std::move(*inner),
                      [calls](const char*, base::Extent) { return disturb(*calls); });
 }
 
-Opened open_throttled(OpenRequest request) {
+OpenedFile open_throttled(OpenRequest request) {
   double bytes_per_second = 0;
   if (!take_value(request, bytes_per_second) || bytes_per_second <= 0)
     return make_syntax_error(request, "expected throttled:BYTES_PER_SECOND:NAME");
-  Opened inner = open(std::string_view(request.path), request);
+  OpenedFile inner = open(std::string_view(request.path), request);
   if (!inner.ok()) return inner;
   return make_throttled(std::move(*inner), bytes_per_second, 0);
 }
 
-Opened open_subfiled(OpenRequest request) {
+OpenedFile open_subfiled(OpenRequest request) {
   if (!take_value(request, request.subfiles) || request.subfiles == 0)
     return make_syntax_error(request, "expected subfiled:FILES:PATH");
   return open(request);
 }
 
-Opened open_null(OpenRequest request) { return make_null(std::move(request.path)); }
+OpenedFile open_null(OpenRequest request) { return make_null(std::move(request.path)); }
 
 base::Status remove_null(const std::string&) { return {}; }
 
@@ -72,7 +72,7 @@ base::Status remove_behind_value(const std::string& name) {
   return remove_named(std::string_view(name).substr(name.find(':') + 1));
 }
 
-Opened open_local(OpenRequest request) { return open(request); }
+OpenedFile open_local(OpenRequest request) { return open(request); }
 
 struct Registry {
   std::mutex mutex;

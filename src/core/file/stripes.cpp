@@ -253,8 +253,11 @@ std::uint32_t target_count(const std::string& directory) {
 
 layout::Striping wanted_striping(const std::string& path, const hints::StripingHints& hints,
                                  std::uint32_t writers) {
-  return wanted_striping(hints, writers,
-                         hints.pario_expected_size == 0 ? 0 : target_count(directory_of(path)));
+  if (hints.pario_expected_size == 0) return wanted_striping(hints, writers, 0, -1);
+  const std::string directory = directory_of(path);
+  base::Result<int> opened = open_descriptor(directory, O_PATH | O_DIRECTORY, 0);
+  const Descriptor descriptor(opened.ok() ? *opened : -1);
+  return wanted_striping(hints, writers, target_count(directory), descriptor.number());
 }
 
 }  // namespace pario::file

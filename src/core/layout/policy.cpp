@@ -1,7 +1,9 @@
 #include "core/layout/policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace pario::layout {
 namespace {
@@ -57,6 +59,19 @@ std::span<const StripeRule> stripe_rules() { return kRules; }
 StripeChoice choose_stripes(const Expected& expected) {
   const StripeRule& found = rule_of(expected);
   return {striping(found, expected), &found};
+}
+
+double compare_with(const MeasuredStripes& measured, const Expected& expected) {
+  constexpr double kSimilar = 4, kRounding = 1e-9,
+                   kNothing = std::numeric_limits<double>::infinity();
+  if ((measured.writers > 1) != (expected.writers > 1) || measured.size == 0 || expected.size == 0)
+    return kNothing;
+  const auto factor = [](auto one, auto other) {
+    return std::abs(std::log(static_cast<double>(one) / static_cast<double>(other)));
+  };
+  const double sizes = factor(measured.size, expected.size),
+               writers = factor(measured.writers, std::max(expected.writers, 1U));
+  return std::max(sizes, writers) > std::log(kSimilar) + kRounding ? kNothing : sizes + writers;
 }
 
 GrowingStripes growing_stripes(Expected expected) {

@@ -37,6 +37,18 @@ struct StripeChoice {
 };
 StripeChoice choose_stripes(const Expected& expected);
 
+/// The stripes that were fastest when a file of `size` bytes was measured, used by `writers`
+/// processes.
+struct MeasuredStripes {
+  std::uint64_t size = 0;
+  std::uint32_t writers = 0;
+  Striping striping = {};
+};
+/// The difference of an expected file from a measured one, as the logarithm of a factor. Infinite
+/// if the measurement says nothing about it: bytes or processes differ by more than a factor of
+/// four, or only one of the files is shared.
+double compare_with(const MeasuredStripes& measured, const Expected& expected);
+
 /// The parts of a file of unknown size, for a file system that stripes parts differently: each part
 /// has the stripes of a file that ends there. No heap.
 struct GrowingStripes {

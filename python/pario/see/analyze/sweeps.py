@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -14,8 +15,8 @@ from typing import Any
 from pario import state
 
 FORMAT, VERSION = "pario-stripe-sweep", 1
-#: A sweep decides for files whose bytes and processes differ from its own by at most this factor.
-SIMILAR = 4
+#: The largest number of processes in the native core, and of characters in its variables.
+_MOST, _ROOM = 2**32 - 1, 1023
 #: Stripes that take at most this share more than the best are as good; the fewest of them count.
 ALIKE = 0.05
 
@@ -72,11 +73,12 @@ class Sweep:
 
     def distance(self, size: int, writers: int) -> float:
         """The difference from other files, as the logarithm of a factor; infinite if the sweep says
-        nothing about them."""
-        if (writers > 1) != (self.writers > 1) or size < 1:
-            return math.inf
-        factors = [abs(math.log(size / self.size)), abs(math.log(writers / self.writers))]
-        return sum(factors) if max(factors) <= math.log(SIMILAR) * (1 + 1e-9) else math.inf
+        nothing about them (src/core/layout/policy.hpp)."""
+        from pario import _native
+
+        return _native.compare_with_measured(
+            self.size, min(self.writers, _MOST), size, min(writers, _MOST)
+        )
 
 
 def find(
@@ -102,6 +104,20 @@ def load_sweeps() -> list[Sweep]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return found
+
+
+def describe_for_library(sweeps: Iterable[Sweep]) -> str:
+    """Return the best stripes of shared files as the preloaded library reads them
+    (PARIO_STRIPE_SWEEPS), the newest sweeps first, as many as it takes."""
+    text = ""
+    for sweep in sorted(sweeps, key=lambda sweep: -sweep.when):
+        best = sweep.best
+        one = f"{sweep.size}:{sweep.writers}:{best.count}:{best.unit}={sweep.mount}"
+        longer = f"{text},{one}" if text else one
+        # The library does not know how many files of one process there are at a time.
+        if sweep.writers > 1 and "," not in sweep.mount and len(os.fsencode(longer)) <= _ROOM:
+            text = longer
+    return text
 
 
 def keep(sweep: Sweep, filesystem: str) -> Path:

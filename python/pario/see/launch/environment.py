@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pario import state
 from pario.errors import ParioError
 from pario.settings.environment import variables
 from pario.settings.file import SettingsFile
@@ -120,6 +121,7 @@ def traced_environment(
     )
     traced["PARIO_TRACE_DIR"] = str(directory)
     traced["PYTHONPATH"] = _with_hook(environment.get("PYTHONPATH", ""))
+    traced |= _kept_sweeps()
     traced |= variables(settings.file, environment) if settings.file else {}
     traced |= settings.chosen
     if settings.hints:
@@ -144,6 +146,16 @@ def _pnetcdf_driver(traced: Mapping[str, str]) -> dict[str, str]:
     if traced.get("PARIO_MPIIO", "").lower() not in _YES or "nc_driver" in hints:
         return {}
     return {_PNETCDF_HINTS: ";".join(filter(None, [hints, "nc_driver=mpiio"]))}
+
+
+def _kept_sweeps() -> dict[str, str]:
+    """Return the variable with the best stripes of kept sweeps, if there are any."""
+    if not any(state.folder("stripes").glob("*.json")):
+        return {}
+    from pario.see.analyze.sweeps import describe_for_library, load_sweeps  # imports numpy
+
+    text = describe_for_library(load_sweeps())
+    return {"PARIO_STRIPE_SWEEPS": text} if text else {}
 
 
 def _with_hook(search_path: str) -> str:
