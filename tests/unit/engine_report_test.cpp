@@ -34,6 +34,30 @@ TEST(EngineReport, ListsTheOutcomeOfEveryHint) {
   });
 }
 
+TEST(EngineReport, ShowsTheWindowsAndNodesThatCallsUsed) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "used");
+  request.requested = {{"cb_nodes", "3"}, {"cb_buffer_size", "16M"}, {"romio_cb_write", "enable"}};
+  std::string reason;
+  for (const hints::Setting& setting : request.requested)
+    ASSERT_TRUE(hints::set(request.hints, setting, reason)) << reason;
+  with_file(std::vector<int>{0, 0}, request, [](SharedFile& file, comm::Comm& ranks) {
+    std::vector<std::byte> bytes(4'000'000);
+    pattern::Access access = plain(bytes, 0);
+    access.view = make_alternating_view(ranks.rank(), 2, 1000);
+    fill(access);
+    EXPECT_EQ(line_of(file.audit(), "cb_nodes")->effective, "3") << "no call yet";
+    EXPECT_OK(file.write(access, With::together, "write_at_all"));
+    const HintOutcome nodes = *line_of(file.audit(), "cb_nodes");
+    EXPECT_EQ(nodes.effective, "1");
+    EXPECT_NE(nodes.reason, "");
+    const HintOutcome size = *line_of(file.audit(), "cb_buffer_size");
+    EXPECT_LT(std::stoull(size.effective), 16u << 20);
+    EXPECT_NE(size.reason, "");
+    EXPECT_EQ(line_of(file.audit(), "romio_cb_write")->reason, "");
+  });
+}
+
 TEST(EngineReport, ExplainsHintsOfOtherMpiIoWithoutEffect) {
   const Directory directory;
   OpenRequest request = fresh(directory / "foreign");

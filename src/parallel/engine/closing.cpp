@@ -21,7 +21,7 @@ void report_statistics(OpenedFile& opened, const Call& call) {
     return;
   if (!context.is_first()) return;
   const std::vector<HintOutcome> audit =
-      make_audit(opened.request, context.hints(), opened.striping_reason);
+      make_audit(opened.request, context.hints(), opened.striping_reason, context.used_windows());
   write_report(
       {context.path(), context.comm(), context.hints(), context.policy()->layout, audit, all});
 }

@@ -128,6 +128,7 @@ base::Result<std::uint64_t> CollectiveAccess::execute_directly(Access& access) {
 
 base::Result<std::uint64_t> CollectiveAccess::execute_windows(Access& access,
                                                               const plan::Plan& plan) {
+  context_.note_windows(plan.window, plan.aggregators.size());
   GuardedFile file(context_, access.policy, GuardedFile::Locks::gate);
   const base::Status status =
       access.calls.run(plan, access.access, file, access.call, access.statistics.transfer);

@@ -64,6 +64,17 @@ Statistics FileContext::statistics() const {
   return statistics_;
 }
 
+void FileContext::note_windows(std::uint64_t bytes, std::uint64_t nodes) {
+  const std::scoped_lock lock(statistics_mutex_);
+  windows_.bytes = std::max(windows_.bytes, bytes);
+  windows_.nodes = std::max(windows_.nodes, nodes);
+}
+
+UsedWindows FileContext::used_windows() const {
+  const std::scoped_lock lock(statistics_mutex_);
+  return windows_;
+}
+
 comm::WaitLimits FileContext::limits() const {
   return {hints_.pario_watchdog, hints_.pario_patience, hints_.pario_silence, interrupt_};
 }

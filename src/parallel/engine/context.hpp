@@ -18,6 +18,12 @@
 
 namespace pario::engine {
 
+/// The largest windows of a file's collective calls, and the most nodes that had some; 0: no call
+/// had windows.
+struct UsedWindows {
+  std::uint64_t bytes = 0, nodes = 0;
+};
+
 /// The locks that separate a read-modify-write from other writes of the file.
 struct WriteGuards {
   std::shared_ptr<std::shared_mutex> threads;  ///< threads of this process
@@ -51,6 +57,9 @@ class FileContext {
 
   void add(const Statistics& more);
   Statistics statistics() const;
+  /// Notes the windows of a collective call, for the audit of hints.
+  void note_windows(std::uint64_t bytes, std::uint64_t nodes);
+  UsedWindows used_windows() const;
 
   /// Describes a collective call that moves no data; `check` must be equal on all ranks.
   Call describe_call(const char* name, std::uint64_t check = 0) const;
@@ -76,6 +85,7 @@ class FileContext {
   std::shared_ptr<const AccessPolicy> policy_;
   mutable std::mutex statistics_mutex_;
   Statistics statistics_ = {};
+  UsedWindows windows_ = {};
 };
 
 /// Returns the lock between threads of this process that lock ranges of the file `path`, because

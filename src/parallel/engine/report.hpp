@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "parallel/engine/context.hpp"
 #include "parallel/engine/engine.hpp"
 
 namespace pario::engine {
@@ -37,8 +38,9 @@ std::string format_report_json(const Closing& closing);
 void say(const std::string& text);
 
 /// Compares the requested, applied and effective value of every setting of `request`.
-/// `striping_reason`: why the stripes of the file differ from the requested ones.
+/// `striping_reason`: why the stripes of the file differ from the requested ones; `used`: the
+/// windows of its collective calls.
 std::vector<HintOutcome> make_audit(const OpenRequest& request, const hints::FileHints& effective,
-                                    const std::string& striping_reason);
+                                    const std::string& striping_reason, const UsedWindows& used);
 
 }  // namespace pario::engine

@@ -186,7 +186,8 @@ bool SharedFile::visible_at_once() const {
 }
 
 std::vector<HintOutcome> SharedFile::audit() const {
-  return make_audit(state_->request, state_->context.hints(), state_->striping_reason);
+  return make_audit(state_->request, state_->context.hints(), state_->striping_reason,
+                    state_->context.used_windows());
 }
 
 Statistics SharedFile::statistics() const { return state_->context.statistics(); }
