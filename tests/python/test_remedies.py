@@ -43,7 +43,7 @@ def plan(*remedies: Remedy) -> Plan:
 
 def remedy(analysis: Analysis, number: int = 0, name: str = "", *allowed: str) -> Remedy:
     one = analysis.findings[number]
-    return Remedy(name or one.remedy, choice_for(analysis, (one,), allowed), (one,))
+    return Remedy(name or one.title, choice_for(analysis, (one,), allowed), (one,))
 
 
 def measure_remedies(
@@ -212,8 +212,8 @@ os.write(late, bytes(100))
 def test_a_beginning_holds_the_first_calls_within_its_size(tmp_path: Path) -> None:
     job = read([record_run(tmp_path, MANY_WRITES)])
     whole, part = script_of(job), script_of(job, beginning=Beginning(size=500_000))
-    assert whole.share == 1.0 and 0.2 < part.share < 0.3
-    assert 300_000 < part.written <= 500_000  # the bytes of reads count, too
+    assert whole.share == 1.0 and 0.1 < part.share < 0.3
+    assert 200_000 < part.written <= 500_000  # the bytes of reads count, too
     assert np.array_equal(part.seats[0], whole.seats[0][: len(part.seats[0])])
     records = perform(part, tmp_path).job.records
     assert records["bytes_written"].max() == part.written

@@ -33,6 +33,8 @@ from pario.see.tables.model import LAYERS, Job
 SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.1
 #: The most findings whose remedies are tried alone, and the remedies that are measured again.
 MOST, FINALISTS = 4, 3
+#: A remedy that takes this share longer is not measured again.
+UNCLEAR = 0.25
 #: The replays that the first round leaves for further ones.
 CONFIRMING = 2 * (LEAST_RUNS - 1)
 #: A remedy pays from this share of the seconds on; with fewer than LEAST_RUNS replays from the
@@ -95,9 +97,9 @@ class Measured:
     @property
     def verdict(self) -> str:
         """Why it does not pay, in words."""
-        if self.ratio > 1 - LEAST_GAIN:
-            return "not faster"
-        return "not faster beyond noise"
+        if len(self.seconds.values) < LEAST_RUNS and self.ratio <= 1 + UNCLEAR:
+            return "not shown to be faster"
+        return "not faster" if self.ratio > 1 - LEAST_GAIN else "not faster beyond noise"
 
     @property
     def pays(self) -> bool:
@@ -190,12 +192,15 @@ def choice_for(analysis: Analysis, findings: Sequence[Finding], allowed: Collect
 
 
 def _name(finding: Finding, choice: Choice) -> str:
+    """The settings as pario.toml names them, and their files."""
     keys = dict.fromkeys(
-        MPIIO if (table, key) == ("run", "mpiio") else f"{key}={value}"
+        MPIIO if (table, key) == ("run", "mpiio") else f"{table}.{key}={value}"
         for _, of in choice.sections
         for table, key, value in of
     )
-    return f"{finding.remedy} ({', '.join(keys)})"
+    more = f" and {finding.file_count - 1} more" if finding.file_count > 1 else ""
+    files = f" for {wording.name(finding.files[0])}{more}" if finding.files else ""
+    return f"{', '.join(keys)}{files}"
 
 
 def measure(
@@ -215,9 +220,9 @@ def measure(
     if joined and joined.choice not in {one.choice for one in several}:
         rounds.play((joined,))
     for _ in range(LEAST_RUNS - 1):
-        best = [one.remedy for one in rounds.results() if one.ratio <= 1 - LEAST_GAIN]
-        if best:
-            rounds.play(best[:FINALISTS])
+        unclear = [one.remedy for one in rounds.results() if one.ratio <= 1 + UNCLEAR]
+        if unclear:
+            rounds.play(unclear[:FINALISTS])
     return Measurement(Sample(tuple(rounds.originals)), rounds.results(), plan.script.share)
 
 
