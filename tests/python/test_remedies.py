@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from pario.cli.advise import describe as describe_advice
 from pario.cli.measured import advise_by_replays, describe
 from pario.prove.replay import ReplayError, Script, perform, script_of
 from pario.prove.replay.beginning import Beginning
-from pario.prove.replay.script import BARRIER, MPI, OPERATION
+from pario.prove.replay.errors import LateError
+from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import Choice
 from pario.prove.tune.remedies import (
@@ -23,7 +25,10 @@ from pario.prove.tune.remedies import (
     Remedy,
     advise_measured,
     choice_for,
+    find_directory,
     measure,
+    plan_measurement,
+    player,
 )
 from pario.see.analyze import analyze
 from pario.see.analyze.model import Analysis, FileSetting
@@ -32,6 +37,7 @@ from tests.python.test_advise import finding, run
 from tests.python.test_replay import record_run
 
 BUFFERS = FileSetting("streams", "size", "8M", False, "writes are collected")
+DiskUsage = namedtuple("DiskUsage", ["total", "used", "free"])
 HANDLES = FileSetting("streams", "handles", "yes", True, "a closed file stays open")
 AHEAD = FileSetting("streams", "prefetch", "2", False, "reads are served from large ones")
 EMPTY = Script([], [], [], 0)
@@ -102,6 +108,15 @@ def test_a_promise_is_the_measured_gain() -> None:
     (repaired,) = advice.repaired
     assert repaired.seconds == pytest.approx(0.19)
     assert "worth 0.19 s as measured" in next(describe_advice(advice))
+
+
+def test_settings_that_repair_the_same_seconds_are_not_promised_twice() -> None:
+    analysis = with_io(run(finding(BUFFERS), finding(AHEAD, files=("/in/b.dat",))), 10.0)
+    remedies = (remedy(analysis, 0, "one"), remedy(analysis, 1, "other"))
+    found = measure_remedies(analysis, remedies, as_it_is=1.0, one=0.3, other=0.4, joined=0.2)
+    advice = advise_measured(analysis, found)
+    assert sum(one.seconds for one in advice.repaired) == pytest.approx(8.0)
+    assert "worth 8.00 s as measured" in next(describe_advice(advice))
 
 
 def test_a_collective_program_without_findings_gets_the_mpiio_that_is_faster() -> None:
@@ -185,6 +200,59 @@ def test_a_failing_remedy_is_named_and_not_chosen() -> None:
     assert found.chosen is None
     assert list(describe(found))[-1] == "    failed  buffers: no room"
     assert advise_measured(analysis, found).repaired == analysis.findings  # stays an estimate
+
+
+def test_a_late_replay_keeps_the_earlier_rounds() -> None:
+    values = iter([1.0, 0.2, 0.2])
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        try:
+            return next(values)
+        except StopIteration:
+            raise LateError("a replay was not over") from None
+
+    found = measure(plan(remedy(run(finding(BUFFERS)))), play)
+    assert found.original.values == (1.0,)
+    assert found.chosen is not None and found.chosen.seconds.values == (0.2,)
+
+
+@pytest.mark.parametrize("share", [0.01, 1.0])
+def test_a_beginning_too_short_to_judge_the_run_is_an_error(share: float) -> None:
+    short = replace(plan(remedy(run(finding(BUFFERS)))), script=replace(EMPTY, share=share))
+
+    def play(script: Script, choice: Choice, limit: float) -> float:
+        return 0.005
+
+    if share == 1.0:
+        assert measure(short, play).remedies
+        return
+    with pytest.raises(ReplayError, match="the first 1 % of the calls"):
+        measure(short, play)
+
+
+def test_creating_the_files_of_a_replay_takes_no_more_than_its_limit(tmp_path: Path) -> None:
+    script = Script([], ["/large"], [FileMade(0, 1 << 30)], 0)
+    play = player(replace(plan(), directory=tmp_path), ())
+    with pytest.raises(LateError, match=r"not over after 0\.05 s \(--measure raises the limit\)"):
+        play(script, Choice(), 0.05)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("usage", "message"),
+    [
+        ((1000, 1000, 0), "has no free space"),
+        ((10**9, 0, 10**6), " 5 % of the free space are 50.0 kB"),
+    ],
+)
+def test_a_file_system_that_is_full_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usage: tuple[int, int, int], message: str
+) -> None:
+    (tmp_path / "in.dat").write_bytes(bytes(100_000))
+    job = read([record_run(tmp_path, 'open("in.dat", "rb").read()')])
+    monkeypatch.setattr("shutil.disk_usage", lambda _: DiskUsage(*usage))
+    with pytest.raises(ReplayError, match=message):
+        plan_measurement(job, analyze(job), tmp_path)
 
 
 def test_an_original_that_cannot_be_replayed_is_an_error() -> None:
@@ -276,6 +344,16 @@ def test_a_recorded_run_is_measured_where_its_files_are(tmp_path: Path) -> None:
     assert lines[0].startswith("pario: measured by replays of all calls")
     assert advice.acts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["late.dat", "log", "out.dat"]
+
+
+def test_a_file_whose_directory_cannot_be_looked_up_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "in.dat").write_bytes(bytes(100_000))
+    analysis = analyze(read([record_run(tmp_path, 'open("in.dat", "rb").read()')]))
+    row = next(row for row in analysis.files if row.path.endswith("in.dat"))
+    bad = replace(row, path=f"/{'x' * 300}/in.dat")
+    assert find_directory(replace(analysis, files=(bad, row))) == tmp_path
+    with pytest.raises(ReplayError, match="do not exist here"):
+        find_directory(replace(analysis, files=(bad,)))
 
 
 def test_a_run_without_its_directory_keeps_estimates(tmp_path: Path) -> None:

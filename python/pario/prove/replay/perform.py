@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, replace
@@ -39,7 +40,6 @@ class Manner:
     # Close the files that the run left open, so that the seconds include the flush of buffers.
     close_files: bool = False
     limit: float = inf  # seconds after which the replay is ended
-    cold: bool = False  # the files that exist before it are not in the page cache
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,29 @@ def perform(script: Script, directory: Path, manner: Manner | None = None) -> Pe
     """Play a script once below ``directory``; leaves no files there. Raises ReplayError if it
     fails or exceeds the limit."""
     manner = manner or Manner()
-    with prepare_scratch(script, directory, cold=manner.cold) as root:
+    with prepare_scratch(script, directory) as root:
         return play(script, root, manner)
 
 
 @contextmanager
 def prepare_scratch(
-    script: Script, directory: Path, stripes: Wanted | None = None, *, cold: bool = False
+    script: Script,
+    directory: Path,
+    stripes: Wanted | None = None,
+    *,
+    cold: bool = False,
+    deadline: float = inf,
 ) -> Iterator[Path]:
     """A new scratch directory with the files that existed before the run, which are not in the page
     cache if ``cold``. All of its files have ``stripes``, or the stripes of ``directory``. Raises
-    ReplayError if it cannot be made, and ParioError if the file system sets other stripes."""
+    ReplayError if it cannot be made, LateError if it is not complete at ``deadline`` (of the
+    monotonic clock), and ParioError if the file system sets other stripes."""
     _check(script, directory)
     try:
         with scratch(directory, "pario-replay-") as root:
             if stripes and (other := differences(stripes, set_stripes(root, stripes))):
                 raise ReplayError(f"{root}: {'; '.join(other)}")
-            _prepare_files(script, root, cold=cold)
+            _prepare_files(script, root, cold=cold, deadline=deadline)
             yield root
     except OSError as error:
         raise ReplayError(f"{error.filename or directory}: {error.strerror or error}") from error
@@ -112,20 +118,27 @@ def _check(script: Script, directory: Path) -> None:
         )
 
 
-def _prepare_files(script: Script, root: Path, *, cold: bool) -> None:
-    """Make the directories and files that existed before the run."""
+def _prepare_files(script: Script, root: Path, *, cold: bool, deadline: float) -> None:
+    """Make the directories and files that existed before the run. Raises LateError."""
     for path in script.paths:
         below(root, path).parent.mkdir(parents=True, exist_ok=True)
     for number in script.directories:
         below(root, script.paths[number]).mkdir(exist_ok=True)
     block = bytes(range(1, 251)) * (_CHUNK // 250)
     for made in script.files:
+        _check_deadline(deadline)
         with suppress(IsADirectoryError), below(root, script.paths[made.path]).open("wb") as file:
             for begin in range(0, made.size, len(block)):
+                _check_deadline(deadline)
                 file.write(block[: made.size - begin])
             if cold:
                 file.flush()
                 drop_from_cache(file.fileno())
+
+
+def _check_deadline(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise LateError("there was no time to create the files that the run found")
 
 
 def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performance:

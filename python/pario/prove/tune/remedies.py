@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -20,6 +20,7 @@ from pario import wording
 from pario.errors import ParioError
 from pario.prove.replay import ReplayError, Script, script_of
 from pario.prove.replay.beginning import Beginning
+from pario.prove.replay.errors import LateError
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import Choice
 from pario.see.analyze.advise import Advice, advise
@@ -29,8 +30,10 @@ from pario.see.analyze.noise import LEAST_RUNS, noise
 from pario.see.tables.model import LAYERS, Job
 
 #: The seconds that all replays may take together, the seconds of calls in one of them, and the
-#: share of the free space that their files may take.
-SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.1
+#: share of the free space that the files of the run may take, and the bytes that one writes.
+SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.05
+#: The least seconds of a beginning whose measurement says something about the whole run.
+LEAST_BEGINNING = 0.1
 #: The most findings whose remedies are tried alone, and the remedies that are measured again.
 MOST, FINALISTS = 4, 3
 #: A remedy that takes this share longer is not measured again.
@@ -139,13 +142,13 @@ def plan_measurement(
 ) -> Plan:
     """Plan the replays of a run. Raises ReplayError if its calls cannot be replayed, and
     NothingToMeasureError if no remedy can be measured."""
-    free = shutil.disk_usage(directory).free if directory.is_dir() else 0
-    beginning = Beginning(min(SECONDS_EACH, seconds / 8), SPACE * free or inf)
-    script = script_of(job, beginning=beginning)
-    if free and script.size > SPACE * free:
+    space = _find_space(directory)
+    script = script_of(job, beginning=Beginning(min(SECONDS_EACH, seconds / 8), space))
+    if script.size > space:
         raise ReplayError(
-            f"{directory} has too little space for a replay: its files need {script.size} bytes, a"
-            f" tenth of the free space is {int(SPACE * free)}"
+            f"{directory} has too little space for a replay: its files need"
+            f" {wording.size(script.size)}, {wording.share(SPACE)} of the free space are"
+            f" {wording.size(space)}"
         )
     together = make_collective(script) if script.mpiio == "as MPI-IO calls" else None
     remedies = tuple(_remedies(job, analysis, allowed, script, together))
@@ -157,6 +160,17 @@ def plan_measurement(
             else "replays leave out the calls that the settings change"
         )
     return Plan(script, together, directory, remedies, seconds, analysis.cold)
+
+
+def _find_space(directory: Path) -> float:
+    """The bytes that the files of a replay may take, and those that it may write; infinite if the
+    file system has no size (a CephFS without statistics). Raises ReplayError if it is full."""
+    usage = shutil.disk_usage(directory) if directory.is_dir() else None
+    if usage is None or not usage.total:
+        return inf
+    if not usage.free:
+        raise ReplayError(f"{directory} has no free space for a replay")
+    return SPACE * usage.free
 
 
 def _remedies(
@@ -211,7 +225,8 @@ def measure(
 ) -> Measurement:
     """Replay all remedies once, the settings that helped together, and then the fastest ones
     again, as long as the seconds of the plan allow. Raises ReplayError if the original cannot be
-    replayed. ``tell`` is called with the name of each replay."""
+    replayed, or is a beginning too short to judge the run. ``tell`` is called with the name of each
+    replay."""
     rounds = _Rounds(plan, play, tell, clock)
     rounds.play(plan.remedies)
     helped = [one for one in rounds.results() if one.ratio <= 1 - LEAST_GAIN]
@@ -252,11 +267,20 @@ class _Rounds:
         """Play a round, as far as time is left. Raises ParioError if the first original fails."""
         if self.originals and not self._has_time(2):
             return
+        try:
+            self._play_round(remedies)
+        except LateError:
+            if not self.originals:
+                raise
+            self._end = -inf  # the earlier rounds count
+
+    def _play_round(self, remedies: Sequence[Remedy]) -> None:
         sides = [None, *remedies]
         found: dict[Remedy | None, float] = {}
         for side in sides if len(self.originals) % 2 == 0 else reversed(sides):
             if side is None:
                 found[None] = self._time("as it is", self._plan.script, Choice())
+                self._expect_enough(found[None])
             elif self._has_time(1 + self._count_reserved(found)):
                 self._attempt(side, found)
         original = found.pop(None)
@@ -264,6 +288,15 @@ class _Rounds:
         for remedy, seconds in found.items():
             assert remedy is not None
             self._pairs.setdefault(remedy, []).append((seconds, original))
+
+    def _expect_enough(self, seconds: float) -> None:
+        share = self._plan.script.share
+        if share < 1 and seconds < LEAST_BEGINNING:
+            raise ReplayError(
+                f"the space and the time for replays allow only the first {wording.share(share)} of"
+                f" the calls, which take {wording.seconds(seconds)}: too little for a judgement"
+                " (--measure, --on)"
+            )
 
     def results(self) -> tuple[Measured, ...]:
         """All remedies that were played, the fastest first."""
@@ -301,18 +334,26 @@ class _Rounds:
 
 
 def player(plan: Plan, mpiexec: Sequence[str]) -> Play:
-    """Return a function that replays on the plan's file system."""
-    from pario.prove.replay.perform import Manner, perform
+    """Return a function that replays on the plan's file system. The limit of a replay includes the
+    creation of its files."""
+    from pario.prove.replay.perform import Manner, prepare_scratch
+    from pario.prove.replay.perform import play as play_prepared
 
     def play(script: Script, choice: Choice, limit: float) -> float:
-        manner = Manner(
-            settings=choice.settings(),
-            mpiexec=mpiexec,
-            close_files=True,
-            limit=limit,
-            cold=plan.cold,
-        )
-        return perform(script, plan.directory, manner).longest
+        deadline = time.monotonic() + limit
+        try:
+            with prepare_scratch(script, plan.directory, cold=plan.cold, deadline=deadline) as root:
+                manner = Manner(
+                    settings=choice.settings(),
+                    mpiexec=mpiexec,
+                    close_files=True,
+                    limit=max(deadline - time.monotonic(), 0.0),
+                )
+                return play_prepared(script, root, manner).longest
+        except LateError as error:
+            raise LateError(
+                f"a replay was not over after {wording.seconds(limit)} (--measure raises the limit)"
+            ) from error
 
     return play
 
@@ -322,7 +363,8 @@ def find_directory(analysis: Analysis) -> Path:
     may be written. Raises ReplayError if there is none."""
     for row in analysis.files:
         place = Path(row.path).parent
-        if not (row.stream or row.group) and place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+        # is_dir() raises an error for a name that access() rejects.
+        if not (row.stream or row.group) and os.access(place, os.W_OK | os.X_OK) and place.is_dir():
             return place
     raise ReplayError("the directories of the run's files do not exist here or cannot be written")
 
@@ -340,8 +382,9 @@ def advise_measured(
     }
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
     io = analysis.verdict.critical.io
+    together = _find_share_together(chosen, alone)
     findings = tuple(
-        _set_seconds(finding, alone[finding.title], io, kept=finding.title in kept)
+        _set_seconds(finding, alone[finding.title], together * io, kept=finding.title in kept)
         if finding.title in alone
         else finding
         for finding in analysis.findings
@@ -354,8 +397,18 @@ def advise_measured(
     return replace(advice, proposals=(*own.proposals((reason,)), *advice.proposals))
 
 
+def _find_share_together(chosen: Measured | None, alone: Mapping[str, Measured]) -> float:
+    """The gain of the chosen remedy relative to the sum of the gains of its settings alone, which
+    overlap."""
+    if chosen is None or len(chosen.remedy.findings) < 2:
+        return 1.0
+    gains = [max(1 - alone[finding.title].ratio, 0.0) for finding in chosen.remedy.findings]
+    return max(1 - chosen.ratio, 0.0) / sum(gains) if sum(gains) else 1.0
+
+
 def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) -> Finding:
-    """A finding with the seconds that its remedy saved in replays, in proportion to the run."""
+    """A finding with the seconds that its remedy saved in replays, in proportion to the run, whose
+    seconds in I/O are ``io``."""
     if found.failure:
         return finding
     method = f"{finding.method} Measured by replays: {_figures(found)}."
