@@ -1,6 +1,7 @@
 #include "core/pattern/node.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pario::pattern::detail {
 namespace {
@@ -27,12 +28,27 @@ std::uint64_t Node::part_at(std::uint64_t position) const {
          1;
 }
 
-Tree make_block(std::uint64_t size) {
-  if (size == 0) return nullptr;
+namespace {
+
+Tree make_new_block(std::uint64_t size) {
   auto node = std::make_shared<Node>();
   node->size = size;
   node->whole = block_measure(0, size);
   return node;
+}
+
+}  // namespace
+
+/// Blocks of the size of an elementary type are made once: every access has several.
+Tree make_block(std::uint64_t size) {
+  constexpr std::uint64_t kLargestKept = 16;
+  // Never destroyed: other threads may outlive main().
+  static const auto* kept = [] {
+    auto* blocks = new std::array<Tree, kLargestKept + 1>;
+    for (std::uint64_t i = 1; i <= kLargestKept; ++i) (*blocks)[i] = make_new_block(i);
+    return blocks;
+  }();
+  return size <= kLargestKept ? (*kept)[size] : make_new_block(size);
 }
 
 Tree make_repeat(const Tree& child, std::uint64_t count, std::int64_t stride) {
