@@ -150,6 +150,18 @@ def test_all_nodes_learn_which_rank_was_killed(
     expect_all_to_learn(lines, ranks, killed, silent=mpi.name == "mpich-4")
 
 
+@pytest.mark.system
+def test_delayed_writes_of_a_killed_rank_are_in_the_file(
+    mpi: Mpi, program: str, tmp_path: Path
+) -> None:
+    command = [keeper(tmp_path), "2", program, str(tmp_path), "orphaned", "-", "1"]
+    lines = run_program(mpi, command, tmp_path, hints="pario_write_behind=4M")
+    for rank in (0, 2):
+        assert len(of(rank, lines)) == 1 and "close: good" not in of(rank, lines), lines
+    pieces = [bytes([ord("a") + rank]) * 100 for rank in range(3)]
+    assert (tmp_path / "troubles").read_bytes() == b"".join(pieces) * ((1 << 20) // 100)
+
+
 def lines_of_late(
     mpi: Mpi, program: str, how: list[str], tmp_path: Path, *, nodes: int = 1, traced: bool = False
 ) -> list[str]:

@@ -10,7 +10,7 @@
 namespace pario::engine {
 namespace {
 
-constexpr int kOne[] = {0};
+constexpr int kOne[] = {0}, kFourOfOne[] = {0, 0, 0, 0};
 
 OpenRequest behind(const std::string& path, std::uint64_t bound = 1 << 16) {
   OpenRequest request = fresh(path);
@@ -114,13 +114,14 @@ TEST(EngineWriteBehind, IsWrittenAfterItsDelay) {
   const Directory directory;
   OpenRequest request = behind(directory / "late");
   request.hints.pario_write_behind_delay = 1;
-  with_file(kOne, request, [&](SharedFile& file, comm::Comm&) {
-    write_bytes(file, 0, 8);
-    while (contents(directory / "late").empty())
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_EQ(contents(directory / "late"), bytes_at(0, 8));
-    EXPECT_EQ(read_bytes(file, 0, 8), bytes_at(0, 8));
-  });
+  for (const std::span<const int> node_of : {std::span<const int>(kOne), {kFourOfOne}})
+    with_file(node_of, request, [&](SharedFile& file, comm::Comm& ranks) {
+      if (ranks.rank() == 0) write_bytes(file, 0, 8);
+      while (contents(directory / "late").empty())
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(contents(directory / "late"), bytes_at(0, 8));
+      EXPECT_EQ(read_bytes(file, 0, 8), bytes_at(0, 8));
+    });
 }
 
 TEST(EngineWriteBehind, LargeWritesGoPastInOrder) {
@@ -184,7 +185,7 @@ TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
     hints.pario_write_behind = 1 << 16;
     EXPECT_OK(file.set_hints(hints));
     grows();
-    write_kept_writes();
+    write_kept_writes(Reader::ranks);
     EXPECT_EQ(contents(path).size(), size);
     grows();
     const auto operation = file.start(plan::Direction::read, {}, With::together, "iread_all");
@@ -195,10 +196,10 @@ TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
   EXPECT_EQ(contents(path).size(), 95u) << "closing writes the rest";
 }
 
-/// Opens a file that fails to write [begin, end) on rank `bad`, with that number, while `broken`.
-Opener breaking(const comm::Comm& ranks, int bad, base::Extent where, int number,
+/// Opens a file that fails to write [begin, end) on this rank if `mine`, with that number, while
+/// `broken`.
+Opener breaking(bool mine, base::Extent where, int number,
                 const std::shared_ptr<std::atomic<bool>>& broken) {
-  const bool mine = ranks.rank() == bad;
   return [=](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
     auto file = file::open(request);
     if (!file || !mine) return file;
@@ -218,10 +219,10 @@ TEST(EngineWriteBehind, ErrorsAreThoseOfTheNextCallOfTheRank) {
   const Directory directory;
   comm::run_as_threads(kOne, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, behind(directory / "error"),
-                                 breaking(*ranks, 0, {40, 60}, ENOSPC, broken_disk()));
+                                 breaking(true, {40, 60}, ENOSPC, broken_disk()));
     ASSERT_TRUE(file.ok());
     write_bytes(**file, 30, 20);
-    write_kept_writes();
+    write_kept_writes(Reader::ranks);
     std::vector<std::byte> bytes(10);
     const auto next = (*file)->read(plain(bytes, 500), With::alone, "read_at");
     ASSERT_FALSE(next.ok());
@@ -233,38 +234,125 @@ TEST(EngineWriteBehind, ErrorsAreThoseOfTheNextCallOfTheRank) {
   });
 }
 
-/// Rank 2 cannot write its kept bytes; all ranks make the collective `call` next and get its error.
-void expect_error_on_all_ranks(const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
+/// The node of rank 2 cannot write the bytes that rank 2 has kept; all ranks make the collective
+/// `call` next and get the error. In a node of several ranks, any of them writes.
+void expect_error_on_all_ranks(std::span<const int> node_of,
+                               const std::function<base::Status(SharedFile&, comm::Comm&)>& call) {
   const Directory directory;
   const auto broken = broken_disk();
-  comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
+  comm::run_as_threads(node_of, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, behind(directory / "shared_error"),
-                                 breaking(*ranks, 2, {100, 200}, EIO, broken));
+                                 breaking(ranks->node() == node_of[2], {100, 200}, EIO, broken));
     ASSERT_TRUE(file.ok());
     if (ranks->rank() == 2) write_bytes(**file, 150, 10);
     const base::Status status = call(**file, *ranks);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().number, EIO) << status.error().text();
-    EXPECT_EQ(status.error().rank, 2);
+    EXPECT_EQ(node_of[static_cast<std::size_t>(status.error().rank)], node_of[2]);
     EXPECT_EQ(status.error().where, (base::Extent{150, 160}));
     EXPECT_OK((*file)->close());
   });
 }
 
 TEST(EngineWriteBehind, ErrorsReachAllRanks) {
-  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.sync(); });
-  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.resize(1000); });
-  expect_error_on_all_ranks([](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> bytes(10);
-    return file
-        .write(plain(bytes, static_cast<std::uint64_t>(ranks.rank()) * 10), With::together,
-               "write_all")
-        .status();
+  constexpr int kAlone[] = {0, 0, 1}, kOneNode[] = {0, 0, 0};
+  for (const std::span<const int> node_of : {std::span<const int>(kFour), {kAlone}, {kOneNode}}) {
+    expect_error_on_all_ranks(node_of, [](SharedFile& file, comm::Comm&) { return file.sync(); });
+    expect_error_on_all_ranks(node_of,
+                              [](SharedFile& file, comm::Comm&) { return file.resize(1000); });
+    expect_error_on_all_ranks(node_of, [](SharedFile& file, comm::Comm& ranks) {
+      std::vector<std::byte> bytes(10);
+      return file
+          .write(plain(bytes, static_cast<std::uint64_t>(ranks.rank()) * 10), With::together,
+                 "write_all")
+          .status();
+    });
+    expect_error_on_all_ranks(node_of, [](SharedFile& file, comm::Comm&) {
+      return file.read({}, With::together, "read_all").status();
+    });
+    expect_error_on_all_ranks(node_of, [](SharedFile& file, comm::Comm&) { return file.close(); });
+  }
+}
+
+/// Each rank writes its pieces of a view of `bytes` bytes in turn, `at_once` pieces in a call.
+void write_alternating(SharedFile& file, const comm::Comm& ranks, std::uint64_t bytes,
+                       std::uint64_t at_once) {
+  constexpr std::uint64_t kPiece = 100;
+  std::vector<std::byte> buffer(kPiece * at_once);
+  pattern::Access access = plain(buffer, 0);
+  access.view = make_alternating_view(ranks.rank(), ranks.size(), kPiece);
+  const auto parts = static_cast<std::uint64_t>(ranks.size());
+  for (; access.position < bytes / parts; access.position += buffer.size()) {
+    fill(access);
+    EXPECT_OK(file.write(access, With::alone, "write_at"));
+  }
+}
+
+TEST(EngineWriteBehind, RanksOfANodeFillBlocksTogether) {
+  for (const std::uint64_t at_once : {1, 50}) {
+    const Directory directory;
+    std::mutex mutex;
+    Statistics all;
+    constexpr std::uint64_t kBytes = 2'000'000;
+    with_file(kFourOfOne, behind(directory / "together", 1 << 20),
+              [&](SharedFile& file, comm::Comm& ranks) {
+                write_alternating(file, ranks, kBytes, at_once);
+                EXPECT_OK(file.sync());
+                const std::scoped_lock lock(mutex);
+                all += file.statistics();
+              });
+    EXPECT_EQ(contents(directory / "together"), bytes_at(0, kBytes));
+    EXPECT_EQ(all.transfer.read_modify_writes, 0u);
+    EXPECT_EQ(all.transfer.system_writes, all.writes_behind);
+    EXPECT_EQ(all.transfer.system_writes, kBytes / (128 << 10) + 1) << "blocks and the rest";
+  }
+}
+
+TEST(EngineWriteBehind, RanksOfANodeReadTheWritesOfEachOther) {
+  const Directory directory;
+  with_file(kFourOfOne, behind(directory / "node"), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto rank = static_cast<std::uint64_t>(ranks.rank());
+    write_bytes(file, rank * 100, 100);
+    write_kept_writes(Reader::ranks);
+    EXPECT_OK(file.agree(0, {}, "message"));
+    EXPECT_TRUE(contents(directory / "node").empty()) << "no rank needs the file for that";
+    EXPECT_EQ(*file.size(), 400u);
+    EXPECT_OK(file.agree(0, {}, "message"));
+    EXPECT_EQ(read_bytes(file, (rank + 1) % 4 * 100, 100), bytes_at((rank + 1) % 4 * 100, 100));
+    write_bytes(file, 1000 + rank * 100, 100);
+    write_kept_writes(Reader::all);
+    EXPECT_GE(contents(directory / "node").size(), 1100 + rank * 100);
   });
-  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) {
-    return file.read({}, With::together, "read_all").status();
+}
+
+TEST(EngineWriteBehind, OtherNodesReadWhatIsWrittenBeforeAMessage) {
+  const Directory directory;
+  with_file(kFour, behind(directory / "nodes"), [&](SharedFile& file, comm::Comm& ranks) {
+    const auto rank = static_cast<std::uint64_t>(ranks.rank());
+    write_bytes(file, rank * 100, 100);
+    write_kept_writes(Reader::ranks);
+    EXPECT_OK(file.agree(0, {}, "message"));
+    EXPECT_EQ(contents(directory / "nodes"), bytes_at(0, 400));
   });
-  expect_error_on_all_ranks([](SharedFile& file, comm::Comm&) { return file.close(); });
+}
+
+TEST(EngineWriteBehind, ARankThatWritesForOthersGetsTheError) {
+  const Directory directory;
+  comm::run_as_threads(kFourOfOne, [&](std::shared_ptr<comm::Comm> ranks) {
+    auto file = SharedFile::open(ranks, behind(directory / "other"),
+                                 breaking(true, {40, 60}, ENOSPC, broken_disk()));
+    ASSERT_TRUE(file.ok());
+    if (ranks->rank() == 0) write_bytes(**file, 30, 20);
+    EXPECT_OK((*file)->agree(0, {}, "message"));
+    if (ranks->rank() == 1) {
+      std::vector<std::byte> bytes(10);
+      const auto read = (*file)->read(plain(bytes, 30), With::alone, "read_at");
+      ASSERT_FALSE(read.ok());
+      EXPECT_EQ(read.error().number, ENOSPC);
+      EXPECT_EQ(read.error().where, (base::Extent{30, 50}));
+    }
+    EXPECT_OK((*file)->close());
+  });
 }
 
 TEST(EngineWriteBehind, IsVerifiedWhenItIsWritten) {
@@ -358,7 +446,8 @@ TEST(EngineMerge, ErrorsReachAllRanksByTheCallThatExchanges) {
   comm::run_as_threads(kFour, [&](std::shared_ptr<comm::Comm> ranks) {
     OpenRequest request = merging(directory / "broken");
     request.hints.romio_cb_write = hints::Choice::disable;
-    auto file = SharedFile::open(ranks, request, breaking(*ranks, 1, {0, 1000}, ENOSPC, broken));
+    auto file =
+        SharedFile::open(ranks, request, breaking(ranks->rank() == 1, {0, 1000}, ENOSPC, broken));
     ASSERT_TRUE(file.ok());
     const auto failing = [&](const base::Status& status) {
       ASSERT_FALSE(status.ok());
@@ -437,7 +526,7 @@ TEST(EngineKeep, LostBytesAreReportedAtTheEndOfTheProgram) {
   const auto leave = [&] {
     const auto ranks = comm::make_self();
     auto file = SharedFile::open(ranks, behind(directory / "lost"),
-                                 breaking(*ranks, 0, {0, 100}, ENOSPC, broken_disk()));
+                                 breaking(true, {0, 100}, ENOSPC, broken_disk()));
     write_bytes(**file, 10, 50);
     static_cast<void>(file->release());
     std::exit(0);

@@ -127,7 +127,8 @@ Word run_with_own_io(ForwardedCall call) {
     return result;
   }
   if (call.id == Id::Session_init) restore_weak_references();
-  if (communicates(function)) mpiio::before_communication();
+  if (communicates(function))
+    mpiio::before_communication(function.role == Role::abort || function.role == Role::finalize);
   mpiio::before_completion(function.name, call.arguments);
   const Word result = mpiio::after_completion(function.name, call.arguments, call.run());
   if (function.role == Role::finalize) mpiio::after_finalize();

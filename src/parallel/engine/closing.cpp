@@ -66,10 +66,10 @@ base::Status finish_file(OpenedFile& opened, bool is_complete) {
 base::Status close_file(OpenedFile& opened) {
   FileContext& context = opened.context;
   opened.transfers.finish_independent();
-  base::Status mine = opened.transfers.flush();
-  opened.transfers.kept_writes().unregister();
   const Call call = context.describe_call(kClose);
-  const base::Status met = opened.meet(call);
+  base::Status mine;
+  const base::Status met = opened.meet_and_flush(call, mine);
+  opened.transfers.kept_writes().unregister();
   if (met) report_statistics(opened, call);
   if (context.is_first()) opened.pointer->remove();
   const base::Status closed = context.file().close();

@@ -100,10 +100,14 @@ struct Box {
   std::vector<std::int64_t> strides = {};  ///< bytes between elements in memory
 };
 
-/// Writes the bytes that hint pario_write_behind keeps in memory, for all files of this process.
-/// Called before the rank communicates, so that other processes find the bytes in the files. The
-/// next calls on the files return the errors. Costs one load if no bytes are kept.
-void write_kept_writes();
+/// The readers of bytes that were written independently: the ranks of the file, or anybody.
+enum class Reader : std::uint8_t { ranks, all };
+
+/// Writes the bytes that hint pario_write_behind keeps in memory, for all files of this process, as
+/// far as `reader` could not read them otherwise. Called before the rank communicates, so that
+/// other ranks find the bytes, and (Reader::all) before the program ends. The next calls on the
+/// files return the errors. Costs one load if no bytes are kept and ranks read.
+void write_kept_writes(Reader reader);
 
 /// Makes the ranks of `communicator`, a handle of the process's MPI, for SharedFile::open().
 /// Collective over `communicator`. The hints limit the wait for missing ranks.
@@ -149,9 +153,11 @@ class SharedPointer {
 /// Hints may delay writes until after the call has returned: small independent ones
 /// (pario_write_behind) until the rank makes a collective call that moves data, changes the file or
 /// syncs, or until pario_write_behind_delay has passed; collective ones (pario_merge_collectives)
-/// until the next such call that is not a write. A rank always reads its own writes. If a kept
-/// write fails, the next call that moves data, sync() or close() still does its work and returns
-/// that deferred error. If the program ends without close(), exit(3) writes the kept bytes.
+/// until the next such call that is not a write. A rank always reads its own writes. Ranks that
+/// are all on one node keep independent writes together and read those of each other. If a kept
+/// write fails, the next call of the rank that tried to write it (one that moves data, sync() or
+/// close()) still does its work and returns that deferred error. If the program ends without
+/// close(), exit(3) writes the kept bytes.
 class SharedFile {
  public:
   /// Collective over `comm`. The lowest rank creates the file, the others open it after that;

@@ -13,6 +13,7 @@ namespace {
 
 /// Writes whose pieces have a larger mean size get requests of their own.
 constexpr std::uint64_t kMeanPiece = 64 << 10;
+constexpr std::uint64_t kMostMemory = 64 << 20;  // of a rank for windows
 constexpr std::uint64_t kDelayCheckNs = 500'000'000;
 
 /// The files of this process that have kept writes since they were opened. Never destroyed: it is
@@ -28,8 +29,9 @@ Registry& registry() {
   return instance;
 }
 
-/// True if a write was kept since write_kept_writes() last ran.
-std::atomic<bool> any_kept{false};
+/// The writes kept so far, and those among them that write_kept_writes() has written: it returns
+/// early only if another thread has finished that, not merely begun.
+std::atomic<std::uint64_t> kept_count{0}, written_count{0};
 
 /// Writes kept bytes whose delay has passed. Runs in a thread of its own until the process ends.
 base::Result<std::uint64_t> watch_delays() {
@@ -65,12 +67,15 @@ void save_all_at_exit() {
 
 }  // namespace
 
-void write_kept_writes() {
-  if (!any_kept.load(std::memory_order_relaxed) || !any_kept.exchange(false)) return;
+void write_kept_writes(Reader reader) {
+  const std::uint64_t kept = kept_count.load();
+  if (reader == Reader::ranks && written_count.load() >= kept) return;
   const trace::Guard guard(trace::Guard::Kind::mpiio);
   auto& all = registry();
   const std::scoped_lock lock(all.mutex);
-  for (KeptWrites* file : all.files) file->flush();
+  for (KeptWrites* file : all.files)
+    reader == Reader::ranks ? file->flush_for_others() : file->flush();
+  written_count.store(std::max(kept, written_count.load()));
 }
 
 KeptWrites::~KeptWrites() {
@@ -80,7 +85,6 @@ KeptWrites::~KeptWrites() {
 
 /// Adds the object to the registry. Called before a write is kept.
 void KeptWrites::register_once() {
-  any_kept = true;
   if (registered_.exchange(true)) return;
   auto& all = registry();
   const std::scoped_lock lock(all.mutex);
@@ -99,11 +103,33 @@ void KeptWrites::unregister() {
   all.files.erase(this);
 }
 
-bool KeptWrites::keeps(plan::Direction direction, const pattern::Summary& summary,
-                       const AccessPolicy& policy) {
-  return direction == plan::Direction::write && !policy.atomic && summary.bytes > 0 &&
-         summary.bytes <= kMeanPiece * summary.pieces &&
-         KeptBytes::memory_for(summary) <= policy.hints.pario_write_behind / 2;
+bool KeptWrites::share_windows(std::uint64_t unit, const comm::Patience& patience) {
+  comm::Comm& comm = context_.comm();
+  const std::uint64_t bound = std::min(context_.hints().pario_write_behind, kMostMemory);
+  if (bound == 0 || comm.size() == 1 || comm.topology().nodes() > 1) return true;
+  const NodeWindows::Sizes sizes =
+      NodeWindows::choose_sizes(bound * static_cast<std::uint64_t>(comm.size()), unit);
+  memory_ = comm.share(NodeWindows::memory_size(sizes), patience);
+  if (!memory_) return false;
+  if (context_.is_first()) NodeWindows::initialise(memory_->data(), sizes);
+  const auto write = [this](const pattern::Access& access) {
+    errors_.put_error(write_kept_bytes(context_, access));
+  };
+  windows_ = std::make_unique<NodeWindows>(memory_->data(), sizes, write);
+  return true;
+}
+
+void KeptWrites::watch_windows() {
+  if (windows_) register_once();
+}
+
+bool KeptWrites::keeps(plan::Direction direction, const pattern::Access& access,
+                       const pattern::Summary& summary, const AccessPolicy& policy) const {
+  const std::uint64_t bound = policy.hints.pario_write_behind;
+  if (direction != plan::Direction::write || policy.atomic || summary.bytes == 0 || bound == 0 ||
+      summary.bytes > kMeanPiece * summary.pieces)
+    return false;
+  return windows_ ? NodeWindows::can_keep(access) : KeptBytes::memory_for(summary) <= bound / 2;
 }
 
 bool KeptWrites::merges(plan::Direction direction, const AccessPolicy& policy) {
@@ -114,7 +140,11 @@ bool KeptWrites::merges(plan::Direction direction, const AccessPolicy& policy) {
 void KeptWrites::add(const pattern::Access& access, const pattern::Summary& summary,
                      const AccessPolicy& policy) {
   register_once();
-  behind_.add(access, summary, policy.hints.pario_write_behind);
+  if (windows_)
+    windows_->add(access);
+  else
+    behind_.add(access, summary, policy.hints.pario_write_behind);
+  ++kept_count;
 }
 
 base::Status KeptWrites::write_own_merged() {
@@ -127,27 +157,45 @@ base::Status KeptWrites::flush_overlapping_merged(base::Extent span) {
 }
 
 void KeptWrites::flush_overlapping(base::Extent span) {
-  if (used() && behind_.overlaps(span)) behind_.flush();
+  if (!used()) return;
+  if (windows_) return windows_->flush_overlapping(span);
+  if (behind_.overlaps(span)) behind_.flush();
 }
 
 void KeptWrites::flush() {
-  if (used()) behind_.flush();
+  if (windows_)
+    windows_->flush();
+  else if (used())
+    behind_.flush();
+}
+
+void KeptWrites::flush_for_others() {
+  if (!windows_) flush();
 }
 
 void KeptWrites::start_old(std::uint64_t now) {
   const std::uint64_t delay_s = context_.policy()->hints.pario_write_behind_delay;
-  if (delay_s > 0) behind_.start_old(delay_s * 1'000'000'000, now);
+  const std::uint64_t delay_ns = delay_s * 1'000'000'000;
+  if (delay_s == 0) return;
+  if (!windows_) return behind_.start_old(delay_ns, now);
+  if (now < delay_ns || window_worker_.count_unfinished() > 0) return;
+  const auto task = std::make_shared<Task>([this, until = now - delay_ns] {
+    windows_->flush_older(until);
+    return base::Result<std::uint64_t>(0);
+  });
+  if (!window_worker_.submit(task)) task->run();
 }
 
 base::Status KeptWrites::save() {
   if (!used()) return {};
-  behind_.flush();
+  flush();
   errors_.put_error(write_own_merged());
   return errors_.take_error();
 }
 
 std::uint64_t KeptWrites::end() const {
-  return used() ? std::max(behind_.end(), merged_.end()) : 0;
+  if (!used()) return 0;
+  return std::max(windows_ ? windows_->end() : behind_.end(), merged_.end());
 }
 
 bool KeptWrites::fits_merged(std::span<const pattern::Summary> ranks,

@@ -72,6 +72,7 @@ base::Status Opening::run_steps() {
   context_.set_hints(state_->request.hints);
   if (const base::Status status = make_calls(); !status) return status;
   if (const base::Status status = make_gate_and_pointer(); !status) return status;
+  if (const base::Status status = share_windows(); !status) return status;
   if (!context_.is_first()) {
     const int kept = state_->request.flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_ACCMODE);
     mine = open_with_flags(kept | facts_.access);
@@ -81,6 +82,7 @@ base::Status Opening::run_steps() {
   if (const base::Status status = state_->transfers.calls().agree(mine, call); !status)
     return status;
   set_policy();
+  state_->transfers.kept_writes().watch_windows();
   return {};
 }
 
@@ -177,6 +179,16 @@ base::Status Opening::make_gate_and_pointer() {
   context_.guards().gate = std::move(gate);
   state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
   return {};
+}
+
+/// Makes windows for delayed writes. The agreement at the end of the opening separates this from
+/// the first write.
+base::Status Opening::share_windows() {
+  if (facts_.access == O_RDONLY) return {};
+  comm::Watchdog watch = context_.watchdog(kOpen);
+  KeptWrites& kept = state_->transfers.kept_writes();
+  return kept.share_windows(facts_.layout.unit, watch.patience()) ? base::Status()
+                                                                  : describe_failure();
 }
 
 /// Registers this handle before any of its ranks may write. Without locks across nodes no byte is

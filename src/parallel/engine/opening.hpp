@@ -34,6 +34,7 @@ class Opening {
   base::Status share_facts(const base::Status& mine);
   base::Status make_calls();
   base::Status make_gate_and_pointer();
+  base::Status share_windows();
   void make_handle_locks();
   base::Error describe_failure();
   void set_policy();

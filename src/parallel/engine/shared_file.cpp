@@ -25,6 +25,15 @@ base::Status OpenedFile::meet(const Call& call) {
   return met ? base::Status() : met.status();
 }
 
+base::Status OpenedFile::meet_and_flush(const Call& call, base::Status& earlier) {
+  earlier = transfers.flush();
+  const base::Status met = meet(call);
+  if (!transfers.kept_writes().has_windows()) return met;
+  transfers.kept_writes().flush();  // all ranks have come: no hole will be filled any more
+  if (earlier) earlier = transfers.kept_writes().errors().take_error();
+  return met;
+}
+
 base::Status OpenedFile::agree(const base::Status& mine, const char* operation, const Call& call) {
   const base::Status outcome = mine ? mine : context.complete_error(mine.error(), operation);
   return transfers.calls().agree(outcome, call);
@@ -105,18 +114,18 @@ Count SharedFile::size() {
 }
 
 base::Status SharedFile::resize(std::uint64_t size) {
-  base::Status earlier = state_->transfers.flush();
+  base::Status earlier;
   const Call call = state_->context.describe_call("MPI_File_set_size", hash_of(size));
-  if (base::Status met = state_->meet(call); !met) return met;
+  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   base::Status changed;
   if (state_->context.is_first()) changed = state_->context.file().resize(size);
   return state_->agree_on_change(std::move(earlier), changed, call);
 }
 
 base::Status SharedFile::preallocate(std::uint64_t size) {
-  base::Status earlier = state_->transfers.flush();
+  base::Status earlier;
   const Call call = state_->context.describe_call("MPI_File_preallocate", hash_of(size));
-  if (base::Status met = state_->meet(call); !met) return met;
+  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   base::Status changed;
   if (state_->context.is_first()) changed = state_->context.file().preallocate(size);
   return state_->agree_on_change(std::move(earlier), changed, call);
@@ -126,9 +135,9 @@ base::Status SharedFile::preallocate(std::uint64_t size) {
 /// cached bytes that other nodes may have changed.
 base::Status SharedFile::sync() {
   state_->transfers.finish_independent();
-  base::Status earlier = state_->transfers.flush();
+  base::Status earlier;
   const Call call = state_->context.describe_call("MPI_File_sync");
-  if (base::Status met = state_->meet(call); !met) return met;
+  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   const comm::Comm& comm = state_->context.comm();
   const bool syncs = comm.rank() == comm.leader();
   const base::Status synced = syncs ? state_->context.file().sync() : base::Status();
@@ -139,8 +148,10 @@ base::Status SharedFile::sync() {
 
 void SharedFile::set_atomic(bool atomic) {
   FileContext& context = state_->context;
-  state_->transfers.kept_writes().errors().put_error(state_->transfers.flush());
-  static_cast<void>(state_->meet(context.describe_call("MPI_File_set_atomicity", hash_of(atomic))));
+  const Call call = context.describe_call("MPI_File_set_atomicity", hash_of(atomic));
+  base::Status earlier;
+  static_cast<void>(state_->meet_and_flush(call, earlier));
+  state_->transfers.kept_writes().errors().put_error(earlier);
   AccessPolicy changed = *context.policy();
   changed.atomic = atomic;
   context.set_policy(std::move(changed));
@@ -173,8 +184,11 @@ base::Status SharedFile::set_hints(const hints::FileHints& hints) {
   agreed = hints::hints_of_open_file(context.hints(), agreed);
   if (!state_->is_readable) agreed.romio_ds_write = hints::Choice::disable;
   if (agreed.pario_write_behind != context.hints().pario_write_behind ||
-      agreed.pario_merge_collectives != context.hints().pario_merge_collectives)
-    state_->transfers.kept_writes().errors().put_error(state_->transfers.flush());
+      agreed.pario_merge_collectives != context.hints().pario_merge_collectives) {
+    KeptWrites& kept = state_->transfers.kept_writes();
+    kept.errors().put_error(state_->transfers.flush());
+    kept.flush();
+  }
   AccessPolicy changed = *context.policy();
   changed.hints = std::move(agreed);
   context.set_policy(std::move(changed));

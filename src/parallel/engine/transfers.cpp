@@ -61,7 +61,7 @@ base::Result<std::uint64_t> Transfers::run_in_order(Direction direction,
                                                     Statistics& statistics) {
   const base::Status written = kept_.flush_overlapping_merged(summary.span);
   if (!written) return written.error();
-  if (KeptWrites::keeps(direction, summary, policy)) {
+  if (kept_.keeps(direction, access, summary, policy)) {
     kept_.add(access, summary, policy);
     ++statistics.written_behind;
     return access.bytes;
@@ -116,7 +116,7 @@ base::Status Transfers::flush() {
   base::Status all;
   {
     const Timer timer(statistics.total_ns);
-    all = collective_.flush_kept(*calls_);
+    all = kept_.has_windows() ? collective_.flush_merged(*calls_) : collective_.flush_kept(*calls_);
   }
   context_.add(statistics);
   base::Status mine = kept_.errors().take_error();

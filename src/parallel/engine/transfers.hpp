@@ -36,7 +36,8 @@ class Transfers {
   void finish_started() { started_.finish_collective(); }
   /// Waits for started independent calls of this rank.
   void finish_independent() { started_.finish_independent(); }
-  /// Collective: finishes started collective calls and writes all kept bytes. Returns the error of
+  /// Collective: finishes started collective calls and writes all kept bytes, except those in
+  /// windows of the node: their holes may be filled until all ranks have come. Returns the error of
   /// all ranks, or a deferred one of this rank.
   base::Status flush();
   KeptWrites& kept_writes() { return kept_; }

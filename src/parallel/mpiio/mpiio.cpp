@@ -86,7 +86,9 @@ std::string layout_text(mpi::Word type, std::size_t limit) { return layout_of(ty
 
 void after_init() { comm::prepare_finalize(); }
 
-void before_communication() { engine::write_kept_writes(); }
+void before_communication(bool ends) {
+  engine::write_kept_writes(ends ? engine::Reader::all : engine::Reader::ranks);
+}
 
 void after_finalize() { report_open_files(); }
 

@@ -29,8 +29,8 @@ void before_completion(std::string_view name, mpi::Word* arguments);
 /// error if requests of pario have failed.
 mpi::Word after_completion(std::string_view name, const mpi::Word* arguments, mpi::Word result);
 /// Called by pmpi before a call that communicates: writes the bytes that hints delay, so that other
-/// processes find them in the files.
-void before_communication();
+/// ranks can read them. `ends`: the call ends the program.
+void before_communication(bool ends);
 /// True if MPI_Init should ask for MPI_THREAD_MULTIPLE, because threads of pario communicate
 /// between nodes. False if the launcher names one node, or no number of nodes.
 bool wants_threads();

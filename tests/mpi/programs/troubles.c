@@ -3,6 +3,7 @@
  *
  * - killed CALL RANK...: the ranks are killed during calls (CALL: write_all, write_at_all,
  *   iwrite_all, split, open); RANK none: runs until another error occurs
+ * - orphaned - RANK...: the ranks are killed after independent writes, before they close the file
  * - steady: short writes for some seconds
  * - late: rank 1 calls a write some seconds after the others
  * - late message: rank 2 is late, and rank 1 waits for its message before it calls the write
@@ -114,6 +115,15 @@ static void write_until_death(void) {
   leave_together(); /* MPI_Finalize would wait for the killed rank */
 }
 
+static void write_alone_and_die(void) {
+  set_turns();
+  for (int i = 0; i < BLOCK / PIECE; i++)
+    need(MPI_File_write(file, bytes, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+  if (dies) die(SIGKILL);
+  say("close", MPI_File_close(&file));
+  leave_together();
+}
+
 static void steady(void) {
   int code = MPI_SUCCESS;
   set_turns();
@@ -223,6 +233,7 @@ int main(int argc, char** argv) {
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
   if (!strcmp(argv[2], "killed")) write_until_death();
+  if (!strcmp(argv[2], "orphaned")) write_alone_and_die();
   if (!strcmp(argv[2], "steady")) steady();
   if (!strcmp(argv[2], "late")) late();
   if (!strcmp(argv[2], "full")) full();
