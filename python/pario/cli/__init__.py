@@ -11,6 +11,7 @@ import argparse
 import difflib
 import errno
 import os
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -171,6 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ParioError as error:
         print(f"pario {parsed.command}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"pario {parsed.command}: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # `pario report ... | head`
         standard.silence_output()
         return 0
