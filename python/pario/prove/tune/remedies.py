@@ -360,12 +360,16 @@ def player(plan: Plan, mpiexec: Sequence[str]) -> Play:
 
 def find_directory(analysis: Analysis) -> Path:
     """The directory of the replays: that of the file with most seconds whose directory exists and
-    may be written. Raises ReplayError if there is none."""
+    may be written, or its parent, which is on the same file system, if the directory was removed.
+    Raises ReplayError if there is none."""
     for row in analysis.files:
+        if row.stream or row.group:
+            continue
         place = Path(row.path).parent
-        # is_dir() raises an error for a name that access() rejects.
-        if not (row.stream or row.group) and os.access(place, os.W_OK | os.X_OK) and place.is_dir():
-            return place
+        for one in (place, *place.parents[:-1][:1]):  # not the root directory
+            # is_dir() raises an error for a name that access() rejects.
+            if os.access(one, os.W_OK | os.X_OK) and one.is_dir():
+                return one
     raise ReplayError("the directories of the run's files do not exist here or cannot be written")
 
 
