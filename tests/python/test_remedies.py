@@ -255,6 +255,14 @@ def test_a_file_system_that_is_full_is_an_error(
         plan_measurement(job, analyze(job), tmp_path)
 
 
+def test_replays_on_a_busy_machine_are_no_measurement() -> None:
+    one = plan(remedy(run(finding(BUFFERS))))
+    busy = replace(one, script=replace(one.script, seconds=0.2))
+    with pytest.raises(ReplayError, match="the same calls of the run"):
+        measure(busy, lambda *_: 2.0)
+    assert measure(busy, lambda *_: 0.5).original.median == 0.5
+
+
 def test_an_original_that_cannot_be_replayed_is_an_error() -> None:
     def play(script: Script, choice: Choice, limit: float) -> float:
         raise ReplayError("no room")

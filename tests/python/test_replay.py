@@ -469,7 +469,7 @@ def test_a_replay_ended_by_a_signal_leaves_no_files(tmp_path: Path, number: sign
 import os, signal, sys
 from pathlib import Path
 from pario.prove.replay import Script, perform
-def prepare(script, root, *, cold):
+def prepare(script, root, **options):
     (root / "large").touch()
     os.kill(os.getpid(), int(sys.argv[2]))
 sys.modules["pario.prove.replay.perform"]._prepare_files = prepare

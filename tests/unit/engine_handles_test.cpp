@@ -175,6 +175,34 @@ TEST(EngineHandles, AnOpeningHandleWaitsForReadModifyWrites) {
   expect_pieces_and_hole(path);
 }
 
+TEST(EngineHandles, APlainWriteOfAnotherNodeIsNotUndone) {
+  const Directory directory;
+  const std::string path = directory / "nodes";
+  std::atomic<bool> modifies = false, wrote = false;
+  // Between the read and the write-back of rank 0, rank 1 has time to write into a hole.
+  const Opener slow = call_before_write([&] {
+    modifies = true;
+    for (int i = 0; i < 200 && !wrote; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  comm::run_as_threads(std::vector{0, 1}, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    const bool first = ranks->rank() == 0;
+    auto file = first ? SharedFile::open(ranks, sieving(path), slow)
+                      : SharedFile::open(ranks, sieving(path));
+    ASSERT_TRUE(file.ok());
+    if (first) {
+      EXPECT_OK(write_pieces(**file, With::alone));
+      EXPECT_GT((*file)->statistics().transfer.read_modify_writes, 0u);
+    } else {
+      while (!modifies) std::this_thread::yield();
+      EXPECT_OK(write_hole(**file));
+      wrote = true;
+    }
+    EXPECT_OK((*file)->close());
+  });
+  expect_pieces_and_hole(path);
+}
+
 TEST(EngineHandles, CollectiveWindowsAreNotWrittenBackEither) {
   const Directory directory;
   const std::string path = directory / "together";

@@ -50,7 +50,7 @@ def seconds(text: str) -> float:
 
 def seconds_or_none(text: str) -> float:
     """Seconds; 0: none."""
-    return 0.0 if text == "0" else seconds(text)
+    return 0.0 if re.fullmatch(r"0+(\.0*)?", text) else seconds(text)
 
 
 def moment(text: str) -> float:

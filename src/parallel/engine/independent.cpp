@@ -22,6 +22,33 @@ GuardedFile::Locks locks_of(const AccessPolicy& policy) {
   return policy.atomic ? GuardedFile::Locks::gate : GuardedFile::Locks::range;
 }
 
+/// Excludes read-modify-writes during a plain write: those of the node's ranks by the gate, and
+/// those of other nodes, which only hint romio_ds_write=enable allows, by a range lock. The order
+/// is that of GuardedFile::begin_modify(). Does nothing for reads.
+class PlainPass {
+ public:
+  PlainPass(FileContext& context, const AccessPolicy& policy, Direction direction,
+            base::Extent span) {
+    if (direction == Direction::read) return;
+    const bool others_modify = !policy.one_node && !policy.atomic &&
+                               policy.hints.romio_ds_write == hints::Choice::enable &&
+                               context.file().capabilities().locks;
+    if (others_modify) {
+      threads_ = std::unique_lock(*context.guards().threads);
+      status_ = range_.emplace(context.file(), span, true).status();
+    }
+    if (status_)
+      status_ = gate_.emplace(context.guards().gate.get(), WriteGate::Write::plain).status();
+  }
+  const base::Status& status() const { return status_; }
+
+ private:
+  base::Status status_ = {};
+  std::unique_lock<std::shared_mutex> threads_ = {};
+  std::optional<RangeLock> range_ = {};
+  std::optional<GatePass> gate_ = {};
+};
+
 base::Error describe_difference(const std::string& path, std::uint64_t offset) {
   return {
       .number = EIO,
@@ -91,14 +118,10 @@ bool IndependentAccess::may_sieve(Direction direction) {
   return wanted && file_.may_modify();
 }
 
-WriteGate* IndependentAccess::gate_of(Direction direction) {
-  return direction == Direction::write ? context_.guards().gate.get() : nullptr;
-}
-
 base::Result<std::uint64_t> IndependentAccess::move_one_run(Direction direction,
                                                             const pattern::Access& access,
                                                             base::Extent span) {
-  const GatePass pass(gate_of(direction), WriteGate::Write::plain);
+  const PlainPass pass(context_, policy_, direction, span);
   if (!pass.status()) return pass.status().error();
   std::byte* memory = access.buffer + access.memory.true_lower();
   return direction == Direction::write ? write_extent(span, memory) : read_extent(span, memory);
@@ -107,7 +130,7 @@ base::Result<std::uint64_t> IndependentAccess::move_one_run(Direction direction,
 base::Result<std::uint64_t> IndependentAccess::move_runs(Direction direction,
                                                          const pattern::Access& access,
                                                          const pattern::Summary& summary) {
-  const GatePass pass(gate_of(direction), WriteGate::Write::plain);
+  const PlainPass pass(context_, policy_, direction, summary.span);
   if (!pass.status()) return pass.status().error();
   pattern::Walker walker(access);
   std::vector<std::span<std::byte>> pieces(
@@ -223,7 +246,7 @@ base::Result<std::uint64_t> IndependentAccess::write_full_window(pattern::Walker
     const Timer timer(counters_.copy_ns);
     walker.gather(hull, image, {});
   }
-  const GatePass pass(gate_of(Direction::write), WriteGate::Write::plain);
+  const PlainPass pass(context_, policy_, Direction::write, hull);
   if (!pass.status()) return pass.status().error();
   return write_extent(hull, image);
 }
@@ -231,7 +254,7 @@ base::Result<std::uint64_t> IndependentAccess::write_full_window(pattern::Walker
 /// Writes only this rank's own bytes, for files without locks: bytes read must not be written back.
 base::Result<std::uint64_t> IndependentAccess::write_runs(pattern::Walker& walker,
                                                           base::Extent hull) {
-  const GatePass pass(gate_of(Direction::write), WriteGate::Write::plain);
+  const PlainPass pass(context_, policy_, Direction::write, hull);
   if (!pass.status()) return pass.status().error();
   std::array<std::span<std::byte>, 64> pieces;
   std::uint64_t moved = 0;

@@ -40,8 +40,6 @@ class IndependentAccess {
   Count run_unlocked(plan::Direction direction, const pattern::Access& access,
                      const pattern::Summary& summary);
   bool may_sieve(plan::Direction direction);
-  /// The gate that plain writes pass; null for reads.
-  WriteGate* gate_of(plan::Direction direction);
   Count move_one_run(plan::Direction direction, const pattern::Access& access, base::Extent span);
   Count move_runs(plan::Direction direction, const pattern::Access& access,
                   const pattern::Summary& summary);

@@ -114,7 +114,7 @@ class _Plan:
             used = {*operations["path"][~np.isin(operations["verb"], NOT_OF_FILES)].tolist()}
             script.files = [file for file in script.files if file.path in used]
             script.share = float(np.mean(kept))
-        script.written = self._count_written(end)
+        script.written, script.seconds = self._sum_up(end)
         seats = range(script.ranks) if script.ranks else np.unique(lanes).tolist()
         script.seats = [
             operations[np.searchsorted(lanes, seat) : np.searchsorted(lanes, seat, "right")]
@@ -128,11 +128,16 @@ class _Plan:
             self._job.events[self.rows], self._lanes[self.rows], self._beginning or Beginning()
         )
 
-    def _count_written(self, end: float) -> int:
-        """The bytes that the calls write which start before a time."""
-        events = self._job.events[self.rows]
-        writes = (events["kind"] == EVENT_KINDS.index("write")) & (events["start"] < end)
-        return int(events["length"][writes].sum())
+    def _sum_up(self, end: float) -> tuple[int, float]:
+        """The bytes that the calls write which start before a time, and the seconds that they took
+        in the process that spent most in them."""
+        played = self.rows[self._job.events["start"][self.rows] < end]
+        events = self._job.events[played]
+        writes = events["kind"] == EVENT_KINDS.index("write")
+        seconds = np.bincount(
+            self._lanes[played], np.maximum(events["end"] - events["start"], 0.0), minlength=1
+        )
+        return int(events["length"][writes].sum()), float(seconds.max())
 
     def _operations(self, script: Script, paths: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The operations, with the start time, the order at equal times and the lane of each."""

@@ -73,6 +73,7 @@ class Script:
     mpiio: str = ""  # the way in which MPI-IO calls are played, in words; empty: none
     left_out: dict[str, int] = field(default_factory=dict)  # calls that are not played, by function
     written: int = 0  # bytes that its calls write
+    seconds: float = 0.0  # of its calls in the run, in the process that spent most in them
     share: float = 1.0  # of the run's operations that it holds; below 1: only the beginning
 
     @property

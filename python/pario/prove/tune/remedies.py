@@ -34,6 +34,8 @@ from pario.see.tables.model import LAYERS, Job
 SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.05
 #: The least seconds of a beginning whose measurement says something about the whole run.
 LEAST_BEGINNING = 0.1
+#: Replays that take more than this many times the seconds of the run say nothing about it.
+BUSY = 4.0
 #: The most findings whose remedies are tried alone, and the remedies that are measured again.
 MOST, FINALISTS = 4, 3
 #: A remedy that takes this share longer is not measured again.
@@ -290,7 +292,13 @@ class _Rounds:
             self._pairs.setdefault(remedy, []).append((seconds, original))
 
     def _expect_enough(self, seconds: float) -> None:
-        share = self._plan.script.share
+        share, recorded = self._plan.script.share, self._plan.script.seconds
+        if recorded and seconds > BUSY * recorded + LEAST_BEGINNING:
+            raise ReplayError(
+                f"a replay took {wording.seconds(seconds)}, the same calls of the run"
+                f" {wording.seconds(recorded)}: other programs use this machine, or its files lie"
+                " elsewhere"
+            )
         if share < 1 and seconds < LEAST_BEGINNING:
             raise ReplayError(
                 f"the space and the time for replays allow only the first {wording.share(share)} of"
