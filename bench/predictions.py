@@ -12,6 +12,7 @@ import csv
 import json
 import statistics
 import sys
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -118,7 +119,8 @@ def list_changes(rows: Iterable[dict[str, str]]) -> Iterator[Prediction]:
         promised = find_median(of, "promised_seconds", way="bad")
         if before is None or twin is None or promised is None:
             continue
-        rule = next(row["first_finding"] for row in of if row["way"] == "bad")
+        first = next(row["first_finding"] for row in of if row["way"] == "bad")
+        rule = "(no finding)" if first in ("none", "healthy") else first
         yield Prediction(rule, program, "change", before, promised, before - twin)
 
 
@@ -132,11 +134,12 @@ def summarize(name: str, predictions: list[Prediction], source: str) -> Iterator
     made = [one for one in counted if one.promised > 0]
     right = sum(one.error <= RIGHT for one in made)
     wrong = sum(one.error > WRONG for one in made)
-    yield (
+    text = (
         f"Of {len(counted)} programs whose repair saves at least 10 %, {len(made)} had a promise."
-        f" {right} promises are within a factor of {RIGHT:g} of the gain, {wrong} beyond a factor"
-        f" of {WRONG:g} (`bench/results/{source}`).\n"
+        f" Of the promises, {right} are within a factor of {RIGHT:g} of the gain, and {wrong}"
+        f" beyond a factor of {WRONG:g} (`bench/results/{source}`)."
     )
+    yield textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) + "\n"
     yield "| rule | programs | median of promise/gain | worst |"
     yield "|---|---|---|---|"
     for rule in sorted({one.rule for one in made}):
@@ -153,7 +156,7 @@ def summarize(name: str, predictions: list[Prediction], source: str) -> Iterator
         )
     small = len(predictions) - len(counted)
     if small:
-        yield f"\n{small} more programs save less than 10 %, or nothing, and do not count."
+        yield f"\nOf the measured programs, {small} save less than 10 %, or nothing."
 
 
 def render(results: Path) -> str:
