@@ -90,12 +90,12 @@ def _print(rows: Sequence[Applied]) -> None:
 
 def _mpiio(file: SettingsFile | None) -> str:
     """A sentence that says whether MPI-IO settings have an effect."""
-    from pario.settings import variables
+    from pario.settings import uses_own_mpiio, variables
 
     value = os.environ.get("PARIO_MPIIO") or (
         variables(file, os.environ).get("PARIO_MPIIO") if file else None
     )
-    if value in ("1", "yes", "on", "true"):
+    if uses_own_mpiio({"PARIO_MPIIO": value or ""}):
         return (
             "pario's MPI-IO is on and carries out mpiio; hints that the program gives in MPI_Info"
             " are weaker than these"

@@ -7,7 +7,7 @@
 docs/settings.md is the contract for users.
 """
 
-from pario.settings.environment import variables
+from pario.settings.environment import uses_own_mpiio, variables
 from pario.settings.errors import SettingsError
 from pario.settings.explain import Applied, explain
 from pario.settings.file import Section, Setting, SettingsFile, load, merge_settings
@@ -28,6 +28,7 @@ __all__ = [
     "keys",
     "load",
     "merge_settings",
+    "uses_own_mpiio",
     "variables",
     "write",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from pario.settings.file import Section, SettingsFile
 
+_YES = ("1", "yes", "on", "true")  # true flags of the library
+
 
 def variables(file: SettingsFile, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to set, merged with those of the environment."""
@@ -23,6 +25,11 @@ def variables(file: SettingsFile, environment: Mapping[str, str]) -> dict[str, s
             [*filter(None, [environment.get("PARIO_STREAMS")]), *streams]
         )
     return made
+
+
+def uses_own_mpiio(environment: Mapping[str, str]) -> bool:
+    """Tell whether the variables turn pario's MPI-IO on."""
+    return environment.get("PARIO_MPIIO", "").lower() in _YES
 
 
 def sets_mpiio(file: SettingsFile) -> bool:

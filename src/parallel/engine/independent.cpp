@@ -22,9 +22,9 @@ GuardedFile::Locks locks_of(const AccessPolicy& policy) {
   return policy.atomic ? GuardedFile::Locks::gate : GuardedFile::Locks::range;
 }
 
-/// Excludes read-modify-writes during a plain write: those of the node's ranks by the gate, and
-/// those of other nodes, which only hint romio_ds_write=enable allows, by a range lock. The order
-/// is that of GuardedFile::begin_modify(). Does nothing for reads.
+/// Excludes read-modify-writes during a plain write: the gate excludes the node's ranks. Other
+/// nodes modify only with hint romio_ds_write=enable, and a range lock excludes them. The locks are
+/// taken in the order of GuardedFile::begin_modify(). Does nothing for reads.
 class PlainPass {
  public:
   PlainPass(FileContext& context, const AccessPolicy& policy, Direction direction,

@@ -13,21 +13,24 @@ constexpr std::size_t kPiecesAtOnce = 64;
 /// Describes runs of a file whose bytes follow each other in memory.
 pattern::Access access_of(std::byte* data, const std::vector<base::Extent>& runs) {
   if (runs.empty()) return {};
-  std::vector<std::int64_t> places(runs.size());
-  std::vector<std::uint64_t> lengths(runs.size());
-  const std::uint64_t origin = runs.front().begin;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    places[i] = static_cast<std::int64_t>(runs[i].begin - origin);
-    lengths[i] = runs[i].length();
-    bytes += runs[i].length();
-  }
-  const pattern::Layout filetype =
-      pattern::Layout::make_indexed(pattern::Layout::block(1), places, lengths);
-  return {.buffer = data, .view = {.displacement = origin, .filetype = filetype}, .bytes = bytes};
+  const auto [origin, bytes, layout] = describe_runs(runs);
+  return {.buffer = data, .view = {.displacement = origin, .filetype = layout}, .bytes = bytes};
 }
 
 }  // namespace
+
+RunLayout describe_runs(const std::vector<base::Extent>& runs) {
+  RunLayout found{.origin = runs.front().begin};
+  std::vector<std::int64_t> places(runs.size());
+  std::vector<std::uint64_t> lengths(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    places[i] = static_cast<std::int64_t>(runs[i].begin - found.origin);
+    lengths[i] = runs[i].length();
+    found.bytes += runs[i].length();
+  }
+  found.layout = pattern::Layout::make_indexed(pattern::Layout::block(1), places, lengths);
+  return found;
+}
 
 void KeptBytes::add(const pattern::Access& access, base::Extent span) {
   pattern::Walker walker(access);

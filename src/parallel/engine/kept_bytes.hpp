@@ -9,6 +9,15 @@
 
 namespace pario::engine {
 
+/// The layout of runs of a file, relative to the first byte.
+struct RunLayout {
+  std::uint64_t origin = 0;
+  std::uint64_t bytes = 0;
+  pattern::Layout layout = {};
+};
+/// Describes at least one run, in the order of the file.
+RunLayout describe_runs(const std::vector<base::Extent>& runs);
+
 /// Copies of written bytes and their runs. Not thread-safe.
 class KeptBytes {
  public:

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/engine/kept_bytes.hpp"
+
 namespace pario::engine {
 namespace {
 
@@ -20,20 +22,10 @@ std::uint64_t memory_of_buffer(std::uint64_t window) { return window + window / 
 /// Describes runs of a window whose bytes lie in `image` as they lie in the file.
 pattern::Access access_of(std::byte* image, std::uint64_t begin,
                           const std::vector<base::Extent>& runs) {
-  const std::uint64_t origin = runs.front().begin;
-  std::byte* const first = image + (origin - begin);
+  std::byte* const first = image + (runs.front().begin - begin);
   if (runs.size() == 1)
-    return {.buffer = first, .position = origin, .bytes = runs.front().length()};
-  std::vector<std::int64_t> places(runs.size());
-  std::vector<std::uint64_t> lengths(runs.size());
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    places[i] = static_cast<std::int64_t>(runs[i].begin - origin);
-    lengths[i] = runs[i].length();
-    bytes += runs[i].length();
-  }
-  const pattern::Layout layout =
-      pattern::Layout::make_indexed(pattern::Layout::block(1), places, lengths);
+    return {.buffer = first, .position = runs.front().begin, .bytes = runs.front().length()};
+  const auto [origin, bytes, layout] = describe_runs(runs);
   return {.buffer = first,
           .memory = layout,
           .view = {.displacement = origin, .filetype = layout},

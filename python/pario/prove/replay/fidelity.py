@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.prove.replay.perform import Performance
-from pario.prove.replay.script import Script
+from pario.prove.replay.script import AS_POSIX, Script
 from pario.see.analyze.split import Times
 from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
@@ -63,7 +63,7 @@ def fidelity(job: Job, script: Script, performance: Performance) -> Fidelity:
     theirs = np.array([path.startswith(root) for path in performance.job.paths] or [False])[
         performance.job.files["path"]
     ]
-    lowered = script.mpiio.startswith("as POSIX")
+    lowered = script.mpiio.startswith(AS_POSIX)
     rows = tuple(
         Row(
             layer,

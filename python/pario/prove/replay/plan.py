@@ -14,6 +14,8 @@ from pario.prove.replay.collective import MPIIO
 from pario.prove.replay.errors import ReplayError
 from pario.prove.replay.prepared import find_existing_files, sizes_at_first
 from pario.prove.replay.script import (
+    AS_MPIIO,
+    AS_POSIX,
     BARRIER,
     END,
     NOT_OF_FILES,
@@ -154,9 +156,7 @@ class _Plan:
             )
             made[upper] = of_file
         if self._why_not or np.any(upper):
-            script.mpiio = (
-                f"as POSIX calls: {self._why_not}" if self._why_not else "as MPI-IO calls"
-            )
+            script.mpiio = f"{AS_POSIX}{self._why_not}" if self._why_not else AS_MPIIO
         made["path"] = paths
         attached["path"] = paths[attached["path"]]
         kept = self.rows[played]

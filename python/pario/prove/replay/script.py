@@ -39,6 +39,10 @@ WAIT, END, BARRIER, MPI = range(NOT_NATIVE, NOT_NATIVE + 4)
 NOT_OF_FILES = (WAIT, END, BARRIER)
 
 
+#: The ways in which MPI-IO calls are played; the reason follows the second one.
+AS_MPIIO, AS_POSIX = "as MPI-IO calls", "as POSIX calls: "
+
+
 @dataclass(frozen=True)
 class FileMade:
     """A file that exists before the replay begins."""
@@ -75,6 +79,11 @@ class Script:
     written: int = 0  # bytes that its calls write
     seconds: float = 0.0  # of its calls in the run, in the process that spent most in them
     share: float = 1.0  # of the run's operations that it holds; below 1: only the beginning
+
+    @property
+    def plays_mpiio(self) -> bool:
+        """True if it plays MPI-IO calls as such, not as the POSIX calls beneath them."""
+        return self.mpiio == AS_MPIIO
 
     @property
     def size(self) -> int:

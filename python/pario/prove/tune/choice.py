@@ -83,6 +83,11 @@ class Choice:
             )
         )
 
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The tables and keys of its settings."""
+        return {(table, key) for _, settings in self.sections for table, key, _ in settings}
+
     def proposals(self, reasons: tuple[str, ...] = ()) -> list[Proposal]:
         """The proposals for a settings file."""
         return [
@@ -116,3 +121,7 @@ def _grow_size(table: str, key: str, value: str) -> str:
     most = _GROWING.get((table, key), 0)
     size = size_of(value) if most else 0
     return short(min(_TIMES * size, most)) if 0 < size < most else value
+
+
+#: Turns pario's MPI-IO on.
+MPIIO_ON = Choice.of("", ("run", "mpiio", "yes"))

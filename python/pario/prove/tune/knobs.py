@@ -17,7 +17,7 @@ from pario.fix.stripe.filesystem import LIKELY_TARGETS, FileSystem, facts_of
 from pario.fix.stripe.policy import Expected, choose, load_sweeps
 from pario.prove.calibration import kept_machine
 from pario.prove.model.whatif import outcome, uses_of
-from pario.prove.tune.choice import Choice
+from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.history import last_choice
 from pario.see.analyze import analyze
 from pario.see.analyze.advise import advise, patterns
@@ -72,7 +72,6 @@ class _Group:
             yield self.seconds * way.share * ALTERNATIVE**place, way
 
 
-_MPIIO_ON = ("run", "mpiio", "yes")
 _WRITES = (
     _Way("buffers of 8M under writes", (("streams", "size", "8M"), ("streams", "count", "2"))),
     _Way("buffers of 1M under writes", (("streams", "size", "1M"), ("streams", "count", "4"))),
@@ -136,11 +135,7 @@ def knobs(job: Job, directory: Path) -> Iterator[Knob]:
 
 def _choice(job: Job, files: NDArray[np.int64], settings: Settings) -> Choice:
     paths = [job.path(int(file)) for file in files]
-    made = (
-        Choice.of("", _MPIIO_ON)
-        if any(table in ("mpiio", "run") for table, _, _ in settings)
-        else Choice()
-    )
+    made = MPIIO_ON if any(table in ("mpiio", "run") for table, _, _ in settings) else Choice()
     of_files = [one for one in settings if one[0] != "run"]
     for match in patterns(paths, len(paths)) if of_files else ():
         made = made.with_(Choice.of(match, *of_files))

@@ -21,8 +21,10 @@ from pario.errors import ParioError
 from pario.prove.replay import ReplayError, Script, script_of
 from pario.prove.replay.beginning import Beginning
 from pario.prove.replay.errors import LateError
+from pario.prove.replay.script import AS_POSIX
 from pario.prove.replay.together import make_collective
-from pario.prove.tune.choice import Choice
+from pario.prove.tune.choice import MPIIO_ON, Choice
+from pario.prove.tune.search import LEAST_GAIN
 from pario.see.analyze.advise import Advice, advise
 from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, Finding
@@ -42,13 +44,12 @@ MOST, FINALISTS = 4, 3
 UNCLEAR = 0.25
 #: The replays that the first round leaves for further ones.
 CONFIRMING = 2 * (LEAST_RUNS - 1)
-#: A remedy pays from this share of the seconds on; with fewer than LEAST_RUNS replays from the
-#: second one on.
-LEAST_GAIN, LEAST_UNCERTAIN_GAIN = 0.03, 0.1
+#: With fewer than LEAST_RUNS replays, a remedy pays from this share of the seconds on, not from
+#: LEAST_GAIN on.
+LEAST_UNCERTAIN_GAIN = 0.1
 #: Settings whose calls a replay leaves out.
 _NOT_PLAYED = {("streams", "map_ahead")}
 
-MPIIO_ON = Choice.of("", ("run", "mpiio", "yes"))
 MPIIO, TOGETHER = "pario's MPI-IO", "collective calls on pario's MPI-IO"
 
 
@@ -152,13 +153,13 @@ def plan_measurement(
             f" {wording.size(script.size)}, {wording.share(SPACE)} of the free space are"
             f" {wording.size(space)}"
         )
-    together = make_collective(script) if script.mpiio == "as MPI-IO calls" else None
+    together = make_collective(script) if script.plays_mpiio else None
     remedies = tuple(_remedies(job, analysis, allowed, script, together))
     if not remedies:
-        lowered = script.mpiio.removeprefix("as POSIX calls: ")
+        why_not = script.mpiio.removeprefix(AS_POSIX)
         raise NothingToMeasureError(
-            f"MPI-IO calls cannot be replayed as such: {lowered}"
-            if lowered != script.mpiio
+            f"MPI-IO calls cannot be replayed as such: {why_not}"
+            if why_not != script.mpiio
             else "replays leave out the calls that the settings change"
         )
     return Plan(script, together, directory, remedies, seconds, analysis.cold)
@@ -185,17 +186,15 @@ def _remedies(
     tried: set[Choice] = {Choice()}
     for finding in analysis.findings:
         choice = choice_for(analysis, (finding,), allowed)
-        played = script.mpiio == "as MPI-IO calls" or not any(
-            table in ("run", "mpiio") for _, of in choice.sections for table, _, _ in of
-        )
-        keys = {(table, key) for _, of in choice.sections for table, key, _ in of}
-        if choice in tried or not played or keys & _NOT_PLAYED or len(tried) > MOST:
+        tables = {table for table, _ in choice.keys}
+        played = script.plays_mpiio or not tables & {"run", "mpiio"}
+        if choice in tried or not played or choice.keys & _NOT_PLAYED or len(tried) > MOST:
             continue
         tried.add(choice)
         yield Remedy(_name(finding, choice), choice, (finding,))
     own = dict(analysis.job.settings).get("PARIO_MPIIO", "")
     upper = job.records["layer"] == LAYERS.index("mpiio")
-    if script.mpiio == "as MPI-IO calls" and not own and upper.any() and MPIIO_ON not in tried:
+    if script.plays_mpiio and not own and upper.any() and MPIIO_ON not in tried:
         yield Remedy(MPIIO, MPIIO_ON)
     if together:
         yield Remedy(TOGETHER, MPIIO_ON, collective=True)
@@ -324,8 +323,8 @@ class _Rounds:
             self._failures[remedy] = str(error)
 
     def _count_reserved(self, found: Collection[Remedy | None]) -> int:
-        """The replays that must remain possible: the original of this round, and in the first one
-        those that confirm the best remedy, except for the first remedy."""
+        """The number of replays that must remain possible: the original of this round; in the first
+        round, after the first remedy, the replays that confirm the best remedy."""
         if self.originals:
             return int(None not in found)
         return CONFIRMING if len(found) > 1 else 0

@@ -10,8 +10,8 @@ import numpy as np
 
 from pario.see.analyze.facts import Facts
 from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
+from pario.settings import uses_own_mpiio
 
-ON = ("1", "yes", "on", "true")
 #: Matches no name.
 _NONE = "(?!)"
 
@@ -57,7 +57,7 @@ def explain_bypass(facts: Facts) -> tuple[str, ...]:
     """Return a message if pario's MPI-IO was asked for and the ranks wrote or read files without an
     MPI-IO call; else none."""
     job = facts.job
-    asked = str(job.metadata.get("env", {}).get("PARIO_MPIIO", "")).lower() in ON
+    asked = uses_own_mpiio(job.metadata.get("env", {}))
     if not asked or not facts.lanes.mpi or _calls_mpiio(job) or not facts.stored.any():
         return ()
     library = _find_library(job)

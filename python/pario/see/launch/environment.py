@@ -12,13 +12,12 @@ from pathlib import Path
 
 from pario import state
 from pario.errors import ParioError
-from pario.settings.environment import variables
+from pario.settings.environment import uses_own_mpiio, variables
 from pario.settings.file import SettingsFile
 
 LIBRARY = "libpario.so"
 _ARGUMENTS = "PARIO_TRACE_ARGUMENTS"
 _NO = ("0", "no", "off", "false")  # false flags of the library
-_YES = ("1", "yes", "on", "true")
 _PNETCDF_HINTS = "PNETCDF_HINTS"
 
 #: The variables with the list of variables that Open MPI's launchers pass to other hosts (Hydra and
@@ -143,7 +142,7 @@ def _pnetcdf_driver(traced: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that makes PnetCDF use MPI-IO if pario's MPI-IO is on: from 1.15 on
     PnetCDF has a driver of its own. A driver that the user chose stays."""
     hints = traced.get(_PNETCDF_HINTS, "")
-    if traced.get("PARIO_MPIIO", "").lower() not in _YES or "nc_driver" in hints:
+    if not uses_own_mpiio(traced) or "nc_driver" in hints:
         return {}
     return {_PNETCDF_HINTS: ";".join(filter(None, [hints, "nc_driver=mpiio"]))}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pario.see.analyze.model import Evidence, FileSetting, Fix
+from pario.settings.environment import uses_own_mpiio
 from pario.settings.explain import explain
 from pario.settings.keys import risky_keys
 
@@ -147,7 +148,7 @@ def settings_for(
     (``environment``) did not have already. ``buffered``: the files with pario's buffers."""
     files, figures = subject.files, _figures(subject)
     had = {(row.table, row.key) for row in explain(files[0], None, environment)} if files else set()
-    if environment.get("PARIO_MPIIO", "") in ("1", "yes", "on", "true"):
+    if uses_own_mpiio(environment):
         had.add(("run", "mpiio"))
     has_buffers = are_buffered(subject, buffered)
     fitting = [
