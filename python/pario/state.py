@@ -1,4 +1,8 @@
-"""The directory of files that pario keeps between runs: ``$XDG_STATE_HOME/pario``."""
+"""The directories of files that pario keeps between runs.
+
+``$XDG_STATE_HOME/pario`` has results, and the cache has what can be computed again:
+``$PARIO_CACHE``, else ``$XDG_CACHE_HOME/pario``.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,13 @@ def folder(kind: str) -> Path:
     return (
         Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "pario" / kind
     )
+
+
+def cache_folder(kind: str) -> Path:
+    """The directory for a kind of files that can be computed again; it may not exist."""
+    own = os.environ.get("PARIO_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (Path(own) if own else base / "pario") / kind
 
 
 def name_of(type: str, source: str, point: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from html import unescape
 from importlib import resources
+from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import pytest
@@ -386,3 +387,30 @@ def test_a_single_slow_call_is_marked_in_the_map_and_named() -> None:
     (mark,) = re.findall(r"<rect[^>]*class=\"slow\"[^>]*>", text)
     assert 'y="3"' in mark and 'x="100"' in mark
     assert "slow-calls" not in html.render(analyses.rich(10))
+
+
+def test_compiled_templates_are_kept_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
+    first = html.render(analyses.small())
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache/templates").iterdir()}
+    assert kept
+    assert html.render(analyses.small()) == first
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+@pytest.mark.parametrize("damage", ["no directory", "no cache", "cut off"])
+def test_pages_do_not_need_compiled_templates(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = html.render(analyses.small())
+    place = tmp_path / "cache"
+    monkeypatch.setenv("PARIO_CACHE", str(place))
+    if damage == "no directory":
+        place.write_bytes(b"")
+    else:
+        html.render(analyses.small())
+        for path in (place / "templates").iterdir():
+            path.write_bytes(path.read_bytes()[:40] if damage == "cut off" else b"")
+    assert html.render(analyses.small()) == expected
