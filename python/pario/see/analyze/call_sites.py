@@ -54,6 +54,16 @@ class CallSites:
         own = np.isin(self._sites["process"], np.array(list(processes), np.int64))
         return self._places(np.asarray(chosen[self._sites["name"]] & own))
 
+    def busiest_place(self, kinds: Iterable[str], files: Mask) -> str:
+        """Return the place that makes most calls of ``kinds`` on ``files``, a mask of
+        ``Job.files``; empty if it is not known."""
+        if not len(self._sites):
+            return ""
+        wanted = np.isin(self._sites["kind"], [EVENT_KINDS.index(kind) for kind in kinds])
+        own = np.append(files, False)[self._sites["file"]] | (self._sites["file"] < 0)
+        places = self._places(np.asarray(wanted & own))
+        return max(places, key=lambda site: site.calls).place if places else ""
+
     def _of_claim(self, claim: Claim) -> Mask:
         sites = self._sites
         communicates = sites["layer"] == COMMUNICATION
