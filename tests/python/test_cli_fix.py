@@ -168,10 +168,63 @@ def test_settings_are_measured_by_replays_before_the_second_run(tmp_path: Path) 
     assert not list(tmp_path.glob("pario-replay-*"))
 
 
+@pytest.mark.parametrize(
+    ("status", "options"), [(0, ()), (3, ()), pytest.param(0, ("--all",), marks=pytest.mark.system)]
+)
+def test_json_is_the_report_if_there_is_no_second_run(
+    tmp_path: Path, status: int, options: tuple[str, ...]
+) -> None:
+    command = ["sh", "-c", f"echo once; exit {status}"]
+    done = fix(tmp_path, *command, options=("--json", *options))
+    assert json.loads(done.stdout)["job"]["exit_status"] == status
+    assert done.returncode == status
+    assert "once\n" in done.stderr
+
+
+#: Sends a signal to pario, which passes it on, or to itself, in the run with settings.
+INTERRUPTED = """
+import signal, time
+if "PARIO_STREAMS" in os.environ:
+    {before}
+    os.kill({process}, signal.{number})
+    time.sleep(60)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("number", "process", "before", "status"),
+    [
+        ("SIGTERM", "os.getppid()", "", -15),
+        ("SIGTERM", "os.getppid()", "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))", 5),
+        ("SIGINT", "os.getpid()", "signal.signal(signal.SIGINT, signal.SIG_DFL)", -2),
+    ],
+)
+def test_an_interrupt_is_not_blamed_on_the_settings(
+    tmp_path: Path, number: str, process: str, before: str, status: int
+) -> None:
+    end = INTERRUPTED.format(number=number, process=process, before=before)
+    done = fix_small_writes(tmp_path, end=end)
+    assert done.returncode == status
+    assert done.stdout == "first\nagain\n"
+    assert done.stderr.splitlines()[-1] == (
+        f"pario: interrupted by {number}: the settings are not judged"
+    )
+    assert "with these settings the program failed" not in done.stderr
+
+
+@pytest.mark.system
+def test_an_interrupt_of_the_first_run_is_no_failure(tmp_path: Path) -> None:
+    done = fix(tmp_path, "sh", "-c", "kill -TERM $PPID; sleep 60")
+    assert "pario: the program was interrupted by SIGTERM: no settings are sought" in done.stderr
+    assert done.returncode == -15
+
+
 @pytest.mark.system
 def test_json_is_the_comparison(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, "--json")
-    document = json.loads(done.stderr[done.stderr.index("{\n") :])
+    document = json.loads(done.stdout)
+    assert done.stderr.endswith("again\nfirst\n\n")
     assert (document["a"]["name"], document["b"]["name"]) == ("before", "after")
     assert dict(document["b"]["settings"])["PARIO_STREAMS"].startswith(str(tmp_path / "out.dat"))
 
@@ -235,7 +288,7 @@ def test_bad_mpiio_is_repaired_with_the_same_outputs(
         options=("--verify", "work/*.dat", "--json"),
     )
     assert done.returncode == 0
-    document = json.loads(done.stderr[done.stderr.index("{\n") :])
+    document = json.loads(done.stdout)
     assert [output["state"] for output in document["outputs"]] == ["identical"]
     found = {row["rule"]: row for row in document["findings"]}
     assert found[program.rules[0]]["change"] in ("gone", "smaller")

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the comparison; returns 1 if outputs to verify differ."""
-    comparison = compare_runs(("A", arguments.a), ("B", arguments.b), arguments.verify)
+    comparison = _compare(arguments.a, arguments.b, arguments.verify)
     show(
         comparison,
         html=arguments.html,
@@ -61,18 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     return int(bool(arguments.verify) and (not comparison.outputs or comparison.outputs_differ))
 
 
-def compare_runs(
-    a: tuple[str, Path], b: tuple[str, Path], patterns: Sequence[str] = (), subject: str = ""
-) -> Comparison:
-    """Compares the runs at two paths, each with the name of its side; ``subject`` names B in
-    sentences. Raises ParioError if they cannot be compared."""
+def _compare(a: Path, b: Path, patterns: Sequence[str]) -> Comparison:
+    """Compares the runs at two paths. Raises ParioError if they cannot be compared."""
     from pario.see.analyze.compare import compare
 
     with progress("pario: reading the logs"):
-        comparison = compare(_runs(*a, patterns), _runs(*b, patterns), subject or b[0])
+        comparison = compare(_runs("A", a, patterns), _runs("B", b, patterns))
     if patterns and comparison.outputs is None:
         raise ParioError(
-            f"{a[1]}, {b[1]}: no checksums were recorded on both sides; expected runs of pario run"
+            f"{a}, {b}: no checksums were recorded on both sides; expected runs of pario run"
             " --verify GLOB"
         )
     return comparison

@@ -6,24 +6,29 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pario import wording
 from pario.cli.advise import describe, write_settings
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
+from pario.progress import progress
 from pario.wording import exit_status
 
 if TYPE_CHECKING:
     from pario.see.analyze.advise import Advice
+    from pario.see.analyze.compare import Runs
     from pario.see.analyze.comparison import Comparison
     from pario.see.analyze.model import Analysis
     from pario.see.launch import Outcome, Series, Settings
+    from pario.see.tables.model import Job
 
 BEFORE, AFTER = "before", "after"
 #: The first run counts no more if it takes this share longer than the same run after it.
@@ -36,38 +41,100 @@ def fix(
     arguments: argparse.Namespace,
     allowed: Sequence[str],
 ) -> int:
-    """Runs the loop. ``allowed``: keys of risky settings.
+    """Runs the loop. ``allowed``: keys of risky settings. JSON is alone on standard output: the
+    program's output then goes to standard error.
 
-    The exit status is that of the last run with the settings, or of the first run if there was no
-    other.
+    The exit status is that of the last run with the settings, of the first run if there was no
+    other, or of the run that was interrupted.
     """
     from pario.see.launch import Series
 
-    loop = _Loop(Series(command, settings), command, settings, arguments, allowed)
-    loop.announce()
+    with _reserve_output() if arguments.json else nullcontext(sys.stderr) as stream:
+        loop = _Loop(Series(command, settings), command, settings, arguments, allowed, stream)
+        loop.announce()
+        last = _run_all(loop)
+    return last.finish()
+
+
+def _run_all(loop: _Loop) -> Outcome:
+    """Runs the program as often as needed, and prints the results. Returns the run that decides the
+    exit status."""
     first = loop.run(BEFORE, 1)
-    found = None if first.ending.status else loop.advise(first)
+    found = None if first.failed else loop.advise(first)
     if found is None or not found.advice.acts:
         loop.explain_why_not(first, found)
-        return first.finish()
+        return first.outcome
     loop.tell(found)
     print(f"pario: the settings are in {loop.file}", file=sys.stderr)
-    if arguments.dry_run:
+    if loop.arguments.dry_run:
         print(
             f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}",
             file=sys.stderr,
         )
-        return first.finish()
-    last = loop.run_again(first, found.analysis)
-    loop.compare(last)
-    return last.finish()
+        return first.outcome
+    before, after = loop.run_again(first)
+    if interrupted := next((one for one in (*before, *after) if one.interrupted), None):
+        print(
+            f"pario: interrupted by {interrupted.interrupted}: the settings are not judged",
+            file=sys.stderr,
+        )
+        return interrupted.outcome
+    loop.compare(before, after)
+    return after[-1].outcome
+
+
+@contextmanager
+def _reserve_output() -> Iterator[TextIO]:
+    """Yields standard output for a document; meanwhile all other output to it, that of the program
+    included, goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        with os.fdopen(kept, "w", encoding="utf-8", closefd=False) as stream:
+            yield stream
+    finally:
+        os.dup2(kept, sys.stdout.fileno())
+        os.close(kept)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of the program."""
+
+    outcome: Outcome
+
+    @property
+    def failed(self) -> bool:
+        """True if it failed or was interrupted: then it may not have done all the work."""
+        return bool(self.outcome.ending.status or self.outcome.ending.interrupted)
+
+    @property
+    def interrupted(self) -> str:
+        """The name of the signal that interrupted it; empty: none."""
+        number = self.outcome.ending.interrupted
+        return signal.Signals(number).name if number else ""
+
+    @cached_property
+    def job(self) -> Job:
+        """Its tables. Raises ParioError."""
+        from pario.see.symbols import resolve
+        from pario.see.tables import read
+
+        return resolve(read([self.outcome.directory]))
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Its analysis. Raises ParioError."""
+        from pario.see.analyze import analyze
+
+        return analyze(self.job)
 
 
 @dataclass(frozen=True)
 class _Found:
     """The advice after the first run, and the lines on its measurement."""
 
-    analysis: Analysis
     advice: Advice
     measured: Sequence[str]
 
@@ -82,6 +149,7 @@ class _Loop:
     settings: Settings
     arguments: argparse.Namespace
     allowed: Sequence[str]
+    stream: TextIO  # of the report or the comparison
 
     @property
     def file(self) -> Path:
@@ -111,79 +179,92 @@ class _Loop:
             )
         print(f"pario: the program will run {words}", file=sys.stderr)
 
-    def run(self, side: str, number: int, settings: Settings | None = None) -> Outcome:
+    def run(self, side: str, number: int, settings: Settings | None = None) -> _Run:
         """Runs the command for one side."""
-        return self.series.run(side if self.arguments.repeat == 1 else f"{side}/{number}", settings)
+        name = side if self.arguments.repeat == 1 else f"{side}/{number}"
+        return _Run(self.series.run(name, settings))
 
-    def advise(self, first: Outcome) -> _Found | None:
+    def advise(self, first: _Run) -> _Found | None:
         """Finds the settings for the findings of the first run, and writes them to a file. Prints
         an error and returns None if its logs are unusable."""
         from pario.cli.measured import advise_by_replays
-        from pario.see.analyze import analyze
         from pario.see.analyze.advise import render
-        from pario.see.tables import read
 
-        if not was_recorded(first.directory):
+        if not was_recorded(first.outcome.directory):
             return None
         try:
-            job = read([first.directory])
-            analysis = analyze(job)
-            advice, lines = advise_by_replays(job, analysis, self.allowed, self.arguments.measure)
-            write_settings(self.file, render(analysis, advice, lines))
+            advice, lines = advise_by_replays(
+                first.job, first.analysis, self.allowed, self.arguments.measure
+            )
+            write_settings(self.file, render(first.analysis, advice, lines))
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return None
-        return _Found(analysis, advice, lines)
+        return _Found(advice, lines)
 
-    def explain_why_not(self, first: Outcome, found: _Found | None) -> None:
+    def explain_why_not(self, first: _Run, found: _Found | None) -> None:
         """Prints the report of the first run, and the reason why there was no second."""
         if not self.arguments.no_report:
-            show_recorded(first.directory, self.arguments)
-        if first.ending.status:
+            self._report(first)
+        if first.failed:
+            how = (
+                f"was interrupted by {first.interrupted}"
+                if first.interrupted
+                else f"failed ({exit_status(first.outcome.ending.status)})"
+            )
             print(
-                f"pario: the program failed ({exit_status(first.ending.status)}): no settings are"
-                " sought, it is not run again",
+                f"pario: the program {how}: no settings are sought, it is not run again",
                 file=sys.stderr,
             )
         elif found is not None:
             self.tell(found)
             print("pario: the command is not run again", file=sys.stderr)
 
+    def _report(self, run: _Run) -> None:
+        """Prints the report of a run. An error here must not hide the program's exit status."""
+        show_recorded(run.outcome.directory, self.arguments, self.stream, lambda: run.analysis)
+
     def tell(self, found: _Found) -> None:
         """Prints the measured remedies, the findings that the settings repair, and the others."""
         for line in (*found.measured, *describe(found.advice)):
             print(line, file=sys.stderr)
 
-    def run_again(self, first: Outcome, analysis: Analysis) -> Outcome:
+    def run_again(self, first: _Run) -> tuple[list[_Run], list[_Run]]:
         """Runs with the settings, and between and after these runs as it is, so that a drift of the
-        machine affects both sides. Returns the last run with the settings."""
+        machine affects both sides. Returns the runs as it is and those with the settings; only the
+        last of all may have failed."""
         from pario.settings import load, merge_settings
 
         changed = replace(self.settings, file=merge_settings(self.settings.file, load(self.file)))
+        before, after = [first], list[_Run]()
 
-        def again(side: str, number: int) -> Outcome:
-            equalise_caches(analysis)
-            return self.run(side, number, changed if side == AFTER else None)
+        def again(side: list[_Run]) -> bool:
+            """Run for a side; return False if the run failed."""
+            equalise_caches(first.analysis)
+            side.append(
+                self.run(AFTER, len(after) + 1, changed)
+                if side is after
+                else self.run(BEFORE, len(before) + 1)
+            )
+            return not side[-1].failed
 
-        last = again(AFTER, 1)
+        going_on = again(after)
         if not self.arguments.repeat:
-            if not last.ending.status and last.seconds < first.seconds:
-                again(BEFORE, 2)
-            return last
-        for number in range(2, self.arguments.repeat + 1):
-            if last.ending.status or again(BEFORE, number).ending.status:
-                break
-            last = again(AFTER, number)
-        return last
+            if going_on and after[0].outcome.seconds < first.outcome.seconds:
+                again(before)
+            return before, after
+        while going_on and len(after) < self.arguments.repeat:
+            going_on = again(before) and again(after)
+        return before, after
 
-    def compare(self, last: Outcome) -> None:
+    def compare(self, before: list[_Run], after: list[_Run]) -> None:
         """Prints the comparison and the next command. An error here must not hide the program's
         exit status."""
         from pario.cli.compare import show
 
         print(file=sys.stderr)
         try:
-            comparison, remark = self._compare()
+            comparison, remark = self._compare(before, after)
             page = self.arguments.html or self.series.directory / "compare.html"
             if not self.arguments.no_report:
                 show(
@@ -191,32 +272,48 @@ class _Loop:
                     html=page,
                     as_json=self.arguments.json,
                     everything=self.arguments.all,
-                    stream=sys.stderr,
+                    stream=self.stream,
                 )
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return
         if self.arguments.json:
             return
-        for line in (remark, self._conclusion(comparison, last)):
+        for line in (remark, self._conclusion(comparison, after[-1].outcome)):
             if line:
                 print(line, file=sys.stderr)
 
-    def _compare(self) -> tuple[Comparison, str]:
+    def _compare(self, before: list[_Run], after: list[_Run]) -> tuple[Comparison, str]:
         """Compares both sides. If the first run was slower than the same run after it, by caches or
         by the load of the machine, only the later one counts, and a remark says so."""
-        from pario.cli.compare import compare_runs
+        from pario.see.analyze.compare import compare
 
-        before, after = ((side, self.series.directory / side) for side in (BEFORE, AFTER))
-        whole = compare_runs(before, after, subject="The run with settings")
-        walls = whole.measures[0].a.values
-        later = self.series.directory / BEFORE / "2"
-        if self.arguments.repeat or len(walls) < 2 or walls[0] < (1 + SLOWER_AT_FIRST) * walls[1]:
-            return whole, ""
-        return compare_runs((BEFORE, later), after, subject="The run with settings"), (
-            f"pario: the first run took {wording.seconds(walls[0])}, the same run later"
-            f" {wording.seconds(walls[1])} (caches, or load of the machine): only the later one is"
-            " compared"
+        with progress("pario: reading the logs"):
+            walls, remark = [run.analysis.job.wall for run in before], ""
+            if (
+                not self.arguments.repeat
+                and len(walls) > 1
+                and walls[0] >= (1 + SLOWER_AT_FIRST) * walls[1]
+            ):
+                remark = (
+                    f"pario: the first run took {wording.seconds(walls[0])}, the same run later"
+                    f" {wording.seconds(walls[1])} (caches, or load of the machine): only the later"
+                    " one is compared"
+                )
+                before = before[1:]
+            sides = (self._runs(BEFORE, before), self._runs(AFTER, after))
+        return compare(*sides, subject="The run with settings"), remark
+
+    def _runs(self, name: str, runs: Sequence[_Run]) -> Runs:
+        from pario import outputs
+        from pario.see.analyze.compare import Runs
+
+        place = runs[0].outcome.directory if len(runs) == 1 else self.series.directory / name
+        return Runs(
+            name,
+            str(place),
+            [run.analysis for run in runs],
+            [outputs.read(run.outcome.directory) for run in runs],
         )
 
     def _conclusion(self, comparison: Comparison, last: Outcome) -> str:

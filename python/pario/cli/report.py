@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -58,24 +58,33 @@ def run(arguments: argparse.Namespace) -> int:
 def show(
     logs: Sequence[Path], html: Path | None, format: str, stream: TextIO, everything: bool = False
 ) -> Analysis:
-    """Reads, analyses and renders: the one place that connects the stages of a report. ``format``:
-    terminal, json or github. Returns the analysis."""
+    """Reads, analyses and renders. ``format``: terminal, json or github. Returns the analysis."""
+    analysis = _analyze(logs)
+    _render(analysis, html, format, stream, everything)
+    return analysis
+
+
+def _analyze(logs: Sequence[Path]) -> Analysis:
     from pario.see.analyze import analyze
     from pario.see.symbols import resolve
     from pario.see.tables import read
 
     with progress("pario: reading the logs"):
-        analysis = analyze(resolve(read(logs)))
+        return analyze(resolve(read(logs)))
+
+
+def _render(
+    analysis: Analysis, html: Path | None, format: str, stream: TextIO, everything: bool
+) -> None:
     _print(analysis, format, stream, everything)
     if html is None:
-        return analysis
+        return
     from pario.see.report import html as page
 
     with progress("pario: writing the HTML report"):
         write_page(html, page.render(analysis), "report")
     if format == "terminal":
         print(f"HTML report: {html}", file=stream)
-    return analysis
 
 
 def _print(analysis: Analysis, format: str, stream: TextIO, everything: bool) -> None:
@@ -102,19 +111,25 @@ def _repository() -> str:
     return os.environ.get("GITHUB_WORKSPACE") or str(Path.cwd())
 
 
-def show_recorded(directory: Path, arguments: argparse.Namespace) -> None:
-    """Shows the report of a run that has just ended, on standard error; a report that fails must
-    not hide the program's exit status."""
+def show_recorded(
+    directory: Path,
+    arguments: argparse.Namespace,
+    stream: TextIO | None = None,
+    analysis: Callable[[], Analysis] | None = None,
+) -> None:
+    """Shows the report of a run that has just ended, by default on standard error; a report that
+    fails must not hide the program's exit status. ``analysis`` returns the analysis of the run, or
+    raises ParioError."""
     print(file=sys.stderr)  # the program may have left its last line open
     if not was_recorded(directory):
         return
     try:
-        show(
-            [directory],
-            html=arguments.html or directory / "report.html",
-            format="json" if arguments.json else "terminal",
-            everything=arguments.all,
-            stream=sys.stderr,
+        _render(
+            analysis() if analysis else _analyze([directory]),
+            arguments.html or directory / "report.html",
+            "json" if arguments.json else "terminal",
+            stream or sys.stderr,
+            arguments.all,
         )
     except ParioError as error:
         print(f"pario: {error}", file=sys.stderr)

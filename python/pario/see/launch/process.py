@@ -23,6 +23,8 @@ _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 #: Signals that end a process without a handler.
 _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+#: Signals by which users and batch systems end a command.
+_INTERRUPTING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Ending:
     """The end of a child: ``status`` as in a shell (128 + signal), ``signal`` 0 for an exit.
 
     ``late``: it was ended after its limit. ``pid``: 0 if not known. ``io``: the numbers of
-    /proc/PID/io at its end; empty: not known.
+    /proc/PID/io at its end; empty: not known. ``received``: the signal that this process received
+    meanwhile and by which commands are interrupted; 0: none.
     """
 
     status: int
@@ -38,15 +41,29 @@ class Ending:
     late: bool = False
     pid: int = 0
     io: Mapping[str, int] = field(default_factory=dict)
+    received: int = 0
 
     @staticmethod
     def of(
-        status: int, *, late: bool = False, pid: int = 0, io: Mapping[str, int] | None = None
+        status: int,
+        *,
+        late: bool = False,
+        pid: int = 0,
+        io: Mapping[str, int] | None = None,
+        received: int = 0,
     ) -> Ending:
         """Make an ending from a wait status."""
         code = os.waitstatus_to_exitcode(status)
         number, by_signal = (128 - code, -code) if code < 0 else (code, 0)
-        return Ending(number, by_signal, late, pid, io or {})
+        return Ending(number, by_signal, late, pid, io or {}, received)
+
+    @property
+    def interrupted(self) -> int:
+        """The signal that interrupted the command, from a user or a batch system, also if the
+        command handled it or a launcher passed it on; 0: none."""
+        return self.received or next(
+            (number for number in _INTERRUPTING if number in (self.signal, self.status - 128)), 0
+        )
 
     def repeat(self) -> int:
         """End this process by the signal that killed the child, without a second core file;
@@ -99,14 +116,15 @@ def run_child(
     try:
         child = spawn(executable, command, environment, setsigmask=list(mask))
 
-        def pass_on(number: int, _frame: FrameType | None) -> None:
-            with suppress(ProcessLookupError):  # the child has just ended
-                os.kill(child, number)
+        received: list[int] = []
 
-        before = {
-            number: signal.signal(number, pass_on if number in _PASSED_ON else lambda *_: None)
-            for number in handled
-        }
+        def receive(number: int, _frame: FrameType | None) -> None:
+            received.append(number)
+            if number in _PASSED_ON:
+                with suppress(ProcessLookupError):  # the child has just ended
+                    os.kill(child, number)
+
+        before = {number: signal.signal(number, receive) for number in handled}
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
@@ -115,7 +133,8 @@ def run_child(
     for number, handler in before.items():  # Python's handler of Ctrl-C would print a traceback
         own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
-    return Ending.of(status, pid=child, io=io)
+    interrupts = [number for number in received if number in _INTERRUPTING]
+    return Ending.of(status, pid=child, io=io, received=next(iter(interrupts), 0))
 
 
 def read_io(child: int) -> dict[str, int]:
