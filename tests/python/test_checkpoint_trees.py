@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, load_state_dict, save_state_dict
-from pario.checkpoint.tensors import describe, rebuild
+from pario.checkpoint.trees import describe, flatten, nest, rebuild
 from tests.python.support.threads import run
 
 
@@ -293,3 +293,19 @@ def check(writer, state):
     save_state_dict(writer, 1, state)
     found = checkpoint.load_state_dict(None, writer.path)
     assert equal(found, state), (found, state)
+
+
+def test_flat_states_are_nested_again() -> None:
+    tensor = {"tensor": "state/x", "type": "float32"}
+    tree = describe({"a": {"b": [1, 2]}, "c": [{"d": None}], "e": (1,)}, "state", lambda *_: None)
+    tree["dict"].append(["f", {"list": [tensor, {"value": 1}]}])
+    flat = dict(flatten(tree))
+    assert list(flat) == [("a", "b"), ("c", 0, "d"), ("e",), ("f", 0), ("f", 1)]
+    assert nest(flat) == tree
+
+
+def test_values_that_exclude_each_other_keep_their_flat_keys() -> None:
+    """As a list may be empty on one rank, and have items on another."""
+    values = {("a",): {"list": []}, ("a", 0, "x"): {"value": 1}, ("b", 1): {"value": 2}}
+    flat = dict(flatten(nest(values)))
+    assert list(flat) == [("a",), ("a.0.x",), ("b", "1")]

@@ -136,7 +136,7 @@ def test_waits_grow_until_a_message_arrives(store: Store, monkeypatch: pytest.Mo
 def test_ranks_of_a_group_meet_and_know_who_shares_memory() -> None:
     def program(group: Group) -> Any:
         ranks, again = TorchRanks(group, PATIENCE), TorchRanks(group, PATIENCE)
-        nodes = torch_ranks._groups[group].native.nodes
+        nodes = torch_ranks._groups[group][""].native.nodes
         return ranks.together("one", lambda: ranks.rank, sum), again.agree("two", lambda: 2), nodes
 
     assert run(program) == [(3, 2, [0, 0, 0])] * 3

@@ -1,17 +1,19 @@
 """Nested states of tensors, as training programs have them, in checkpoints and safetensors files.
 
-A state is described in JSON: dictionaries, lists, tuples, named tuples, sizes of tensors, numbers,
-text and None. Arrays and tensors are saved by name. PyTorch is imported only where it is needed.
+A state is described in JSON (:mod:`pario.checkpoint.trees`). Arrays and tensors are saved by name.
+PyTorch is imported only where it is needed.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
+import pickle
+import re
 import sys
-from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,20 +25,17 @@ from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
 from pario.checkpoint.reader import Part, State, load
+from pario.checkpoint.trees import child, describe, make_refusal, rebuild
 from pario.checkpoint.writer import Writer
 from pario.paths import local_path
 from pario.publishing import replacing
 
 #: The array with the description of a state.
-_TREE = "state.json"
+TREE = "state.json"
+#: The kinds of leaves of a description, each with the name of its array.
+_LEAVES = ("tensor", "array", "bytes", "pickle")
 #: Types of the same size for elements that numpy does not have.
 _UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
-#: Describes an array or a tensor, of this name, in JSON; None if the value is neither.
-Leaf = Callable[[Any, str], dict[str, Any] | None]
-_EXPECTED = (
-    "expected tensors, arrays, numbers, strings, None, and dictionaries, lists and tuples of them"
-)
-_ORDERED, _SIZE = "collections:OrderedDict", "torch:Size"
 
 #: Types of safetensors files, and ours.
 _TYPES = {
@@ -160,9 +159,9 @@ def load_state_dict(
     {'lr': [0.1, 0.01]}
     """
     state = load(comm, path, step=step)
-    if _TREE not in state:
+    if TREE not in state:
         raise CheckpointError(f"{state.path} was not saved by save_state_dict")
-    return _read_state(state, json.loads(state[_TREE].tobytes()), into)
+    return _read_state(state, json.loads(state[TREE].tobytes()), into)
 
 
 def _read_state(
@@ -174,20 +173,57 @@ def _read_state(
     parts = {
         name: _parts(state, name, targets.get(name), shards.get(name))
         for name in state
-        if name != _TREE
+        if name != TREE
     }
     arrays = state.read_pieces(parts)
 
     def leaf(about: Mapping[str, Any]) -> Any:
-        name = about.get("tensor") or about["array"]
-        if "array" in about and name not in targets:
-            array = arrays[name][0]
-            return array[()] if about.get("scalar") else array
+        name = array_of_leaf(about)
+        if name not in targets:
+            return make_leaf(about, arrays[name][0])
         made = [to_tensor(array, about.get("type", "")) for array in arrays[name]]
-        return _copy_into(targets[name], shards[name], made) if name in targets else made[0]
+        return _copy_into(targets[name], shards[name], made)
 
     found: dict[str, Any] = rebuild(tree, leaf)
     return found
+
+
+def array_of_leaf(about: Mapping[str, Any]) -> str:
+    """The name of the array with the elements of a leaf."""
+    return str(next(about[kind] for kind in _LEAVES if kind in about))
+
+
+def make_leaf(about: Mapping[str, Any], array: np.ndarray[Any, Any]) -> Any:
+    """The value of a leaf. Raises CheckpointError for a pickle that may run any code."""
+    if "tensor" in about:
+        return to_tensor(array, about.get("type", ""))
+    if "array" in about:
+        return array[()] if about.get("scalar") else array
+    if "pickle" in about:
+        return unpickle(array.tobytes(), about["pickle"])
+    made = array.tobytes()
+    return {"bytes": bytes, "bytearray": bytearray, "BytesIO": io.BytesIO}[about["type"]](made)
+
+
+def unpickle(content: bytes, name: str, *, trusted: bool = False) -> Any:
+    """Loads a value saved by ``torch.save``.
+
+    ``trusted``: also values that run functions of other modules when they are loaded, which are a
+    CheckpointError otherwise.
+    """
+    import torch
+
+    try:
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if trusted:
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
+        reason = re.search(r"Unsupported global: \S+ \S+", str(error))
+        raise CheckpointError(
+            f"{name} is a pickle, which may run any code when it is loaded"
+            f" ({reason[0] if reason else 'it is not of tensors and plain values'});"
+            " dcp.Reader(..., allow_pickle=True) loads it"
+        ) from error
 
 
 def write_safetensors(
@@ -319,9 +355,10 @@ def is_tensor(value: Any) -> bool:
 
 
 def to_array(tensor: Any) -> tuple[np.ndarray[Any, Any], str]:
-    """The elements of a tensor as an array, copied only from accelerators, and their type."""
+    """The elements of a tensor as an array, of any strides, and their type. Copied only from
+    accelerators, and where a conjugate is not yet computed."""
     kind = _kind(tensor)
-    held = tensor.detach().cpu().contiguous()
+    held = tensor.detach().cpu().resolve_conj().resolve_neg()
     try:
         return held.numpy(), kind
     except TypeError:
@@ -453,7 +490,7 @@ def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:
         return None
 
     tree = json.dumps(describe(state, "state", leaf))
-    return {**arrays, _TREE: np.frombuffer(tree.encode(), np.uint8)}
+    return {**arrays, TREE: np.frombuffer(tree.encode(), np.uint8)}
 
 
 def _saved_of(tensor: Any, name: str) -> tuple[Saved, str]:
@@ -469,131 +506,3 @@ def _saved_of(tensor: Any, name: str) -> tuple[Saved, str]:
     except (TypeError, RuntimeError, NotImplementedError, AttributeError) as error:
         kind = f"{getattr(tensor, 'dtype', '')} {getattr(tensor, 'layout', '')}".strip()
         raise CheckpointError(f"{name}: a tensor of {kind} cannot be saved: {error}") from error
-
-
-def describe(value: Any, name: str, leaf: Leaf) -> dict[str, Any]:
-    """Describes a nested state in JSON. Raises CheckpointError that names a refused value.
-
-    Other mappings than dictionaries are described as dictionaries, and other kinds of int, float
-    and str as these.
-    """
-    try:
-        return _describe_value(value, name, leaf)
-    except RecursionError as error:
-        raise CheckpointError(
-            f"{name} cannot be saved: it contains itself, or is nested too deeply"
-        ) from error
-
-
-def _describe_value(value: Any, name: str, leaf: Leaf) -> dict[str, Any]:
-    if (found := leaf(value, name)) is not None:
-        return found
-    if isinstance(value, Mapping):
-        rows = [
-            [key, _describe_value(value[key], f"{name}/{part}", leaf)]
-            for key, part in names_of_keys(value).items()
-        ]
-        return {"dict": rows, **({"class": _ORDERED} if type(value) is OrderedDict else {})}
-    if type(value) is list:
-        return {
-            "list": [
-                _describe_value(one, f"{name}/{number}", leaf) for number, one in enumerate(value)
-            ]
-        }
-    if isinstance(value, tuple):
-        values = [
-            _describe_value(one, f"{name}/{number}", leaf) for number, one in enumerate(value)
-        ]
-        return {"tuple": values, **_class_of(value, name)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value}
-    raise make_refusal(value, name)
-
-
-def make_refusal(value: Any, name: str) -> CheckpointError:
-    """The error for a value of a type that cannot be saved."""
-    return CheckpointError(f"{name}: {type(value).__name__} cannot be saved; {_EXPECTED}")
-
-
-def _class_of(value: tuple[Any, ...], name: str) -> dict[str, Any]:
-    """The class and fields of a tuple, so that it can be rebuilt."""
-    kind = type(value)
-    if kind is tuple:
-        return {}
-    full_name = f"{kind.__module__}:{kind.__qualname__}"
-    fields = getattr(kind, "_fields", None)
-    if full_name == _SIZE:
-        return {"class": full_name}
-    if not isinstance(fields, tuple) or len(fields) != len(value):
-        raise make_refusal(value, name)
-    return {"class": full_name, "fields": list(fields)}
-
-
-def names_of_keys(keys: Mapping[Any, Any] | Sequence[Any]) -> dict[Any, str]:
-    """For each key of a dictionary its part of array names; all parts differ."""
-    found: dict[Any, str] = {}
-    used = set()
-    for key in keys:
-        if not isinstance(key, str | int):
-            raise CheckpointError(f"key {key!r} cannot be saved; expected a string or a number")
-        part = _part(key)
-        while part in used:
-            part += "~"
-        used.add(part)
-        found[key] = part
-    return found
-
-
-def _part(key: str | int) -> str:
-    """A key as HDF5 allows it in the name of an array."""
-    text = (
-        str(key).replace("/", "|").replace("\0", "|").encode("utf-8", "backslashreplace").decode()
-    )
-    return {"": "empty", ".": "dot"}.get(text, text)
-
-
-def child(tree: Mapping[str, Any], key: Any) -> Mapping[str, Any] | None:
-    """The description of an item of a dictionary, list or tuple; None if there is no such item."""
-    if "dict" in tree:
-        return next((one for name, one in tree["dict"] if name == key), None)
-    items = tree.get("list", tree.get("tuple", ()))
-    return items[key] if isinstance(key, int) and 0 <= key < len(items) else None
-
-
-def rebuild(tree: Mapping[str, Any], leaf: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """Rebuilds a state from its description. ``leaf`` makes an array or a tensor."""
-    if "dict" in tree:
-        made = {key: rebuild(one, leaf) for key, one in tree["dict"]}
-        return OrderedDict(made) if tree.get("class") == _ORDERED else made
-    if "list" in tree:
-        return [rebuild(one, leaf) for one in tree["list"]]
-    if "tuple" in tree:
-        return _tuple(tree, tuple(rebuild(one, leaf) for one in tree["tuple"]))
-    return tree["value"] if "value" in tree else leaf(tree)
-
-
-def _tuple(tree: Mapping[str, Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A tuple of the described class, if the program has loaded it. Imports and calls nothing."""
-    name = tree.get("class")
-    if name is None:
-        return values
-    found, fields = _loaded_class(name), tree.get("fields")
-    if (
-        isinstance(found, type)
-        and issubclass(found, tuple)
-        and (name == _SIZE or vars(found).get("_fields") == tuple(fields or ()))
-    ):
-        made: tuple[Any, ...] = tuple.__new__(found, values)
-        return made
-    if not fields:
-        return values
-    return namedtuple(name.rpartition(".")[2].rpartition(":")[2], fields, rename=True)(*values)
-
-
-def _loaded_class(name: str) -> Any:
-    """The object named ``module:qualified.name``, if its module is loaded."""
-    module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr(found, "__dict__", {}).get(part)
-    return found

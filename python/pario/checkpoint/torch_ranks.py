@@ -75,10 +75,10 @@ class _Group:
     """The Comm of a process group. Its ranks meet before they are introduced to each other, so that
     an error names an absent one."""
 
-    def __init__(self, group: Any) -> None:
+    def __init__(self, group: Any, purpose: str) -> None:
         from torch import distributed
 
-        name, rank = group.group_name, distributed.get_rank(group)
+        name, rank = group.group_name + purpose, distributed.get_rank(group)
         store = distributed.distributed_c10d._get_default_store()
         _made[name] += 1
         transport = StoreTransport(
@@ -99,16 +99,21 @@ class _Group:
         self._introduced = True
 
 
-_groups: WeakKeyDictionary[Any, _Group] = WeakKeyDictionary()
+#: The Comms of a group, by their purpose.
+_groups: WeakKeyDictionary[Any, dict[str, _Group]] = WeakKeyDictionary()
 
 
 class TorchRanks(Ranks):
     """The ranks of a process group. Collective the first time, in which they begin to watch each
-    other."""
+    other.
 
-    def __init__(self, group: Any, patience: float = PATIENCE) -> None:
-        if group not in _groups:
-            _groups[group] = _Group(group)
-        known = _groups[group]
+    ``purpose``: threads that make collective calls at the same time give different ones.
+    """
+
+    def __init__(self, group: Any, patience: float = PATIENCE, purpose: str = "") -> None:
+        of_group = _groups.setdefault(group, {})
+        if purpose not in of_group:
+            of_group[purpose] = _Group(group, purpose)
+        known = of_group[purpose]
         known.introduce(patience)
         super().__init__(known.native, patience, CheckpointError)
