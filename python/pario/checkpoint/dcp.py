@@ -490,7 +490,7 @@ class Reader(_Storage, StorageReader):  # type: ignore[misc]
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Reads the values of the plan. Collective."""
-        ranks, state = self._ranks(), self._opened()
+        ranks, state = self._ranks(), self._require_state()
         wanted = _Wanted(self._values, cast=self._cast)
         names = ranks.together(
             f"dcp.load({state.path})", lambda: wanted.collect(state, plan, planner), _unite
@@ -510,7 +510,7 @@ class Reader(_Storage, StorageReader):  # type: ignore[misc]
         done.set_result(None)
         return done
 
-    def _opened(self) -> State:
+    def _require_state(self) -> State:
         if self._state is None:
             raise CheckpointError(
                 "no checkpoint is opened; expected a call of read_metadata before"
