@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +16,7 @@ from pario.see.report.terminal import finding_lines
 from pario.see.symbols import resolve
 from pario.see.tables import read
 from pario.settings.globs import selects
-from pario.testing.limits import Limits, describe, excess
-
-_WIDTH = 100
+from pario.testing.limits import WIDTH, Limits, describe, excess
 
 
 def judge(logs: Path, limits: Limits, is_outside: Callable[[str], bool]) -> str:
@@ -38,8 +37,8 @@ def judge(logs: Path, limits: Limits, is_outside: Callable[[str], bool]) -> str:
 def _advice(analysis: Analysis) -> str:
     """Return the verdict and the top finding with its line and repair."""
     safe = make_printable(analysis)
-    lines = [safe.verdict.sentence]
+    lines = textwrap.wrap(safe.verdict.sentence, WIDTH)
     for finding in safe.findings[:1]:
-        rows = finding_lines(1, finding, safe.job.wall, _WIDTH, in_full=True)
+        rows = finding_lines(1, finding, safe.job.wall, WIDTH, in_full=True)
         lines += [row.plain.rstrip() for row in rows]
     return "\n".join(lines)

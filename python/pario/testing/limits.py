@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from pario.see.analyze.usage import BYTES, NAMES, Usage
 COSTS = {"io": "I/O", "lost": "findings"}
 #: The keyword that selects files.
 FILES_OF = "of"
+#: Columns of the text of a failure.
+WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,6 @@ def _lines(
         most = f" (most: {one.worst}{place})" if one.worst else ""
         yield f"  {one.name}: {one.value}, limit {one.limit}{most}"
     counts = [f"{one.name} {_count(one.name, one.total)}" for one in used if one.total]
-    yield f"It made: {', '.join(counts)}."
+    yield textwrap.fill(f"It made: {', '.join(counts)}.", WIDTH, subsequent_indent="  ")
     yield advice
     yield f"The report: pario report {logs}"

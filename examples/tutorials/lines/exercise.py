@@ -1,0 +1,13 @@
+"""Writes the residual of each step of a solver to a log."""
+
+import sys
+
+
+def write_log(path, steps):
+    with open(path, "w") as log:
+        for step in range(steps):
+            print(f"step {step}: residual {1 / (step + 1):.6f}", file=log, flush=True)
+
+
+if __name__ == "__main__":
+    write_log(sys.argv[1], 200_000)

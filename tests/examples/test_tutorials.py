@@ -1,0 +1,46 @@
+"""The tutorials: exercises exceed the limits of their tests, solutions keep them, and the pages
+show the code and the counts."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tools.write_tutorials import (
+    PAGES,
+    find_failure,
+    list_names,
+    read_code,
+    replace_parts,
+    run_test,
+)
+
+#: The modules that a tutorial needs beside numpy.
+NEEDS = {"columns": "mpi4py", "checkpoint": "h5py", "loader": "torch"}
+
+
+def page(name: str) -> Path:
+    return PAGES / f"{name.replace('_', '-')}.md"
+
+
+@pytest.mark.parametrize("name", list_names())
+def test_a_page_shows_the_code_of_its_tutorial(name: str) -> None:
+    text = page(name).read_text()
+    assert replace_parts(text, read_code(name)) == text, (
+        "run python tools/write_tutorials.py --code"
+    )
+    empty = re.findall(r"<!-- (\w+) -->\n<!-- end -->", text)
+    assert not empty, "run python tools/write_tutorials.py"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", list_names())
+def test_an_exercise_exceeds_its_limits_and_a_solution_keeps_them(
+    name: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    failure, _ = find_failure(run_test(name, tmp_path / name))
+    exceeded = [line for line in failure.splitlines() if ", limit " in line]
+    assert exceeded
+    assert all(line in page(name).read_text() for line in exceeded)
+    output = run_test(name, tmp_path / f"{name}-solved", "solution.py")
+    assert re.search(r"^1 passed", output, re.M), output

@@ -1,0 +1,109 @@
+"""Writes the generated parts of docs/tutorials: code, and the output of real runs.
+
+usage: python tools/write_tutorials.py [--code] [NAME...]
+
+A part lies between the comments ``<!-- PART -->`` and ``<!-- end -->``. The parts ``exercise``,
+``test`` and ``solution`` are files of examples/tutorials/NAME; ``failure`` is the message of the
+failing test, ``report`` the first lines of the report of its run. ``--code`` runs nothing and
+leaves the last two as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES, PROGRAMS = ROOT / "docs" / "tutorials", ROOT / "examples" / "tutorials"
+FILES = {"exercise": "exercise.py", "test": "test_exercise.py", "solution": "solution.py"}
+_PART = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+_FAILURE = re.compile(
+    r"^The test exceeds its limits.*?^The report: pario report (\S+)$", re.M | re.S
+)
+_REPORT_LINES = 30
+
+
+def list_names() -> list[str]:
+    """Return the names of all tutorials."""
+    return sorted(path.name for path in PROGRAMS.iterdir() if path.is_dir())
+
+
+def run_test(name: str, folder: Path, program: str = "exercise.py") -> str:
+    """Run the test of a tutorial in ``folder`` with one of its programs; return its output."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(PROGRAMS / name / "test_exercise.py", folder)
+    shutil.copy(PROGRAMS / name / program, folder / "exercise.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["--basetemp", str(folder / "tmp"), "--rootdir", str(folder), "test_exercise.py"]
+    # A run of pytest inside a test of pytest: its options do not hold here.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def find_failure(output: str) -> tuple[str, str]:
+    """Return the message of the failed test without the path of the logs, and this path."""
+    found = _FAILURE.search(output)
+    if not found:
+        raise SystemExit(f"the test did not fail by its limits:\n{output}")
+    return found[0].replace(found[1], "LOGS"), found[1]
+
+
+def read_report(logs: str) -> str:
+    """Return the first lines of a report, up to its tables."""
+    command = [str(Path(sys.executable).parent / "pario"), "report", logs]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [line.rstrip() for line in text.splitlines()]
+    ends = [number for number, line in enumerate(lines) if line.startswith(("File ", "Slow "))]
+    return "\n".join(lines[: min([*ends, _REPORT_LINES])]).strip()
+
+
+def read_code(name: str) -> dict[str, str]:
+    """Return the parts with code."""
+    files = {part: (PROGRAMS / name / file).read_text() for part, file in FILES.items()}
+    return {part: f"```python\n{text}```" for part, text in files.items()}
+
+
+def replace_parts(page: str, parts: dict[str, str]) -> str:
+    """Return a page with new parts; others stay."""
+
+    def replace(found: re.Match[str]) -> str:
+        part = found[1]
+        if part not in parts:
+            return found[0]
+        return f"<!-- {part} -->\n{parts[part]}\n<!-- end -->"
+
+    return _PART.sub(replace, page)
+
+
+def write_page(name: str, *, only_code: bool) -> None:
+    """Write the parts of one page."""
+    parts = read_code(name)
+    if not only_code:
+        with tempfile.TemporaryDirectory() as folder:
+            failure, logs = find_failure(run_test(name, Path(folder) / name))
+            parts["failure"] = f"```text\n{failure}\n```"
+            parts["report"] = f"```text\n$ pario report LOGS\n{read_report(logs)}\n```"
+    path = PAGES / f"{name.replace('_', '-')}.md"
+    path.write_text(replace_parts(path.read_text(), parts))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--code", action="store_true", help="write the code, run nothing")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
+    for name in arguments.names or list_names():
+        write_page(name, only_code=arguments.code)
+
+
+if __name__ == "__main__":
+    main()
