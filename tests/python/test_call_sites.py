@@ -73,6 +73,12 @@ def test_without_user_code_a_package_is_the_call_site() -> None:
     assert user_depth(()) == -1
 
 
+def test_without_user_code_a_function_of_a_library_is_the_call_site() -> None:
+    thread = native("/lib/x86_64-linux-gnu/libc.so.6")
+    assert user_depth((thread, native("/opt/hdf5/lib/libhdf5.so.310"))) == 1
+    assert user_depth((native("/x/pario/libpario.so"), thread)) == -1
+
+
 def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(USER) == "solver.c:118 in main"
     assert describe(Frame("/a/solver", 1, function="f", offset=28)) == "f+0x1c in solver"

@@ -16,6 +16,8 @@ _NAMES = re.compile(
     r"|libuv|liburing|libaio|libtbb|libjvm|libnode"
     r"|libarrow\w*|libparquet|libtorch\w*|libcuda\w*|libnccl)(?:[-_.].*)?"
 )
+#: Libraries that start every thread and answer every call: their functions say nothing.
+_SYSTEM_NAMES = re.compile(r"(?:ld-linux|ld-musl|libpario|libc|libpthread)(?:[-_.].*)?")
 #: Functions of the start code that the linker adds to programs.
 _STARTS = ("_start", "__libc_start_main", "_init", "_fini")
 _SYSTEM = re.compile(r"/(?:usr/(?:local/)?)?lib(?:32|64)?/")
@@ -53,7 +55,7 @@ def is_own(frame: Frame) -> bool:
 
 def user_depth(stack: tuple[Frame, ...]) -> int:
     """Return the index of the call site in a stack: the innermost frame of the user's code, else
-    of a Python package, else of a named function; -1 if there is none."""
+    of a Python package, else of a named function of a library; -1 if there is none."""
     for belongs in (is_user_code, is_package, _is_named):
         for depth, frame in enumerate(stack):
             if belongs(frame):
@@ -62,4 +64,4 @@ def user_depth(stack: tuple[Frame, ...]) -> int:
 
 
 def _is_named(frame: Frame) -> bool:
-    return bool(frame.function) and not is_own(frame)
+    return bool(frame.function) and not _SYSTEM_NAMES.fullmatch(frame.module.rpartition("/")[2])
