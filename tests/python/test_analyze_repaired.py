@@ -91,6 +91,17 @@ def test_small_files_in_many_directories_are_one_storm() -> None:
     assert finding.seconds == pytest.approx(20, rel=0.05)
 
 
+def test_listed_directories_are_no_small_files() -> None:
+    made = job()
+    for number in range(1000):
+        file_row(made, f"/usr/share/doc/{number}")
+    rows = new_records(len(made.files))
+    rows["file"], rows["opens"], rows["lists"] = np.arange(len(rows)), 1, 2
+    rows["open_time"] = rows["list_time"] = 0.002
+    made.records = rows
+    assert "many-small-files" not in [finding.rule for finding in analyze(made).findings]
+
+
 def test_files_over_the_limit_are_small_files_and_not_one_reused_file() -> None:
     made = job()
     made.processes["files_folded"] = 50_000
