@@ -33,6 +33,7 @@ def use_known_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "measure_machine", lambda _: load("lab"))
 
 
+@pytest.mark.system
 def test_each_stripe_count_is_measured_and_the_best_becomes_the_advice(
     labs: Labs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +58,7 @@ def test_each_stripe_count_is_measured_and_the_best_becomes_the_advice(
     assert (choice["rule"], choice["count"]) == ("sweep", int(best[0]))
 
 
+@pytest.mark.system
 def test_a_log_is_replayed_in_files_of_these_stripes(
     labs: Labs,
     tmp_path: Path,

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pario.see.analyze import analyze
+from pario.see.report import json as json_report
 from pario.see.tables.read import read
 from tests.launch.conftest import PARIO
 from tests.support.commands import run_command
@@ -34,8 +36,7 @@ def report(place: Path, *command: object, status: int | None = 0) -> dict[str, A
     """Runs a command under pario; returns its report."""
     words = [*PARIO, "run", "--no-report", "-o", "log", "--", *map(str, command)]
     run_command(words, cwd=place, status=status)
-    done = run_command([*PARIO, "report", "log", "--json"], cwd=place, status=0)
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(json_report.render(analyze(read([place / "log"]))))
     return found
 
 
@@ -92,6 +93,7 @@ def test_ordinary_programs_are_seen_in_full(tmp_path: Path, data: Path, command:
     assert share_accounted(found["kernel"]) > 0.95
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
 @pytest.mark.parametrize("rw", ["read", "write"])
 @pytest.mark.parametrize("engine", ["psync", "vsync", "libaio", "io_uring", "mmap", "splice"])

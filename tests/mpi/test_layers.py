@@ -61,6 +61,7 @@ def test_time_in_barriers_is_waiting_with_a_row_of_its_own(diagnose) -> None:
     assert analysis.verdict.mean.waiting * RANKS >= rows["MPI_Barrier"].seconds * 0.99
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("kind", "count", "rule"),
     [

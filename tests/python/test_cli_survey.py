@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ def test_a_survey_fails_above_the_limit_of_any_run(
     assert main(["survey", str(logs), "--fail-above", "50%"]) == 0
 
 
+@pytest.fixture(scope="module")
+def log_with_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    log = write_log(tmp_path_factory.mktemp("log") / "a.darshan", 1, 4.0)
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        assert main(["report", str(log)]) == 0
+    return log, shown.getvalue()
+
+
 @pytest.mark.parametrize(
     ("limit", "status", "error"),
     [
@@ -109,11 +119,13 @@ def test_a_survey_fails_above_the_limit_of_any_run(
     ],
 )
 def test_a_report_fails_above_the_limit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: str, status: int, error: str
+    log_with_report: tuple[Path, str],
+    capsys: pytest.CaptureFixture[str],
+    limit: str,
+    status: int,
+    error: str,
 ) -> None:
-    log = write_log(tmp_path / "a.darshan", 1, 4.0)
-    assert main(["report", str(log)]) == 0
-    shown = capsys.readouterr().out
+    log, shown = log_with_report
     assert main(["report", str(log), "--fail-above", limit]) == status
     found = capsys.readouterr()
     assert found.out == shown

@@ -17,7 +17,7 @@ from pario.see.analyze.survey import Cause, RunRow, Selection, Survey, summarize
 from pario.see.report import csv as csv_report
 from pario.see.report import json as json_report
 from pario.see.report import survey as page
-from pario.see.survey import survey
+from pario.see.survey import survey, useful_processes
 from pario.see.survey.pool import Pool
 from pario.see.survey.tasks import Failure, Identify
 from pario.see.tables import ReadError, read
@@ -26,13 +26,11 @@ from pario.see.tables.search import find_logs
 from tests.python.plog import ProcessLog
 from tests.python.support.surveys import NOON, add_darshan_library, hostile, many, write_log
 
-_PROCESSES = 2
-
 
 def look(*places: Path | str, **selection: object) -> Survey:
     """Surveys places without progress."""
     chosen = Selection(**selection)  # type: ignore[arg-type]
-    return survey([str(place) for place in places], chosen, "lost", _PROCESSES, lambda *_: None)
+    return survey([str(place) for place in places], chosen, "lost", None, lambda *_: None)
 
 
 def own_run(directory: Path, **facts: object) -> Path:
@@ -206,6 +204,26 @@ def test_a_log_that_kills_its_reader_is_a_row_with_the_error(
     assert len(texts) == 3  # the others are answered, here with errors of the false library
 
 
+@pytest.mark.parametrize(
+    ("logs", "size", "processes"), [(3, 100, 1), (40, 100, 2), (3, 4 << 20, 3), (80, 100, 4)]
+)
+def test_processes_are_as_many_as_pay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: int, size: int, processes: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(4))
+    for number in range(logs):
+        with (tmp_path / f"{number}.darshan").open("wb") as log:
+            log.truncate(size)
+    assert useful_processes(find_logs([tmp_path])) == processes
+
+
+def test_the_size_of_a_run_is_that_of_its_logs(tmp_path: Path) -> None:
+    run = own_run(tmp_path / "run.pario")
+    with next(run.glob("*.plog")).open("ab") as log:
+        log.truncate(9 << 20)
+    assert useful_processes(find_logs([run])) == 2
+
+
 def test_processes_end_with_the_pool(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.darshan", 1)
     with Pool(2) as pool:
@@ -229,11 +247,15 @@ def test_filters_leave_runs_out_and_count_them(tmp_path: Path) -> None:
             tmp_path / name, number, number + 1.0, command=command, start=NOON + 86400 * number
         )
 
-    def numbers(**selection: object) -> list[int]:
-        found = look(tmp_path, **selection)
-        assert found.left_out == 4 - len(found.rows)
-        return sorted(round(row.lost) - 1 for row in found.rows)
+    rows = look(tmp_path).rows
 
+    def numbers(**selection: object) -> list[int]:
+        chosen = Selection(**selection)  # type: ignore[arg-type]
+        return sorted(round(row.lost) - 1 for row in rows if chosen.accepts(row))
+
+    few = look(tmp_path, users=("ada", "e*"), least_lost=1.5)
+    assert sorted(round(row.lost) - 1 for row in few.rows) == [1, 3]
+    assert few.left_out == 2
     assert numbers() == [0, 1, 2, 3]
     assert numbers(users=("ada",)) == [0, 1]
     assert numbers(users=("ada", "e*")) == [0, 1, 3]

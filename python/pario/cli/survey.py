@@ -4,7 +4,6 @@ a day, a user or a project."""
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=positive,
         metavar="N",
-        help="processes that read logs (default: one per processor)",
+        help="processes that read logs (default: as many as pay, at most one per processor)",
     )
     add_threshold(parser, "any run")
 
@@ -104,9 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _survey(arguments: argparse.Namespace) -> Survey:
     from pario.see.survey import survey
 
-    processes = arguments.jobs or len(os.sched_getaffinity(0))
     with CountLine("pario: reading logs") as line:
-        return survey(arguments.logs, _selection(arguments), arguments.sort, processes, line.show)
+        return survey(
+            arguments.logs, _selection(arguments), arguments.sort, arguments.jobs, line.show
+        )
 
 
 def _selection(arguments: argparse.Namespace) -> Selection:

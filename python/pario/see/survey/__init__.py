@@ -16,6 +16,7 @@ from pario.see.tables.search import Found, find_logs
 
 __all__ = ["survey"]
 
+_LOGS_WORTH_A_PROCESS, _BYTES_WORTH_A_PROCESS = 16, 4 << 20
 #: Receives the steps done so far and all steps.
 Show = Callable[[int, int], object]
 
@@ -24,17 +25,28 @@ def survey(
     places: Sequence[str | os.PathLike[str]],
     selection: Selection,
     order: str,
-    processes: int,
+    processes: int | None,
     show: Show,
 ) -> Survey:
     """Return the survey of the runs with logs at ``places`` (paths, directories, patterns).
 
-    ``order`` is one of SORT_KEYS, ``processes`` the number of processes that read logs. Raises
-    ReadError if there are no logs; damaged logs become rows with their errors.
+    ``order`` is one of SORT_KEYS, ``processes`` the number of processes that read logs,
+    None for as many as pay. Raises ReadError if there are no logs; damaged logs become rows with
+    their errors.
     """
     found = find_logs(places)
-    with Pool(processes) as pool:
+    with Pool(processes or useful_processes(found)) as pool:
         return _Survey(pool, found, selection, show).run(order)
+
+
+def useful_processes(found: Found) -> int:
+    """Return the number of processes whose work takes longer than their start (half a second), at
+    most one for each processor."""
+    logs = [*found.darshan, *(path for run in found.runs for path in run)]
+    files = [file for path in logs for file in (path.iterdir() if path.is_dir() else [path])]
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    worth = max(len(logs) // _LOGS_WORTH_A_PROCESS, size // _BYTES_WORTH_A_PROCESS)
+    return max(1, min(worth, len(os.sched_getaffinity(0))))
 
 
 class _Survey:
