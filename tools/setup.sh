@@ -118,6 +118,8 @@ fi
 if includes all; then
   install_into "$venv" webdataset tfrecord array_record keras ||
     echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
+  install_into "$venv" transformers xarray h5netcdf ||
+    echo "setup: transformers or xarray is not available (for: other readers of checkpoints)"
   install_into "$venv" xarray h5netcdf netCDF4 ||
     echo "setup: xarray, h5netcdf or netCDF4 is not available (for: other checkpoint readers)"
 fi

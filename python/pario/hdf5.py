@@ -135,15 +135,34 @@ def edit_image(image: Image, mode: str, error: type[ParioError], **options: Any)
         raise error(f"HDF5 cannot describe these arrays: {cause}") from cause
 
 
-def add_contiguous(group: Any, name: str, shape: tuple[int, ...], kind: Any) -> Any:
-    """Adds a dataset with contiguous bytes, allocated at once and not filled, and its groups."""
+def add_contiguous(
+    group: Any, name: str, shape: tuple[int, ...], kind: Any, *, allocate: bool = True
+) -> Any:
+    """Adds a dataset with contiguous bytes, which are not filled, and its groups.
+
+    ``allocate``: at once; otherwise :func:`allocate_bytes` does it.
+    """
     from h5py import h5d, h5p
 
     storage = h5p.create(h5p.DATASET_CREATE)
     storage.set_layout(h5d.CONTIGUOUS)
-    storage.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    storage.set_alloc_time(h5d.ALLOC_TIME_EARLY if allocate else h5d.ALLOC_TIME_LATE)
     storage.set_fill_time(h5d.FILL_TIME_NEVER)
     return add(group, name, shape, kind, storage)
+
+
+def allocate_bytes(dataset: Any) -> None:
+    """Allocates the bytes of a dataset, which HDF5 does when an element is written."""
+    from h5py import h5s
+
+    shape = shape_of(dataset)
+    if 0 in shape:
+        return
+    space, one = h5s.create(h5s.SCALAR), dataset.get_space()
+    if shape:
+        one.select_hyperslab((0,) * len(shape), (1,) * len(shape))
+    kind = dataset.get_type()
+    dataset.write(space, one, np.zeros(kind.get_size(), np.uint8), kind)
 
 
 def add(group: Any, name: str, shape: tuple[int, ...], kind: Any, storage: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from pario import hdf5
 from pario.checkpoint.arrays import Layout
 from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, grid_of
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
 from pario.checkpoint.store import (
     RECORD_BYTES,
     USER_BLOCK,
@@ -52,6 +54,13 @@ _MOST_SMALL = 1 << 25
 _SUMS_BYTES, _ROW_BYTES, _MORE_ROWS = 16, 16, 64
 #: Bytes between two extents of metadata that are read together.
 _GAP = 1 << 16
+
+#: The attribute of an array with elements of PyTorch that numpy does not have: their type.
+TORCH_TYPE = "torch_dtype"
+#: The array with the description of a state.
+TREE = "state.json"
+#: Arrays of states have names that begin with this.
+_STATE = "state/"
 
 #: Prefix of attributes that HDF5 cannot hold: JSON follows.
 _JSON = "json:"
@@ -93,11 +102,16 @@ class Skeleton:
     user_block: int  # bytes
     table: bytes  # of the metadata
     identity: Identity
+    tensors: tuple[Tensor, ...] | None = None  # in its safetensors header; None: it has none
 
-    def head(self) -> Piece:
-        """The end of the user block: metadata table and identity record."""
+    def head(self) -> list[Piece]:
+        """The user block: safetensors header, metadata table, identity record."""
         content = self.table + encode_record(self.identity, len(self.table))
-        return self.user_block - len(content), content
+        pieces = [(self.user_block - len(content), content)]
+        if self.tensors is not None:
+            start, size = self.user_block // 2, self.places.size
+            pieces.insert(0, (0, encode_covering_header(self.tensors, start, size)))
+        return pieces
 
 
 @dataclass(frozen=True)
@@ -131,20 +145,30 @@ def create(
     array: Callable[[Any, Layout], Any] | None = None,
     tables: Mapping[str, Array] | None = None,
     finish: Callable[[Any], None] = lambda file: None,
+    *,
+    safetensors: bool = False,
 ) -> Skeleton:
     """Makes the skeleton of a file. Pure.
+
+    ``safetensors``: the file is a safetensors file, too.
 
     ``array`` adds an array instead of :func:`add_array`. ``tables``: more tables of ``/pario``.
     ``finish`` may change attributes of the file at the end. Raises CheckpointError where HDF5
     cannot hold an array or an attribute.
     """
     image = Image()
-    with _new_file(image, layouts) as file:
+    with _new_file(image, layouts, safetensors=safetensors) as file:
         own = file.create_group("pario")
         own.attrs["format"] = FORMAT
         own.attrs["chunk_bytes"] = CHUNK_BYTES
         own.attrs["about"] = json.dumps(dict(label.about))
-        ids = [(array or add_array)(file, layout) for layout in layouts]
+        ids = [
+            array(file, layout) if array else add_array(file, layout, allocate=not safetensors)
+            for layout in layouts
+        ]
+        if safetensors:  # elements of decreasing size: all are aligned, without gaps
+            for one in sorted(ids, key=lambda one: -one.dtype.itemsize):
+                hdf5.allocate_bytes(one)
         _put_axes(file, layouts)
         _put_blocks(own, layouts)
         for name, table in (tables or {}).items():
@@ -154,7 +178,21 @@ def create(
         finish(file)
         places = [one.get_offset() or 0 for one in ids]
         at = sums.get_offset() or 0
-    return _skeleton(image, layouts, places, at, label.identity)
+    skeleton = _skeleton(image, layouts, places, at, label.identity)
+    return replace(skeleton, tensors=tuple(_tensors(layouts, places))) if safetensors else skeleton
+
+
+def _tensors(layouts: Sequence[Layout], places: Sequence[int]) -> Iterator[Tensor]:
+    """The arrays that safetensors files can have, as tensors; named by the keys of a state, joined
+    by dots."""
+    names = {layout.name: layout.name.removeprefix(_STATE).replace("/", ".") for layout in layouts}
+    uses = Counter([*names.values(), "__metadata__", "__metadata__"])
+    for layout, place in zip(layouts, places, strict=True):
+        kind = layout.attrs.get(TORCH_TYPE) or layout.note or layout.dtype.name
+        is_little = layout.dtype.newbyteorder("<") == layout.dtype
+        if layout.name != TREE and layout.dtype.kind in "biuf" and kind in NAMES and is_little:
+            name = names[layout.name] if uses[names[layout.name]] == 1 else layout.name
+            yield Tensor(name, NAMES[kind], layout.shape, place, layout.nbytes)
 
 
 def create_plain(layouts: Sequence[Layout], own: Identity) -> Skeleton:
@@ -185,19 +223,25 @@ def write(path: str, skeleton: Skeleton) -> None:
     Raises CheckpointError that names the file.
     """
     with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
-        for at, content in (skeleton.head(), *skeleton.pieces):
+        for at, content in (*skeleton.head(), *skeleton.pieces):
             write_all(file, content, at)
         os.ftruncate(file, skeleton.places.size)
 
 
 @contextmanager
-def _new_file(image: Image, layouts: Sequence[Layout]) -> Iterator[Any]:
-    """A new HDF5 file with a user block for the metadata table."""
+def _new_file(
+    image: Image, layouts: Sequence[Layout], *, safetensors: bool = False
+) -> Iterator[Any]:
+    """A new HDF5 file with a user block for the metadata table and the safetensors header."""
+    needed = RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * (2 * len(layouts) + _MORE_ROWS)
+    if safetensors:  # each has one half
+        header = header_bytes((one.name, one.shape) for one in layouts)
+        needed = 2 * max(needed, header)
     user_block = USER_BLOCK
-    while user_block < RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * (2 * len(layouts) + _MORE_ROWS):
+    while user_block < needed:
         user_block *= 2
     options = {"userblock_size": user_block}
-    if any(layout.nbytes >= _ALIGNMENT for layout in layouts):
+    if not safetensors and any(layout.nbytes >= _ALIGNMENT for layout in layouts):
         options = {  # HDF5 requires a user block as large as the alignment
             "userblock_size": max(user_block, _ALIGNMENT),
             "alignment_threshold": _ALIGNMENT,
@@ -297,9 +341,10 @@ def _read_extents(file: int, extents: Array, user_block: int) -> Iterator[bytes]
             yield content[begin - start : end - start]
 
 
-def add_array(file: Any, layout: Layout) -> Any:
-    """Adds an array with allocated bytes. Returns its low-level ID."""
-    return add_contiguous(file, layout.name, layout.shape, element_type(layout))
+def add_array(file: Any, layout: Layout, *, allocate: bool = True) -> Any:
+    """Adds an array, with allocated bytes. Returns its low-level ID."""
+    kind = element_type(layout)
+    return add_contiguous(file, layout.name, layout.shape, kind, allocate=allocate)
 
 
 def element_type(layout: Layout) -> Type:

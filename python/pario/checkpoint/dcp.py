@@ -44,13 +44,14 @@ from torch.futures import Future
 
 from pario.checkpoint import trees, writer
 from pario.checkpoint.arrays import Saved, blocks
+from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
 from pario.checkpoint.reader import Part, State, load
 from pario.checkpoint.store import Store, document
 from pario.checkpoint.tensors import (
-    TREE,
     array_of_leaf,
+    attrs_of,
     make_leaf,
     to_array,
     to_tensor,
@@ -138,7 +139,7 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
         The ``process_group`` of ``dcp.save``; the default group by default.
     no_dist : bool, optional
         The ``no_dist`` of ``dcp.save``: this process saves alone.
-    keep, files, durable, stage, stage_bytes, patience
+    keep, files, durable, safetensors, stage, stage_bytes, patience
         As for :class:`pario.checkpoint.Writer`. With ``stage``, ``dcp.save`` returns when the
         checkpoint is staged, and the directory stays locked until :meth:`close`.
 
@@ -167,6 +168,7 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
         files: int | str = 1,
         keep: int | None = None,
         durable: bool = True,
+        safetensors: bool = False,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
         patience: float = PATIENCE,
@@ -176,6 +178,7 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
             "files": files,
             "keep": keep,
             "durable": durable,
+            "safetensors": safetensors,
             "stage": stage,
             "stage_bytes": stage_bytes,
             "patience": patience,
@@ -227,19 +230,19 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
         collected = _Collected()
         made: list[bytes] = []
 
-        def decide(everyones: list[_Facts]) -> tuple[int, dict[str, Shape], int]:
+        def decide(everyones: list[_Facts]) -> tuple[int, dict[str, tuple[Shape, str]]]:
             made.append(json.dumps(_tree_of(everyones)).encode())
-            shapes: dict[str, Shape] = {}
+            arrays: dict[str, tuple[Shape, str]] = {TREE: ((len(made[0]),), "uint8")}
             for facts in everyones:
-                shapes.update(facts.shapes)
-            return self._choose_step(directory, step), shapes, len(made[0])
+                arrays.update(facts.arrays)
+            return self._choose_step(directory, step), arrays
 
-        step, shapes, size = ranks.together(
-            "dcp.save", lambda: collected.collect(plan, planner), decide
-        )
+        step, known = ranks.together("dcp.save", lambda: collected.collect(plan, planner), decide)
         collected.parts[TREE] = [(np.frombuffer(one, np.uint8), (0,)) for one in made]
-        shapes[TREE] = (size,)
-        arrays = {name: blocks(collected.parts.get(name, []), shapes[name]) for name in shapes}
+        arrays = {
+            name: blocks(collected.parts.get(name, []), shape, attrs=attrs_of(kind))
+            for name, (shape, kind) in known.items()
+        }
         self._save(ranks, directory, step, arrays)
         done: Future[list[WriteResult]] = Future()
         done.set_result(
@@ -280,7 +283,8 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
 class _Facts:
     """The facts about a rank's values that rank 0 needs."""
 
-    shapes: dict[str, Shape] = field(default_factory=dict)  # of arrays, by name
+    #: Shapes of arrays and types of their elements, by name.
+    arrays: dict[str, tuple[Shape, str]] = field(default_factory=dict)
     values: dict[str, dict[str, Any]] = field(default_factory=dict)  # descriptions, by key
     paths: dict[str, trees.Path] = field(default_factory=dict)  # in the nested state, by key
 
@@ -313,7 +317,7 @@ class _Collected:
                 f"{key}: a tensor of {tensor.dtype} {tensor.layout} cannot be saved: {error}"
             ) from error
         name, about = array_name(key), item.tensor_data
-        self.facts.shapes[name] = tuple(about.size)
+        self.facts.arrays[name] = tuple(about.size), kind
         self.facts.values[key] = {"tensor": name, "type": kind}
         self.parts.setdefault(name, []).append((array, tuple(about.chunk.offsets)))
         self.sizes[key] += array.nbytes
@@ -328,7 +332,7 @@ class _Collected:
             tree = _Leaves(array_name(key), arrays).add("pickle", value.content)
         self.facts.values[key] = trees.keep_whole(tree)
         for name, array in arrays.items():
-            self.facts.shapes[name] = array.shape
+            self.facts.arrays[name] = array.shape, array.dtype.name
             self.parts[name] = [(array, (0,) * array.ndim)]
             self.sizes[key] += array.nbytes
 

@@ -179,6 +179,7 @@ class SaveRequest:
     label: Label
     attrs: Mapping[str, Mapping[str, object]]  # by array
     nodes: int = 1  # that share its bytes while it is unfinished
+    safetensors: bool = False  # the file is a safetensors file, too
 
 
 @dataclass(frozen=True)
@@ -361,7 +362,7 @@ def plan_one_file(ranks: Ranks, request: SaveRequest, facts: list[Facts]) -> Sav
 
     def make(everyones: list[list[Facts]]) -> tuple[dict[str, int], frozenset[str], bool]:
         layouts = agree(everyones, request.attrs)
-        skeleton = container.create(layouts, request.label)
+        skeleton = container.create(layouts, request.label, safetensors=request.safetensors)
         packed = container.small_arrays(layouts)
         masters.append(_master(everyones, layouts, skeleton, packed))
         check_space(request.path, masters[0].nbytes // request.nodes + skeleton.places.metadata)

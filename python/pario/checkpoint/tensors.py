@@ -22,43 +22,23 @@ import numpy as np
 
 from pario.checkpoint.arrays import Saved, blocks, replicated
 from pario.checkpoint.background import Pending
+from pario.checkpoint.container import TORCH_TYPE, TREE
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
 from pario.checkpoint.reader import Part, State, load
+from pario.checkpoint.safetensors import MOST_HEADER_BYTES, NAMES, TYPES, encode_header
 from pario.checkpoint.trees import child, describe, make_refusal, rebuild
 from pario.checkpoint.writer import Writer
 from pario.paths import local_path
 from pario.publishing import replacing
 
-#: The array with the description of a state.
-TREE = "state.json"
 #: The kinds of leaves of a description, each with the name of its array.
 _LEAVES = ("tensor", "array", "bytes", "pickle")
 #: Types of the same size for elements that numpy does not have.
 _UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
-#: Types of safetensors files, and ours.
-_TYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
-    "BOOL": "bool",
-}
-_NAMES = {ours: theirs for theirs, ours in _TYPES.items()}
 #: Bytes of the types that only PyTorch has.
 _TORCH_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-_MOST_HEADER_BYTES = 100_000_000
 
 
 def save_state_dict(
@@ -269,21 +249,19 @@ def write_safetensors(
         else:
             array = np.asarray(value)
             kind = array.dtype.name
-        if kind not in _NAMES:
+        if kind not in NAMES:
             raise CheckpointError(
-                f"tensor '{name}': type {kind} is not one of safetensors: {', '.join(_NAMES)}"
+                f"tensor '{name}': type {kind} is not one of safetensors: {', '.join(NAMES)}"
             )
         header[name] = {
-            "dtype": _NAMES[kind],
+            "dtype": NAMES[kind],
             "shape": list(array.shape),
             "data_offsets": [at, at + array.nbytes],
         }
         contents.append(array.astype(array.dtype.newbyteorder("<"), order="C", copy=False))
         at += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
     with replacing(target, CheckpointError) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(encode_header(header))
         for array in contents:
             file.write(array.reshape(-1).view(np.uint8).data)
 
@@ -325,7 +303,7 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
     )
     try:
         length = int.from_bytes(content[:8].tobytes(), "little")
-        if not 2 <= length <= min(_MOST_HEADER_BYTES, content.size - 8):
+        if not 2 <= length <= min(MOST_HEADER_BYTES, content.size - 8):
             raise ValueError("the header has a wrong length")
         header = json.loads(content[8 : 8 + length].tobytes())
         header.pop("__metadata__", None)
@@ -337,7 +315,7 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _tensor(
     content: np.ndarray[Any, Any], dtype: str, shape: list[int], data_offsets: list[int]
 ) -> Any:
-    kind = _TYPES[dtype]
+    kind = TYPES[dtype]
     size = _TORCH_BYTES.get(kind) or np.dtype(kind).itemsize
     begin, end = data_offsets
     if not 0 <= begin <= end <= content.size or end - begin != math.prod(shape) * size:
@@ -368,6 +346,12 @@ def to_array(tensor: Any) -> tuple[np.ndarray[Any, Any], str]:
 
 def _kind(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
+
+
+def attrs_of(kind: str) -> dict[str, str]:
+    """The attributes of an array with the elements of a tensor: their type, if numpy does not have
+    it."""
+    return {} if hasattr(np, kind) else {TORCH_TYPE: kind}
 
 
 def to_tensor(array: np.ndarray[Any, Any], kind: str) -> Any:
@@ -499,10 +483,11 @@ def _saved_of(tensor: Any, name: str) -> tuple[Saved, str]:
         shards = shards_of(tensor)
         if shards is None:
             array, kind = to_array(tensor)
-            return replicated(array), kind
+            return replicated(array, attrs=attrs_of(kind)), kind
         local = shards.parts if shards.saved_here else ()
         parts = [(to_array(part)[0], begin) for part, begin in local]
-        return blocks(parts, shards.shape), _kind(tensor)
+        kind = _kind(tensor)
+        return blocks(parts, shards.shape, attrs=attrs_of(kind)), kind
     except (TypeError, RuntimeError, NotImplementedError, AttributeError) as error:
         kind = f"{getattr(tensor, 'dtype', '')} {getattr(tensor, 'layout', '')}".strip()
         raise CheckpointError(f"{name}: a tensor of {kind} cannot be saved: {error}") from error

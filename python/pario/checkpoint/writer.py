@@ -83,6 +83,9 @@ class Writer:
     in_flight : int, optional
         Most checkpoints that :meth:`save_async` writes at the same time; each needs memory for a
         copy of this rank's arrays.
+    safetensors : bool, optional
+        Makes files that are safetensors files, too, for programs that read tensors; with
+        ``files=1``.
     stage : path_like, optional
         A directory in memory or on a disk of each node, where saves end; a thread of each node
         copies the files to ``path``.
@@ -120,6 +123,7 @@ class Writer:
         keep: int | None = None,
         durable: bool = True,
         in_flight: int = 1,
+        safetensors: bool = False,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
         patience: float = PATIENCE,
@@ -128,10 +132,13 @@ class Writer:
             if value is not None and value < 1:
                 raise CheckpointError(f"{name}={value}; expected a number from 1 on")
         check_files(files)
+        if safetensors and files != 1:
+            raise CheckpointError(f"safetensors=True, files={files!r}; expected files=1")
         for place in (path, stage):
             local_path(place or "", CheckpointError)
         self._owner = Owner(f"the Writer of {path}")
         self._files, self._group_of = files, list[int]()
+        self._safetensors = safetensors
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
@@ -487,6 +494,7 @@ class Writer:
             label,
             {one.facts.name: one.attrs for one in given},
             self._nodes,
+            self._safetensors,
         )
         make = plan_one_file if self._files == 1 else partial(plan_parts, self._group_of)
         self._plan = None
