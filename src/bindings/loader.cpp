@@ -34,7 +34,9 @@ class HeldLoader {
   explicit HeldLoader(std::unique_ptr<Loader> loader)
       : loader_(loader.release()), owner_(::getpid()) {}
   ~HeldLoader() {
-    if (::getpid() == owner_) delete loader_;
+    if (::getpid() != owner_) return;
+    const Released released;  // its threads may wait for the GIL
+    delete loader_;
   }
   HeldLoader(const HeldLoader&) = delete;
   HeldLoader& operator=(const HeldLoader&) = delete;

@@ -17,6 +17,7 @@ NB_MODULE(_native, module) {
   pario::bindings::add_model(module);
   pario::bindings::add_replay(module);
   pario::bindings::add_storage(module);
+  pario::bindings::add_objects(module);
   pario::bindings::add_stripes(module);
   pario::bindings::add_ways(module);
 }

@@ -88,6 +88,9 @@ INTERNAL = {
     "pario.fix.stripe.restripe.State",
 }
 
+#: Functions that accept URLs (tests/python/test_objects.py).
+URLS = {"pario.records.Dataset"}
+
 
 @pytest.mark.parametrize(
     "path",
@@ -157,6 +160,7 @@ PATHS = [
     (words, action)
     for words, action in arguments_of(PARSER)
     if "path" in getattr(action.type, "__name__", "").lower()
+    and "url" not in getattr(action.type, "__name__", "")
 ]
 
 
@@ -213,7 +217,7 @@ PARAMETERS = {
     f"{name}({one.name})": (call, signature, one.name)
     for name, signature, call in functions()
     for one in signature.parameters.values()
-    if is_path(one) and name not in INTERNAL
+    if is_path(one) and name not in INTERNAL | URLS
 }
 
 

@@ -1,6 +1,7 @@
 """Arguments that are paths: their types, and checks before the work.
 
-All types reject unsupported schemes (:func:`pario.paths.local_path`).
+All types reject unsupported schemes (:func:`pario.paths.local_path`); those with ``url`` in their
+names accept URLs of objects.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from pathlib import Path
 
 from pario.errors import ParioError
-from pario.paths import local_path
+from pario.paths import is_url, local_path
 from pario.wording import printable
 
 
@@ -28,6 +29,16 @@ def path_text(text: str) -> str:
     return text
 
 
+def path_or_url_text(text: str) -> str:
+    """A path, or the URL of an object of a store, unchanged."""
+    from pario import objects
+
+    try:
+        return objects.use(text)
+    except ParioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def staged_path_text(text: str) -> str:
     """Two paths DIR=LOCAL, unchanged."""
     for one in text.split("=", 1):
@@ -37,7 +48,9 @@ def staged_path_text(text: str) -> str:
 
 def require_path(path: str | os.PathLike[str], expected: str) -> None:
     """Raises ParioError that names the path and the ``expected`` kind of file if it does not exist
-    or cannot be examined."""
+    or cannot be examined. URLs are examined when they are opened."""
+    if is_url(path):
+        return
     try:
         os.stat(path)  # noqa: PTH116
     except (OSError, ValueError) as error:

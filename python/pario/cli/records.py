@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pario.cli.numbers import positive, positive_size, size
-from pario.cli.paths import path_text, require_path
+from pario.cli.paths import path_or_url_text, path_text, require_path
 
 FORMATS = (
     "lines",
@@ -21,6 +21,9 @@ FORMATS = (
     "parquet",
     "arrayrecord",
 )
+
+#: Actions whose arguments are local files or directories.
+_LOCAL = ("pack", "bench")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the subcommand; the exit status is 130 if it was interrupted."""
+    from pario._native import KeptObjects
+
     paths = getattr(arguments, "paths", None) or [arguments.path]
     for path in paths:
         require_path(path, "a file or directory of records")
     try:
-        return _action_named(arguments.action)(arguments)
+        with KeptObjects():
+            return _action_named(arguments.action)(arguments)
     except KeyboardInterrupt:
         print("pario records: interrupted; nothing was left half done", file=sys.stderr)
         return 130
@@ -68,7 +74,7 @@ def _action(
         parser.add_argument(
             path,
             nargs="+" if path.endswith("s") else None,
-            type=path_text,
+            type=path_text if name in _LOCAL else path_or_url_text,
             metavar=path.removesuffix("s").upper(),
             help=meaning,
         )
@@ -130,9 +136,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         required=True,
-        type=path_text,
+        type=path_or_url_text,
         metavar="FILE",
-        help="has its name when it is whole",
+        help="a file or URL, which has its name when it is whole",
     )
 
 

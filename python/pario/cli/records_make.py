@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.records_look import say_skipped
 from pario.errors import ParioError
+from pario.paths import is_url
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def format_of(path: str, asked: str) -> str:
     refuse(path, asked)
     found = asked or guess_record_format(os.fsencode(path))
     if not found:
-        os.stat(path)  # noqa: PTH116  says so if there is no such file
+        if not is_url(path):
+            os.stat(path)  # noqa: PTH116  says so if there is no such file
         raise ParioError(
             f"{wording.printable(path)}: its format is not known; say --format lines, or which"
         )
@@ -104,19 +106,38 @@ def _index(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def local_outputs(outputs: Sequence[bytes], directory: str = "") -> Iterator[list[bytes]]:
+    """The local files that become these outputs: for URLs temporary files in ``directory``, or in
+    that of ``TMPDIR``, which are uploaded after the body, each after its index."""
+    from pario import objects
+
+    if not objects.is_url(os.fsdecode(outputs[0])):
+        yield list(outputs)
+        return
+    with TemporaryDirectory(dir=directory or None, prefix="pario-records-") as temporary:
+        names = {os.fsencode(Path(temporary, Path(os.fsdecode(one)).name)): one for one in outputs}
+        yield list(names)
+        for name, url in names.items():
+            for ending in (b".pidx", b""):
+                if os.path.exists(name + ending):  # noqa: PTH110
+                    objects.upload(os.fsdecode(name + ending), os.fsdecode(url + ending))
+
+
 def _pack(arguments: argparse.Namespace) -> int:
     from pario._native import pack_records
 
-    with show_progress(arguments.output) as show:
+    outputs = [os.fsencode(arguments.output)]
+    with show_progress(arguments.output) as show, local_outputs(outputs) as (output,):
         records = pack_records(
             os.fsencode(arguments.path),
-            os.fsencode(arguments.output),
+            output,
             arguments.shuffle,
             arguments.seed,
             arguments.threads,
             show,
         )
-        size = Path(arguments.output).stat().st_size
+        size = Path(os.fsdecode(output)).stat().st_size
     print(
         f"{wording.printable(arguments.output)}: {wording.count(records)} files,"
         f" {wording.size(size)}",
@@ -178,9 +199,9 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors:
 
     name = os.fsdecode(outputs[0])
     raise_file_limit(len(outputs))
-    with show_progress(name) as show:
+    with show_progress(name) as show, local_outputs(outputs) as files:
         records, skipped, first = convert_records(
-            [os.fsencode(path) for path in paths], outputs, kind, errors, show
+            [os.fsencode(path) for path in paths], files, kind, errors, show
         )
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
     print(
@@ -268,7 +289,8 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
     assert found
     lengths = array("Q")
     skipped: list[tuple[int, str]] = []
-    with NamedTemporaryFile(dir=Path(arguments.output).parent, prefix=f"{Path(path).name}.") as raw:
+    directory = None if is_url(arguments.output) else Path(arguments.output).parent
+    with NamedTemporaryFile(dir=directory, prefix=f"{Path(path).name}.") as raw:
         with show_progress(path):
             file = GroupedFile(path, found, arguments.column, verify=arguments.errors != "ignore")
             for memory, offsets in file.all_pieces(skipped if arguments.errors == "skip" else None):

@@ -6,13 +6,15 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 
-from pario import wording
+from pario import objects, wording
 from pario.cli.records_look import say_skipped
 from pario.cli.records_make import (
     default_memory,
     format_of,
     index_missing,
+    local_outputs,
     raise_file_limit,
     shard_names,
 )
@@ -48,9 +50,11 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
             if ranks.is_first:
                 line(done * ranks.size, whole * ranks.size)
 
-        records, size, _, skipped, first = shuffle_records(
-            *asked, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
-        )
+        with local_outputs(asked[2], arguments.tmp or "") as outputs:
+            local = (asked[0], asked[1], outputs, *asked[3:])
+            records, size, _, skipped, first = shuffle_records(
+                *local, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
+            )
     if ranks.is_first:
         print(
             f"{wording.printable(arguments.output)}: {wording.count(records)} records,"
@@ -61,17 +65,26 @@ def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
     return 0
 
 
+def _temporary_beside(output: str) -> str:
+    """The directory of temporary files: that of the output, or for a URL that of ``TMPDIR``."""
+    return gettempdir() if objects.is_url(output) else str(Path(output).parent)
+
+
 def _request(
     arguments: argparse.Namespace, ranks: Ranks, share: int
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
     """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks
     that share this memory."""
     with show_progress(arguments.output):
+        if ranks.size > 1 and objects.is_url(arguments.output):
+            raise ParioError(
+                f"{arguments.output}: several ranks write to a shared file system only"
+            )
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:
             raise ParioError(f"the inputs are of several formats: {', '.join(sorted(kinds))}")
         kind = kinds.pop()
-        whole = sum(Path(path).stat().st_size for path in arguments.paths)
+        whole = sum(objects.size_of(path) for path in arguments.paths)
         if kind not in ("lines", "prec", "directory") and ranks.is_first:
             index_missing(arguments)
         shards = (
@@ -84,7 +97,7 @@ def _request(
             shard_names(arguments.output, shards),
             arguments.seed,
             arguments.memory or default_memory() // share,
-            os.fsencode(arguments.tmp or str(Path(arguments.output).parent)),
+            os.fsencode(arguments.tmp or _temporary_beside(arguments.output)),
             arguments.threads,
             arguments.way,
             bool(arguments.compress),

@@ -10,9 +10,15 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from pario._native import RecordFile, guess_record_format, open_records, scan_records
+from pario import objects
+from pario._native import (
+    KeptObjects,
+    RecordFile,
+    guess_record_format,
+    open_records,
+    scan_records,
+)
 from pario.errors import ParioError
-from pario.paths import local_path
 from pario.records.foreign import foreign_format
 from pario.records.groups import MEMORY, GroupedFile
 
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Threads that read a batch.
 THREADS = 4
+#: Requests to a store at the same time.
+REMOTE_THREADS = 64
 #: Batches of fewer records are read by the calling thread's one helper.
 _FEW = 16
 _said = False
@@ -66,7 +74,7 @@ class Dataset(Sequence[memoryview]):
     Parameters
     ----------
     path : str or PathLike
-        The file or directory.
+        The file or directory, or the URL of an object: ``"s3://bucket/train.prec"``.
     format : str
         ``lines``, ``fixed``, ``tfrecord``, ``tar``, ``raw``, ``directory``, ``prec``, ``parquet``
         or ``arrayrecord``; empty: by the index, the suffix or the first bytes of the file.
@@ -125,11 +133,11 @@ class Dataset(Sequence[memoryview]):
     ) -> None:
         if errors not in ("raise", "skip"):
             raise ParioError(f"Dataset: errors={errors!r}: expected 'raise' or 'skip'")
-        local_path(path)
-        self.path, self.errors, self.stats = os.fspath(path), errors, DatasetStats()
+        self.path, self.errors, self.stats = objects.use(path), errors, DatasetStats()
         self._options = _Options(format, size, lengths, column, memory, verify, errors)
         #: The file beneath, and whether its index lies in a file.
-        self.file, self.indexed = _open(self.path, self._options)
+        with KeptObjects():
+            self.file, self.indexed = _open(self.path, self._options)
         self._count = len(self.file)
 
     @property
@@ -261,7 +269,7 @@ class Dataset(Sequence[memoryview]):
                 np.empty(self.file.bytes_of(wanted), dtype=np.uint8),
                 np.empty((len(wanted), 2), dtype=np.uint64),
             )
-            threads = THREADS if len(wanted) >= _FEW else 1
+            threads = self._threads_for(len(wanted))
             failures = self.file.read_many(wanted, out, places, threads, self.errors == "skip")
         if failures:
             places = np.delete(places, [position for position, _ in failures], axis=0)
@@ -269,6 +277,16 @@ class Dataset(Sequence[memoryview]):
             self.stats.first_skipped = self.stats.first_skipped or failures[0][1]
         view = memoryview(out.data).toreadonly()
         return [view[begin:end] for begin, end in places.tolist()]
+
+    def _threads_for(self, records: int) -> int:
+        if self.remote:
+            return min(REMOTE_THREADS, max(1, records))
+        return THREADS if records >= _FEW else 1
+
+    @property
+    def remote(self) -> bool:
+        """True if the file is an object of a store."""
+        return objects.is_url(self.path)
 
     def __getstate__(self) -> tuple[str, _Options]:
         return self.path, self._options
@@ -293,7 +311,8 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
         try:
             return open_records(name, options.verify), True
         except FileNotFoundError:
-            os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
+            if not objects.is_url(path):
+                os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
         format = guess_record_format(name)
         if not format:
             raise ParioError(

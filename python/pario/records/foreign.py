@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pario._native import guess_record_format
 from pario.errors import ParioError
+from pario.paths import is_url
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,6 +63,11 @@ class Foreign:
 
     def open(self, path: str, column: str = "", verify: bool = True) -> Decoder:
         """Opens a file. Raises ParioError if the package is missing or cannot read the file."""
+        if is_url(path):
+            raise ParioError(
+                f"{path}: {self.title} is read from local files only; pario records convert"
+                " --to prec makes a file that can be read from a store"
+            )
         with self.errors(path):
             return self._open(path, column, verify)
 

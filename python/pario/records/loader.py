@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.batch import Batch
-from pario.records.dataset import Dataset
+from pario.records.dataset import REMOTE_THREADS, Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
 from pario.records.passes import Passes, Place
@@ -162,7 +162,7 @@ class Loader:
     prefetch : int or "auto"
         Concurrent requests to the device; "auto": more while the program waits for batches.
     memory : int
-        Bytes that may be read ahead.
+        Bytes that are read ahead at most; a larger batch is read by itself.
     caching : {"auto", "page_cache", "direct"}
         "page_cache"; "direct" bypasses the page cache for bytes that are not in it; "auto": direct
         for data larger than half of the free memory.
@@ -249,9 +249,8 @@ class Loader:
         self._transform, self._collate, self._processes = transform, collate, processes
         self._workers = check_whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
-        self._threads = (
-            MOST_THREADS if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
-        )
+        most = REMOTE_THREADS if any(one.remote for one in self.datasets) else MOST_THREADS
+        self._threads = most if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
         self._memory, self._errors = check_whole("Loader: memory", memory, 0, 2**63), errors
         self.stats = LoaderStats()
         if interleave and (shuffle or blocks):

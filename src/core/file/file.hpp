@@ -1,7 +1,8 @@
 // Module file: one interface for files, its members, and the publication of new files.
 //
 // A member is a kind of storage, registered under a scheme: local, memory, null, faulty, throttled,
-// subfiled. One conformance suite (tests/unit/file_conformance_test.cpp) covers all of them.
+// subfiled. One conformance suite (tests/unit/file_conformance_test.cpp) covers all of them. URLs
+// are objects of stores (objects.hpp), which are written as a whole.
 //
 // Reads and writes are complete or an Error: members complete short transfers and repeat EINTR and
 // EAGAIN; only the end of the file makes a read shorter. Any number of threads may call one File.
@@ -114,6 +115,7 @@ std::vector<std::string> scheme_names();
 ///     faulty:NAME                      interrupts and shortens two of three calls on another file
 ///     throttled:BYTES_PER_SECOND:NAME  limits the bandwidth of each target of another file
 ///     subfiled:FILES:PATH              a new file has so many subfiles
+///     s3://BUCKET/KEY                  and any other URL: an object of a store (objects.hpp)
 base::Result<std::unique_ptr<File>> open(std::string_view name, OpenRequest request = {});
 /// Removes a file by such a name.
 base::Status remove_named(std::string_view name);

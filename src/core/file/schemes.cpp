@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/file/members.hpp"
+#include "core/file/objects.hpp"
 
 namespace pario::file {
 namespace {
@@ -121,12 +122,17 @@ std::vector<std::string> scheme_names() {
 }
 
 base::Result<std::unique_ptr<File>> open(std::string_view name, OpenRequest request) {
+  if (is_url(name)) {
+    auto object = open_object(std::string(name));
+    return object.ok() ? base::Result<std::unique_ptr<File>>(std::move(*object)) : object.error();
+  }
   auto [scheme, rest] = split(name);
   request.path = std::move(rest);
   return scheme.open(std::move(request));
 }
 
 base::Status remove_named(std::string_view name) {
+  if (is_url(name)) return remove_object(std::string(name));
   const auto [scheme, rest] = split(name);
   return scheme.remove(rest);
 }

@@ -200,6 +200,7 @@ base::Result<Converted> convert(const ConvertRequest& request, const Show& show)
       return invalid(request,
                      std::string("records cannot be made ") + format_of(request.kind).name);
     bytes += input->index().whole().length();
+    if (input->file()) input->file()->expect_sequential();
     inputs.push_back(std::move(*input));
   }
   auto output = Output::make(request.outputs, bytes, Caching::page_cache);

@@ -122,6 +122,7 @@ base::Result<std::vector<Damage>> verify(const Dataset& dataset, unsigned thread
   if (base::Status status = dataset.index().verify_sections(checks_offsets(dataset.index()));
       !status)
     return status.error();
+  if (dataset.file() && dataset.file()->remote()) dataset.file()->expect_sequential();
   Meter meter(show, dataset.index().whole().length());
   Verification verification(dataset, most, meter);
   base::Status status =

@@ -56,12 +56,14 @@ Buffer::~Buffer() {
 Disk::Disk(Disk&& other) noexcept
     : path_(std::move(other.path_)),
       number_(std::exchange(other.number_, -1)),
-      direct_(other.direct_) {}
+      direct_(other.direct_),
+      object_(std::move(other.object_)) {}
 
 Disk& Disk::operator=(Disk&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(number_, other.number_);
   std::swap(direct_, other.direct_);
+  std::swap(object_, other.object_);
   return *this;
 }
 
@@ -75,6 +77,18 @@ base::Error Disk::error(const char* operation, base::Extent where) const {
 
 namespace {
 
+FileFacts to_facts(const file::ObjectFacts& object) {
+  return {
+      .size = object.size, .modified = object.modified, .identity = base::xxh64(object.version)};
+}
+
+FileFacts to_facts(const struct stat& facts) {
+  return {.size = static_cast<std::uint64_t>(facts.st_size),
+          .modified = base::to_nanoseconds(facts.st_mtim),
+          .identity = facts.st_ino,
+          .regular = S_ISREG(facts.st_mode)};
+}
+
 /// Opens a file without blocking on a pipe that has no writer.
 int open_file(const std::string& path, int flags, unsigned mode) {
   const int number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
@@ -86,6 +100,13 @@ int open_file(const std::string& path, int flags, unsigned mode) {
 }  // namespace
 
 base::Result<Disk> Disk::open(const std::string& path, int flags, Caching caching, unsigned mode) {
+  if (file::is_url(path)) {
+    auto object = file::open_object(path);
+    if (!object.ok()) return object.error();
+    Disk disk(path, -1, false);
+    disk.object_ = std::move(*object);
+    return disk;
+  }
   int number = -1;
   const bool direct =
       caching == Caching::direct && (number = open_file(path, flags | O_DIRECT, mode)) >= 0;
@@ -99,6 +120,24 @@ base::Result<Disk> Disk::open(const std::string& path, int flags, Caching cachin
                      .detail = "it is a pipe or the like: expected a file"};
 }
 
+base::Result<FileFacts> facts_of(const std::string& path) {
+  if (file::is_url(path)) {
+    const auto object = file::object_facts(path);
+    return object.ok() ? base::Result<FileFacts>(to_facts(*object)) : object.error();
+  }
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0)
+    return base::Error{.number = errno, .operation = "stat", .path = path};
+  return to_facts(facts);
+}
+
+base::Result<FileFacts> Disk::facts() const {
+  if (object_) return to_facts(object_->facts());
+  struct stat facts{};
+  if (::fstat(number_, &facts) != 0) return error("stat");
+  return to_facts(facts);
+}
+
 int open_flag(Caching caching) { return caching == Caching::direct ? O_DIRECT : 0; }
 
 base::Result<Disk> Disk::of(const file::Publication& publication, std::string path) {
@@ -108,6 +147,7 @@ base::Result<Disk> Disk::of(const file::Publication& publication, std::string pa
 }
 
 base::Result<std::uint64_t> Disk::read(std::uint64_t offset, std::span<std::byte> data) const {
+  if (object_) return object_->read(offset, data);
   std::uint64_t done = 0;
   while (done < data.size()) {
     const ssize_t got =
@@ -118,6 +158,13 @@ base::Result<std::uint64_t> Disk::read(std::uint64_t offset, std::span<std::byte
     if (got == 0 || (direct_ && done % kAlignment != 0)) break;
   }
   return done;
+}
+
+void Disk::expect_sequential() const {
+  if (object_)
+    object_->expect_sequential();
+  else
+    ::posix_fadvise(number_, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
 bool Disk::in_memory(base::Extent where) const {

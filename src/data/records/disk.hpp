@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "core/base/base.hpp"
+#include "core/file/objects.hpp"
 #include "core/file/publication.hpp"
 
 namespace pario::records {
@@ -43,7 +45,18 @@ enum class Caching : std::uint8_t { page_cache, direct };
 /// The flag of open(2), or 0.
 int open_flag(Caching caching);
 
-/// An open file. Any number of threads may use it.
+/// Size and time of a file, and its identity for caches of facts about it.
+struct FileFacts {
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;   ///< nanoseconds since 1970
+  std::uint64_t identity = 0;  ///< its inode, or a hash of the version of an object
+  bool regular = true;
+  bool operator==(const FileFacts&) const = default;
+};
+/// The facts of the file or object of that name.
+base::Result<FileFacts> facts_of(const std::string& path);
+
+/// An open file, or an object of a store, which can only be read. Any number of threads may use it.
 class Disk {
  public:
   Disk() = default;
@@ -60,6 +73,8 @@ class Disk {
   /// Reads bytes and returns their number, which is less than requested only at the end of the
   /// file. For a direct file offset, length and address must be aligned.
   base::Result<std::uint64_t> read(std::uint64_t offset, std::span<std::byte> data) const;
+  /// Reads will be in the order of the file.
+  void expect_sequential() const;
   /// True if the whole range is in the page cache, so that reading it does not wait. False if the
   /// kernel cannot tell (before Linux 6.5).
   bool in_memory(base::Extent where) const;
@@ -69,6 +84,10 @@ class Disk {
   /// Frees the storage of a range.
   void forget(base::Extent where) const;
   bool direct() const { return direct_; }
+  base::Result<FileFacts> facts() const;
+  /// True for an object of a store: each read waits for a server.
+  bool remote() const { return object_ != nullptr; }
+  /// The descriptor; -1: an object.
   int number() const { return number_; }
   const std::string& path() const { return path_; }
   base::Error error(const char* operation, base::Extent where = {}) const;
@@ -80,6 +99,7 @@ class Disk {
   std::string path_;
   int number_ = -1;
   bool direct_ = false;
+  std::shared_ptr<file::ObjectFile> object_;
 };
 
 /// True for two names of one existing file, or the same name.

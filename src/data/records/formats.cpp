@@ -74,7 +74,7 @@ const Format* format_named(std::string_view name) {
 
 const Format* guess_format(const std::string& path) {
   struct stat facts{};
-  if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+  if (!file::is_url(path) && ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     return &format_of(Kind::directory);
   if (is_packed(path)) return &format_of(Kind::packed);
   for (const Format& format : kFormats)

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -85,18 +84,26 @@ base::Error Index::damage_error(const char* what) const {
   return {.number = EINVAL, .operation = "open index", .path = path_, .detail = what};
 }
 
+/// Reads an index that cannot be mapped.
+base::Result<Index> Index::read_object(const Disk& object, base::Extent where) {
+  std::vector<std::byte> image(where.length());
+  const base::Result<std::uint64_t> got = object.read(where.begin, image);
+  return got.ok() ? read(std::move(image), object.path()) : base::Result<Index>(got.error());
+}
+
 base::Result<Index> Index::open(const std::string& path, base::Extent where) {
   base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
   if (!file.ok()) return file.error();
-  struct stat facts{};
-  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
-  if (where.empty()) where = {0, static_cast<std::uint64_t>(facts.st_size)};
+  const base::Result<FileFacts> facts = file->facts();
+  if (!facts.ok()) return facts.error();
+  if (where.empty()) where = {0, facts->size};
   const std::uint64_t first = base::round_down(where.begin, kAlignment), length = where.end - first;
-  if (where.length() < sizeof(Head) || where.end > static_cast<std::uint64_t>(facts.st_size))
+  if (where.length() < sizeof(Head) || where.end > facts->size)
     return base::Error{.number = EINVAL,
                        .operation = "open index",
                        .path = path,
                        .detail = "too short for an index of records"};
+  if (file->remote()) return read_object(*file, where);
   void* pages =
       ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file->number(), static_cast<off_t>(first));
   if (pages == MAP_FAILED) return file->error("mmap", where);

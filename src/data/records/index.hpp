@@ -12,6 +12,7 @@
 
 #include "core/base/base.hpp"
 #include "data/records/column.hpp"
+#include "data/records/disk.hpp"
 
 namespace pario::records {
 
@@ -103,6 +104,7 @@ class Index {
   const std::string& path() const { return path_; }
 
  private:
+  static base::Result<Index> read_object(const Disk& object, base::Extent where);
   static base::Result<Index> parse(std::span<const std::byte> image,
                                    std::shared_ptr<const void> owner, const std::string& path);
   base::Status verify_section(std::size_t number) const;

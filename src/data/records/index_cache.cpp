@@ -42,7 +42,7 @@ std::string hexadecimal(std::uint64_t number) {
 /// The beginning of the names of all entries of a file and a format.
 base::Result<std::string> prefix_of(const std::string& path, std::optional<Kind> kind) {
   std::error_code error;
-  const std::string canonical = fs::canonical(path, error);
+  const std::string canonical = file::is_url(path) ? path : fs::canonical(path, error).string();
   if (error) return base::Error{.number = error.value(), .operation = "realpath", .path = path};
   return hexadecimal(base::xxh64(canonical)) + "-" + (kind ? format_of(*kind).name : "index") + "-";
 }
@@ -50,12 +50,10 @@ base::Result<std::string> prefix_of(const std::string& path, std::optional<Kind>
 base::Result<std::string> name_of(const std::string& path, std::optional<Kind> kind) {
   const base::Result<std::string> prefix = prefix_of(path, kind);
   if (!prefix.ok()) return prefix;
-  struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0)
-    return base::Error{.number = errno, .operation = "stat", .path = path};
-  const std::uint64_t state[] = {static_cast<std::uint64_t>(facts.st_size),
-                                 static_cast<std::uint64_t>(base::to_nanoseconds(facts.st_mtim)),
-                                 facts.st_ino};
+  const base::Result<FileFacts> facts = facts_of(path);
+  if (!facts.ok()) return facts.error();
+  const std::uint64_t state[] = {facts->size, static_cast<std::uint64_t>(facts->modified),
+                                 facts->identity};
   return *prefix + hexadecimal(base::xxh64(state, sizeof state)) + ".pidx";
 }
 

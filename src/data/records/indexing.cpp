@@ -1,7 +1,6 @@
 #include "data/records/indexing.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,10 +30,8 @@ struct State {
 };
 
 base::Result<State> state_of(const std::string& path) {
-  struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0)
-    return base::Error{.number = errno, .operation = "stat", .path = path};
-  return State{static_cast<std::uint64_t>(facts.st_size), base::to_nanoseconds(facts.st_mtim)};
+  const base::Result<FileFacts> facts = facts_of(path);
+  return facts.ok() ? base::Result<State>(State{facts->size, facts->modified}) : facts.error();
 }
 
 /// Completes an index. `then`: the state of the file at the beginning of the search.
@@ -119,7 +116,7 @@ base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBu
   if (!file.ok()) return file.error();
   const base::Result<State> state = state_of(request.path);
   if (!state.ok()) return state.error();
-  ::posix_fadvise(file->number(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  file->expect_sequential();
   Meter meter(show, state->size - std::min(state->size, known.end));
   const base::Result<std::uint64_t> end = format_of(request.kind)
                                               .find({*file,
@@ -136,6 +133,14 @@ base::Error stale(const std::string& path, const std::string& how,
   return {.number = ESTALE, .operation = "open index", .path = path, .detail = how + "; " + remedy};
 }
 
+/// True for an object of a store that is like the file which was indexed: its time is that of the
+/// upload.
+bool has_equal_ends(const Index& index, const std::string& path) {
+  if (!file::is_url(path)) return false;
+  const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
+  return now.ok() && now->ends == index.fingerprint().ends;
+}
+
 base::Status compare_plain(const Index& index, const std::string& path) {
   const base::Result<State> now = state_of(path);
   if (!now.ok()) return now.error();
@@ -150,8 +155,8 @@ base::Status compare_plain(const Index& index, const std::string& path) {
   }
   if (index.whole().end > size && index.kind() != Kind::directory)
     return stale(path, "its index is damaged: records lie behind its end");
-  return now->modified == then.modified ? base::Status()
-                                        : stale(path, "it was modified since it was indexed");
+  if (now->modified == then.modified || has_equal_ends(index, path)) return {};
+  return stale(path, "it was modified since it was indexed");
 }
 
 /// As compare_with_file(), for a file whose records are in buckets. A shuffle that is killed
@@ -162,8 +167,8 @@ base::Status compare_bucketed(const Index& index, const std::string& path) {
   const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
   if (!now.ok() && now.error().number != EINVAL) return now.error();
   const Fingerprint& then = index.fingerprint();
-  const bool same = now.ok() && now->size == then.size && now->modified == then.modified &&
-                    now->ends == then.ends;
+  const bool same_time = now.ok() && (now->modified == then.modified || file::is_url(path));
+  const bool same = same_time && now->size == then.size && now->ends == then.ends;
   return same ? base::Status()
               : stale(path, "it is not the file that its index was made for", kRemedy);
 }
@@ -179,11 +184,9 @@ std::string index_path(const std::string& path) {
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole) {
   const base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
   if (!file.ok()) return file.error();
-  struct stat facts{};
-  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
-  Fingerprint out{.size = static_cast<std::uint64_t>(facts.st_size),
-                  .modified = base::to_nanoseconds(facts.st_mtim),
-                  .ends = 0};
+  const base::Result<FileFacts> facts = file->facts();
+  if (!facts.ok()) return facts.error();
+  Fingerprint out{.size = facts->size, .modified = facts->modified, .ends = 0};
   std::vector<std::byte> ends(2 * kEnd);
   const std::uint64_t part = std::min(kEnd, whole.length());
   const auto first = file->read(whole.begin, std::span(ends).first(part));
@@ -299,7 +302,7 @@ base::Status compare_with_file(const Index& index, const std::string& path) {
 
 std::string find_index_path(const std::string& path) {
   if (is_packed(path)) return path;
-  if (struct stat facts{}; ::stat(index_path(path).c_str(), &facts) == 0) return index_path(path);
+  if (facts_of(index_path(path)).ok()) return index_path(path);
   const base::Result<Index> cached = open_cached(path);
   return cached.ok() ? cached->path() : "";
 }

@@ -11,16 +11,15 @@ namespace {
 
 constexpr std::uint64_t kRecordsTogether = 128;  // small batches are planned and read together
 constexpr unsigned kFirstThreads = 2;
+/// Remote records of a group take this part of the memory, with the bytes between them twice as
+/// much: in a larger group more records are neighbours, which take one request.
+constexpr std::uint64_t kRemoteShare = 8;
 
 std::uint64_t thread_processor_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t steps_together(const Schedule& schedule) {
-  return std::max<std::uint64_t>(1, kRecordsTogether / schedule.batch);
 }
 
 }  // namespace
@@ -30,7 +29,8 @@ base::Result<std::unique_ptr<Loader>> Loader::start(const LoadRequest& request) 
   if (!files.ok()) return files.error();
   std::unique_ptr<Loader> loader(new Loader(request, std::move(*files)));
   const std::scoped_lock lock(loader->mutex_);
-  for (unsigned i = 0; i < std::min(kFirstThreads, request.most_threads); ++i) loader->add_thread();
+  const unsigned first = loader->files_.any_remote() ? request.most_threads : kFirstThreads;
+  for (unsigned i = 0; i < std::min(first, request.most_threads); ++i) loader->add_thread();
   if (loader->threads_.empty()) return loader->status_.error();
   return loader;
 }
@@ -105,56 +105,86 @@ void Loader::finish_task(const Task& task) {
 }
 
 bool Loader::may_plan() const {
-  return !planning_ && status_.ok() && next_step_ < request_.schedule.steps() &&
-         (waiting_bytes_ < request_.memory || groups_.empty());
+  if (planning_ || !status_.ok()) return false;
+  return planned_ ? fits_in_memory(planned_->reading->bytes())
+                  : next_step_ < request_.schedule.steps() &&
+                        (waiting_bytes_ < request_.memory || groups_.empty());
 }
 
-/// Plans the next group. One thread at a time, so that groups are in order. A group may have no
-/// batch: with Remainder::exact a rank may have none in the last step.
+bool Loader::fits_in_memory(std::uint64_t bytes) const {
+  return groups_.empty() || waiting_bytes_ + bytes <= request_.memory;
+}
+
+/// The number of steps of the next group. Groups of remote records double from the first batch on,
+/// so that it comes soon. The caller holds the lock.
+std::uint64_t Loader::steps_together() const {
+  const Schedule& schedule = request_.schedule;
+  if (!files_.any_remote()) return std::max<std::uint64_t>(1, kRecordsTogether / schedule.batch);
+  return std::uint64_t{1} << std::min<std::uint64_t>(planned_groups_, 20);
+}
+
+/// Plans the next group, and begins it if it fits into the memory. One thread at a time, so that
+/// groups are in order. A group may have no batch: with Remainder::exact a rank may have none in
+/// the last step.
 void Loader::plan_group(std::unique_lock<std::mutex>& lock) {
   planning_ = true;
-  Group group;
-  std::uint64_t step = next_step_;
-  lock.unlock();
-  base::Status status = plan(group, step);
-  lock.lock();
-  planning_ = false;
-  next_step_ = step;
-  if (!status) {
-    status_ = std::move(status);
-  } else if (!group.batches.empty()) {
-    waiting_bytes_ += group.reading->bytes();
-    groups_.push_back(std::move(group));
+  if (!planned_) {
+    Group group;
+    std::uint64_t step = next_step_;
+    const std::uint64_t together = steps_together();
+    lock.unlock();
+    plan(group, step, together);
+    lock.lock();
+    next_step_ = step;
+    ++planned_groups_;
+    if (!group.batches.empty()) planned_ = std::move(group);
   }
+  if (planned_ && fits_in_memory(planned_->reading->bytes())) add_group(lock);
+  planning_ = false;
   changed_.notify_all();
   ready_.notify_all();
 }
 
-base::Status Loader::plan(Group& group, std::uint64_t& step) const {
+/// Begins the planned group. `planning_` is set.
+void Loader::add_group(std::unique_lock<std::mutex>& lock) {
+  Group group = std::move(*planned_);
+  planned_.reset();
+  waiting_bytes_ += group.reading->bytes();
+  lock.unlock();
+  base::Status status = group.reading->take_memory(*pool_);
+  lock.lock();
+  if (status)
+    groups_.push_back(std::move(group));
+  else
+    status_ = std::move(status);
+}
+
+void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) const {
   const Schedule& schedule = request_.schedule;
   std::vector<std::uint64_t> numbers;
-  const std::uint64_t few = step + steps_together(schedule),
+  std::uint64_t bytes = 0;
+  const bool remote = files_.any_remote();
+  const std::uint64_t few = step + together,
                       bucket_end = order_.bucket_end(schedule.step(step).first);
   for (; step < schedule.steps(); ++step) {
     const Schedule::Step positions = schedule.step(step);
-    if (step >= few && positions.first >= bucket_end) break;
+    const bool full = step >= few || (remote && bytes >= request_.memory / kRemoteShare);
+    if (full && positions.first >= bucket_end) break;
     const std::size_t first = numbers.size();
     for (std::uint64_t position = positions.first; position < positions.last; ++position)
       numbers.push_back(order_.at(position));
+    if (remote) bytes += files_.bytes_of(std::span(numbers).subspan(first));
     if (numbers.size() != first)
       group.batches.push_back({{}, first, numbers.size(), positions.end});
   }
-  base::Result<std::unique_ptr<Reading>> reading =
-      Reading::plan(files_, std::move(numbers), *pool_);
-  if (!reading.ok()) return reading.error();
-  group.reading = std::move(*reading);
+  const std::uint64_t most = remote ? 2 * (request_.memory / kRemoteShare) : request_.memory;
+  group.reading = Reading::plan(files_, std::move(numbers), most);
   for (Batch& batch : group.batches) batch.reading = group.reading;
-  return {};
 }
 
 bool Loader::is_ready() const {
   if (groups_.empty())
-    return !status_.ok() || (!planning_ && next_step_ >= request_.schedule.steps());
+    return !status_.ok() || (!planning_ && !planned_ && next_step_ >= request_.schedule.steps());
   return groups_.front().done == groups_.front().reading->tasks();
 }
 

@@ -21,7 +21,7 @@ struct LoadRequest {
   std::vector<std::shared_ptr<const Dataset>> datasets;
   OrderRequest order;
   Schedule schedule;
-  /// Bytes that may be read ahead; a larger batch or bucket is read in any case.
+  /// Bytes that are read ahead at most; a larger batch or bucket is read by itself.
   std::uint64_t memory = 0;
   /// Threads are added up to this number while batches are waited for and threads wait for I/O.
   unsigned most_threads = 1;
@@ -66,8 +66,11 @@ class Loader {
   std::optional<Task> take_task();
   void finish_task(const Task& task);
   bool may_plan() const;
+  bool fits_in_memory(std::uint64_t bytes) const;
+  std::uint64_t steps_together() const;
   void plan_group(std::unique_lock<std::mutex>& lock);
-  base::Status plan(Group& group, std::uint64_t& step) const;
+  void plan(Group& group, std::uint64_t& step, std::uint64_t together) const;
+  void add_group(std::unique_lock<std::mutex>& lock);
   void add_thread();
   void add_thread_if_useful();
   bool is_ready() const;
@@ -81,7 +84,9 @@ class Loader {
   mutable std::mutex mutex_;
   std::condition_variable changed_, ready_;
   std::deque<Group> groups_;
+  std::optional<Group> planned_;  ///< the next group, for which there is no memory yet
   std::uint64_t next_step_ = 0, waiting_bytes_ = 0;
+  std::uint64_t planned_groups_ = 0;
   bool planning_ = false, ending_ = false;
   base::Status status_;
   /// Wall-clock and processor time of tasks since the last thread was added.

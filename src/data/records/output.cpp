@@ -214,6 +214,7 @@ base::Result<std::unique_ptr<Output>> write_aside(const std::string& path,
 }
 
 base::Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
+  if (file::is_url(path)) return file::write_object(path, bytes);
   const base::Result<std::unique_ptr<Output>> output = write_aside(path, bytes);
   return output.ok() ? (*output)->publish() : output.status();
 }

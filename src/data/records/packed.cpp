@@ -1,7 +1,6 @@
 #include "data/records/packed.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -31,10 +30,10 @@ base::Result<Trailer> trailer_of(const std::string& path) {
                          .operation = "open packed",
                          .path = path,
                          .detail = "not a packed file, or cut off"};
-  struct stat facts{};
-  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (!S_ISREG(facts.st_mode) || size < sizeof(Trailer)) return none;
+  const base::Result<FileFacts> facts = file->facts();
+  if (!facts.ok()) return facts.error();
+  const std::uint64_t size = facts->size;
+  if (!facts->regular || size < sizeof(Trailer)) return none;
   Trailer trailer;
   const auto got =
       file->read(size - sizeof trailer, {reinterpret_cast<std::byte*>(&trailer), sizeof trailer});

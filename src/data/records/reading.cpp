@@ -12,7 +12,9 @@ namespace {
 constexpr std::uint64_t kGap = 16 << 10;          // unneeded bytes that are read to save a request
 constexpr std::uint64_t kLongestRun = 1 << 20;    // of several records
 constexpr std::uint64_t kLeastDirect = 16 << 10;  // for shorter reads whole pages cost too much
-constexpr std::uint64_t kTask = 256 << 10;        // bytes that a thread reads as one task
+// An answer takes as long as so many bytes of one connection; a server has many.
+constexpr std::uint64_t kRemoteGap = 128 << 10, kLeastGap = 4 << 10, kLongestRemoteRun = 2 << 20;
+constexpr std::uint64_t kTask = 256 << 10;  // bytes that a thread reads as one task
 constexpr std::uint64_t kTooMany = 1ULL
                                    << 60;  // bytes of memory, which only a damaged index can demand
 
@@ -65,7 +67,7 @@ base::Result<Files> Files::open(std::vector<std::shared_ptr<const Dataset>> data
     File& file = files.files_.emplace_back();
     files.begins_.push_back(files.begins_.back() + dataset->count());
     file.cached = dataset->file();
-    if (!file.cached || caching == Caching::page_cache) continue;
+    if (!file.cached || file.cached->remote() || caching == Caching::page_cache) continue;
     // The file that has the name by now may be another one, which the index does not describe.
     base::Result<Disk> direct = Disk::open("/proc/self/fd/" + std::to_string(file.cached->number()),
                                            O_RDONLY, Caching::direct);
@@ -80,6 +82,17 @@ Files::Place Files::place_of(std::uint64_t number) const {
       static_cast<std::size_t>(std::ranges::upper_bound(begins_, number) - begins_.begin()) - 1;
   const std::uint64_t record = number - begins_[dataset];
   return {dataset, record, datasets_[dataset]->index().span(record)};
+}
+
+std::uint64_t Files::bytes_of(std::span<const std::uint64_t> numbers) const {
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t number : numbers) bytes += place_of(number).where.length();
+  return bytes;
+}
+
+bool Files::any_remote() const {
+  return std::ranges::any_of(files_,
+                             [](const File& file) { return file.cached && file.cached->remote(); });
 }
 
 base::Extent Files::align(const Place& place, base::Extent where) const {
@@ -110,17 +123,23 @@ base::Status Files::read(const Place& place, base::Extent where, std::span<std::
                      .detail = "the file is shorter than its index says"};
 }
 
-base::Result<std::unique_ptr<Reading>> Reading::plan(const Files& files,
-                                                     std::vector<std::uint64_t> numbers,
-                                                     Pool& pool) {
+std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint64_t> numbers,
+                                       std::uint64_t most) {
   std::unique_ptr<Reading> reading(new Reading(files, std::move(numbers)));
   reading->sort();
-  reading->bytes_ = reading->find_runs();
-  base::Result<std::shared_ptr<Buffer>> memory = pool.take(reading->bytes_);
-  if (!memory.ok()) return memory.error();
-  reading->memory_ = std::move(*memory);
+  std::uint64_t gap = kRemoteGap;
+  do {
+    reading->bytes_ = reading->find_runs(gap);
+    gap = gap > kLeastGap ? gap / 2 : 0;
+  } while (reading->bytes_ > most && gap != 0);
   reading->find_tasks();
   return reading;
+}
+
+base::Status Reading::take_memory(Pool& pool) {
+  base::Result<std::shared_ptr<Buffer>> memory = pool.take(bytes_);
+  if (memory.ok()) memory_ = std::move(*memory);
+  return memory.status();
 }
 
 void Reading::sort() {
@@ -134,16 +153,20 @@ void Reading::sort() {
   data_.resize(numbers_.size());
 }
 
-/// Joins places to runs; returns the bytes of memory that they need.
-std::uint64_t Reading::find_runs() {
+/// Joins places to runs over at most `most_gap` bytes; returns the bytes of memory that they need.
+std::uint64_t Reading::find_runs(std::uint64_t most_gap) {
   std::uint64_t bytes = 0;
+  runs_.clear();
   for (std::size_t i = 0; i < sorted_.size();) {
     const Files::Place& place = places_[sorted_[i]];
     Run run{.first = i, .last = i + 1, .where = place.where, .at = 0};
+    const bool remote = files_.remote(place);
+    const std::uint64_t gap = std::min(remote ? kRemoteGap : kGap, most_gap),
+                        longest = remote ? kLongestRemoteRun : kLongestRun;
     for (; run.last < sorted_.size() && files_.together(place); ++run.last) {
       const Files::Place& next = places_[sorted_[run.last]];
-      if (next.dataset != place.dataset || next.where.begin > run.where.end + kGap ||
-          next.where.end > run.where.begin + kLongestRun)
+      if (next.dataset != place.dataset || next.where.begin > run.where.end + gap ||
+          next.where.end > run.where.begin + longest)
         break;
       run.where.end = std::max(run.where.end, next.where.end);
     }
@@ -162,7 +185,8 @@ void Reading::find_tasks() {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     bytes += runs_[i].where.length();
-    if (bytes < kTask && i + 1 < runs_.size()) continue;
+    const bool remote = files_.remote(places_[sorted_[runs_[i].first]]);
+    if (bytes < kTask && i + 1 < runs_.size() && !remote) continue;
     tasks_.push_back(i + 1);
     bytes = 0;
   }

@@ -48,6 +48,14 @@ class Files {
   };
   Place place_of(std::uint64_t number) const;
   bool together(const Place& place) const { return files_[place.dataset].cached != nullptr; }
+  /// True if reads of the file of `place` wait for a server.
+  bool remote(const Place& place) const {
+    return together(place) && files_[place.dataset].cached->remote();
+  }
+  /// Bytes of records.
+  std::uint64_t bytes_of(std::span<const std::uint64_t> numbers) const;
+  /// True if one of the files is remote.
+  bool any_remote() const;
   const Format& format_of(const Place& place) const { return datasets_[place.dataset]->format(); }
   const std::string& path_of(const Place& place) const { return datasets_[place.dataset]->path(); }
   /// Extends a range of the file of `place` so that direct I/O can read it.
@@ -78,9 +86,12 @@ struct Failure {
 /// tasks are done.
 class Reading {
  public:
-  static base::Result<std::unique_ptr<Reading>> plan(const Files& files,
-                                                     std::vector<std::uint64_t> numbers,
-                                                     Pool& pool);
+  /// Unneeded bytes between neighbours are read to save requests, as far as all bytes are at most
+  /// `most`.
+  static std::unique_ptr<Reading> plan(const Files& files, std::vector<std::uint64_t> numbers,
+                                       std::uint64_t most);
+  /// Takes the memory of the bytes; before the tasks.
+  base::Status take_memory(Pool& pool);
 
   std::size_t tasks() const { return tasks_.size(); }
   /// Executes a task. Any threads may execute tasks at the same time, each task once.
@@ -104,7 +115,7 @@ class Reading {
   Reading(const Files& files, std::vector<std::uint64_t> numbers)
       : files_(files), numbers_(std::move(numbers)) {}
   void sort();
-  std::uint64_t find_runs();
+  std::uint64_t find_runs(std::uint64_t most_gap);
   void find_tasks();
   void read(const Run& run);
   void take(std::size_t number, std::uint64_t at);

@@ -1,7 +1,6 @@
 #include "data/records/source.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,15 +32,13 @@ base::Result<Source> Source::open(const std::vector<std::string>& paths, Kind ki
 base::Status Source::add(const std::string& path, Caching caching) {
   base::Result<Disk> file = Disk::open(path, O_RDONLY, caching);
   if (!file.ok()) return file.error();
-  struct stat facts{};
-  if (::fstat(file->number(), &facts) != 0) return file->error("stat");
-  if (!S_ISREG(facts.st_mode)) {
+  const base::Result<FileFacts> facts = file->facts();
+  if (!facts.ok()) return facts.error();
+  if (!facts->regular) {
     errno = EINVAL;
     return file->error("shuffle: not a regular file");
   }
-  inputs_.push_back(
-      std::make_unique<Input>(Input{std::move(*file), base::to_nanoseconds(facts.st_mtim),
-                                    static_cast<std::uint64_t>(facts.st_size)}));
+  inputs_.push_back(std::make_unique<Input>(Input{std::move(*file), facts->modified, facts->size}));
   return kind_ == Kind::lines ? add_lines(*inputs_.back()) : add_indexed(*inputs_.back());
 }
 
@@ -161,10 +158,9 @@ base::Status Source::verify_indices() const {
 
 base::Status Source::check_unchanged() const {
   for (const auto& input : inputs_) {
-    struct stat facts{};
-    if (::fstat(input->file.number(), &facts) != 0) return input->file.error("stat");
-    if (static_cast<std::uint64_t>(facts.st_size) != input->size ||
-        base::to_nanoseconds(facts.st_mtim) != input->modified)
+    const base::Result<FileFacts> facts = input->file.facts();
+    if (!facts.ok()) return facts.error();
+    if (facts->size != input->size || facts->modified != input->modified)
       return base::Error{.number = ESTALE,
                          .operation = "shuffle",
                          .path = input->file.path(),

@@ -1,0 +1,280 @@
+"""Stores of objects: obstore's, and fsspec's file systems for all other schemes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+#: Schemes of obstore.
+_OBSTORE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
+#: Texts of servers about credentials that have expired.
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "token has expired", "AuthenticationFailed")
+
+
+#: Bytes of a part of an upload, and the parts that are sent at the same time.
+PART, _PARTS = 16 << 20, 4
+#: A request is repeated for a minute, after pauses of 0.1 s at first.
+_RETRIES = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": timedelta(seconds=0.1),
+        "max_backoff": timedelta(seconds=10),
+        "base": 2,
+    },
+}
+
+
+class Store(Protocol):
+    """A bucket, container or server. Any thread may use it; errors are of type OSError."""
+
+    def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
+        """Size, nanoseconds since 1970, version, and at most ``tail`` last bytes."""
+
+    def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
+        """A range of this version of an object."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Writes a whole object."""
+
+    def upload(self, name: str, path: str) -> None:
+        """Writes a local file as an object, in parts and bounded memory."""
+
+    def remove(self, name: str) -> None:
+        """Removes an object."""
+
+
+def open_store(root: str) -> Store:
+    """The store of ``scheme://place``. Raises OSError if its package is missing."""
+    scheme = root.partition("://")[0]
+    try:
+        return _Obstore(root) if scheme in _OBSTORE else _Fsspec(root)
+    except ImportError as error:
+        package = "obstore" if scheme in _OBSTORE else "fsspec"
+        raise OSError(
+            errno.ENOSYS,
+            f"reading {scheme}:// needs the package {getattr(error, 'name', None) or package}:"
+            " pip install 'pario[cloud]'",
+        ) from error
+    except ValueError as error:
+        raise OSError(errno.EINVAL, f"no store for {scheme}://: {error}") from error
+
+
+def _nanoseconds(time: Any) -> int:
+    return int(time.timestamp() * 1e6) * 1000 if isinstance(time, datetime) else 0
+
+
+def _version_error() -> OSError:
+    return OSError(errno.ESTALE, "the object was changed after it was opened")
+
+
+class _Obstore:
+    """A store of obstore, which repeats failed requests with increasing pauses. Credentials and
+    endpoints come from the environment, as obstore documents them; for S3 else from boto3, if that
+    is installed."""
+
+    def __init__(self, root: str) -> None:
+        import obstore
+
+        self._obstore, self._root, self._process = obstore, root, os.getpid()
+        self._store = _make_obstore(root)
+
+    def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
+        with self._errors():
+            try:
+                found = self._obstore.get(self._store, name, options={"range": {"suffix": tail}})
+                meta, data = found.meta, found.bytes()
+            except (FileNotFoundError, PermissionError):
+                raise
+            except self._obstore.exceptions.BaseError as error:
+                if _is_denied(error):
+                    raise
+                meta, data = self._open_twice(name, tail)
+            return meta["size"], _nanoseconds(meta["last_modified"]), meta["e_tag"] or "", data
+
+    def _open_twice(self, name: str, tail: int) -> tuple[Any, Buffer]:
+        """For empty objects, and stores without ranges that are counted from the end."""
+        meta = self._obstore.head(self._store, name)
+        begin = max(0, meta["size"] - tail)
+        if not meta["size"]:
+            return meta, b""
+        options = {"range": (begin, meta["size"]), "if_match": meta["e_tag"]}
+        return meta, self._obstore.get(self._store, name, options=options).bytes()
+
+    def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
+        options: dict[str, Any] = {"range": (begin, end)}
+        if version and not version.startswith("W/"):
+            options["if_match"] = version
+        with self._errors():
+            found = self._obstore.get(self._store, name, options=options)
+            # Not every server knows If-Match.
+            if (found.meta["e_tag"] or "") != version or found.meta["size"] != size:
+                raise _version_error()
+            data: Buffer = found.bytes()
+            return data
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._errors():
+            self._obstore.put(self._store, name, data)
+
+    def upload(self, name: str, path: str) -> None:
+        with self._errors():
+            self._obstore.put(
+                self._store,
+                name,
+                Path(path),
+                use_multipart=True if Path(path).stat().st_size > PART else None,
+                chunk_size=PART,
+                max_concurrency=_PARTS,
+            )
+
+    def remove(self, name: str) -> None:
+        with self._errors():
+            self._obstore.delete(self._store, name)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Converts the exceptions of obstore."""
+        if self._process != os.getpid():
+            raise OSError(
+                errno.ENOTSUP,
+                f"{self._root} was opened before this process was forked, which obstore does not"
+                " survive: expected multiprocessing_context='forkserver' or 'spawn'",
+            )
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise OSError(errno.ENOENT, _first_line(error)) from error
+        except self._obstore.exceptions.PreconditionError as error:
+            raise _version_error() from error
+        except self._obstore.exceptions.NotSupportedError as error:
+            raise OSError(errno.EOPNOTSUPP, _first_line(error)) from error
+        except (PermissionError, self._obstore.exceptions.BaseError) as error:
+            if _is_denied(error):
+                raise OSError(errno.EACCES, _denial(error)) from error
+            raise OSError(errno.EIO, _first_line(error)) from error
+
+
+def _make_obstore(root: str) -> Any:
+    from obstore.store import HTTPStore, from_url
+
+    if root.startswith("http"):
+        return HTTPStore.from_url(
+            root, client_options={"allow_http": True, "timeout": "120s"}, retry_config=_RETRIES
+        )
+    options: dict[str, Any] = {}
+    if root.startswith("s3") and _needs_profile():
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
+        options["credential_provider"] = Boto3CredentialProvider()
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    plain = endpoint.startswith("http://") or "AZURE_STORAGE_USE_EMULATOR" in os.environ
+    return from_url(
+        root,
+        client_options={"allow_http": plain, "timeout": "120s"},
+        retry_config=_RETRIES,
+        **options,
+    )
+
+
+def _needs_profile() -> bool:
+    """True if the environment has no credentials for S3, so that those of a profile are needed."""
+    if {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & set(os.environ):
+        return False
+    named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    return "AWS_PROFILE" in os.environ or Path(named).expanduser().exists()
+
+
+def _is_denied(error: BaseException) -> bool:
+    text, kind = str(error), type(error).__name__
+    return kind in ("PermissionDeniedError", "UnauthenticatedError") or any(
+        one in text for one in _EXPIRED
+    )
+
+
+def _denial(error: BaseException) -> str:
+    expired = any(one in str(error) for one in _EXPIRED)
+    reason = "the credentials have expired; renew them" if expired else "access is denied"
+    return f"{reason}: {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of an exception of obstore, which ends with the source of the error."""
+    return str(error).partition("\n")[0].strip()
+
+
+class _Fsspec:
+    """A file system of fsspec."""
+
+    def __init__(self, root: str) -> None:
+        import fsspec
+
+        self._files, self._root = fsspec.core.url_to_fs(root)[0], root
+
+    def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
+        with self._errors():
+            facts = self._files.info(self._url(name))
+            size = int(facts["size"] or 0)
+            data = self._range(name, max(0, size - tail), size)
+            return size, _nanoseconds(_time_of(facts)), _version_of(facts), data
+
+    def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
+        """fsspec has no conditional requests: the version is compared after the bytes came."""
+        with self._errors():
+            data = self._range(name, begin, end)
+            self._files.invalidate_cache(self._url(name))
+            facts = self._files.info(self._url(name))
+            if facts["size"] != size or _version_of(facts) != version:
+                raise _version_error()
+            return data
+
+    def _range(self, name: str, begin: int, end: int) -> bytes:
+        return bytes(self._files.cat_file(self._url(name), begin, end)) if begin < end else b""
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._errors():
+            self._files.pipe_file(self._url(name), data)
+
+    def upload(self, name: str, path: str) -> None:
+        with self._errors():
+            self._files.put_file(path, self._url(name))
+
+    def remove(self, name: str) -> None:
+        with self._errors():
+            self._files.rm_file(self._url(name))
+
+    def _url(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise OSError(errno.ENOENT, str(error)) from error
+        except PermissionError as error:
+            raise OSError(errno.EACCES, _denial(error)) from error
+        except NotImplementedError as error:
+            raise OSError(errno.EOPNOTSUPP, str(error)) from error
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
+
+
+def _time_of(facts: dict[str, Any]) -> Any:
+    return next(
+        (facts[key] for key in ("LastModified", "mtime", "created") if facts.get(key)), None
+    )
+
+
+def _version_of(facts: dict[str, Any]) -> str:
+    return next((str(facts[key]) for key in ("ETag", "etag", "created") if facts.get(key)), "")

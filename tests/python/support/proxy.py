@@ -1,0 +1,132 @@
+"""A proxy for HTTP/1.1: python proxy.py PORT PORT_OF_THE_SERVER LATENCY
+
+Answers each request ``LATENCY`` seconds late. ``PUT /__proxy__/faults`` sets a list of faults, each
+for one request; ``GET /__proxy__/requests`` lists the requests. See stores.py.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+PORT, BEHIND, LATENCY = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+BEGIN = time.monotonic()
+LOCK = threading.Lock()
+REQUESTS: list[dict[str, Any]] = []
+FAULTS: list[dict[str, Any]] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.behind = http.client.HTTPConnection("127.0.0.1", BEHIND)
+
+    def finish(self) -> None:
+        self.behind.close()
+        super().finish()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def handle_any(self) -> None:
+        begin = time.monotonic() - BEGIN
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.startswith("/__proxy__/"):
+            return self.control(body)
+        fault = self.take_fault()
+        row = {
+            "method": self.command,
+            "path": self.path,
+            "range": self.headers.get("Range") or "",
+            "begin": begin,
+            "end": 0.0,
+            "status": 0,
+        }
+        with LOCK:
+            REQUESTS.append(row)
+        time.sleep(LATENCY + (fault["seconds"] if fault["kind"] == "delay" else 0))
+        if fault["kind"] == "reset":
+            return self.reset()
+        if fault["kind"] == "status":
+            status, headers, data = fault["status"], {}, fault.get("body", "").encode()
+        else:
+            status, headers, data = self.forward(body)
+        row["status"], row["end"] = status, time.monotonic() - BEGIN
+        return self.answer(status, headers, data, cut=fault["kind"] == "cut")
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_any
+
+    def take_fault(self) -> dict[str, Any]:
+        with LOCK:
+            for number, fault in enumerate(FAULTS):
+                if fault.get("path", "") in self.path:
+                    return FAULTS.pop(number)
+        return {"kind": "none"}
+
+    def forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        skipped = ("host", "connection", "expect")
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in skipped}
+        headers["Host"] = self.headers["Host"]
+        try:
+            self.behind.request(self.command, self.path, body or None, headers)
+            answer = self.behind.getresponse()
+        except (OSError, http.client.HTTPException):  # the server closed an idle connection
+            self.behind.close()
+            self.behind.request(self.command, self.path, body or None, headers)
+            answer = self.behind.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+    def answer(self, status: int, headers: dict[str, str], data: bytes, cut: bool) -> None:
+        self.send_response(status)
+        length = str(len(data))
+        for name, value in headers.items():
+            if name.lower() == "content-length" and self.command == "HEAD":
+                length = value
+            if name.lower() not in (
+                "transfer-encoding",
+                "connection",
+                "content-length",
+                "date",
+                "server",
+            ):
+                self.send_header(name, value)
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data[: len(data) // 2] if cut else data)
+        if cut:
+            self.wfile.flush()
+            self.reset()
+
+    def reset(self) -> None:
+        """Closes the connection with a reset."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+
+    def control(self, body: bytes) -> None:
+        what, given = self.path.rpartition("/")[2], json.loads(body or b"null")
+        rows = REQUESTS if what == "requests" else FAULTS
+        with LOCK:
+            if self.command == "PUT":
+                rows[:] = given
+            data = json.dumps(rows).encode()
+        self.answer(200, {}, data, cut=False)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+if __name__ == "__main__":
+    Server(("127.0.0.1", PORT), Handler).serve_forever()

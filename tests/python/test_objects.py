@@ -1,0 +1,289 @@
+"""Records of objects in stores: counted requests, faults of servers, and objects that change."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import HTTPError
+
+import numpy as np
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.records import Dataset, Loader
+from tests.python.support.stores import Proxy, get, put, run_http_server, run_s3_server
+
+pytest.importorskip("obstore")
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("object stores")]
+
+SIZE, COUNT = 10_240, 600
+ROOT = Path(__file__).parents[2]
+EXPIRED = (
+    "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
+)
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Packed records of 10 KiB that begin with their numbers."""
+    directory = tmp_path_factory.mktemp("records")
+    rows = np.random.default_rng(3).integers(0, 255, (COUNT, SIZE), np.uint8)
+    rows[:, :8] = np.arange(COUNT, dtype="<u8")[:, None].view(np.uint8)
+    rows.tofile(directory / "rows.bin")
+    np.save(directory / "lengths.npy", np.full(COUNT, SIZE))
+    pario("index", directory / "rows.bin", "--format", "fixed", "--size", SIZE)
+    pario("convert", directory / "rows.bin", "--to", "prec", "-o", directory / "train.prec")
+    return directory / "train.prec"
+
+
+@pytest.fixture(scope="module")
+def running():
+    with run_s3_server() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def s3(running: Proxy, pack: Path) -> Proxy:
+    """A server with the packed records."""
+    running.clear()
+    put(f"{running.address}/bucket/train.prec", pack.read_bytes())
+    running.clear()
+    return running
+
+
+def pario(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pario", "records", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=check)
+
+
+def numbers(batches) -> list[int]:
+    return [int.from_bytes(record[:8], "little") for batch in batches for record in batch]
+
+
+def gets(proxy: Proxy) -> list:
+    return [one for one in proxy.requests() if one.method == "GET"]
+
+
+def test_a_cold_first_batch_takes_two_round_trips(s3):
+    """Counted as the longest chain of requests that began after the end of the one before. Each
+    answer takes a second, so that requests which do not wait for each other overlap."""
+    s3.inject(*[{"kind": "delay", "seconds": 1}] * 100)
+    loader = Loader(Dataset("s3://bucket/train.prec"), 16, shuffle=True, seed=1, memory=1 << 20)
+    assert len(next(iter(loader))) == 16
+    requests = sorted(gets(s3), key=lambda one: one.begin)
+    assert requests[0].range.startswith("bytes=-")  # the end, with size, version and index
+    first_end = max(one.end for one in requests[:17])
+    chain, end = 0, 0.0
+    for one in sorted(
+        (one for one in requests if 0 < one.end <= first_end), key=lambda one: one.end
+    ):
+        if one.begin >= end:
+            chain, end = chain + 1, one.end
+    assert chain == 2
+
+
+@pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"blocks": (64, 2)}])
+def test_an_epoch_gives_each_record_once_in_the_order_of_a_local_file(s3, pack, how):
+    remote = Loader(Dataset("s3://bucket/train.prec"), 32, seed=5, **how)
+    assert numbers(remote) == numbers(Loader(Dataset(pack), 32, seed=5, **how))
+
+
+def test_neighbouring_records_share_requests(s3):
+    assert numbers(Loader(Dataset("s3://bucket/train.prec"), 32)) == list(range(COUNT))
+    assert len(gets(s3)) <= 25  # for 600 records
+
+
+def test_requests_overlap(s3):
+    numbers(Loader(Dataset("s3://bucket/train.prec"), 32, shuffle=True, seed=2))
+    moments = sorted([(one.begin, 1) for one in gets(s3)] + [(one.end, -1) for one in gets(s3)])
+    flying = np.cumsum([change for _, change in moments])
+    assert flying.max() >= 8
+
+
+def test_single_records_lists_and_names(s3, pack):
+    remote, local = Dataset("s3://bucket/train.prec"), Dataset(pack)
+    assert bytes(remote[17]) == bytes(local[17])
+    assert [bytes(one) for one in remote[[3, 500, 3]]] == [bytes(local[i]) for i in (3, 500, 3)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "status", "status": 503},
+        {"kind": "status", "status": 500},
+        {"kind": "reset"},
+        {"kind": "cut"},
+    ],
+    ids=lambda fault: f"{fault['kind']}{fault.get('status', '')}",
+)
+def test_transient_faults_are_repeated(s3, fault):
+    dataset = Dataset("s3://bucket/train.prec")
+    s3.inject(fault, fault, fault)
+    assert numbers(Loader(dataset, 32)) == list(range(COUNT))
+
+
+def test_a_straggler_is_requested_a_second_time(s3):
+    """The delayed answer would come after a minute."""
+    dataset = Dataset("s3://bucket/train.prec")
+    assert len(dataset[range(40)]) == 40  # the usual time of a request becomes known
+    s3.clear()
+    s3.inject({"kind": "delay", "seconds": 60})
+    assert int.from_bytes(dataset[100][:8], "little") == 100
+    assert len(gets(s3)) == 2
+
+
+def test_expired_credentials_are_named(s3):
+    dataset = Dataset("s3://bucket/train.prec")
+    s3.inject(*[{"kind": "status", "status": 400, "body": EXPIRED}] * 3)
+    with pytest.raises(PermissionError, match="the credentials have expired; renew them"):
+        dataset[3]
+    assert len(gets(s3)) == 2  # no repetition: the opening, and one record
+
+
+def test_an_object_that_changes_during_an_epoch_is_refused_by_name(s3, pack):
+    loader = Loader(Dataset("s3://bucket/train.prec"), 8, shuffle=True, seed=1, memory=1 << 20)
+    batches = iter(loader)
+    next(batches)
+    put(f"{s3.address}/bucket/train.prec", pack.read_bytes()[:-1] + b"?")
+    with pytest.raises(ParioError, match=r"s3://bucket/train.prec.*ESTALE.*was changed after"):
+        list(batches)
+
+
+def test_a_missing_object_and_a_missing_bucket_are_named(s3):
+    for url in ("s3://bucket/no", "s3://nowhere/no"):
+        with pytest.raises((FileNotFoundError, ParioError), match=url):
+            Dataset(url, format="lines")
+
+
+def test_lines_are_indexed_beside_the_object(s3):
+    put(f"{s3.address}/bucket/a.jsonl", b'{"a": 1}\n{"b": 22}\n')
+    done = pario("index", "s3://bucket/a.jsonl")
+    assert "2 records (lines)" in done.stderr
+    assert get(f"{s3.address}/bucket/a.jsonl.pidx")
+    assert [bytes(one) for one in Dataset("s3://bucket/a.jsonl")] == [b'{"a": 1}', b'{"b": 22}']
+    assert pario("get", "s3://bucket/a.jsonl", 1).stdout == '{"b": 22}'
+
+
+def test_an_index_that_was_uploaded_with_its_file_is_used(s3, tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_bytes(b"one\ntwo\n")
+    pario("index", path)
+    put(f"{s3.address}/bucket/b.jsonl", path.read_bytes())
+    put(f"{s3.address}/bucket/b.jsonl.pidx", (tmp_path / "b.jsonl.pidx").read_bytes())
+    dataset = Dataset("s3://bucket/b.jsonl")
+    assert dataset.indexed
+    assert bytes(dataset[1]) == b"two"
+
+
+def test_a_server_of_http(pack):
+    with run_http_server(pack.parent) as proxy:
+        url = f"{proxy.address}/train.prec"
+        assert numbers(Loader(Dataset(url), 32, shuffle=True)) == numbers(
+            Loader(Dataset(pack), 32, shuffle=True)
+        )
+        dataset = Dataset(url)
+        os.utime(pack)
+        with pytest.raises(OSError, match="was changed after it was opened"):
+            dataset[5]
+
+
+def test_a_file_system_of_fsspec(pack):
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").pipe_file("/train.prec", pack.read_bytes())
+    loader = Loader(Dataset("memory://train.prec"), 32, shuffle=True, seed=1)
+    assert numbers(loader) == numbers(Loader(Dataset(pack), 32, shuffle=True, seed=1))
+
+
+def test_a_forked_child_is_refused_by_name(s3):
+    dataset = Dataset("s3://bucket/train.prec")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            dataset[3]
+            os.write(write, b"read")
+        except OSError as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    assert b"forkserver" in os.read(read, 1000)
+
+
+def test_no_package_is_named(tmp_path):
+    """Without obstore, as after a plain installation."""
+    (tmp_path / "obstore.py").write_text("raise ImportError('absent', name='obstore')")
+    code = "from pario.records import Dataset; Dataset('s3://bucket/a.prec')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert "pip install 'pario[cloud]'" in done.stderr
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Uploads in the smallest parts that S3 takes."""
+    monkeypatch.setattr("pario.objects.stores.PART", 5 << 20)
+
+
+def test_a_conversion_is_uploaded_in_parts(s3, pack, small_parts):
+    rows = pack.with_name("rows.bin")
+    assert (
+        main(["records", "convert", str(rows), "--to", "prec", "-o", "s3://bucket/new.prec"]) == 0
+    )
+    assert get(f"{s3.address}/bucket/new.prec") == pack.read_bytes()
+    assert len([one for one in s3.requests() if "partNumber" in one.path]) == 2
+
+
+def test_a_conversion_reads_ahead(s3, tmp_path):
+    done = pario(
+        "convert", "s3://bucket/train.prec", "--to", "tfrecord", "-o", tmp_path / "a.tfrecord"
+    )
+    assert "600 records (tfrecord)" in done.stderr
+    assert len(gets(s3)) <= 4  # for 600 records
+
+
+def test_a_failed_upload_leaves_nothing(s3, pack, small_parts, capsys):
+    s3.inject({"kind": "status", "status": 400, "path": "partNumber=2"})
+    command = ["records", "convert", "s3://bucket/train.prec", "--to", "prec", "-o"]
+    assert main([*command, "s3://bucket/failed.prec"]) == 2
+    assert "s3://bucket/failed.prec" in capsys.readouterr().err
+    s3.clear()
+    with pytest.raises(HTTPError, match="404"):
+        get(f"{s3.address}/bucket/failed.prec")
+    assert b"failed.prec" not in get(f"{s3.address}/bucket?uploads")
+
+
+def test_a_shuffle_from_and_to_urls_writes_the_bytes_of_a_local_one(s3, tmp_path):
+    lines = b"".join(b"%d\n" % number for number in range(5000))
+    (tmp_path / "a.txt").write_bytes(lines)
+    put(f"{s3.address}/bucket/a.txt", lines)
+    pario("shuffle", tmp_path / "a.txt", "-o", tmp_path / "b.txt", "--seed", 3, "--shards", 2)
+    pario("shuffle", "s3://bucket/a.txt", "-o", "s3://bucket/b.txt", "--seed", 3, "--shards", 2)
+    for name in ("b-00000-of-00002.txt", "b-00001-of-00002.txt"):
+        assert get(f"{s3.address}/bucket/{name}") == (tmp_path / name).read_bytes()
+
+
+def test_a_fused_shuffle_keeps_its_buckets_in_a_store(s3, tmp_path):
+    lines = b"".join(b"%d\n" % number for number in range(5000))
+    put(f"{s3.address}/bucket/a.txt", lines)
+    pario("shuffle", "s3://bucket/a.txt", "-o", "s3://bucket/c.txt", "--fused", "--seed", 3)
+    pario("shuffle", "s3://bucket/a.txt", "-o", tmp_path / "b.txt", "--seed", 3)
+    loaded = [bytes(one) for batch in Loader(Dataset("s3://bucket/c.txt"), 64) for one in batch]
+    assert loaded == (tmp_path / "b.txt").read_bytes().split()
+
+
+def test_a_directory_is_packed_into_a_store(s3, tmp_path):
+    for name in ("a.txt", "b/c.txt"):
+        (tmp_path / "in" / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "in" / name).write_text(name)
+    pario("pack", tmp_path / "in", "-o", "s3://bucket/in.prec")
+    dataset = Dataset("s3://bucket/in.prec")
+    assert {dataset.name(i): bytes(dataset[i]) for i in range(2)} == {
+        "a.txt": b"a.txt",
+        "b/c.txt": b"b/c.txt",
+    }
