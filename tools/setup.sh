@@ -102,7 +102,7 @@ PY
 
 install_into "$venv" "pip>=23.2" "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" ninja
 extras=mpi
-! includes test || extras="mpi test lint"
+! includes test || extras="mpi test lint docs"
 mapfile -t wanted < <(requirements $extras)
 install_into "$venv" "${wanted[@]}"
 if includes system; then

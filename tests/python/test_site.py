@@ -1,0 +1,84 @@
+"""The documentation site and its generated parts."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tools.site import commands
+from tools.site.build import ROOT, SITE, build, name_files_outside
+
+from pario.cli import COMMANDS
+
+SUPPORTED = (ROOT / "docs" / "supported.md").read_text()
+TESTS = sorted(set(re.findall(r"`(tests/[^`]+)`", SUPPORTED)))
+
+
+@pytest.mark.parametrize("named", TESTS)
+def test_a_test_that_the_page_of_supported_systems_names_exists(named: str) -> None:
+    path, _, function = named.partition("::")
+    assert (ROOT / path).is_file()
+    assert f"def {function}(" in (ROOT / path).read_text() or not function
+
+
+def test_each_row_of_supported_systems_is_tested_or_says_so() -> None:
+    rows = [line for line in SUPPORTED.splitlines() if line.startswith("| ")]
+    untested = [row for row in rows if "`tests/" not in row]
+    honest = re.compile(r"not tested|by hand| no \||, no, |needs 3.11|tests \|$")
+    assert [row for row in untested if not honest.search(row)] == []
+
+
+def test_the_command_line_page_has_all_commands() -> None:
+    page = commands.write_page()
+    assert all(f"### pario {name}\n" in page for name in COMMANDS)
+    assert "#### pario records shuffle\n" in page
+
+
+def test_links_out_of_the_site_become_names_of_files() -> None:
+    text = "See [the core](../src/README.md) and [findings](findings.md#top)."
+    expected = "See the core (`src/README.md`) and [findings](findings.md#top)."
+    assert name_files_outside(text, Path("docs")) == expected
+
+
+@pytest.mark.system
+@pytest.mark.browser
+def test_the_site_opens_and_finds_words_without_a_network(tmp_path: Path) -> None:
+    pytest.importorskip("zensical", reason="zensical is not installed")
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    from tests.python.test_report_browser import webdriver
+
+    build()
+    options = webdriver.ChromeOptions()
+    for option in ("headless=new", "no-sandbox", "disable-gpu", "window-size=1280,900"):
+        options.add_argument(f"--{option}")
+    driver = webdriver.Chrome(options=options)
+    try:
+        driver.get((SITE / "index.html").as_uri())
+        assert search(driver, "Slurm")[0].endswith("how-to/slurm.html")
+        driver.save_screenshot(tmp_path / "search.png")
+    finally:
+        driver.quit()
+
+
+def search(driver: object, words: str) -> list[str]:
+    """Types words into the search of the page; returns the addresses of the results."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    find = (
+        "const found = []; const walk = (node) => { if (node.shadowRoot) walk(node.shadowRoot);"
+        " for (const child of node.children || []) {"
+        " if (child.tagName == 'A' && node.getRootNode() != document) found.push(child.href);"
+        " walk(child); } }; walk(document.documentElement); return found"
+    )
+    wait = WebDriverWait(driver, 60)
+    wait.until(lambda seen: seen.find_elements(By.CSS_SELECTOR, ".md-search__button"))
+    driver.find_element(By.CSS_SELECTOR, ".md-search__button").click()
+    wait.until(lambda seen: seen.execute_script("return document.activeElement.shadowRoot"))
+    ActionChains(driver).send_keys(words).perform()
+    return wait.until(
+        lambda seen: (
+            [one for one in seen.execute_script(find) if "slurm" in one]
+            and seen.execute_script(find)
+        )
+    )
