@@ -256,7 +256,7 @@ class Writer(_Storage, StorageWriter):  # type: ignore[misc]
     def _choose_step(self, directory: Path, step: int | None) -> int:
         """The step of the new checkpoint, on rank 0."""
         if step is None:
-            step = max([self._last, *(one.step for one in Store(directory).complete())]) + 1
+            step = max(self._last + 1, Store(directory).next_step())
         self._last = step
         return step
 

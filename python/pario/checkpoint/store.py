@@ -275,6 +275,10 @@ class Store:
         self._last = max(self._last, self.last_published, *known) + 1
         return Identity(self._last, step, secrets.token_hex(16))
 
+    def next_step(self) -> int:
+        """One more than the highest step of a complete checkpoint."""
+        return max((found.step for found in self.complete()), default=-1) + 1
+
     @property
     def last_published(self) -> int:
         """The highest published generation, according to the manifest."""

@@ -202,7 +202,7 @@ def unpickle(content: bytes, name: str, *, trusted: bool = False) -> Any:
         raise CheckpointError(
             f"{name} is a pickle, which may run any code when it is loaded"
             f" ({reason[0] if reason else 'it is not of tensors and plain values'});"
-            " dcp.Reader(..., allow_pickle=True) loads it"
+            " allow_pickle=True loads it"
         ) from error
 
 

@@ -62,6 +62,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of each process (default: 4; 1 if several processes merge)",
     )
+    convert = _action(
+        actions,
+        "convert",
+        "convert the state of a checkpoint of pario, of PyTorch (DCP), or of safetensors files",
+        "source",
+        "target",
+    )
+    convert.add_argument(
+        "--to",
+        choices=["pario", "dcp", "safetensors"],
+        help="format of TARGET (default: safetensors for this ending, else pario)",
+    )
+    convert.add_argument(
+        "--select", default="", metavar="KEY", help="only this part of the state, such as model"
+    )
+    convert.add_argument(
+        "--shard-bytes",
+        type=positive,
+        default=5 * 10**9,
+        metavar="N",
+        help="most bytes of each safetensors file in a directory (default: 5000000000)",
+    )
+    convert.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="also load pickles that may run any code; only for checkpoints that you trust",
+    )
     plot = _action(
         actions,
         "plot",
@@ -80,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plot.add_argument(
         "--index", type=int, metavar="N", help="the index of the cut (default: in the middle)"
     )
-    for one in (shown, verify, merge, plot):
+    for one in (shown, verify, merge, convert, plot):
         one.add_argument(
             "--step",
             type=int,
@@ -115,6 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         "diff": _diff,
         "prune": _prune,
         "merge": _merge,
+        "convert": _convert,
         "plot": _plot,
     }
     return actions[arguments.action](arguments)
@@ -384,6 +412,29 @@ def _merge(arguments: argparse.Namespace) -> int:
         line.clear()
     if ranks.is_first:
         print(wording.printable(str(path)))
+    return 0
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from pario import wording
+    from pario.checkpoint.convert import convert
+
+    path, others = convert(
+        arguments.source,
+        arguments.target,
+        arguments.to or "",
+        step=arguments.step,
+        select=arguments.select,
+        allow_pickle=arguments.allow_pickle,
+        shard_bytes=arguments.shard_bytes,
+    )
+    if others:
+        print(
+            f"pario checkpoint: {wording.plural(len(others), 'value')} without elements left out:"
+            f" {wording.printable(', '.join(others[:5]))}{', ...' if others[5:] else ''}",
+            file=sys.stderr,
+        )
+    print(wording.printable(str(path)))
     return 0
 
 

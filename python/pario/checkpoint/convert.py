@@ -1,0 +1,258 @@
+"""Converts states between pario's checkpoints, PyTorch's distributed checkpoints (DCP) and
+safetensors files. The state is in the memory of one process, but for mapped safetensors files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pario.checkpoint.container import TREE
+from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.reader import load
+from pario.checkpoint.store import Store, read_identity
+from pario.checkpoint.tensors import (
+    is_tensor,
+    load_state_dict,
+    read_safetensors,
+    save_state_dict,
+    write_safetensors,
+)
+from pario.checkpoint.writer import Writer
+from pario.paths import local_path
+from pario.publishing import replacing
+
+#: The file that names the shards of a model, for transformers and vLLM.
+_INDEX = "model.safetensors.index.json"
+_METADATA = ".metadata"
+#: Classes and functions in the metadata of DCP, which is a pickle; others are refused.
+_ALLOWED = {
+    "torch.distributed.checkpoint.metadata": (
+        "BytesStorageMetadata",
+        "ChunkStorageMetadata",
+        "Metadata",
+        "MetadataIndex",
+        "StorageMeta",
+        "TensorProperties",
+        "TensorStorageMetadata",
+        "_MEM_FORMAT_ENCODING",
+    ),
+    "torch.distributed.checkpoint.filesystem": ("_StorageInfo", "_StoragePrefix"),
+    "torch.serialization": ("_get_layout",),
+    "torch": ("Size",),
+    "pathlib": ("Path", "PosixPath", "PurePosixPath"),
+    "collections": ("OrderedDict",),
+}
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    to: str = "",
+    *,
+    step: int | None = None,
+    select: str = "",
+    allow_pickle: bool = False,
+    shard_bytes: int = 5 * 10**9,
+) -> tuple[Path, list[str]]:
+    """Converts a checkpoint of any of the formats, which is found by itself.
+
+    ``to``: pario, dcp or safetensors; by default safetensors for a name with this ending, else
+    pario.
+    ``select``: the key of a part of the state, with dots between nested keys. ``step``: that of a
+    source in a directory of pario's checkpoints. ``shard_bytes``: most bytes of a safetensors file
+    in a directory. Returns the new checkpoint, and the keys that its format cannot hold. Raises
+    CheckpointError.
+    """
+    place = local_path(target, CheckpointError)
+    to = to or ("safetensors" if place.suffix == ".safetensors" else "pario")
+    found = local_path(source, CheckpointError)
+    state = _select(_read(found, step, allow_pickle=allow_pickle), select)
+    if to == "safetensors":
+        return _write_safetensors(place, state, shard_bytes)
+    if to == "dcp":
+        return _write_dcp(place, state), []
+    return _write_pario(place, found, state), []
+
+
+def _read(path: Path, step: int | None, *, allow_pickle: bool) -> dict[str, Any]:
+    if (path / _METADATA).is_file():
+        return _read_dcp(path, allow_pickle=allow_pickle)
+    if (path / _INDEX).is_file():
+        shards = json.loads((path / _INDEX).read_bytes())["weight_map"]
+        if any("/" in str(name) for name in shards.values()):
+            raise CheckpointError(f"{path / _INDEX}: expected names of files beside it")
+        return {
+            key: tensor
+            for name in dict.fromkeys(shards.values())
+            for key, tensor in read_safetensors(path / name).items()
+        }
+    if path.suffix == ".safetensors" and not read_identity(path):  # it may be both
+        return read_safetensors(path)
+    state = load(None, path, step=step)
+    return load_state_dict(None, path, step=step) if TREE in state else dict(state)
+
+
+def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
+    found: Any = state
+    for part in key.split(".") if key else ():
+        if not isinstance(found, Mapping) or part not in found:
+            raise CheckpointError(f"the state has no part '{key}'; it has {', '.join(state)}")
+        found = found[part]
+    if not isinstance(found, dict):
+        raise CheckpointError(f"'{key}' is a value; expected a dictionary of them")
+    return found
+
+
+def _write_pario(path: Path, source: Path, state: dict[str, Any]) -> Path:
+    store = Store(path)
+    if (source / _METADATA).is_file():  # its values may need pickles
+        from torch.distributed import checkpoint as dcp
+
+        from pario.checkpoint.dcp import Writer as Storage
+
+        dcp.save(state, storage_writer=Storage(path, no_dist=True), no_dist=True)
+        return store.complete()[-1].path
+    with Writer(None, path) as writer:
+        saved = save_state_dict(writer, store.next_step(), state)
+        assert isinstance(saved, Path)
+        return saved
+
+
+def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
+    from torch.distributed import checkpoint as dcp
+
+    dcp.save(_to_tensors(state), checkpoint_id=path, no_dist=True)
+    return path
+
+
+def _to_tensors(value: Any) -> Any:
+    """The state with tensors instead of arrays."""
+    if isinstance(value, Mapping):
+        return {key: _to_tensors(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_to_tensors(one) for one in value]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        import torch
+
+        return torch.from_numpy(value.astype(value.dtype.newbyteorder("="), copy=True))
+    return value
+
+
+def _write_safetensors(
+    path: Path, state: Mapping[str, Any], shard_bytes: int
+) -> tuple[Path, list[str]]:
+    tensors: dict[str, Any] = {}
+    others = []
+    for key, value in _flatten(state):
+        if is_tensor(value) or isinstance(value, np.ndarray):
+            tensors[key] = value
+        else:
+            others.append(key)
+    metadata = {"format": "pt"}
+    if path.suffix == ".safetensors":
+        write_safetensors(path, tensors, metadata)
+        return path, others
+    path.mkdir(parents=True, exist_ok=True)
+    shards = _divide(tensors, shard_bytes)
+    names = [
+        f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        for number in range(1, len(shards) + 1)
+    ]
+    for name, shard in zip(names, shards, strict=True):
+        write_safetensors(path / name, shard, metadata)
+    index = {
+        "metadata": {"total_size": sum(map(_size_of, tensors.values()))},
+        "weight_map": {
+            key: name for name, shard in zip(names, shards, strict=True) for key in shard
+        },
+    }
+    with replacing(path / _INDEX, CheckpointError) as file:
+        file.write(json.dumps(index, indent=2).encode())
+    return path, others
+
+
+def _flatten(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    items: Any = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    else:
+        yield ".".join(path), value
+    for key, one in items:
+        yield from _flatten(one, (*path, str(key)))
+
+
+def _divide(tensors: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
+    """Tensors in order, in shards of at most ``most`` bytes each, or of one tensor."""
+    shards: list[dict[str, Any]] = [{}]
+    size = 0
+    for key, tensor in tensors.items():
+        if shards[-1] and size + _size_of(tensor) > most:
+            shards.append({})
+            size = 0
+        shards[-1][key] = tensor
+        size += _size_of(tensor)
+    return shards
+
+
+def _size_of(tensor: Any) -> int:
+    return int(tensor.nbytes)
+
+
+class _MetadataUnpickler(pickle.Unpickler):
+    """Loads the metadata of DCP; refuses everything that it does not need."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        import torch
+
+        allowed = name in _ALLOWED.get(module, ())
+        if allowed or (module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}")
+
+
+def _read_dcp(path: Path, *, allow_pickle: bool) -> dict[str, Any]:
+    try:
+        from torch.distributed.checkpoint._traverse import set_element
+        from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+        from torch.distributed.checkpoint.metadata import StorageMeta
+        from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
+    except ImportError as error:
+        raise CheckpointError("checkpoints of DCP need PyTorch: pip install torch") from error
+    from pario.checkpoint.tensors import unpickle
+
+    class Storage(FileSystemReader):  # type: ignore[misc]
+        def read_metadata(self) -> Any:
+            with (path / _METADATA).open("rb") as file:
+                metadata = _MetadataUnpickler(file).load()
+            metadata.storage_meta = metadata.storage_meta or StorageMeta()
+            return metadata
+
+    class Planner(_EmptyStateDictLoadPlanner):  # type: ignore[misc]
+        def load_bytes(self, item: Any, value: Any) -> None:
+            key = item.dest_index.fqn
+            found = unpickle(value.getvalue(), f"{path}: {key}", trusted=allow_pickle)
+            set_element(self.original_state_dict, self.mappings[key], found)
+
+    state: dict[str, Any] = {}
+    try:
+        _load_state_dict(state, Storage(path), no_dist=True, planner=Planner())
+    except BaseException as error:  # CheckpointException is no Exception
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise CheckpointError(f"{path}: {_reason_of(error)}") from error
+    return state
+
+
+def _reason_of(error: BaseException) -> str:
+    """The reason within an error of DCP, which has those of the ranks."""
+    failures = getattr(error, "failures", None)
+    return str(next(iter(failures.values()))[0] if failures else error)

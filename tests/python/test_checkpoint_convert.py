@@ -1,0 +1,119 @@
+"""Conversion of checkpoints between the formats of pario, PyTorch and safetensors."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pario import checkpoint
+from pario.checkpoint import CheckpointError
+from pario.checkpoint.convert import convert
+from pario.cli import main
+
+STATE = {
+    "model": {"w": np.arange(12.0).reshape(3, 4), "b": np.arange(3, dtype=np.int8)},
+    "epoch": 3,
+}
+
+
+def save(path: Path, state: Any) -> None:
+    with checkpoint.Writer(None, path, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 7, state)
+
+
+def test_a_part_of_a_state_becomes_a_safetensors_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path / "run", STATE)
+    target = tmp_path / "model.safetensors"
+    command = ["checkpoint", "convert", str(tmp_path / "run"), str(target)]
+    assert main([*command, "--select", "model"]) == 0
+    assert capsys.readouterr() == (f"{target}\n", "")
+    found = checkpoint.read_safetensors(target)
+    assert list(found) == ["w", "b"] and (found["w"] == STATE["model"]["w"]).all()
+    assert main(command) == 0
+    assert capsys.readouterr().err == (
+        "pario checkpoint: 1 value without elements left out: epoch\n"
+    )
+    assert list(checkpoint.read_safetensors(target)) == ["model.w", "model.b"]
+    assert main([*command, "--select", "optimizer"]) == 2
+    assert "has no part 'optimizer'; it has model, epoch" in capsys.readouterr().err
+
+
+def test_shards_have_the_index_that_transformers_reads(tmp_path: Path) -> None:
+    state = {f"w{number}": np.full(10, number, np.float32) for number in range(5)}
+    save(tmp_path / "run", state)
+    convert(tmp_path / "run", tmp_path / "model", "safetensors", shard_bytes=100)
+    index = json.loads((tmp_path / "model" / "model.safetensors.index.json").read_text())
+    names = [f"model-{number:05d}-of-00003.safetensors" for number in (1, 2, 3)]
+    assert index == {
+        "metadata": {"total_size": 200},
+        "weight_map": {f"w{number}": names[number // 2] for number in range(5)},
+    }
+    convert(tmp_path / "model", tmp_path / "again")
+    found = checkpoint.load_state_dict(None, tmp_path / "again")
+    assert {key: one.tolist() for key, one in found.items()} == {
+        key: one.tolist() for key, one in state.items()
+    }
+
+
+def test_a_file_of_both_formats_is_read_as_a_checkpoint(tmp_path: Path) -> None:
+    with checkpoint.Writer(None, tmp_path / "run", durable=False, safetensors=True) as writer:
+        path = checkpoint.save_state_dict(writer, 7, STATE)
+    (tmp_path / "model.safetensors").symlink_to(path)
+    convert(tmp_path / "model.safetensors", tmp_path / "plain", "safetensors", select="model")
+    [shard] = (tmp_path / "plain").glob("*.safetensors")
+    assert list(checkpoint.read_safetensors(shard)) == ["w", "b"]
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_checkpoints_of_pytorch_are_converted_in_both_directions(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    state = {
+        "model": {"w": torch.arange(6.0), "h": torch.arange(3).to(torch.bfloat16)},
+        "optimizer": {"groups": [{"lr": 0.1, "betas": (0.9, 0.99)}], "momenta": [torch.ones(2)]},
+        "data": b"position",
+        "set": {1, 2},
+    }
+    dcp.save(state, checkpoint_id=tmp_path / "theirs")
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    convert(tmp_path / "ours", tmp_path / "back", "dcp")
+    for found in (
+        checkpoint.load_state_dict(None, tmp_path / "ours"),
+        checkpoint.convert._read_dcp(tmp_path / "back", allow_pickle=False),
+    ):
+        assert list(found) == list(state)
+        assert torch.equal(found["model"]["w"], state["model"]["w"])
+        assert found["model"]["h"].dtype == torch.bfloat16
+        assert found["optimizer"]["groups"] == state["optimizer"]["groups"]
+        assert found["optimizer"]["momenta"][0].tolist() == [1, 1]
+        assert (found["data"], found["set"]) == (b"position", {1, 2})
+
+
+class Harmful:
+    """A pickle that runs a function when it is loaded."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("harmful"),)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_pickles_of_pytorch_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    monkeypatch.chdir(tmp_path)
+    dcp.save({"value": Harmful()}, checkpoint_id="values")
+    with pytest.raises(CheckpointError, match="is a pickle, which may run any code"):
+        convert("values", "ours")
+    Path("metadata").mkdir()
+    Path("metadata/.metadata").write_bytes(pickle.dumps(Harmful()))
+    with pytest.raises(CheckpointError, match=r"metadata: .*it refers to"):
+        convert("metadata", "ours", allow_pickle=True)
+    assert not Path("harmful").exists()
+    convert("values", "ours", allow_pickle=True)
+    assert Path("harmful").exists()
