@@ -1,5 +1,7 @@
 #include "core/comm/board.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,10 +12,26 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 4096, kSlotBytes = 4096;
 
+/// Cores as bits; those behind the last bit do not count.
+using Cores = std::array<std::uint64_t, 16>;
+
+/// The cores on which this thread may run.
+Cores own_cores() {
+  Cores cores = {};
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (std::size_t core = 0; core < std::min<std::size_t>(CPU_SETSIZE, 64 * cores.size()); ++core)
+    if (CPU_ISSET(core, &set)) cores[core / 64] |= std::uint64_t{1} << core % 64;
+  return cores;
+}
+
 }  // namespace
 
 struct Board::Head {
   base::FutexWord arrived, generation;
+  std::atomic<std::uint32_t> sleeping;                           // members that wait in a futex
+  std::array<std::atomic<std::uint64_t>, Cores().size()> cores;  // of all members
   std::atomic<std::uint32_t> failure;  // 1: `error` is being written, 2: it is complete
   std::atomic<std::uint32_t> forwarded_failure;
   std::atomic<std::uint32_t> reporting;
@@ -34,7 +52,13 @@ std::size_t Board::bytes(int count) {
 }
 
 Board::Board(std::shared_ptr<SharedMemory> memory, int me, int count)
-    : memory_(std::move(memory)), me_(me), count_(count) {}
+    : memory_(std::move(memory)), me_(me), count_(count) {
+  static_assert(sizeof(Head) <= kHeadBytes);
+  if (!memory_) return;
+  const Cores cores = own_cores();
+  for (std::size_t i = 0; i < cores.size(); ++i)
+    head().cores[i].fetch_or(cores[i], std::memory_order_relaxed);
+}
 
 Board::Head& Board::head() const { return *reinterpret_cast<Head*>(memory_->data()); }
 
@@ -110,24 +134,57 @@ bool Board::claim_error_forward() const {
   return has_failed() && head().forwarded_failure.exchange(1) == 0;
 }
 
+/// True if every member can run at the same time. Before the first barrier some are not counted.
+bool Board::has_core_for_each() const {
+  int cores = 0;
+  for (const auto& word : head().cores)
+    cores += std::popcount(word.load(std::memory_order_relaxed));
+  return cores >= count_;
+}
+
+/// Ends the barrier of all members. Without sleeping members it makes no system call: a member
+/// first counts itself as sleeping and then looks at the generation, the last one does the reverse.
+void Board::pass_all() const {
+  Head& shared = head();
+  shared.arrived.store(0, std::memory_order_relaxed);
+  shared.generation.fetch_add(1);
+  if (shared.sleeping.load() != 0) base::futex_wake(shared.generation);
+}
+
+/// True if the wait ended during its spin.
+bool Board::spin(const std::function<bool()>& done) {
+  const std::uint64_t ns = has_core_for_each() ? spin_time_.next_ns() : 0;
+  if (ns == 0) return false;
+  const bool ended = spin_until(done, ns);
+  spin_time_.add_outcome(ended);
+  return ended;
+}
+
+base::Status Board::sleep_until(const std::function<bool()>& done, const Patience& patience) const {
+  Head& shared = head();
+  shared.sleeping.fetch_add(1);
+  base::Status status = wait_until(shared.generation, done, patience);
+  shared.sleeping.fetch_sub(1);
+  return status;
+}
+
 base::Status Board::barrier(const Patience& patience) {
   Head& shared = head();
   const std::uint32_t generation = shared.generation.load(std::memory_order_acquire);
   const auto passed = [&] {
     return shared.generation.load(std::memory_order_acquire) != generation;
   };
+  const auto ended = [&] { return passed() || has_failed(); };
   if (!has_failed() && shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
                            static_cast<std::uint32_t>(count_)) {
-    shared.arrived.store(0, std::memory_order_relaxed);
-    shared.generation.store(generation + 1, std::memory_order_release);
-    base::futex_wake(shared.generation);
+    pass_all();
     return {};
   }
-  if (auto status = wait_until(
-          shared.generation, [&] { return passed() || has_failed(); }, patience);
-      !status) {
-    fail(status.error());
-    return status;
+  if (!spin(ended)) {
+    if (base::Status status = sleep_until(ended, patience); !status) {
+      fail(status.error());
+      return status;
+    }
   }
   return passed() ? base::Status() : failure();
 }

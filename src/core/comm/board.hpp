@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/comm/comm.hpp"
+#include "core/comm/spin_time.hpp"
 
 namespace pario::comm {
 
@@ -62,10 +63,15 @@ class Board {
   /// The slot of a member in this round. Rounds alternate between two sets of slots, so that no
   /// slot is overwritten while it is read.
   std::byte* slot(int who) const;
+  void pass_all() const;
+  bool has_core_for_each() const;
+  bool spin(const std::function<bool()>& done);
+  base::Status sleep_until(const std::function<bool()>& done, const Patience& patience) const;
 
   std::shared_ptr<SharedMemory> memory_;
   int me_, count_;
   unsigned round_ = 0;
+  SpinTime spin_time_;
 };
 
 }  // namespace pario::comm
