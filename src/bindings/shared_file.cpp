@@ -117,7 +117,8 @@ nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string&
   engine::OpenRequest request{.path = path,
                               .flags = writes ? O_WRONLY | O_CREAT : O_RDONLY,
                               .hints = hints::default_file_hints()};
-  request.hints.romio_ds_write = hints::Choice::disable;  // boxes of all ranks leave no holes
+  request.hints.romio_ds_write = hints::Choice::disable;   // boxes of all ranks leave no holes
+  request.hints.pario_run_ahead = hints::Choice::disable;  // all ranks raise the same error
   request.interrupt = run_signal_handlers;
   request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
   request.hints.pario_patience = std::chrono::milliseconds(

@@ -37,6 +37,7 @@ TEST_P(EngineFailure, ReachesAllRanks) {
     request.hints.romio_cb_write = request.hints.romio_cb_read = given.buffering;
     request.hints.cb_buffer_size = 4096;
     request.hints.pario_writers = 4;
+    request.hints.pario_run_ahead = hints::Choice::disable;
     // Any rank may move a window, so all fail if the access is buffered.
     const int bad = given.buffering == hints::Choice::enable ? ranks->rank() : 2;
     auto file = SharedFile::open(ranks, request, failing_on(bad, *ranks, given.operation, ENOSPC));

@@ -59,15 +59,64 @@ base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direct
     if (!merges) kept_.errors().put_error(flush_merged(calls));
     call.summary = pattern::summarise(access);
     Access current{calls, call, access, policy, statistics};
-    const Summaries ranks = gather_summaries(calls, call, statistics);
-    if (!ranks)
-      moved = ranks.error();
-    else
-      moved = merges ? merge(current, *ranks) : execute(current, *ranks);
+    moved = calls.needs_no_meeting(call) ? run_without_meeting(current) : meet_and_execute(current);
   }
   count_call(statistics, direction, moved);
   context_.add(statistics);
   return moved ? moved : Count(context_.complete_error(moved.error(), name));
+}
+
+base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {
+  const Summaries ranks = gather_summaries(access.calls, access.call, access.statistics);
+  if (!ranks) return ranks.error();
+  const bool merges = KeptWrites::merges(access.call.direction, access.policy);
+  return merges ? merge(access, *ranks) : execute(access, *ranks);
+}
+
+/// A call of a series. If it differs on all ranks, they are all here, and meet.
+base::Result<std::uint64_t> CollectiveAccess::run_without_meeting(Access& access) {
+  RunAhead& ahead = *access.calls.run_ahead();
+  const std::uint64_t number = access.calls.begin_without_meeting(access.call);
+  ahead.begin(number, access.call.summary);
+  if (!ahead.is_usual()) {
+    const Timer timer(access.statistics.transfer.wait_ns);
+    comm::Watchdog watch = access.calls.watchdog(access.call);
+    const base::Result<bool> all_differ = ahead.all_differ(number, watch.patience());
+    if (!all_differ || *all_differ) ahead.finish(number);
+    if (!all_differ) return fail_all(all_differ.error(), access.call.name);
+    if (*all_differ) return meet_and_execute(access);
+  }
+  ++access.statistics.direct;
+  ++access.statistics.ran_ahead;
+  return defer_outcome(access, move_in_order(access, number));
+}
+
+/// Moves the bytes of a call that has begun in RunAhead, as if all earlier calls of all ranks had
+/// ended and no later one had begun.
+base::Result<std::uint64_t> CollectiveAccess::move_in_order(Access& access, std::uint64_t number) {
+  RunAhead& ahead = *access.calls.run_ahead();
+  std::vector<base::Extent> later;
+  if (access.call.direction == Direction::write) {
+    comm::Watchdog watch = access.calls.watchdog(access.call);
+    auto found = ahead.order_write(number, access.call.summary.span, watch.patience());
+    if (!found) {
+      ahead.finish(number);
+      return fail_all(found.error(), access.call.name);
+    }
+    later = std::move(*found);
+  }
+  Count moved = later.empty() ? execute_directly(access)
+                              : IndependentAccess(context_, access.policy, access.statistics)
+                                    .write_around(access.access, access.call.summary, later);
+  ahead.finish(number);
+  return moved;
+}
+
+/// Ends all calls of all ranks: this rank cannot continue in the order of the calls.
+base::Error CollectiveAccess::fail_all(const base::Error& error, const char* name) {
+  const base::Error complete = context_.complete_error(error, name);
+  if (!context_.comm().has_failed()) context_.comm().fail(complete);
+  return complete;
 }
 
 /// Joins run() of the other ranks: the steps must be the same.
@@ -75,6 +124,10 @@ void CollectiveAccess::refuse(CollectiveCalls& calls, Direction direction, const
                               const char* name, const AccessPolicy& policy) {
   if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
   Call call = describe_call(direction, name, policy);
+  if (calls.needs_no_meeting(call)) {
+    calls.run_ahead()->pass(calls.begin_without_meeting(call));
+    return calls.defer_error(context_.complete_error(error, name));
+  }
   call.error = error;
   static_cast<void>(calls.meet(call));
 }
@@ -86,6 +139,7 @@ CollectiveAccess::Summaries CollectiveAccess::gather_summaries(CollectiveCalls& 
   const Timer timer(statistics.transfer.wait_ns);
   const auto notices = calls.meet(call);
   if (!notices) return notices.error();
+  kept_.errors().put_error(calls.take_earlier_error());
   std::vector<pattern::Summary> ranks(notices->size());
   std::ranges::transform(*notices, ranks.begin(), &exchange::Notice::summary);
   return ranks;
@@ -102,12 +156,23 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
                                                       std::span<const pattern::Summary> ranks) {
   if (context_.comm().size() == 1) return execute_alone(access);
   const plan::Plan plan = make_plan(access, ranks);
+  const bool direct = plan.way == plan::Way::direct || access.policy.atomic;
+  const bool defers = access.calls.defers() && access.policy.may_run_ahead();
+  RunAhead* const ahead = access.calls.run_ahead();
+  if (ahead != nullptr)
+    ahead->begin_series(access.call.direction, ranks, access.call.summary, direct && defers);
   if (plan.way == plan::Way::nothing) {
+    if (defers) return defer_outcome(access, std::uint64_t{0});
     if (!access.policy.may_keep_writes()) return std::uint64_t{0};
     return share_outcome(access, std::uint64_t{0});
   }
-  const bool direct = plan.way == plan::Way::direct || access.policy.atomic;
   ++(direct ? access.statistics.direct : access.statistics.through_windows);
+  if (direct && defers) {
+    if (ahead == nullptr || !ahead->in_series())
+      return defer_outcome(access, execute_directly(access));
+    ahead->begin(access.calls.number(), access.call.summary);
+    return defer_outcome(access, move_in_order(access, access.calls.number()));
+  }
   Count mine =
       share_outcome(access, direct ? execute_directly(access) : execute_windows(access, plan));
   if (!mine) return mine;
@@ -144,6 +209,17 @@ base::Result<std::uint64_t> CollectiveAccess::share_outcome(Access& access, cons
   const Timer timer(access.statistics.transfer.wait_ns);
   const base::Status all = access.calls.agree(outcome, access.call);
   return all ? mine : Count(all.error());
+}
+
+/// Returns the outcome of this rank alone. The next meeting shares an error with the others.
+base::Result<std::uint64_t> CollectiveAccess::defer_outcome(Access& access, const Count& mine) {
+  if (!mine) {
+    base::Error error = context_.complete_error(mine.error(), access.call.name);
+    access.calls.defer_error(error);
+    return error;
+  }
+  const base::Status earlier = kept_.errors().take_error();
+  return earlier ? mine : Count(earlier.error());
 }
 
 base::Status CollectiveAccess::verify_together(Access& access) {

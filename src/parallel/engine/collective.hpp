@@ -20,7 +20,9 @@ class CollectiveAccess {
   CollectiveAccess(FileContext& context, KeptWrites& kept) : context_(context), kept_(kept) {}
 
   /// Reads or writes the accesses of all ranks. Returns the bytes of this rank, or for reads those
-  /// before the end of the file; errors are the same on all ranks.
+  /// before the end of the file. Errors are the same on all ranks, except in calls without exchange
+  /// if the policy lets ranks run ahead: these return a rank's own error to that rank, and the next
+  /// meeting returns it to the others.
   base::Result<std::uint64_t> run(CollectiveCalls& calls, plan::Direction direction,
                                   const pattern::Access& access, const char* name,
                                   const AccessPolicy& policy);
@@ -41,6 +43,11 @@ class CollectiveAccess {
   /// The arguments and the state of one access.
   struct Access;
 
+  Count meet_and_execute(Access& access);
+  Count run_without_meeting(Access& access);
+  Count move_in_order(Access& access, std::uint64_t number);
+  base::Error fail_all(const base::Error& error, const char* name);
+  Count defer_outcome(Access& access, const Count& mine);
   Summaries gather_summaries(CollectiveCalls& calls, const Call& call, Statistics& statistics);
   Count execute(Access& access, std::span<const pattern::Summary> ranks);
   Count execute_alone(Access& access);

@@ -65,15 +65,50 @@ std::optional<Call> CollectiveCalls::take_missed_call() {
   return std::exchange(missed_, std::nullopt);
 }
 
+bool CollectiveCalls::needs_no_meeting(const Call& call) {
+  make_up_for_missed_call();
+  return run_ahead_ && run_ahead_->continues(call.direction) && !call.compare_names &&
+         !comm_->has_failed();
+}
+
+std::uint64_t CollectiveCalls::begin_without_meeting(const Call& call) {
+  comm_->announce(call.name);
+  run_ahead_->skip_meeting();
+  return ++sequence_;
+}
+
+/// The other ranks have not waited for this rank in a call of a series: it only has to be counted.
+void CollectiveCalls::make_up_for_missed_call() {
+  if (!run_ahead_ || !run_ahead_->in_series()) return;
+  std::optional<Call> missed = take_missed_call();
+  if (!missed) return;
+  if (!missed->moves_data || !run_ahead_->continues(missed->direction)) return miss(*missed);
+  run_ahead_->pass(begin_without_meeting(*missed));
+  defer_error(complete_error(*missed->error, *missed));
+}
+
+void CollectiveCalls::defer_error(const base::Error& error) {
+  if (deferred_) return;
+  deferred_ = error;
+  if (deferred_->rank < 0) deferred_->rank = comm_->rank();
+}
+
 base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
+  make_up_for_missed_call();
+  if (run_ahead_) run_ahead_->end_series();
   for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
     const base::Result<Notices> notices = exchange_notices(call, missed);
     if (!notices) return complete_error(notices.error(), call);
     const Verdict verdict = judge(*notices, call);
-    if (verdict.meeting == Meeting::good) return notices;
+    if (verdict.meeting == Meeting::good) {
+      const base::Status shared = share_earlier_errors(call);
+      return shared ? notices : shared.error();
+    }
     const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
                                !is_same_call(own_.call, verdict.call, call.compare_names);
     const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);
+    if (verdict.meeting == Meeting::mismatched)  // a rank may have been in a series
+      sequence_ = std::ranges::max(*notices, {}, &exchange::Notice::sequence).sequence;
     if (!is_for_missed || comm_->has_failed()) return error;
   }
 }
@@ -86,6 +121,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(
           .call = encode_call(call),
           .failed = call.error ? 1U : 0U,
           .missed = missed ? encode_call(*missed) : 0,
+          .deferred = deferred_ ? 1U : 0U,
           .check = call.check,
           .summary = call.summary};
   return exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);
@@ -114,20 +150,38 @@ CollectiveCalls::Verdict CollectiveCalls::judge(Notices notices, const Call& cal
   return {has_missed && explained ? Meeting::of_missed_call : Meeting::mismatched, leads->call};
 }
 
-/// Collective: returns the reason why the call could not begin.
+/// Collective: returns the reason why the call could not begin. Ranks in different calls: a rank
+/// with a deferred error may have left the others because of it.
 base::Error CollectiveCalls::share_error(Meeting meeting, const Call& call) {
-  Explanation mine{.failed = call.error ? 1U : 0U, .check = call.check};
-  if (call.error) mine.error = comm::to_record(complete_error(*call.error, call));
+  const std::optional<base::Error> reason =
+      meeting == Meeting::mismatched ? std::exchange(deferred_, std::nullopt) : call.error;
+  Explanation mine{.failed = reason ? 1U : 0U, .check = call.check};
+  if (reason) mine.error = comm::to_record(complete_error(*reason, call));
   std::string_view(call.name).copy(mine.call.data(), mine.call.size() - 1);
   std::vector<Explanation> all(static_cast<std::size_t>(comm_->size()), mine);
   if (comm_->size() > 1)
     if (base::Status status = gather(&mine, sizeof mine, all.data(), call); !status)
       return complete_error(status.error(), call);
   const auto failed = std::ranges::find(all, 1U, &Explanation::failed);
-  if (meeting == Meeting::mismatched || failed == all.end()) return describe_mismatch(all, call);
+  if (failed == all.end()) return describe_mismatch(all, call);
   base::Error error = comm::from_record(failed->error);
   error.rank = static_cast<int>(failed - all.begin());
   return error;
+}
+
+/// Collective, after a good meeting: lets the ranks that do not know it return the deferred error
+/// of the lowest rank.
+base::Status CollectiveCalls::share_earlier_errors(const Call& call) {
+  const std::span<const exchange::Notice> notices = exchange_ ? exchange_->notices() : Notices();
+  const auto first = std::ranges::find(notices, 1U, &exchange::Notice::deferred);
+  if (first == notices.end()) return {};
+  const comm::ErrorRecord mine = deferred_ ? comm::to_record(*deferred_) : comm::ErrorRecord{};
+  std::vector<comm::ErrorRecord> all(notices.size());
+  if (base::Status status = gather(&mine, sizeof mine, all.data(), call); !status)
+    return complete_error(status.error(), call);
+  if (!std::exchange(deferred_, std::nullopt))
+    earlier_ = comm::from_record(all[static_cast<std::size_t>(first - notices.begin())]);
+  return {};
 }
 
 base::Error CollectiveCalls::describe_mismatch(std::span<const Explanation> all,

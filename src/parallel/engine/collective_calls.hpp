@@ -7,9 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/comm/comm.hpp"
+#include "parallel/engine/run_ahead.hpp"
 #include "parallel/exchange/exchange.hpp"
 
 namespace pario::engine {
@@ -43,6 +45,27 @@ class CollectiveCalls {
   /// Ranks that wait in that call get the error when this rank makes its next call, which is made
   /// after that. Thread-safe.
   void miss(const Call& call);
+  /// From now on the outcomes of calls may be shared late (defer_error()). `run_ahead`: for calls
+  /// without meetings; null: all calls meet.
+  void allow_deferral(std::unique_ptr<RunAhead> run_ahead) {
+    defers_ = true;
+    run_ahead_ = std::move(run_ahead);
+  }
+  bool defers() const { return defers_; }
+  RunAhead* run_ahead() const { return run_ahead_.get(); }
+  /// True if this call belongs to a series (see RunAhead): begin_without_meeting() replaces meet().
+  bool needs_no_meeting(const Call& call);
+  /// Returns the number of the call.
+  std::uint64_t begin_without_meeting(const Call& call);
+  std::uint64_t number() const { return sequence_; }  ///< of the latest call
+  /// Keeps the error of this rank's part of a call, which the other ranks do not know. The next
+  /// meeting shares it with them.
+  void defer_error(const base::Error& error);
+  /// Returns and clears the error that another rank had deferred until the last meeting.
+  base::Status take_earlier_error() { return std::exchange(earlier_, {}); }
+  /// The limits of a wait in `call`, for this rank's thread.
+  comm::Watchdog watchdog(const Call& call) const;
+
   /// Returns the error of the lowest rank that has one.
   base::Status agree(const base::Status& mine, const Call& call);
   /// Executes a plan through collective buffers, after meet().
@@ -62,12 +85,13 @@ class CollectiveCalls {
     std::uint32_t call = 0;  ///< of_missed_call: the call of the other ranks
   };
 
-  comm::Watchdog watchdog(const Call& call) const;
   base::Error complete_error(base::Error error, const Call& call) const;
   base::Result<Notices> exchange_notices(const Call& call, const std::optional<Call>& missed);
   Verdict judge(Notices notices, const Call& call) const;
   std::optional<Call> take_missed_call();
   base::Error share_error(Meeting meeting, const Call& call);
+  base::Status share_earlier_errors(const Call& call);
+  void make_up_for_missed_call();
   base::Error describe_mismatch(std::span<const Explanation> ranks, const Call& call) const;
 
   std::shared_ptr<comm::Comm> comm_, reporter_;
@@ -75,6 +99,10 @@ class CollectiveCalls {
   std::unique_ptr<exchange::Exchange> exchange_;
   exchange::Notice own_ = {};
   std::uint64_t sequence_ = 0;  // calls so far
+  bool defers_ = false;
+  std::unique_ptr<RunAhead> run_ahead_;
+  std::optional<base::Error> deferred_;  // of this rank; the other ranks do not know it
+  base::Status earlier_;                 // of another rank; this rank has not returned it
   std::mutex missed_mutex_;
   std::optional<Call> missed_;
 };

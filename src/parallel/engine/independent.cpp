@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "parallel/engine/run_ahead.hpp"
+
 namespace pario::engine {
 namespace {
 
@@ -90,6 +92,17 @@ base::Result<std::uint64_t> IndependentAccess::run_verified(Direction direction,
   if (!policy_.hints.pario_verify) return moved;
   const base::Status same = verify(access, summary.span);
   return same ? moved : Count(same.error());
+}
+
+base::Result<std::uint64_t> IndependentAccess::write_around(const pattern::Access& access,
+                                                            const pattern::Summary& summary,
+                                                            std::span<const base::Extent> except) {
+  pattern::Walker walker(access);
+  for (const base::Extent& part : parts_outside(summary.span, {except.begin(), except.end()})) {
+    const Count written = write_runs(walker, part);
+    if (!written) return written;
+  }
+  return access.bytes;
 }
 
 base::Result<std::uint64_t> IndependentAccess::run_unlocked(Direction direction,

@@ -23,6 +23,10 @@ class IndependentAccess {
   /// Moves the bytes of `access`; with hint pario_verify, reads written bytes back.
   base::Result<std::uint64_t> run_verified(plan::Direction direction, const pattern::Access& access,
                                            const pattern::Summary& summary);
+  /// Writes the bytes outside of `except`, run by run. Returns the bytes of the access.
+  base::Result<std::uint64_t> write_around(const pattern::Access& access,
+                                           const pattern::Summary& summary,
+                                           std::span<const base::Extent> except);
   /// Reads the bytes of a finished write back and compares them. Changes no counters.
   base::Status verify(const pattern::Access& access, base::Extent span);
 

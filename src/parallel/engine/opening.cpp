@@ -9,6 +9,7 @@
 #include "parallel/engine/current_call.hpp"
 #include "parallel/engine/hint_texts.hpp"
 #include "parallel/engine/report.hpp"
+#include "parallel/engine/run_ahead.hpp"
 
 namespace pario::engine {
 namespace {
@@ -168,7 +169,9 @@ base::Status Opening::make_gate_and_pointer() {
   comm::Comm& comm = context_.comm();
   const int ranks = comm.local_size();
   comm::Watchdog watch = context_.watchdog(kOpen);
-  if (ranks > 1) state_->node_memory = comm.share(node_state_size(ranks), watch.patience());
+  const std::size_t gate_size = node_state_size(ranks);
+  if (ranks > 1)
+    state_->node_memory = comm.share(gate_size + RunAhead::memory_size(ranks), watch.patience());
   if (ranks > 1 && !state_->node_memory) return describe_failure();
   if (!state_->node_memory) state_->own_memory = std::vector<PlainWrites>(2);
   std::byte* memory = state_->node_memory ? state_->node_memory->data()
@@ -177,6 +180,9 @@ base::Status Opening::make_gate_and_pointer() {
   auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
                                             : make_pointer_in_file(context_.path(), facts_.number);
   context_.guards().gate = std::move(gate);
+  const bool shares_all = ranks > 1 && comm.topology().nodes() == 1;
+  state_->transfers.calls().allow_deferral(
+      shares_all ? std::make_unique<RunAhead>(memory + gate_size, comm) : nullptr);
   state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
   return {};
 }

@@ -18,6 +18,11 @@ struct AccessPolicy {
   bool may_keep_writes() const {
     return hints.pario_write_behind > 0 || hints.pario_merge_collectives > 0;
   }
+  /// True if ranks need not wait for each other in collective calls without exchange.
+  bool may_run_ahead() const {
+    return hints.pario_run_ahead != hints::Choice::disable && !atomic && !may_keep_writes() &&
+           !hints.pario_verify && !hints.pario_check;
+  }
 };
 
 /// True if a rank sees the bytes that another rank wrote before the two communicated. Ranks of

@@ -22,14 +22,15 @@ std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof v
 
 base::Status OpenedFile::meet(const Call& call) {
   const auto met = transfers.calls().meet(call);
+  transfers.kept_writes().errors().put_error(transfers.calls().take_earlier_error());
   return met ? base::Status() : met.status();
 }
 
 base::Status OpenedFile::meet_and_flush(const Call& call, base::Status& earlier) {
   earlier = transfers.flush();
   const base::Status met = meet(call);
-  if (!transfers.kept_writes().has_windows()) return met;
-  transfers.kept_writes().flush();  // all ranks have come: no hole will be filled any more
+  if (transfers.kept_writes().has_windows())
+    transfers.kept_writes().flush();  // all ranks have come: no hole will be filled any more
   if (earlier) earlier = transfers.kept_writes().errors().take_error();
   return met;
 }

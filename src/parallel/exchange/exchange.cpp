@@ -85,6 +85,8 @@ base::Result<std::span<const Notice>> Exchange::meet(const Notice& mine,
   return std::span<const Notice>(state.notices);
 }
 
+std::span<const Notice> Exchange::notices() const { return state_->notices; }
+
 base::Status Exchange::run(const plan::Plan& plan, const pattern::Access& access, WindowFile& file,
                            const comm::Patience& patience, Counters& counters) {
   State& state = *state_;

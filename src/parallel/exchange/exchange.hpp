@@ -29,6 +29,7 @@ struct Notice {
   std::uint32_t call = 0;      ///< the function as a number
   std::uint32_t failed = 0;    ///< 1: this rank cannot take part
   std::uint32_t missed = 0;    ///< an earlier call that this rank has missed; 0: none
+  std::uint32_t deferred = 0;  ///< 1: an earlier call of this rank alone has failed
   std::uint64_t check = 0;  ///< hash of the arguments that must be equal on all ranks; 0 otherwise
   pattern::Summary summary = {};
 };
@@ -49,6 +50,7 @@ class Exchange {
 
   /// Waits for all ranks and returns their notices in rank order, valid until the next call.
   base::Result<std::span<const Notice>> meet(const Notice& mine, const comm::Patience& patience);
+  std::span<const Notice> notices() const;  ///< of the last meeting
 
   /// Executes a plan of way `windows`. After an error of the file on one rank the other ranks
   /// continue to the end; agree() shares the error.

@@ -46,6 +46,13 @@ std::uint64_t large_run(const Facts& facts, const Situation& situation) {
   return on_one_node(situation.layout.kind) ? large : std::max(large, situation.layout.unit);
 }
 
+/// True if each rank moves one run of a file that only this node uses: the page cache takes it for
+/// less than an exchange costs.
+bool runs_are_cheap(const Facts& facts, const Situation& situation) {
+  return on_one_node(situation.layout.kind) && facts.nodes.size() == 1 &&
+         facts.pieces == facts.ranks && facts.bytes == facts.spans;
+}
+
 bool runs_are_large(const Facts& facts, const Situation& situation) {
   if (facts.average_run() < large_run(facts, situation)) return false;
   return units_are_kept(facts, situation);
@@ -71,7 +78,8 @@ std::string reason_for_direct(const Facts& facts, const Situation& situation,
     return {};  // bytes that several ranks need are read once
   if (facts.ranks == 1 && facts.pieces == 1) return "one rank moves one run";
   const std::string runs = "runs of " + std::to_string(facts.average_run()) + " bytes";
-  if (runs_are_large(facts, situation)) return runs + " need no buffering";
+  if (runs_are_cheap(facts, situation) || runs_are_large(facts, situation))
+    return runs + " need no buffering";
   if (sparse(facts, situation, hints))
     return runs + ", " + std::to_string(facts.bytes) + " bytes in all, are too far apart";
   return {};

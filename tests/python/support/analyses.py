@@ -245,6 +245,7 @@ def _mpiio(path: str, ranks: int, seconds: float) -> MpiioRow:
         independent_reads=0,
         through_windows=120 * ranks,
         direct=0,
+        ran_ahead=0,
         sieved=1,
         written_behind=0,
         writes_behind=0,

@@ -29,6 +29,7 @@ class MpiioRow:
     independent_reads: int
     through_windows: int  # calls by their path, see docs/report-json.md
     direct: int
+    ran_ahead: int
     sieved: int
     written_behind: int  # delayed independent calls
     writes_behind: int  # system writes of these calls

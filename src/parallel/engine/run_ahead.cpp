@@ -1,0 +1,107 @@
+#include "parallel/engine/run_ahead.hpp"
+
+#include <algorithm>
+
+namespace pario::engine {
+namespace {
+
+constexpr std::uint64_t kMostDoublings = 6;
+
+/// Waits for something rare: ranks that make it true do not wake this one.
+template <class Done>
+base::Status poll_until(const Done& done, const comm::Patience& patience) {
+  comm::PatienceTimer timer(patience);
+  while (!done()) {
+    comm::sleep_for_share(timer.waited_ns());
+    if (base::Status status = timer.call_due(); !status) return status;
+  }
+  return {};
+}
+
+bool overlap(base::Extent a, base::Extent b) { return !base::intersection(a, b).empty(); }
+
+}  // namespace
+
+std::vector<base::Extent> parts_outside(base::Extent whole, std::vector<base::Extent> except) {
+  std::ranges::sort(except, {}, &base::Extent::begin);
+  std::vector<base::Extent> parts;
+  std::uint64_t begin = whole.begin;
+  for (const base::Extent& one : except) {
+    if (one.empty()) continue;
+    if (one.begin >= whole.end) break;
+    if (one.begin > begin) parts.push_back({begin, one.begin});
+    begin = std::max(begin, one.end);
+  }
+  if (begin < whole.end) parts.push_back({begin, whole.end});
+  return parts;
+}
+
+RunAhead::Shape RunAhead::shape_of(const pattern::Summary& summary) {
+  if (summary.bytes == 0) return Shape::nothing;
+  const bool is_run = summary.pieces <= 1 && summary.bytes == summary.span.length();
+  return is_run ? Shape::run : Shape::other;
+}
+
+/// The first meeting begins no series, each later one a series twice as long as the one before.
+void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::Summary> ranks,
+                            const pattern::Summary& mine, bool direct) {
+  const bool suits = direct && std::ranges::none_of(ranks, [](const pattern::Summary& rank) {
+                       return shape_of(rank) == Shape::other;
+                     });
+  if (direction != direction_) streak_ = 0;
+  streak_ = suits ? streak_ + 1 : 0;
+  direction_ = direction;
+  usual_ = shape_of(mine);
+  left_ = streak_ == 0 ? 0 : (std::uint64_t{1} << std::min(streak_ - 1, kMostDoublings)) - 1;
+}
+
+void RunAhead::publish(std::uint64_t number, const pattern::Summary& mine, bool differs) {
+  differs_ = differs;
+  const base::Extent extent = mine.bytes > 0 ? mine.span : base::Extent{};
+  Entry& call = own_.calls[number % own_.calls.size()];
+  call.begin.store(extent.begin, std::memory_order_relaxed);
+  call.end.store(extent.end, std::memory_order_relaxed);
+  call.differs.store(differs ? 1 : 0, std::memory_order_relaxed);
+  own_.begun.store(number);
+}
+
+base::Result<bool> RunAhead::all_differ(std::uint64_t number,
+                                        const comm::Patience& patience) const {
+  const auto have_begun = [&] {
+    return std::ranges::all_of(lines_,
+                               [&](const Line& line) { return line.begun.load() >= number; });
+  };
+  if (const base::Status status = poll_until(have_begun, patience); !status) return status.error();
+  return std::ranges::all_of(lines_, [&](const Line& line) {
+    return entry(line, number).differs.load(std::memory_order_relaxed) != 0;
+  });
+}
+
+/// True if the rank is in a call before `before` and may write bytes of `extent`.
+bool RunAhead::is_writing(const Line& line, std::uint64_t before, base::Extent extent) {
+  const std::uint64_t begun = line.begun.load();
+  if (begun >= before || line.finished.load() >= begun) return false;
+  const base::Extent other = extent_of(line, begun);
+  // If the rank has begun another call meanwhile, that may not be the extent of call `begun`.
+  return line.begun.load() != begun || overlap(other, extent);
+}
+
+base::Result<std::vector<base::Extent>> RunAhead::order_write(
+    std::uint64_t number, base::Extent extent, const comm::Patience& patience) const {
+  std::vector<base::Extent> later;
+  if (extent.empty()) return later;
+  for (const Line& line : lines_) {
+    if (&line == &own_) continue;
+    const auto is_free = [&] { return !is_writing(line, number, extent); };
+    if (!is_free())
+      if (const base::Status status = poll_until(is_free, patience); !status) return status.error();
+    const std::uint64_t begun = line.begun.load();
+    for (std::uint64_t call = number + 1; call <= begun; ++call)
+      if (entry(line, call).differs.load(std::memory_order_relaxed) == 0 &&
+          overlap(extent_of(line, call), extent))
+        later.push_back(extent_of(line, call));
+  }
+  return later;
+}
+
+}  // namespace pario::engine

@@ -1,0 +1,119 @@
+// Collective calls without exchange, in which the ranks of a node do not wait for each other.
+//
+// After calls in which each rank moved one run (or nothing) and nothing was exchanged, the ranks
+// agree in a meeting that the next calls, a series, are direct: each rank accesses the file itself.
+// In a series ranks do not meet. They return to meetings at its end, with a
+// call of the other direction, and with any call that moves no data.
+//
+// Ranks may thus be up to a series apart. The file must nevertheless be the same as if all ranks
+// made one call after the other. Therefore each rank publishes the extent of its call before it
+// writes, and
+// - waits for ranks that are writing an overlapping extent of an earlier call;
+// - leaves out the bytes that other ranks have published in later calls.
+// Of two such ranks at least one sees the other, because each first publishes and then looks. Only
+// runs are exact extents; a rank with another access waits until no rank is in an earlier call. If
+// all ranks have such an access in the same call, they end the series and meet.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/base/base.hpp"
+#include "core/comm/comm.hpp"
+#include "core/pattern/pattern.hpp"
+#include "parallel/plan/plan.hpp"
+
+namespace pario::engine {
+
+/// Returns the parts of `whole` outside of `except`, ascending.
+std::vector<base::Extent> parts_outside(base::Extent whole, std::vector<base::Extent> except);
+
+/// The series of one sequence of collective calls, and one rank's place in it. Calls have the
+/// numbers of CollectiveCalls, which are the same on all ranks. One thread of a rank uses it at a
+/// time.
+class RunAhead {
+ public:
+  /// The most calls of a series.
+  static constexpr std::uint64_t kMost = 63;
+
+  /// Bytes of zeroed memory that `ranks` ranks of a node share.
+  static std::size_t memory_size(int ranks) {
+    return sizeof(Line) * static_cast<std::size_t>(ranks);
+  }
+  /// `memory` and `comm`, whose ranks are all on one node, must outlive the object.
+  RunAhead(std::byte* memory, comm::Comm& comm)
+      : lines_(reinterpret_cast<Line*>(memory), static_cast<std::size_t>(comm.size())),
+        own_(lines_[static_cast<std::size_t>(comm.rank())]) {}
+
+  /// After a meeting of a data access: begins a series if the meetings before allow it. `ranks`:
+  /// all summaries. `direct`: nothing was exchanged, and the policy permits series.
+  void begin_series(plan::Direction direction, std::span<const pattern::Summary> ranks,
+                    const pattern::Summary& mine, bool direct);
+  /// Before a meeting.
+  void end_series() { left_ = 0; }
+  /// True if this rank's next data access belongs to a series. Collective, except that a rank does
+  /// not wait.
+  bool continues(plan::Direction direction) const { return left_ > 0 && direction == direction_; }
+
+  /// True if calls of a series follow.
+  bool in_series() const { return left_ > 0; }
+  /// Counts a call of the series.
+  void skip_meeting() { --left_; }
+
+  /// Begins this rank's call: one of a series, or that of the meeting before. Ends with finish().
+  void begin(std::uint64_t number, const pattern::Summary& mine) {
+    publish(number, mine, shape_of(mine) != usual_);
+  }
+  /// Makes a call of a series in which this rank moves nothing, because it cannot take part.
+  void pass(std::uint64_t number) {
+    publish(number, {}, false);
+    finish(number);
+  }
+  /// False if this rank's access differs from those that began the series: see all_differ().
+  bool is_usual() const { return !differs_; }
+  /// Waits until all ranks have begun call `number`, which this rank has begun. True on all ranks
+  /// if the accesses of all of them differ, and on none otherwise.
+  base::Result<bool> all_differ(std::uint64_t number, const comm::Patience& patience) const;
+  /// Waits for overlapping writes of earlier calls. Returns the overlapping extents of later calls
+  /// that other ranks have published and have not to wait for this call.
+  base::Result<std::vector<base::Extent>> order_write(std::uint64_t number, base::Extent extent,
+                                                      const comm::Patience& patience) const;
+  void finish(std::uint64_t number) { own_.finished.store(number); }
+
+ private:
+  using Number = std::atomic<std::uint64_t>;
+  struct Entry {
+    Number begin, end, differs;
+  };
+  /// The published calls of one rank; only that rank writes it.
+  struct alignas(64) Line {
+    Number begun, finished;              ///< numbers of its latest calls
+    std::array<Entry, kMost + 1> calls;  ///< by number
+  };
+  enum class Shape : std::uint8_t { nothing, run, other };
+
+  static Shape shape_of(const pattern::Summary& summary);
+  static const Entry& entry(const Line& line, std::uint64_t number) {
+    return line.calls[number % line.calls.size()];
+  }
+  static base::Extent extent_of(const Line& line, std::uint64_t number) {
+    const Entry& call = entry(line, number);
+    return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
+  }
+  void publish(std::uint64_t number, const pattern::Summary& mine, bool differs);
+  static bool is_writing(const Line& line, std::uint64_t before, base::Extent extent);
+
+  std::span<Line> lines_;
+  Line& own_;
+  std::uint64_t streak_ = 0;  // meetings of one direction without exchange, one after the other
+  std::uint64_t left_ = 0;    // calls of the series
+  plan::Direction direction_ = plan::Direction::write;
+  Shape usual_ = Shape::nothing;
+  bool differs_ = false;
+};
+
+}  // namespace pario::engine

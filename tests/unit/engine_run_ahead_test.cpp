@@ -1,0 +1,424 @@
+// Collective calls in which ranks do not wait for each other, and the order that they keep.
+#include "parallel/engine/run_ahead.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "engine_support.hpp"
+#include "pattern_model.hpp"
+
+namespace pario::engine {
+namespace {
+
+constexpr int kTwo[] = {0, 0};
+constexpr std::uint64_t kPiece = 100;
+/// Calls 1, 2, 4 and 8 are meetings; the last one begins the series of calls 9 to 15.
+constexpr int kBeforeSeries = 8;
+
+base::Status write_at(SharedFile& file, std::uint64_t offset, char fill,
+                      std::uint64_t bytes = kPiece) {
+  std::vector<std::byte> buffer(bytes, static_cast<std::byte>(fill));
+  return file.write(plain(buffer, offset), With::together, "write_all").status();
+}
+
+/// Pieces of 10 bytes, of all ranks in turn.
+base::Status write_pieces(SharedFile& file, int rank, char fill) {
+  std::vector<std::byte> buffer(kPiece, static_cast<std::byte>(fill));
+  pattern::Access access = plain(buffer, 0);
+  access.view = make_alternating_view(rank, 2, 10);
+  return file.write(access, With::together, "write_all").status();
+}
+
+/// Makes calls until a series has begun, far behind the bytes that the tests look at.
+void begin_series(SharedFile& file, int rank) {
+  for (int call = 0; call < kBeforeSeries; ++call)
+    EXPECT_OK(write_at(file, 100'000 + static_cast<std::uint64_t>(rank) * kPiece, 'x'));
+}
+
+/// Lets a thread wait for another one.
+class Signal {
+ public:
+  void send() { sent_ = true; }
+  void wait() const {
+    while (!sent_) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool> sent_{false};
+};
+
+std::string text_at(const std::string& path, std::size_t begin, std::size_t size) {
+  return read_file(path).substr(begin, size);
+}
+
+TEST(RunAheadParts, AreThoseOutsideOfOtherExtents) {
+  using Parts = std::vector<base::Extent>;
+  EXPECT_EQ(parts_outside({10, 20}, {}), (Parts{{10, 20}}));
+  EXPECT_EQ(parts_outside({10, 20}, {{0, 10}, {20, 30}}), (Parts{{10, 20}}));
+  EXPECT_EQ(parts_outside({10, 20}, {{18, 30}, {0, 12}, {13, 14}, {13, 15}}),
+            (Parts{{12, 13}, {15, 18}}));
+  EXPECT_EQ(parts_outside({10, 20}, {{5, 30}}), Parts{});
+}
+
+TEST(RunAhead, MeetingsBecomeRare) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "nodes"), [](SharedFile& file, comm::Comm&) {
+    for (int call = 0; call < 5; ++call) EXPECT_OK(write_at(file, 0, 'a'));
+    EXPECT_EQ(file.statistics().ran_ahead, 0u) << "ranks of several nodes";
+  });
+  with_file(kTwo, fresh(directory / "node"), [](SharedFile& file, comm::Comm& ranks) {
+    const auto offset = static_cast<std::uint64_t>(ranks.rank()) * kPiece;
+    for (int call = 0; call < 200; ++call) EXPECT_OK(write_at(file, offset, 'a'));
+    EXPECT_EQ(file.statistics().direct, 200u);
+    EXPECT_EQ(file.statistics().ran_ahead, 200u - 9) << "meetings 1, 2, 4, ..., 64, 128 and 192";
+  });
+}
+
+TEST(RunAhead, EveryCallMeetsWhereRanksMayNotRunAhead) {
+  const auto count = [](const std::function<void(OpenRequest&)>& change, bool atomic) {
+    const Directory directory;
+    OpenRequest request = fresh(directory / "meets");
+    change(request);
+    std::atomic<std::uint64_t> without = 0;
+    with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
+      if (atomic) file.set_atomic(true);
+      begin_series(file, ranks.rank());
+      without += file.statistics().ran_ahead;
+    });
+    return without.load();
+  };
+  EXPECT_NE(count([](OpenRequest&) {}, false), 0u);
+  EXPECT_EQ(count([](OpenRequest&) {}, true), 0u);
+  EXPECT_EQ(count([](auto& open) { open.hints.pario_run_ahead = hints::Choice::disable; }, false),
+            0u);
+  EXPECT_EQ(count([](auto& open) { open.hints.pario_verify = true; }, false), 0u);
+  EXPECT_EQ(count([](auto& open) { open.hints.pario_check = true; }, false), 0u);
+  EXPECT_EQ(count([](auto& open) { open.hints.pario_merge_collectives = 1 << 20; }, false), 0u);
+}
+
+/// Rank 1 makes the calls of the series when rank 0 has made all of its own.
+void with_late_rank(const std::string& path, const std::function<void(SharedFile&)>& early,
+                    const std::function<void(SharedFile&)>& late) {
+  Signal signal;
+  with_file(kTwo, fresh(path), [&](SharedFile& file, comm::Comm& ranks) {
+    begin_series(file, ranks.rank());
+    if (ranks.rank() == 0) {
+      early(file);
+      signal.send();
+    } else {
+      signal.wait();
+      late(file);
+    }
+  });
+}
+
+TEST(RunAhead, ARankDoesNotWaitForALateOne) {
+  const Directory directory;
+  const auto write = [](SharedFile& file, std::uint64_t offset, char fill) {
+    for (std::uint64_t call = 0; call < 7; ++call)
+      EXPECT_OK(write_at(file, offset + call * kPiece, fill));
+  };
+  with_late_rank(
+      directory / "late", [&](SharedFile& file) { write(file, 0, 'a'); },
+      [&](SharedFile& file) { write(file, 700, 'b'); });
+  EXPECT_EQ(text_at(directory / "late", 0, 1400), std::string(700, 'a') + std::string(700, 'b'));
+}
+
+TEST(RunAhead, ALateWriteLeavesOutTheBytesOfLaterCalls) {
+  const Directory directory;
+  with_late_rank(
+      directory / "order",
+      [](SharedFile& file) {
+        EXPECT_OK(write_at(file, 1000, 'a'));
+        EXPECT_OK(write_at(file, 40, 'a', 20));
+        EXPECT_OK(write_at(file, 90, 'a', 20));
+      },
+      [](SharedFile& file) {
+        EXPECT_OK(write_at(file, 0, 'b'));
+        EXPECT_OK(write_at(file, 2000, 'b'));
+        EXPECT_OK(write_at(file, 3000, 'b'));
+      });
+  EXPECT_EQ(text_at(directory / "order", 0, 110), std::string(40, 'b') + std::string(20, 'a') +
+                                                      std::string(30, 'b') + std::string(20, 'a'));
+}
+
+TEST(RunAhead, ALateRankMayWritePiecesAround) {
+  const Directory directory;
+  with_late_rank(
+      directory / "pieces",
+      [](SharedFile& file) {
+        EXPECT_OK(write_at(file, 1000, 'a'));
+        EXPECT_OK(write_at(file, 15, 'a', 20));
+      },
+      [](SharedFile& file) {
+        EXPECT_OK(write_pieces(file, 1, 'b'));  // [10, 20), [30, 40), ...
+        EXPECT_OK(write_at(file, 2000, 'b'));
+      });
+  std::string expected(40, '\0');
+  expected.replace(10, 5, "bbbbb").replace(15, 20, std::string(20, 'a')).replace(35, 5, "bbbbb");
+  EXPECT_EQ(text_at(directory / "pieces", 0, 40), expected);
+}
+
+TEST(RunAhead, AWriterWaitsForAnOverlappingWriteOfAnEarlierCall) {
+  struct alignas(64) Memory {
+    std::array<std::byte, 8192> bytes = {};
+  } memory;
+  ASSERT_LE(RunAhead::memory_size(2), sizeof memory);
+  Signal begun, waits;
+  std::atomic<bool> finished = false;
+  comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& comm) {
+    RunAhead mine(memory.bytes.data(), *comm);
+    if (comm->rank() == 0) {
+      mine.begin(1, {{0, 100}, 100, 1, 4, 1});
+      begun.send();
+      waits.wait();
+      finished = true;
+      mine.finish(1);
+      return;
+    }
+    begun.wait();
+    mine.begin(2, {{50, 60}, 10, 1, 2, 1});
+    const comm::Patience patience{.interval_ns = 1000, .look = [&](std::uint64_t) {
+                                    waits.send();
+                                    return base::Status();
+                                  }};
+    const auto apart = mine.order_write(2, {100, 200}, patience);
+    EXPECT_TRUE(apart.ok() && !finished) << "no overlap";
+    const auto later = mine.order_write(2, {50, 60}, patience);
+    EXPECT_TRUE(later.ok() && later->empty() && finished);
+  });
+}
+
+TEST(RunAhead, CallsOfAnotherShapeMeetAgain) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "shape"), [](SharedFile& file, comm::Comm& ranks) {
+    begin_series(file, ranks.rank());
+    EXPECT_OK(write_pieces(file, ranks.rank(), ranks.rank() == 0 ? 'a' : 'b'));
+    EXPECT_EQ(file.statistics().through_windows, 1u);
+    begin_series(file, ranks.rank());
+    EXPECT_EQ(file.statistics().ran_ahead, 8u) << "four in each series: 3, 5, 6 and 7";
+  });
+  EXPECT_EQ(text_at(directory / "shape", 0, 40), "aaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbb");
+}
+
+TEST(RunAhead, ReadsInASeriesOfWritesSeeTheBytesOfAllRanks) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "reads"), [](SharedFile& file, comm::Comm& ranks) {
+    for (char round = 'a'; round < 'h'; ++round) {
+      begin_series(file, ranks.rank());
+      const auto own = static_cast<std::uint64_t>(ranks.rank()) * kPiece;
+      EXPECT_OK(write_at(file, own, round));
+      std::vector<std::byte> read(kPiece);
+      EXPECT_OK(file.read(plain(read, kPiece - own), With::together, "read_all"));
+      EXPECT_EQ(read, std::vector<std::byte>(kPiece, static_cast<std::byte>(round)));
+    }
+  });
+}
+
+/// Opens one file for each rank; the writes of rank 1 below 100 fail.
+Opener failing_below_100(const comm::Comm& ranks) {
+  const bool mine = ranks.rank() == 1;
+  return [=](const file::OpenRequest& request) -> base::Result<std::unique_ptr<file::File>> {
+    auto file = file::open(request);
+    if (!file || !mine) return file;
+    return file::make_faulty(std::move(*file), [](const std::string& name, base::Extent where) {
+      const bool fails = name == "write" && where.begin < 100;
+      return fails ? file::Fault{file::Fault::Kind::error, ENOSPC} : file::Fault{};
+    });
+  };
+}
+
+/// Rank 1 fails in a series, by `fail`. `next` is the next call that meets.
+void expect_late_error(int number, const std::function<base::Status(SharedFile&)>& fail,
+                       const std::function<base::Status(SharedFile&)>& next) {
+  const Directory directory;
+  comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto opened = SharedFile::open(ranks, fresh(directory / "error"), failing_below_100(*ranks));
+    ASSERT_TRUE(opened.ok());
+    SharedFile& file = **opened;
+    begin_series(file, ranks->rank());
+    if (ranks->rank() == 1)
+      EXPECT_EQ(fail(file).error().number, number);
+    else
+      EXPECT_OK(write_at(file, 5000, 'a'));
+    const base::Status told = next(file);
+    ASSERT_FALSE(ranks->rank() == 0 && told.ok());
+    if (ranks->rank() == 0) {
+      EXPECT_EQ(told.error().number, number) << told.error().text();
+      EXPECT_EQ(told.error().rank, 1);
+    }
+    EXPECT_OK(file.sync());
+    EXPECT_OK(file.close());
+  });
+}
+
+TEST(RunAhead, AnErrorReachesTheOtherRanksAtTheNextMeeting) {
+  const auto fail = [](SharedFile& file) { return write_at(file, 0, 'b'); };
+  expect_late_error(ENOSPC, fail, [](SharedFile& file) { return file.sync(); });
+  expect_late_error(ENOSPC, fail, [](SharedFile& file) { return file.resize(100); });
+  expect_late_error(ENOSPC, fail, [](SharedFile& file) {
+    std::vector<std::byte> buffer(10);
+    return file.read(plain(buffer, 0), With::together, "read_all").status();
+  });
+  expect_late_error(ENOSPC, fail, [](SharedFile& file) {
+    for (int call = 0; call < 6; ++call) EXPECT_OK(write_at(file, 7000, 'c'));
+    return write_at(file, 7000, 'c');  // the end of the series
+  });
+}
+
+TEST(RunAhead, ARankThatCannotTakePartHoldsNobodyUp) {
+  const auto sync = [](SharedFile& file) { return file.sync(); };
+  const base::Error error{.number = EINVAL};
+  expect_late_error(
+      EINVAL,
+      [&](SharedFile& file) -> base::Status {
+        file.refuse(plan::Direction::write, error, "write_all");
+        return error;
+      },
+      sync);
+  expect_late_error(
+      EINVAL,
+      [&](SharedFile& file) -> base::Status {
+        file.miss(plan::Direction::write, error, "write_all");
+        return error;
+      },
+      sync);
+}
+
+TEST(RunAhead, ARankThatLeavesBecauseOfItsErrorExplainsItself) {
+  const Directory directory;
+  comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto file = SharedFile::open(ranks, fresh(directory / "leaves"), failing_below_100(*ranks));
+    ASSERT_TRUE(file.ok());
+    begin_series(**file, ranks->rank());
+    base::Status status;
+    if (ranks->rank() == 1) {
+      EXPECT_FALSE(write_at(**file, 0, 'b').ok());
+      status = (*file)->close();
+    } else {
+      for (int call = 0; call < 20 && status; ++call) status = write_at(**file, 5000, 'a');
+    }
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, ENOSPC) << status.error().text();
+  });
+}
+
+TEST(RunAhead, ARankInACallOfAnotherKindIsFound) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "kind"), [](SharedFile& file, comm::Comm& ranks) {
+    begin_series(file, ranks.rank());
+    base::Status status;
+    if (ranks.rank() == 1)
+      status = file.sync();
+    else
+      for (int call = 0; call < 20 && status; ++call) status = write_at(file, 5000, 'a');
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().text().find("sync"), std::string::npos) << status.error().text();
+    EXPECT_OK(write_at(file, 5000, 'a'));
+  });
+}
+
+TEST(RunAhead, ADeadRankIsNoticed) {
+  const Directory directory;
+  comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto file = SharedFile::open(ranks, fresh(directory / "dead"));
+    ASSERT_TRUE(file.ok());
+    begin_series(**file, ranks->rank());
+    if (ranks->rank() == 1) return;
+    base::Status status;
+    for (int call = 0; call < 20 && status; ++call) status = write_at(**file, 5000, 'a');
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, ESRCH) << status.error().text();
+    EXPECT_FALSE(write_at(**file, 5000, 'a').ok());
+    EXPECT_FALSE((*file)->close().ok());
+  });
+}
+
+/// One call of all ranks: extents in the file, which do not overlap in one call.
+struct RandomCall {
+  plan::Direction direction;
+  std::vector<base::Extent> extents;  ///< by rank
+  std::uint64_t piece;                ///< 0: runs; otherwise ranks alternate in pieces
+};
+
+constexpr std::uint64_t kSize = 2000;
+
+RandomCall random_call(pattern::Random& random, std::size_t ranks) {
+  RandomCall call{random.one_in(12) ? plan::Direction::read : plan::Direction::write, {}, 0};
+  if (random.one_in(15)) call.piece = 1 + random.upto(20);
+  std::uint64_t begin = random.upto(kSize / 2);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::uint64_t length = random.one_in(10) ? 0 : random.upto(kSize / 2 / ranks);
+    call.extents.push_back(base::Extent::at(begin, length));
+    begin += length;
+  }
+  std::rotate(call.extents.begin(),
+              call.extents.begin() + static_cast<std::ptrdiff_t>(random.upto(ranks - 1)),
+              call.extents.end());
+  return call;
+}
+
+pattern::Access access_of(const RandomCall& call, int rank, std::vector<std::byte>& buffer) {
+  const auto ranks = static_cast<int>(call.extents.size());
+  const base::Extent extent = call.extents[static_cast<std::size_t>(rank)];
+  buffer.resize(extent.length());
+  pattern::Access access = plain(buffer, extent.begin);
+  // Not all ranks alternate: the rank with the number of the piece does not.
+  if (call.piece == 0 || static_cast<std::uint64_t>(rank) == call.piece) return access;
+  access.position = 0;
+  access.view = make_alternating_view(rank, ranks, call.piece);
+  access.view.displacement += kSize;  // apart from the run of another rank
+  return access;
+}
+
+void play_calls(std::uint64_t seed) {
+  SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed));
+  pattern::Random random(seed);
+  const std::vector<int> shape(2 + random.upto(2), 0);
+  std::vector<RandomCall> calls;
+  for (int i = 0; i < 150; ++i) calls.push_back(random_call(random, shape.size()));
+  const Directory directory;
+  with_file(shape, fresh(directory / "calls"), [&](SharedFile& file, comm::Comm& ranks) {
+    pattern::Random own(seed * 31 + static_cast<std::uint64_t>(ranks.rank()));
+    std::vector<std::byte> model(8 * kSize), buffer;
+    for (std::size_t number = 0; number < calls.size(); ++number) {
+      const RandomCall& call = calls[number];
+      const auto value = [&](int rank) {
+        return static_cast<std::byte>(1 + (number * 7 + static_cast<std::size_t>(rank)) % 250);
+      };
+      if (own.one_in(8)) std::this_thread::sleep_for(std::chrono::microseconds(own.upto(300)));
+      const pattern::Access access = access_of(call, ranks.rank(), buffer);
+      if (call.direction == plan::Direction::read) {
+        const auto read = file.read(access, With::together, "read_all");
+        ASSERT_TRUE(read.ok()) << read.error().text();
+        for (std::uint64_t i = 0; i < *read; ++i)
+          ASSERT_EQ(buffer[i], model[access.view.offset_of(access.position + i)])
+              << "call " << number << ", byte " << i;
+        continue;
+      }
+      std::ranges::fill(buffer, value(ranks.rank()));
+      EXPECT_OK(file.write(access, With::together, "write_all"));
+      for (int rank = 0; rank < ranks.size(); ++rank) {
+        std::vector<std::byte> other;
+        const pattern::Access its = access_of(call, rank, other);
+        for (std::uint64_t i = 0; i < its.bytes; ++i)
+          model[its.view.offset_of(its.position + i)] = value(rank);
+      }
+    }
+    EXPECT_OK(file.sync());
+    std::vector<std::byte> all(model.size());
+    const auto read = file.read(plain(all, 0), With::together, "read_all");
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(all, model);
+  });
+}
+
+TEST(RunAhead, TheFileIsThatOfOneCallAfterTheOther) {
+  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(30);
+  for (std::uint64_t i = 0; i < cases && !HasFailure(); ++i) play_calls(seed + i);
+}
+
+}  // namespace
+}  // namespace pario::engine
